@@ -29,8 +29,10 @@ ROOMS: Final = (
     "training_platform/config/model",
     "training_platform/parts/adopt",
     "training_platform/parts/jobs",
+    "training_platform/policy",
     "training_platform/quota",
     "training_platform/resources",
+    "training_platform/rules",
     "training_platform/views",
 )
 """Where every remark has been dealt with; rooms are added as they are read."""

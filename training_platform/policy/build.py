@@ -1,4 +1,4 @@
-"""Builds the folder to publish: the pack, its configs, and the wheel of all that it runs on."""
+"""Builds the folder to publish: the pack, its configs, and the project's wheel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWN_ENVIRONMENT = re.compile(r"^ +(?:#|virtualenv:).*\n", re.MULTILINE)  # in a
 
 
 def build(target: Path) -> Path:
-    """Write the pack's folder, replacing its content, and return its wheel."""
+    """Write the pack's folder, replacing its content, and return the wheel in it."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     wheel = make_wheel(target)

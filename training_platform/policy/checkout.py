@@ -1,4 +1,4 @@
-"""The repository around the pack, if there is one: stack files, snapshots, and so file and line."""
+"""The repository around the pack, if any: stack files, snapshots, and with them file and line of findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.policy import single_stack as alone
+from training_platform.policy import single_stack
 from training_platform.policy.settings import PRODUCTION, SNAPSHOT
 from training_platform.policy.single_stack import snapshot_of
 from training_platform.quota.demand import demand_of_views, stack_demand, workspace_demand
@@ -30,7 +30,7 @@ from training_platform.rules.suggestions import Suggestions
 
 
 class Facts(NamedTuple):
-    """A stack's environment and team, and whether it is production; unknown, or no team, where no file names them."""
+    """A stack's environment and team, and whether it is production; without a file, unknown and no team."""
 
     environment: str
     team: str | None
@@ -38,7 +38,7 @@ class Facts(NamedTuple):
 
 
 class Checkout:
-    """A folder that may hold ``stacks/``; its files are read once, when first asked for.
+    """A folder that may contain ``stacks/``; its files are read once, on first use.
 
     ``root`` is None for a program of another project, which our stack files do not describe.
     """
@@ -48,13 +48,13 @@ class Checkout:
 
     @cached_property
     def workspace(self) -> Workspace | None:
-        """All stack files; None where there are none."""
+        """All stack files; None if there are none."""
         workspace = read_workspace(self.root) if self.root else None
         return workspace if workspace and workspace.stacks else None
 
     @cached_property
     def exemptions(self) -> Exemptions:
-        """The exemptions of ``stacks/exemptions.yaml`` today; none where the file, or the clock, cannot be read."""
+        """The exemptions of ``stacks/exemptions.yaml`` today; none if the file, or the clock, cannot be read."""
         if self.root is None:
             return Exemptions(date.min)
         try:
@@ -63,19 +63,19 @@ class Checkout:
             return Exemptions(date.min, unreadable=(str(error),))
 
     def stack_file(self, name: str) -> Stack | None:
-        """Return a stack from its file; None where there is no file, or the model rejects it."""
+        """Return a stack from its file; None without a file, or if the model rejects it."""
         stack = self.workspace.stacks.get(name) if self.workspace else None
         return stack if stack and stack.section else None
 
     def facts(self, stack: str, settings: Mapping[str, Any]) -> Facts:
-        """Return the facts that rules need of a whole stack; without a stack file, from a policy's settings."""
+        """Return a stack's facts for rules; without a stack file, from a policy's settings."""
         if file := self.stack_file(stack):
             return Facts(file.environment_name, _team_name(file), file.production)
         setting = settings.get
         return Facts(setting("environment", UNKNOWN), setting("team"), setting(PRODUCTION, UNKNOWN))
 
     def views(self, stack: str, planned: Iterable[Planned]) -> list[View]:
-        """Return the views of planned resources, each with its section of the stack file where there is one."""
+        """Return the views of planned resources, each with its section of the stack file, if any."""
         return views_of_plan(planned, self._locators.get(stack))
 
     @cached_property
@@ -84,7 +84,7 @@ class Checkout:
         return {name: Locator(stack.section) for name, stack in stacks.items() if stack.section}
 
     def suggested(self, findings: list[Finding]) -> list[Finding]:
-        """Return findings of rules, completed by limits and stack files; unchanged without stack files."""
+        """Return findings of rules with suggestions that fit the limits; unchanged without stack files."""
         return self._suggestions.to(findings) if findings and self._suggestions else findings
 
     @cached_property
@@ -100,14 +100,14 @@ class Checkout:
     def quota_findings(
         self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]
     ) -> tuple[list[Finding], list[str]]:
-        """Return the findings of both ledgers for a stack, and a sentence for everything that they leave open.
+        """Return the findings of both ledgers for a stack, and a sentence for each open question.
 
-        This stack is counted from its plan, all others from their files. Without stack files it is counted alone,
-        against the snapshot of the settings.
+        This stack is counted from its plan, all others from their files. Without stack files only this stack is
+        counted, against the snapshot of the settings.
         """
         if self.workspace is None or self.root is None:
             value = settings.get(SNAPSHOT)
-            return alone.quota_findings(self.views(stack, planned), snapshot_of(value) if value else None)
+            return single_stack.quota_findings(self.views(stack, planned), snapshot_of(value) if value else None)
         try:
             snapshots = read_snapshots(self.root, today(self.root))
         except UnreadableError as error:

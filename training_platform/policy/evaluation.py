@@ -1,8 +1,8 @@
 """Rules over the engine's resources: each resource's inputs before it is created, then the whole stack.
 
 Rules of one resource run before it is created, on its inputs. Rules across resources and quotas run on the whole
-stack, on the inputs that were seen before: by then the engine hands out states, where a provider has filled in much
-that is not known yet. Advice waits for the advisory policies, which report it.
+stack, but on the same inputs: the engine then passes states, in which a provider has filled in much that is not known
+before. Advice waits for the advisory policies, which report it.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _UNKNOWN_VALUES = frozenset(
 
 
 class Evaluation:
-    """The rules in one run of the engine; ``root`` is the folder that may hold ``stacks/``.
+    """The rules in one run of the engine; ``root`` is the folder that may contain ``stacks/``.
 
-    ``seen`` holds every resource's inputs by URN; ``left`` what is advice, by URN or stack and then by policy, until
-    the advisory policies say it. The engine may ask for several resources at once. No message has a secret of any
-    resource that was seen: the engine tells a policy which values it may show by no mark, so their names decide.
+    ``seen`` has every resource's inputs by URN; ``left`` the advice by URN or stack and then by policy, until the
+    advisory policies report it. The engine may check several resources at once. No message shows a secret of a seen
+    resource: the engine does not mark secrets for a policy, so the names of inputs decide.
     """
 
     def __init__(self, root: Path | None) -> None:
@@ -90,14 +90,15 @@ class Evaluation:
                 errors, advice = self._judged(_at(args.urn), [resource], self._rules[policy], args.get_config())
                 for finding in errors:
                     report(self._text(finding, home), None)
-                self.left.setdefault(args.urn, {})[policy] = [_Message(self._text(each, home)) for each in advice]
+                self.left.setdefault(args.urn, {})[policy] = [_Message(self._text(item, home)) for item in advice]
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
-        """Return a resource's properties as they should be, None where that is not known or they are right."""
+        """Return a resource's corrected properties; None if they are right, or the correction is unknown."""
         rule, fix = FIXES[policy]
         if labels_path(args.resource_type) is None:
             return None
-        place, config = _at(args.urn), args.get_config()
+        place = _at(args.urn)
+        config = args.get_config()
         errors, _ = self._judged(place, [self._read(args)], self._rules[policy], config)
         if rule not in {error.rule for error in errors}:
             return None
@@ -114,7 +115,8 @@ class Evaluation:
     def quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
         """Report violations of quotas and capacity, and keep the notes on resources that were not counted."""
         for place, resources in self._by_place(args.resources).items():
-            config, home = args.get_config(), self._home(place)
+            config = args.get_config()
+            home = self._home(place)
             with _reporting(f"{QUOTA}: stack {place.stack}", report):
                 findings, sentences = home.quota_findings(place.stack, resources.values(), config)
                 self._report(QUOTA, place, self._sorted(home, findings, config), resources, report)
@@ -136,9 +138,9 @@ class Evaluation:
                 report(*message)
 
     def _read(self, args: ResourceValidationArgs) -> Planned:
-        """Return a resource, and keep it; an update asks for it again, with inputs that a preview did not know.
+        """Return a resource, and keep it; an update passes it again, with inputs that a preview did not know.
 
-        Each policy of a resource gets the same object, by which ``_program`` knows that it has read it.
+        Each policy gets the same object for a resource, so ``_program`` can compare resources by identity.
         """
         resource = planned(args)
         if self.seen.get(args.urn) != resource:
@@ -150,15 +152,17 @@ class Evaluation:
         self, place: _Place, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
     ) -> _Judged:
         home = self._home(place)
-        whole, file = self._program(place, tuple(resources), config), home.stack_file(place.stack)
+        whole = self._program(place, tuple(resources), config)
+        file = home.stack_file(place.stack)
         if place.project != PROJECT and not house_rules_hold(config):
             rules = [rule for rule in rules if rule.owner != "house"]
         return self._sorted(home, home.suggested(evaluate(whole, rules, file)), config)
 
     def _program(self, place: _Place, resources: tuple[Planned, ...], config: Mapping[str, Any]) -> Program:
-        """Return resources as a program; kept, since most policies ask for the same as the one before."""
+        """Return resources as a program; the last one is kept, since most policies need the same one."""
         home = self._home(place)
-        facts, last = home.facts(place.stack, config), self._judged_last
+        facts = home.facts(place.stack, config)
+        last = self._judged_last
         if last and last[1] == facts and len(last[0]) == len(resources) and all(map(is_, last[0], resources)):
             return last[2]
         whole = program(home.views(place.stack, resources), stack=place.stack, **facts._asdict())
@@ -166,7 +170,7 @@ class Evaluation:
         return whole
 
     def _sorted(self, home: Checkout, findings: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
-        """Return errors, and advice: by its severity, an exemption, or the policy's own config."""
+        """Split findings into errors and advice, by severity, exemptions and the policy's config."""
         errors: list[Finding] = []
         advice: list[Finding] = []
         for finding in findings:
@@ -176,9 +180,9 @@ class Evaluation:
         return errors, advice
 
     def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
-        """Return the resources of each stack by URN: their inputs where they were seen, else the engine's state.
+        """Return the resources of each stack by URN: their inputs if seen, else the engine's state.
 
-        Dependencies come from the engine: by them a rule resolves an unknown name.
+        Dependencies are the engine's: rules use them to resolve unknown names.
         """
         stacks: _Stacks = {}
         for resource in resources:
@@ -214,22 +218,22 @@ class Evaluation:
         return printable(f"{finding}\n  Rule: {finding.rule}.{source}{exempt}")
 
     def _home(self, place: _Place) -> Checkout:
-        """Return where a program's stack files are: nowhere, unless it is our own."""
+        """Return the checkout with a program's stack files: an empty one, unless the program is ours."""
         return self.checkout if place.project == PROJECT else _ELSEWHERE
 
 
 @contextmanager
-def _reporting(what: str, report: ReportViolation) -> Iterator[None]:
-    """Report a bug of ours as a violation: the engine would be told of an exception, and of nothing else."""
+def _reporting(subject: str, report: ReportViolation) -> Iterator[None]:
+    """Report a bug of ours as a violation: an exception would hide all other findings from the engine."""
     failures: list[str] = []
-    with others_go_on(what, failures):
+    with others_go_on(subject, failures):
         yield
     for failure in failures:
         report(printable(failure), None)
 
 
 class _Message(NamedTuple):
-    """A text to report, and the resource that it is about."""
+    """A message to report, and the resource that it is about."""
 
     text: str
     urn: str | None = None
@@ -263,13 +267,13 @@ class Urn(NamedTuple):
 
 
 def parse_urn(urn: str) -> Urn:
-    """Return the parts of a URN; of its types, which say the parents' too, the last."""
+    """Return the parts of a URN, without the types of its parents."""
     head, project, types, name = urn.split("::", 3)
     return Urn(head.rpartition(":")[2], project, types.rpartition("$")[2], name)
 
 
 def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
-    """Return a resource by its stack, type and name; values not known yet are ``UNKNOWN``, field by field."""
+    """Return a resource of the engine as planned; each unknown value is ``UNKNOWN``."""
     urn = parse_urn(resource.urn)
     return Planned(
         stack=urn.stack, type=urn.type, name=urn.name, inputs=plain(resource.props), options=options(resource)
@@ -277,22 +281,22 @@ def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
 
 
 def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]:
-    """Return a resource's options; the engine tells its dependencies only for a whole stack."""
-    known = {
+    """Return a resource's options; the engine passes its dependencies only for a whole stack."""
+    written = {
         "protect": resource.opts.protect,
         "ignoreChanges": list(resource.opts.ignore_changes),
         "deleteBeforeReplace": resource.opts.delete_before_replace,
     }
     if isinstance(resource, PolicyResource):
         urns = (parse_urn(other.urn) for other in resource.dependencies)
-        known["dependsOn"] = sorted((urn.type, urn.name) for urn in urns)
-    return {name: value for name, value in known.items() if value}
+        written["dependsOn"] = sorted((urn.type, urn.name) for urn in urns)
+    return {name: value for name, value in written.items() if value}
 
 
 def plain(value: Any) -> Any:
-    """Return a value without the wrappers that raise where something unknown is read: they would end a whole policy.
+    """Return a value without wrappers that raise when an unknown value is read, which would end the whole policy.
 
-    Those of a remediation have none of them, but the marks of unknown values instead.
+    Values of a remediation have no wrappers; they mark unknown values with constants.
     """
     kind = value.__class__
     if kind is dict:
@@ -320,7 +324,7 @@ Fix = Callable[[str, Properties, Program], bool]
 
 
 def fix_labels(resource_type: str, properties: Properties, program: Program) -> bool:
-    """Set the labels that tell whose a resource is, and return whether it could be done."""
+    """Set the labels of environment and team, and return True."""
     inner = properties
     for name in labels_path(resource_type) or ():
         if name not in inner:
@@ -333,16 +337,16 @@ def fix_labels(resource_type: str, properties: Properties, program: Program) -> 
 
 
 def fix_boot_disk_type(resource_type: str, properties: Properties, _program: Program) -> bool:
-    """Set the disk type of a node pool whose machine boots from one type alone, and return whether that was so."""
+    """Set the disk type of a node pool whose machine supports only one, and return whether it does."""
     if resource_type != NODE_POOL:
         return False
     node = properties["nodeConfig"]
     types = MACHINE_TYPES[node["machineType"]].boot_disk_types
     if len(types) != 1:
         return False
-    for place in (node, node.get("bootDisk")):
-        if place is not None and "diskType" in place:
-            place["diskType"] = types[0]
+    for block in (node, node.get("bootDisk")):
+        if block is not None and "diskType" in block:
+            block["diskType"] = types[0]
     return True
 
 
@@ -350,4 +354,4 @@ FIXES: Mapping[str, tuple[str, Fix]] = {
     "labels": ("labels", fix_labels),
     "disks": ("boot-disk-type", fix_boot_disk_type),
 }
-"""By policy: the rule that has one right answer, and what puts it in its place."""
+"""By policy: the rule whose findings have only one fix, and the fix."""

@@ -3,8 +3,8 @@
 A mandatory policy never stops at an unknown value; the advisory policies, which run last, report open questions
 and the advice of the others.
 
-The engine starts the program once it knows the policies, so this file describes them without loading a rule. The
-rules are loaded for the first resource.
+The engine starts the program as soon as it has the list of policies, so this module lists them without loading a
+rule. The rules are loaded for the first resource.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SEVERITIES = {
     ADVICE: Severity.LOW,
     STACK_ADVICE: Severity.LOW,
 }
-REFUSED = Severity.HIGH  # all others: the deployment fails, or never works
+REFUSED = Severity.HIGH  # of all others: the deployment fails, or its result does not work
 
 
 def policies(root: Path | None) -> list[Policy]:
-    """Return the pack's policies; their names, by which an organisation sets levels, are those of the rule sets.
+    """Return the pack's policies, named after the rule sets; an organisation sets levels by these names.
 
-    ``root`` is the folder that may hold ``stacks/``, whose files describe our own program's resources.
+    ``root`` is the folder that may contain ``stacks/``, whose files describe our own program's resources.
     """
     return list(_Pack(root).policies())
 
@@ -53,11 +53,11 @@ class _Pack:
 
     def __init__(self, root: Path | None) -> None:
         self._root = root
-        self._loading = threading.Lock()  # the engine may ask for several resources at once
+        self._loading = threading.Lock()  # the engine may check several resources at once
         self._evaluation: Evaluation | None = None
 
     def _rules(self) -> Evaluation:
-        """Return the rules, which are loaded when they are first asked for."""
+        """Return the rules, loaded on first use."""
         with self._loading:
             if self._evaluation is None:
                 from training_platform.policy.evaluation import Evaluation  # noqa: PLC0415 # it takes a quarter second
@@ -66,10 +66,14 @@ class _Pack:
             return self._evaluation
 
     def policies(self) -> Iterator[Policy]:
-        """Yield the policies, those that advise last."""
+        """Yield the policies, the advisory ones last."""
         for name, ruleset in RULESETS.items():
-            if name != QUOTA:
-                yield (self._of_stacks if ruleset.across else self._of_resources)(name, ruleset)
+            if name == QUOTA:
+                continue
+            if ruleset.across:
+                yield self._of_stacks(name, ruleset)
+            else:
+                yield self._of_resources(name, ruleset)
         yield StackValidationPolicy(
             QUOTA, RULESETS[QUOTA].title, self._later(lambda rules: rules.quota),
             config_schema=_schema(QUOTA), severity=REFUSED,

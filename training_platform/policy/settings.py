@@ -1,9 +1,8 @@
-"""The pack's policies and their settings, and what is wrong with a config.
+"""The pack's policies and their settings, and the errors of a config.
 
-The engine checks the types of settings that a policy has, and passes over names that it has not: those are found here.
-Without the SDK, so that ``check`` can look at the files in ``policies/config`` as well, and without the rules, which
-take longer to load than all else at the pack's start: the facts about rule sets are data, ``rulesets.json``, which
-``make reference`` writes from the rules.
+The engine checks the types of a policy's settings, and ignores unknown names: this module rejects those. It does not
+load the SDK, so ``check`` can check the files in ``policies/config`` too, nor the rules, which take most of the pack's
+start-up time: facts about rule sets are in ``rulesets.json``, which ``make reference`` writes from the rules.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ SNAPSHOT = "snapshot"
 HOUSE_RULES = "houseRules"
 LEVEL = "enforcementLevel"
 LEVELS = ("advisory", "mandatory", "remediate", "disabled")
-ADVICE, STACK_ADVICE, QUOTA = "advice", "stack-advice", "quota"
+ADVICE = "advice"
+STACK_ADVICE = "stack-advice"
+QUOTA = "quota"
 _OF_POLICIES: Mapping[str, dict[str, dict[str, Any]]] = {
     "labels": {
         "environment": {"type": "string", "description": "The environment of a program that has no stack file."},
@@ -51,7 +52,7 @@ _HOUSE: dict[str, Any] = {
 }
 _EVERYWHERE = "all"  # not a policy: its enforcement level is that of all policies
 _TYPES: Mapping[str, tuple[type, str]] = {
-    "string": (str, "a text"),
+    "string": (str, "a string"),
     "boolean": (bool, "true or false"),
     "array": (list, "a list"),
     "object": (dict, "limits"),
@@ -63,8 +64,8 @@ CONFIGS = "policies/config"
 class Ruleset(NamedTuple):
     """A rule set: the subject of its rules, and their ids.
 
-    ``across`` says whether it needs the whole stack, ``house`` whether it has house rules, ``fixes`` whether it can
-    correct a resource.
+    ``across`` means that it needs the whole stack, ``house`` that it has house rules, ``fixes`` that it can correct a
+    resource.
     """
 
     title: str
@@ -77,7 +78,7 @@ class Ruleset(NamedTuple):
 RULESETS: Mapping[str, Ruleset] = {
     name: Ruleset(**row) for name, row in json.loads(RULESETS_FILE.read_text(encoding="utf-8")).items()
 }
-"""By name, in the order in which they are run; both ledgers, ``quota``, are the last."""
+"""By name, in the order in which they run; ``quota``, both ledgers, is the last."""
 
 
 class SettingError(NamedTuple):
@@ -89,35 +90,33 @@ class SettingError(NamedTuple):
     nearest: str | None = None
 
     def __str__(self) -> str:
-        """Return it as one sentence or two."""
+        """Return the error as one or two sentences."""
         return f"{self.message}. Allowed: {self.allowed}." + (f" Nearest: {self.nearest}" if self.nearest else "")
 
 
 @cache
 def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
     """Return the JSON schema of every setting, by policy: one for each rule set, both ledgers, and advice."""
-    of_rulesets = {
-        policy: {
-            ADVISORY_RULES: {
-                "type": "array",
-                "items": {"type": "string", "enum": list(ruleset.rules)},
-                "description": "Rules of this policy that advise and never stop a deployment.",
-            },
-            **_OF_POLICIES.get(policy, {}),
-            **({HOUSE_RULES: _HOUSE} if ruleset.house else {}),
+    schemas: dict[str, dict[str, dict[str, Any]]] = {}
+    for policy, ruleset in RULESETS.items():
+        advisory = {
+            "type": "array",
+            "items": {"type": "string", "enum": list(ruleset.rules)},
+            "description": "Rules of this policy that advise and never stop a deployment.",
         }
-        for policy, ruleset in RULESETS.items()
-    }
-    return {**of_rulesets, ADVICE: {}, STACK_ADVICE: {}}
+        schemas[policy] = {ADVISORY_RULES: advisory, **_OF_POLICIES.get(policy, {})}
+        if ruleset.house:
+            schemas[policy][HOUSE_RULES] = _HOUSE
+    return {**schemas, ADVICE: {}, STACK_ADVICE: {}}
 
 
 def house_rules_hold(config: Mapping[str, Any]) -> bool:
-    """Whether a policy's settings switch house rules on for a program of another project."""
+    """Whether a policy's settings turn on house rules for a program of another project."""
     return bool(config.get(HOUSE_RULES, not config.keys().isdisjoint(("environment", PRODUCTION))))
 
 
 def wrong_configs(root: FilePath) -> Iterator[str]:
-    """Yield a sentence for everything in a repository's configs that the pack does not take, with file and line."""
+    """Yield a sentence for each error in a repository's configs, with file and line."""
     from training_platform.config.reading.source import UnreadableError  # noqa: PLC0415 # the pack starts without it
 
     for path in sorted((root / CONFIGS).glob("*.json")):
@@ -130,7 +129,7 @@ def wrong_configs(root: FilePath) -> Iterator[str]:
 def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
     from training_platform.config.reading.source import UnreadableError, read_source  # noqa: PLC0415 # see above
 
-    source = read_source(path, file)  # a reader of YAML knows the line of each key of JSON, too
+    source = read_source(path, file)  # the reader of YAML has positions, and JSON is YAML
     try:
         config = json.loads(path.read_bytes())
     except ValueError as error:
@@ -152,26 +151,28 @@ def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> 
     ``folder`` is the pack's, in which the engine starts it: a snapshot's path is relative to it.
     """
     for policy, setting in config.items():
-        known = settings().get(policy, {} if policy == _EVERYWHERE else None)
-        if known is None:
-            yield _unknown((policy,), policy, f"there is no policy {policy!r}", settings().keys(), most=40)
+        schema = settings().get(policy, {} if policy == _EVERYWHERE else None)
+        if schema is None:
+            yield _unknown_name((policy,), policy, f"policy {policy!r} does not exist", settings().keys(), most=40)
         elif isinstance(setting, Mapping):
-            yield from _wrong_values(policy, setting, known, folder)
+            yield from _wrong_values(policy, setting, schema, folder)
         else:
             yield from _wrong_level((policy,), setting)
 
 
 def _wrong_values(
-    policy: str, values: Mapping[str, Any], known: Mapping[str, dict[str, Any]], folder: FilePath
+    policy: str, values: Mapping[str, Any], schema: Mapping[str, dict[str, Any]], folder: FilePath
 ) -> Iterator[SettingError]:
     for name, value in values.items():
         if name == LEVEL:
             yield from _wrong_level((policy, LEVEL), value)
-        elif name not in known:
-            yield _unknown((policy, name), name, f"{policy} has no setting {name!r}", (*known, LEVEL))
+        elif name not in schema:
+            yield _unknown_name((policy, name), name, f"{policy} has no setting {name!r}", (*schema, LEVEL))
         else:
-            wrong = list(_wrong_type((policy, name), value, known[name]))
-            yield from wrong or (_wrong_snapshot(value, folder) if name == SNAPSHOT else ())
+            errors = list(_wrong_type((policy, name), value, schema[name]))
+            if not errors and name == SNAPSHOT:
+                errors = list(_wrong_snapshot(value, folder))
+            yield from errors
 
 
 def _wrong_level(path: Path, value: object) -> Iterator[SettingError]:
@@ -185,13 +186,13 @@ def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[S
     if not isinstance(value, tuple(_TYPES[name][0] for name in types)):
         yield SettingError(path, f"{value!r} has the wrong type", " or ".join(_TYPES[name][1] for name in types))
     elif "enum" in schema and value not in schema["enum"]:
-        yield _unknown(path, str(value), f"{value!r} is not a rule of {path[0]}", schema["enum"], most=40)
+        yield _unknown_name(path, str(value), f"{value!r} is not a rule of {path[0]}", schema["enum"], most=40)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _wrong_type((*path, index), item, schema["items"])
 
 
-def _unknown(path: Path, name: str, message: str, names: Collection[str], most: int = 12) -> SettingError:
+def _unknown_name(path: Path, name: str, message: str, names: Collection[str], most: int = 12) -> SettingError:
     from training_platform.config.reading.section import enumeration  # noqa: PLC0415 # it loads pydantic
 
     return SettingError(path, message, enumeration(names, most), find_nearest(name, names))
@@ -207,4 +208,4 @@ def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Itera
         snapshot_of(str(folder / setting) if isinstance(setting, str) else setting)
     except SnapshotError as error:
         message = f"{QUOTA}.{SNAPSHOT}: {error}"
-        yield SettingError((QUOTA, SNAPSHOT), message, "limits as a file of stacks/quotas/ has them")
+        yield SettingError((QUOTA, SNAPSHOT), message, "limits in the format of stacks/quotas/")

@@ -1,4 +1,4 @@
-"""Quotas of a program that no stack file describes: one stack against the snapshot that the pack's config gives."""
+"""Quotas of a program without stack files: one stack against the snapshot in the pack's config."""
 
 from __future__ import annotations
 
@@ -20,37 +20,41 @@ INLINE = "the snapshot in the policy pack's config"
 
 
 class SnapshotError(Exception):
-    """A snapshot that cannot be read, or that is rejected; the message says all that is wrong with it."""
+    """A snapshot that cannot be read, or is rejected; the message lists every error."""
 
 
 def snapshot_of(setting: str | Mapping[str, Any]) -> Snapshot:
-    """Return the snapshot that a config holds, or names by its path from the pack's folder. Raises SnapshotError.
+    """Return the snapshot in a config, or at a path from the pack's folder. Raises SnapshotError.
 
     The engine starts a pack in its own folder.
     """
-    return _read(setting) if isinstance(setting, str) else _parsed(Source(INLINE, whole_numbers(setting)))
+    if isinstance(setting, str):
+        return _snapshot_at(setting)
+    return _parsed(Source(INLINE, whole_numbers(setting)))
 
 
 def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[list[Finding], list[str]]:
-    """Return the limits that one stack's own demand breaks, and a sentence for everything that is left open.
+    """Return findings about limits that the demand of one stack exceeds, and a sentence for each open question.
 
-    A resource that names no project is counted for the snapshot's.
+    A resource without a project is counted in the snapshot's.
     """
     if snapshot is None:
-        return [], ["quotas are not checked: the setting snapshot of the policy quota gives no limits to compare with"]
+        return [], ["quotas are not checked: the policy quota has no setting snapshot with limits"]
     if snapshot.placeholder:
         return [], [f"quotas are not checked: {not_known(snapshot.project)}"]
     charges, notes = demand_of_views(views, snapshot.project)
     ledgers = project_ledgers(charges, Snapshots({snapshot.project: snapshot}))
     mine = [ledger for project, ledger in ledgers.items() if project == snapshot.project]
-    unknown = [f"quotas of {project} are not checked: no snapshot of it is given" for project in ledgers]
-    left_open = [sentence for sentence, project in zip(unknown, ledgers, strict=True) if project != snapshot.project]
-    alone = f"quotas of {snapshot.project} are compared with what this stack alone asks: other stacks are not counted"
-    return ledger_findings(Workspace(Path()), mine, ()), [alone, *left_open, *map(str, notes)]
+    sentences = [
+        f"quotas of {snapshot.project} are compared only with this stack's demand: other stacks are not counted"
+    ]
+    others = [project for project in ledgers if project != snapshot.project]
+    sentences += [f"quotas of {project} are not checked: the snapshot is of another project" for project in others]
+    return ledger_findings(Workspace(Path()), mine, ()), [*sentences, *map(str, notes)]
 
 
 @lru_cache(maxsize=8)
-def _read(path: str) -> Snapshot:
+def _snapshot_at(path: str) -> Snapshot:
     try:
         return _parsed(read_source(Path(path), path))
     except UnreadableError as error:

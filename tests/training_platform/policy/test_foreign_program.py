@@ -53,7 +53,7 @@ def test_projects_that_the_snapshot_is_not_of_are_named() -> None:
     found = Run(None, project="another")((kind, name, {**inputs, "project": "elsewhere"}), quota={"snapshot": snapshot})
 
     assert "quota" not in found
-    assert "quotas of elsewhere are not checked: no snapshot of it is given" in found["stack-advice"]
+    assert "quotas of elsewhere are not checked: the snapshot is of another project" in found["stack-advice"]
 
 
 def test_our_stack_files_say_nothing_of_another_projects_stack_of_the_same_name(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_severities_tell_data_loss_from_house_rules_and_advice(pack: dict[str, P
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"labls": {}}, "there is no policy 'labls'. Allowed: addresses, "),
+        ({"labls": {}}, "policy 'labls' does not exist. Allowed: addresses, "),
         ({"labels": {"enviroment": "dev"}}, "labels has no setting 'enviroment'. Allowed: advisoryRules, "),
         ({"all": {"level": 1}}, "all has no setting 'level'. Allowed: enforcementLevel."),
         (
@@ -147,7 +147,7 @@ def test_a_check_with_a_wrong_config_ends_with_2_and_says_all_of_it(tmp_path: Pa
     wrong = CliRunner().invoke(app, command)
 
     assert (right.exit_code, wrong.exit_code) == (0, 2)
-    assert "not checked: policies/config/prod.json:1:2: labls: there is no policy 'labls'." in wrong.stdout
+    assert "not checked: policies/config/prod.json:1:2: labls: policy 'labls' does not exist." in wrong.stdout
     assert "not checked: policies/config/prod.json:1:15: quota: 'mandtory' is not an enforcement level." in wrong.stdout
 
 
