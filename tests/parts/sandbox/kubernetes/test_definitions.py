@@ -77,7 +77,7 @@ def _patterns(schema: Any) -> list[str]:
         ),
         (
             spoiled(spec__resourceGroups__flavors=[]),
-            "spec.resourceGroups[0].flavors: there are 0 entries; allowed: 1 to",
+            "spec.resourceGroups[0].flavors: has 0 entries; allowed: 1 to",
         ),
         (
             spoiled(spec__resourceGroups__flavors__name="V5e"),
