@@ -39,7 +39,7 @@ COMMANDS = {
     "plan": (["plan", "dev", "--format", "json"], 0, '"gcp:container/nodePool:NodePool"'),
     "job check": (["job", "check", "jobs/nlp/pretrain.yaml"], 0, ""),
     "job render": (["job", "render", "jobs/nlp/pretrain.yaml", "--target", "gke"], 0, "kind: JobSet"),
-    "explain a rule": (["explain", "plan"], 0, "Looks for what keeps a stack from a plan"),
+    "explain a rule": (["explain", "plan"], 0, "Looks for a stack that cannot be planned"),
     "explain a line": (["explain", "stacks/Pulumi.dev.yaml:1"], None, "stacks/Pulumi.dev.yaml"),
     "simulate": (["simulate", "trace.csv", "--environment", "prod"], 0, "vision"),
     "init": ([*LAB, "--alert-email", "a@example.com"], 0, "Pulumi.lab.yaml"),

@@ -38,4 +38,4 @@ def test_a_rule_carries_the_refusals_that_name_it() -> None:
 
 
 def test_a_rule_is_explained_by_what_follows_its_summary() -> None:
-    assert rule_sheet("vm-local-ssds").details == "Those that come with a machine type may be left out."
+    assert rule_sheet("vm-local-ssds").details == "Bundled local SSDs may be left out."
