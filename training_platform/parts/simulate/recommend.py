@@ -1,8 +1,8 @@
-"""Searches shares, limits, reservations and fallbacks for the cheapest stack files that keep wishes about waits.
+"""Searches shares, limits, reservations and fallbacks for the cheapest stack files that meet wishes about waits.
 
-From the files as they are, every single change is played, the best is kept, and so on until none is better. A change
-is better if wishes are missed by less, then if a day costs less. The search ends in a local optimum and proves nothing
-about other files. A kept change has to pass ``check`` as well as the files did before.
+From the current files, each single change is played and the best is kept, again and again until none is better. A
+change is better if wishes are missed by less, then if a day costs less. The search ends in a local optimum and proves
+nothing about other files. A kept change adds no error to those that ``check`` finds in the current files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WISH: Final = re.compile(r"(\w+)\s*<\s*([0-9.]+)\s*(min|h|d)")
 _SECONDS: Final = {"min": 60.0, "h": 3600.0, "d": 86_400.0}
 _TEAM: Final = ("config", "training-platform:team")
 _ENVIRONMENT: Final = ("config", "training-platform:environment")
-_HOPELESS: Final = 30.0  # as far as a wish is missed where jobs never start or end; the largest logarithm is 27
+_HOPELESS: Final = 30.0  # the distance of a wish if jobs never start or end; the largest logarithm is 27
 
 
 class Wish(NamedTuple):
@@ -56,11 +56,14 @@ class Wish(NamedTuple):
 
 
 def _wish(team: str, text: str) -> Wish | None:
-    found = _WISH.fullmatch(text.strip())
-    if not found or found[1] not in FIGURES or not re.fullmatch(r"\d+(\.\d+)?", found[2]):
+    match = _WISH.fullmatch(text.strip())
+    if not match:
         return None
-    seconds = float(found[2]) * _SECONDS[found[3]]
-    return Wish(team, found[1], seconds) if 0 < seconds <= MOST_SECONDS else None
+    figure, number, unit = match.groups()
+    if figure not in FIGURES or not re.fullmatch(r"\d+(\.\d+)?", number):
+        return None
+    seconds = float(number) * _SECONDS[unit]
+    return Wish(team, figure, seconds) if 0 < seconds <= MOST_SECONDS else None
 
 
 def _checked(text: str) -> str:
@@ -83,33 +86,34 @@ class WishFile(Section):
     @property
     def wishes(self) -> list[Wish]:
         """The wishes about waits."""
-        return [wish for team, text in self.wait.items() if (wish := _wish(team, text))]
+        parsed = (_wish(team, text) for team, text in self.wait.items())
+        return [wish for wish in parsed if wish]
 
 
 def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
-    """Read a file of wishes about an environment. UserError names all that is wrong in it."""
-    found = read_section(path, WishFile)
+    """Read a file of wishes about an environment. Raises UserError with all of its unknown names."""
+    wish_file = read_section(path, WishFile)
     teams = [team.name for _, team, _ in workspace.teams() if team.environment == environment]
     home = workspace.stacks[environment].environment
-    pools = {
-        f"{cluster}.{name}"
-        for cluster, spec in (home.clusters.items() if home else ())
-        for name, pool in spec.node_pools.items()
-        if pool.capacity == "reservation"
-    }
-    named = [f"{cluster}.{pool}" for cluster, section in found.reservations.items() for pool in section]
-    wrong = []
-    for name, known, meant in (
-        *((team, teams, "a team") for team in found.wait),
-        *((pool, pools, "a node pool with a reservation") for pool in named),
+    pools = []
+    for cluster, spec in (home.clusters if home else {}).items():
+        for name, pool in spec.node_pools.items():
+            if pool.capacity == "reservation":
+                pools.append(f"{cluster}.{name}")
+    sized = [f"{cluster}.{pool}" for cluster, section in wish_file.reservations.items() for pool in section]
+    sentences = []
+    for kind, names, declared in (
+        ("a team", list(wish_file.wait), teams),
+        ("a node pool with a reservation", sized, pools),
     ):
-        if name not in known:
-            nearest = find_nearest(name, known)
-            hint = f" Nearest: {nearest}." if nearest else ""
-            wrong.append(f"{name!r} is not {meant} of {environment}: {enumeration(sorted(known))}.{hint}")
-    if wrong:
-        raise UserError(f"{path}: {' '.join(wrong)}")
-    return found
+        for name in names:
+            if name not in declared:
+                nearest = find_nearest(name, declared)
+                hint = f" Nearest: {nearest}." if nearest else ""
+                sentences.append(f"{name!r} is not {kind} of {environment}: {enumeration(sorted(declared))}.{hint}")
+    if sentences:
+        raise UserError(f"{path}: {' '.join(sentences)}")
+    return wish_file
 
 
 Texts = Mapping[str, str]
@@ -131,7 +135,7 @@ class Tried(NamedTuple):
 
     @property
     def key(self) -> tuple[float, float, int]:
-        """By this the best is the smallest."""
+        """The order of changes, the best first."""
         return (round(self.missed, 4), round(self.usd, 2), len(self.words))
 
 
@@ -163,24 +167,26 @@ class Search:
         self.undecided: tuple[Wish, ...] = ()
         self._passed: dict[frozenset[tuple[str, str]], bool] = {}
 
-    def run(self, most: int, said: Callable[[str], None]) -> Tried:
-        """Return the best files that at most ``most`` changes played lead to; ``tried`` has all, the best first."""
+    def run(self, most: int, progress: Callable[[str], None]) -> Tried:
+        """Play at most ``most`` changes and return the best files; ``tried`` then has all, the best first."""
         start = self._play({})
         if start is None:
             raise UserError(f"{self.trace} has no job that the stack files as they are could play.")
         if len(self.undecided) == len(self.wishes.wait):
             raise UserError(f"{self.trace} has no jobs of the teams with wishes: {enumeration(self.wishes.wait)}.")
-        best, self.tried = start, [start]
+        best = start
+        self.tried = [start]
         while len(self.tried) < most:
-            said(f"{len(self.tried)} played: {self.verdict(best)}, ${best.usd:,.0f} a day")
-            found = []
+            progress(f"{len(self.tried)} played: {self.verdict(best)}, ${best.usd:,.0f} a day")
+            played_changes = []
             for change in self._changes(best.texts):
                 if len(self.tried) >= most:
                     break
                 if played := self._play({**best.texts, **change}):
-                    found.append(played)
+                    played_changes.append(played)
                     self.tried.append(played)
-            better = (row for row in sorted(found, key=lambda row: row.key) if row.key[:2] < best.key[:2])
+            played_changes.sort(key=lambda row: row.key)
+            better = (row for row in played_changes if row.key[:2] < best.key[:2])
             step = next(filter(self.passes, better), None)
             if step is None:
                 break
@@ -222,19 +228,19 @@ class Search:
         return cross_check(Workspace(self.workspace.root, stacks))
 
     def _play(self, texts: Texts) -> Tried | None:
-        """Play a candidate; None where the model or the trace does not take it, or no wish is about it."""
+        """Play a candidate; None if its files have errors, or cannot play jobs that the current files can."""
         workspace = self._workspace(texts)
         if any(row.severity == "error" for stack in workspace.stacks.values() for row in stack.findings):
             return None
-        found = list(clusters(workspace, self.environment, self.book))
-        trace = read_trace(self.trace, found)
+        played_clusters = list(clusters(workspace, self.environment, self.book))
+        trace = read_trace(self.trace, played_clusters)
         if not texts:
             self.unusable = trace.unusable
             teams = {job.team for job in trace.jobs}
             self.undecided = tuple(wish for wish in self.wishes.wishes if wish.team not in teams)
         if not trace.jobs or trace.unusable > self.unusable:
             return None
-        runs = [play_trace(found, trace, self.times, seed) for seed in self.seeds]
+        runs = [play_trace(played_clusters, trace, self.times, seed) for seed in self.seeds]
         missing = list(self._missing(runs))
         usd = median(run.usd() for run in runs) or 0.0
         if self.wishes.budget and usd > self.wishes.budget:
@@ -275,12 +281,13 @@ class Search:
             for file, text in texts.items():
                 (root / file).write_text(text, encoding="utf-8", newline="")
             report = run_check(root, CheckOptions(today=self.today))
-        found = {(row.rule, row.file or "", row.path) for row in report.all_findings() if row.severity == "error"}
-        return found | {("failure", "", text) for text in report.failures}
+        errors = {(row.rule, row.file or "", row.path) for row in report.all_findings() if row.severity == "error"}
+        return errors | {("failure", "", text) for text in report.failures}
 
     def _changes(self, texts: Texts) -> Iterator[Texts]:
         """Yield the single changes that are possible from some texts."""
-        workspace, files = self._workspace(texts), {**self.before, **texts}
+        workspace = self._workspace(texts)
+        files = {**self.before, **texts}
         home = workspace.stacks[self.environment].environment
         assert home is not None
         left = unpromised(workspace, self.environment)
@@ -288,57 +295,72 @@ class Search:
         for cluster in home.clusters:
             flavors = workspace.flavors(self.environment, cluster)
             for flavor in flavors.values():
-                shares = [
-                    Holding(stack.source.file, team.name, cluster, flavor, share)
-                    for stack, team, _ in workspace.teams()
-                    if team.environment == self.environment and (share := team.shares.get(cluster, {}).get(flavor.name))
-                ]
+                holdings = self._holdings(workspace, cluster, flavor)
                 free = left.get(cluster, {}).get(flavor.name, 0)
-                total = sum(row.share.nominal_quota for row in shares)
-                changeable = [row for row in shares if row.team not in kept]
-                for own in changeable:
-                    yield from _limits(files, own, total)
-                    yield from self._sizes(workspace, files, own)
-                    if own.team in self.wishes.wait:
-                        yield from _quotas(files, own, [row for row in changeable if row is not own], free)
+                total = sum(holding.share.nominal_quota for holding in holdings)
+                changeable = [holding for holding in holdings if holding.team not in kept]
+                for holding in changeable:
+                    yield from _limits(files, holding, total)
+                    yield from self._sizes(workspace, files, holding)
+                    if holding.team in self.wishes.wait:
+                        others = [other for other in changeable if other is not holding]
+                        yield from _quotas(files, holding, others, free)
                 if free and flavor.capacity != "reservation":
                     yield from self._fallbacks(workspace, files, cluster, flavor, free)
+
+    def _holdings(self, workspace: Workspace, cluster: str, flavor: Flavor) -> list[Holding]:
+        """Return the shares of a flavor in a cluster, team by team."""
+        holdings = []
+        for stack, team, _ in workspace.teams():
+            share = team.shares.get(cluster, {}).get(flavor.name)
+            if team.environment == self.environment and share:
+                holdings.append(Holding(stack.source.file, team.name, cluster, flavor, share))
+        return holdings
 
     def _fallbacks(
         self, workspace: Workspace, files: Texts, cluster: str, flavor: Flavor, free: int
     ) -> Iterator[Texts]:
-        """Yield a flavor that is tried after those that a team has of the same accelerator."""
+        """Yield a new share of a flavor for each team with a wish and with other flavors of the same accelerator."""
         flavors = workspace.flavors(self.environment, cluster)
         for stack, team, _ in workspace.teams():
-            own = team.shares.get(cluster, {})
-            same = any(flavors[name].accelerator.name == flavor.accelerator.name for name in own if name in flavors)
-            wished = team.environment == self.environment and team.name in self.wishes.wait
-            if wished and same and flavor.name not in own:
-                file, at = stack.source.file, (*_TEAM, "shares", cluster)
-                yield {file: with_entry(files[file], file, at, [f"{flavor.name}: {{nominal_quota: {free}}}"])}
+            shares = team.shares.get(cluster, {})
+            accelerators = {flavors[name].accelerator.name for name in shares if name in flavors}
+            wishes = team.environment == self.environment and team.name in self.wishes.wait
+            if wishes and flavor.accelerator.name in accelerators and flavor.name not in shares:
+                file = stack.source.file
+                path = (*_TEAM, "shares", cluster)
+                yield {file: with_entry(files[file], file, path, [f"{flavor.name}: {{nominal_quota: {free}}}"])}
 
-    def _sizes(self, workspace: Workspace, files: Texts, own: Holding) -> Iterator[Texts]:
-        """Yield other sizes of a reservation, where a team loses the difference, or one with a wish gains it."""
-        file, cluster = workspace.stacks[self.environment].source.file, own.cluster
-        for pool in own.flavor.pools:
+    def _sizes(self, workspace: Workspace, files: Texts, holding: Holding) -> Iterator[Texts]:
+        """Yield other sizes of a reservation; the team loses the difference, or gains it if it has a wish."""
+        file = workspace.stacks[self.environment].source.file
+        cluster = holding.cluster
+        for pool in holding.flavor.pools:
             most = self.wishes.reservations.get(cluster, {}).get(pool.name, 0)
-            kind, least = ("slices", "min_slices") if pool.accelerator.kind == "tpu" else ("max_nodes", "min_nodes")
-            unit = pool.machine.chips * (pool.hosts if kind == "slices" else 1)
-            now, fewest = int(getattr(pool.spec, kind)), int(getattr(pool.spec, least) or 0)
+            if pool.accelerator.kind == "tpu":
+                kind = "slices"
+                least = "min_slices"
+                unit = pool.machine.chips * pool.hosts
+            else:
+                kind = "max_nodes"
+                least = "min_nodes"
+                unit = pool.machine.chips
+            now = int(getattr(pool.spec, kind))
+            fewest = int(getattr(pool.spec, least) or 0)
             for size in sorted({now - 1, now // 2, now + 1, now * 2, most} - {now}):
-                quota = own.share.nominal_quota + (size - now) * unit
-                nobody_wishes = size > now and own.team not in self.wishes.wait
+                quota = holding.share.nominal_quota + (size - now) * unit
+                nobody_wishes = size > now and holding.team not in self.wishes.wait
                 if not 1 <= size <= most or quota < 0 or nobody_wishes:
                     continue
-                at = (*_ENVIRONMENT, "clusters", cluster, "node_pools", pool.name)
-                text = with_number(files[file], file, (*at, kind), size)
+                path = (*_ENVIRONMENT, "clusters", cluster, "node_pools", pool.name)
+                text = with_number(files[file], file, (*path, kind), size)
                 if least in pool.spec.model_fields_set and (fewest == now or fewest > size):
-                    text = with_number(text, file, (*at, least), size)
-                yield {file: text, **own.with_number(files, quota)}
+                    text = with_number(text, file, (*path, least), size)
+                yield {file: text, **holding.with_number(files, quota)}
 
 
 class Holding(NamedTuple):
-    """A team's share of a flavor, and the stack file that says so."""
+    """A team's share of a flavor, with its stack file."""
 
     file: str
     team: str
@@ -352,31 +374,33 @@ class Holding(NamedTuple):
         return {self.file: with_number(files[self.file], self.file, path, number)}
 
 
-def _limits(files: Texts, own: Holding, total: int) -> Iterator[Texts]:
-    """Yield limits that hold nothing back any more."""
-    quota, borrowing, lending = own.share.nominal_quota, own.share.borrowing_limit, own.share.lending_limit
-    if borrowing is not None and borrowing < total - quota:
-        yield own.with_number(files, total - quota, "borrowing_limit")
-    if lending is not None and lending < quota:
-        yield own.with_number(files, quota, "lending_limit")
+def _limits(files: Texts, holding: Holding, total: int) -> Iterator[Texts]:
+    """Yield limits raised to where they hold nothing back."""
+    share = holding.share
+    others = total - share.nominal_quota
+    if share.borrowing_limit is not None and share.borrowing_limit < others:
+        yield holding.with_number(files, others, "borrowing_limit")
+    if share.lending_limit is not None and share.lending_limit < share.nominal_quota:
+        yield holding.with_number(files, share.nominal_quota, "lending_limit")
 
 
-def _quotas(files: Texts, own: Holding, others: Iterable[Holding], free: int) -> Iterator[Texts]:
-    """Yield more quota for a team: of another team's, or of what nobody was promised."""
-    unit, quota = own.flavor.chips_per_slice, own.share.nominal_quota
+def _quotas(files: Texts, holding: Holding, others: Iterable[Holding], free: int) -> Iterator[Texts]:
+    """Yield more quota for a team, from another team or from what nobody was promised."""
+    unit = holding.flavor.chips_per_slice
+    quota = holding.share.nominal_quota
     for other in others:
-        has = other.share.nominal_quota
-        for amount in sorted({unit, own.flavor.in_whole_slices(has // 2), has}):
-            if 0 < amount <= has:
-                files_now = {**files, **own.with_number(files, quota + amount)}
-                yield {own.file: files_now[own.file], **other.with_number(files_now, has - amount)}
+        available = other.share.nominal_quota
+        for amount in sorted({unit, holding.flavor.in_whole_slices(available // 2), available}):
+            if 0 < amount <= available:
+                raised = holding.with_number(files, quota + amount)
+                yield raised | other.with_number({**files, **raised}, available - amount)
     for amount in sorted({unit, free}):
         if 0 < amount <= free:
-            yield own.with_number(files, quota + amount)
+            yield holding.with_number(files, quota + amount)
 
 
 def differences(before: Workspace, after: Workspace, environment: str) -> Iterator[str]:
-    """Yield what differs between two versions of an environment's stack files, of all that a search changes."""
+    """Yield the differences between two versions of an environment's stack files in what a search changes."""
     old, new = (_numbers(workspace, environment) for workspace in (before, after))
     for subject, numbers in new.items():
         if subject not in old:
@@ -388,18 +412,18 @@ def differences(before: Workspace, after: Workspace, environment: str) -> Iterat
 
 
 def _numbers(workspace: Workspace, environment: str) -> dict[str, dict[str, int | None]]:
-    """Return the numbers that a search changes, by what they belong to and a verb before them."""
-    found: dict[str, dict[str, int | None]] = {}
+    """Return the numbers that a search changes, by their subject and the verb before them."""
+    numbers: dict[str, dict[str, int | None]] = {}
     home = workspace.stacks[environment].environment
     for cluster, section in (home.clusters if home else {}).items():
         for name, pool in section.node_pools.items():
             for field_name in ("max_nodes", "slices"):
-                found[f"{field_name} of {name} in {cluster}"] = {"": getattr(pool, field_name)}
+                numbers[f"{field_name} of {name} in {cluster}"] = {"": getattr(pool, field_name)}
     for _, team, _ in workspace.teams():
         if team.environment == environment:
             for cluster, shares in team.shares.items():
                 for flavor, share in shares.items():
-                    found[f"{team.name}'s {flavor} in {cluster}"] = {
+                    numbers[f"{team.name}'s {flavor} in {cluster}"] = {
                         "": share.nominal_quota, "may borrow ": share.borrowing_limit, "lends ": share.lending_limit,
                     }  # fmt: skip
-    return found
+    return numbers

@@ -1,7 +1,7 @@
-"""What a simulation says: figures by team and flavor, as sections of a report, and as text, Markdown and JSON.
+"""Results of a simulation: figures by team and flavor, as sections of a report, and as text, Markdown and JSON.
 
-Figures of several runs are medians, with the least and the most behind them. Waits are from a job's submission to its
-first machines; slowdown is the time from submission to end by the seconds that the job needs.
+Figures of several runs are medians, followed by minimum and maximum. Waits are from a job's submission to its first
+machines; slowdown is the time from submission to end divided by the job's own run time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Row = dict[str, float | None]
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it: ``40 min``, ``9.5 h``, ``3.0 d``."""
+    """Return a time as text: ``40 min``, ``9.5 h``, ``3.0 d``."""
     if abs(seconds) < 90:
         return f"{seconds:.0f} s"
     if abs(seconds) < 90 * 60:
@@ -57,7 +57,7 @@ def duration(seconds: float) -> str:
 
 
 class Table(NamedTuple):
-    """A table: the names of what tells rows apart, and by their names in JSON the figures that are shown, and how."""
+    """A table: the names of its key columns, and by names in JSON the titles and formats of its figures."""
 
     title: str
     keys: tuple[str, ...]
@@ -113,7 +113,8 @@ class Figures:
     """The figures of one run over all clusters: rows of ``TABLES`` by their keys.
 
     ``levels`` are the chips in use at even moments of the run, by the keys of the table of flavors. ``courses`` are the
-    median waits in hours of jobs submitted in even parts of the trace, by cluster and team, None where there are none.
+    median waits in hours of jobs submitted in even parts of the trace, by cluster and team, None for a part without
+    jobs.
     """
 
     days: float
@@ -124,16 +125,26 @@ class Figures:
     endless: int = 0
 
     def usd(self) -> float:
-        """Return what a day costs."""
+        """Return USD of a day."""
         return self.sum("flavors", "usd_a_day")
 
     def sum(self, table: str, figure: str) -> float:
-        """Return the sum of a figure over a table; of waits, over the rows of all flavors."""
-        return sum(row[figure] or 0 for key, row in self.rows[table].items() if table != "waits" or key[2] == ALL)
+        """Return the sum of a figure over a table; for waits, over the rows of all flavors."""
+        total = 0.0
+        for key, row in self.rows[table].items():
+            if table != "waits" or _is_of_all_flavors(key):
+                total += row[figure] or 0
+        return total
 
     def wait(self, key: Key, figure: str) -> float | None:
         """Return a figure of the waits of a cluster's team."""
         return self.rows["waits"].get((*key, ALL), {}).get(figure)
+
+
+def _is_of_all_flavors(key: Key) -> bool:
+    """Whether a row of waits is about all flavors together."""
+    _, _, flavor = key
+    return flavor == ALL
 
 
 def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, CapacityTimes], seed: int) -> Figures:
@@ -146,31 +157,38 @@ def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, Ca
 
 def figures(played: Sequence[Played], days: float) -> Figures:
     """Return the figures of one run; ``days`` are those of the trace, by which costs are shared out."""
-    found = Figures(days)
+    run_figures = Figures(days)
+    rows = run_figures.rows
     span = max([1.0, *(part.seconds for part in played)])
     for part in played:
         name = part.cluster.name
-        found.rows["waits"].update(_waits(name, part.runs))
-        found.courses.update(_courses(name, part.runs, days))
+        rows["waits"].update(_waits(name, part.runs))
+        run_figures.courses.update(_courses(name, part.runs, days))
         for (team, flavor), use in part.use.items():
-            hour = HOUR * part.cluster.flavors[flavor].unit
-            hours: Row = {f"{field}_chip_hours": getattr(use, field) / hour for field in use.__slots__}
-            found.rows["use"][name, team, flavor] = hours
+            chip_hour = HOUR * part.cluster.flavors[flavor].unit
+            rows["use"][name, team, flavor] = {
+                "held_chip_hours": use.held / chip_hour,
+                "borrowed_chip_hours": use.borrowed / chip_hour,
+                "lent_chip_hours": use.lent / chip_hour,
+                "ran_chip_hours": use.ran / chip_hour,
+                "lost_by_eviction_chip_hours": use.lost_by_eviction / chip_hour,
+                "lost_by_interruption_chip_hours": use.lost_by_interruption / chip_hour,
+            }
         for flavor in part.levels:
-            _flavor(found, part, flavor, span)
+            _add_flavor(run_figures, part, flavor, span)
         never = Counter((name, run.of.team, run.why) for run in part.runs if run.why)
-        found.rows["never"].update({key: {"jobs": count} for key, count in never.items()})
-        found.rows["loops"].update(_evictions(part.cluster, part.loops))
-        found.rows["evictions"].update(_evictions(part.cluster, part.evictions))
-        found.loop_moments += part.loop_moments
-        found.endless += part.endless
-    return found
+        rows["never"].update({key: {"jobs": count} for key, count in never.items()})
+        rows["loops"].update(_evictions(part.cluster, part.loops))
+        rows["evictions"].update(_evictions(part.cluster, part.evictions))
+        run_figures.loop_moments += part.loop_moments
+        run_figures.endless += part.endless
+    return run_figures
 
 
 def _evictions(cluster: Cluster, counts: Mapping[EvictionKey, int]) -> Iterator[tuple[Key, Row]]:
     settings = SETTINGS if cluster.counting is None else KUEUE_SETTINGS
     for key, count in counts.items():
-        yield (cluster.name, *key[:3], settings[key.reason]), {"evictions": count}
+        yield (cluster.name, key.team, key.victim, key.flavors, settings[key.reason]), {"evictions": count}
 
 
 def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:
@@ -200,23 +218,25 @@ def _courses(cluster: str, runs: Iterable[Run], days: float) -> Iterator[tuple[K
         yield (cluster, team), [statistics.median(waits) if waits else None for waits in rows]
 
 
-def _flavor(found: Figures, part: Played, flavor: str, span: float) -> None:
+def _add_flavor(run_figures: Figures, part: Played, flavor: str, span: float) -> None:
     machines = part.cluster.flavors[flavor]
     moments, totals = part.levels[flavor]
     width = span / POINTS
     levels = [0.0] * POINTS
     for start, end, total in zip(moments, [*moments[1:], span], totals, strict=True):
-        for index in range(int(start / width), min(POINTS - 1, int(end / width)) + 1) if total else ():
+        if not total:
+            continue
+        for index in range(int(start / width), min(POINTS - 1, int(end / width)) + 1):
             seconds = min(end, (index + 1) * width) - max(start, index * width)
             levels[index] += total / machines.unit * max(0.0, seconds) / width
     held = sum(levels) * width
     chips = machines.chips / machines.unit
     ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor) / machines.unit
     reserved = machines.capacity == "reservation"
-    hours = chips * 24 if reserved else ran / HOUR / max(found.days, 1 / 24)
+    hours = chips * 24 if reserved else ran / HOUR / max(run_figures.days, 1 / 24)
     key = (part.cluster.name, flavor, machines.capacity)
-    found.levels[key] = levels
-    found.rows["flavors"][key] = {
+    run_figures.levels[key] = levels
+    run_figures.rows["flavors"][key] = {
         "chips": chips,
         "utilisation": held / span / chips if chips else 0.0,
         "idle_reserved_chip_hours": max(0.0, chips * span - held) / HOUR if reserved else None,
@@ -226,7 +246,7 @@ def _flavor(found: Figures, part: Played, flavor: str, span: float) -> None:
 
 @dataclass
 class Result:
-    """Runs of a simulation, and of its base where there is one; ``ref`` is the base's name."""
+    """Runs of a simulation, and of its base if any; ``ref`` is the base's name."""
 
     runs: Sequence[Figures]
     base: Sequence[Figures] = ()
@@ -235,7 +255,7 @@ class Result:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The number of runs if there are several, the notes, and what no run has."""
+        """The number of runs if there are several, the notes, and the simulator's omissions."""
         sides = [side for side in (self.runs, self.base) if len(side) > 1]
         alike = all(run.rows == side[0].rows for side in sides for run in side)
         spread = "and all runs are alike" if alike else "with the least and the most in brackets where they differ"
@@ -244,22 +264,27 @@ class Result:
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """Return the median of the values that are known, None where none is."""
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    """Return the median of the values that are not None; None if all are."""
+    numbers = [value for value in values if value is not None]
+    return statistics.median(numbers) if numbers else None
 
 
 def sections(result: Result) -> Iterator[ReportSection]:
-    """Yield the sections of a report that have rows; those without a figure that is not 0 are left out."""
-    every = (*result.runs, *result.base)
+    """Yield the sections of a report that have rows; rows with only zeros are left out."""
     for name, table in TABLES.items():
-        found = {
-            key for run in every for key, row in run.rows[name].items() if any(row[at] for at in row.keys() - {"chips"})
-        }
-        if name == "waits":  # a team's only flavor is all of them
-            flavors = Counter(key[:2] for key in found)
-            found = {key for key in found if key[2] == ALL or flavors[key[:2]] > 2}
-        keys = sorted(found, key=lambda key: [part for part in key if part != ALL])
+        shown_keys = set()
+        for run in (*result.runs, *result.base):
+            for key, row in run.rows[name].items():
+                if any(value for figure, value in row.items() if figure != "chips"):
+                    shown_keys.add(key)
+        if name == "waits":  # the row of a team's only flavor repeats the one of all flavors
+            rows_of_team = Counter((cluster, team) for cluster, team, _ in shown_keys)
+            shown_keys = {
+                (cluster, team, flavor)
+                for cluster, team, flavor in shown_keys
+                if flavor == ALL or rows_of_team[cluster, team] > 2
+            }
+        keys = sorted(shown_keys, key=lambda key: [part for part in key if part != ALL])
         columns = (*table.keys, *(f">{title}" for title, _ in table.figures.values()))
         rows = [
             ReportRow((*key, *(_shown(result, name, key, figure) for figure in table.figures)), table.state)
@@ -271,13 +296,16 @@ def sections(result: Result) -> Iterator[ReportSection]:
 
 
 def _shown(result: Result, name: str, key: Key, figure: str) -> str:
-    """Return a figure with its spread, and what it was in the base."""
-    show = TABLES[name].figures[figure][1]
-    missing = 0 if name in ("never", "loops") else None  # what did not happen in a run is a zero there
-    now, before = (
-        [value for run in runs if (value := run.rows[name].get(key, {}).get(figure, missing)) is not None]
-        for runs in (result.runs, result.base)
-    )
+    """Return a figure with its spread, after its value in the base."""
+    _, show = TABLES[name].figures[figure]
+    missing = 0 if name in ("never", "loops") else None  # a run without such a row counts as 0
+
+    def values(runs: Sequence[Figures]) -> list[float]:
+        figures_of_runs = (run.rows[name].get(key, {}).get(figure, missing) for run in runs)
+        return [value for value in figures_of_runs if value is not None]
+
+    now = values(result.runs)
+    before = values(result.base)
     text = show(statistics.median(now)) if now else "-"
     if len(now) > 1 and show(min(now)) != show(max(now)):
         text += f" ({show(min(now))} to {show(max(now))})"
@@ -286,7 +314,7 @@ def _shown(result: Result, name: str, key: Key, figure: str) -> str:
 
 
 def headlines(result: Result) -> Iterator[str]:
-    """Yield what a change does, or without a base what there is, in sentences."""
+    """Yield sentences about the effects of a change, or without a base about the runs."""
 
     def of(read: Callable[[Figures], float | None], runs: Sequence[Figures]) -> float:
         return median(map(read, runs)) or 0.0
@@ -299,10 +327,13 @@ def headlines(result: Result) -> Iterator[str]:
         yield f"Jobs that start: {jobs:,.0f}."
     if not result.base and usd:
         yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
-    for *key, _ in sorted({key for run in result.base for key in run.rows["waits"] if key[2] == ALL}):
-        was, now = (median(run.wait((*key,), "p90_seconds") for run in runs) for runs in (result.base, result.runs))
+    for cluster, team, _ in sorted(
+        {key for run in result.base for key in run.rows["waits"] if _is_of_all_flavors(key)}
+    ):
+        was = median(run.wait((cluster, team), "p90_seconds") for run in result.base)
+        now = median(run.wait((cluster, team), "p90_seconds") for run in result.runs)
         if was is not None and now is not None and abs(now - was) >= max(60.0, 0.05 * max(was, now)):
-            yield f"Nine of ten jobs of {key[1]} in {key[0]} wait {duration(now)} at most; before, {duration(was)}."
+            yield f"Nine of ten jobs of {team} in {cluster} wait {duration(now)} at most; before, {duration(was)}."
     if result.base and (usd or before):
         change = usd - before
         more = f"${abs(change):,.0f} a day {'more' if change > 0 else 'less'}"
@@ -323,13 +354,15 @@ def document(result: Result) -> dict[str, Any]:
         }
         return {"days": run.days, "loop_moments": run.loop_moments, "endless": run.endless, **tables}
 
-    return {
+    body: dict[str, Any] = {
         "headlines": list(headlines(result)),
         "notes": list(result.notes),
         "left_out": LEFT_OUT,
         "runs": [of(run) for run in result.runs],
-        **({"base": {"ref": result.ref, "runs": [of(run) for run in result.base]}} if result.base else {}),
     }
+    if result.base:
+        body["base"] = {"ref": result.ref, "runs": [of(run) for run in result.base]}
+    return body
 
 
 def _names(table: str) -> list[str]:
@@ -342,8 +375,9 @@ def text(result: Result, width: int) -> str:
     from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # it loads rich
 
     tables = [section_lines(section, width) for section in sections(result)]
-    said = (textwrap.fill(line, width, break_on_hyphens=False) for line in (*headlines(result), *result.remarks))
-    return "\n".join([*tables, *said]) + "\n"
+    sentences = (*headlines(result), *result.remarks)
+    folded = [textwrap.fill(sentence, width, break_on_hyphens=False) for sentence in sentences]
+    return "\n".join([*tables, *folded]) + "\n"
 
 
 def markdown(result: Result) -> str:
@@ -354,6 +388,8 @@ def markdown(result: Result) -> str:
     parts = [f"### {title}", "\n".join(f"- {escaped(line)}" for line in headlines(result))]
     for section in sections(result):
         unit = f" ({section.unit})" if section.unit else ""
-        body = [section_table(section), *([section.note] if section.note else [])]
+        body = [section_table(section)]
+        if section.note:
+            body.append(section.note)
         parts += [f"<details><summary>{section.title}{unit}</summary>", *body, "</details>"]
     return "\n\n".join([*parts, escaped(" ".join(result.remarks))]) + "\n"
