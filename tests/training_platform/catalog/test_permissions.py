@@ -13,19 +13,43 @@ from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.stack_plan import stack_plan
 
 _ROOT = Path(__file__).parents[3]
+HELD_BESIDE = {
+    # Google Cloud asks for them where a plan has a vault and an instance has a plan (unverified).
+    "backupdr.backupPlanAssociations.list",
+    "backupdr.backupVaults.associate",
+    # Addresses of regions are external here and global ones internal: a role that holds both may make either.
+    "compute.addresses.createInternal",
+    "compute.addresses.deleteInternal",
+    "compute.globalAddresses.create",
+    "compute.globalAddresses.delete",
+    # Service Networking peers the network (unverified).
+    "compute.networks.addPeering",
+    "compute.networks.removePeering",
+    "compute.networks.updatePeering",
+    # A notebook is stopped and started to be changed; the local cloud has no notebooks.
+    "notebooks.instances.checkUpgradability",
+    "notebooks.instances.start",
+    "notebooks.instances.stop",
+}
+"""What the role of the set-up holds beside what methods of the deployer ask for."""
 
 
 def test_every_method_of_an_operation_has_a_row_and_every_row_an_operation() -> None:
     assert permissions().methods.keys() == called_methods()
 
 
-def test_operations_of_the_deployer_ask_for_each_collection_that_its_role_names() -> None:
-    named = {collection for row in RESOURCE_TYPES.values() for collection in row.permissions}
+def test_operations_of_the_deployer_ask_for_what_its_role_holds() -> None:
+    held = {
+        f"{collection}.{verb}"
+        for row in RESOURCE_TYPES.values()
+        for collection, verbs in row.permissions.items()
+        for verb in verbs
+    }
     methods = principals()["deployer"].methods
-    asked = {need.permission.rpartition(".")[0] for method in methods for need in permissions().methods[method]}
+    asked = {need.permission for method in methods for need in permissions().methods[method]}
 
-    assert len(named) > 20
-    assert named <= asked
+    assert len(held) > 100
+    assert held - asked == HELD_BESIDE
 
 
 def test_every_permission_of_a_method_is_held_by_a_role_here() -> None:
