@@ -11,7 +11,7 @@ from training_platform.resources.pipeline_accounts import PulumiState, account_e
 
 ADMIN_PROJECT = "example-admin"
 _ROLE = re.compile(r"gcloud iam roles \$verb (\S+) --project=(\S+) .*--permissions=(\S+)")
-_ACCOUNT = re.compile(r"gcloud iam service-accounts create (\S+) --project=(\S+)")
+_ACCOUNT = re.compile(r"gcloud iam service-accounts create (\S+) --project=(\S+) --display-name='(.+)'")
 _GRANT = re.compile(
     r"gcloud projects add-iam-policy-binding (\S+) --member=(\S+) --role=(\S+)"
     r"(?: --condition=None| --condition-from-file=/dev/stdin <<'END'\ntitle: (.+)\nexpression: \"(.+)\"\nEND)"
@@ -42,9 +42,9 @@ def set_up(workspace: Workspace, ask: Ask) -> None:
             ask("PATCH", f"{collection}/{role}", content)
         else:
             ask("POST", collection, {"roleId": role, "role": content})
-    for account, project in sorted({*_ACCOUNT.findall(script)}):
-        if project != ADMIN_PROJECT:
-            ask("POST", f"iam/v1/projects/{project}/serviceAccounts", {"accountId": account})
+    for account, project, title in sorted({*_ACCOUNT.findall(script)}):
+        content = {"accountId": account, "serviceAccount": {"displayName": title}}
+        ask("POST", f"iam/v1/projects/{project}/serviceAccounts", content)
     bindings: dict[str, list[dict[str, Any]]] = {}
     for project, member, role, title, expression in _GRANT.findall(script):
         binding: dict[str, Any] = {"role": role, "members": [member]}

@@ -155,13 +155,13 @@ class PulumiState:
 class ProjectRights:
     """The rights that a deployment requires in one project.
 
-    ``permissions`` are those of resources; ``granted`` the roles that the plans grant in the project; ``accounts`` the
-    ids of accounts that resources run as.
+    ``permissions`` are those of resources; ``granted`` the roles that the plans grant in the project; ``accounts`` have
+    the display names of accounts that resources run as, by id.
     """
 
     permissions: set[str] = field(default_factory=set)
     granted: set[str] = field(default_factory=set)
-    accounts: set[str] = field(default_factory=set)
+    accounts: dict[str, str] = field(default_factory=dict)
     has_clusters: bool = False
 
 
@@ -201,7 +201,7 @@ def _add(resource: Resource, rights: ProjectRights) -> None:
         rights.has_clusters = True
     if resource.type in (CLUSTER, NODE_POOL, WORKBENCH):
         accounts = (other for other in referenced(resource.inputs) if other.type == SERVICE_ACCOUNT)
-        rights.accounts |= {account.inputs["account_id"] for account in accounts}
+        rights.accounts |= {account.inputs["account_id"]: account.inputs["display_name"] for account in accounts}
 
 
 def _project(resource: Resource, home: str) -> str:
@@ -226,8 +226,9 @@ def deployer_commands(rights: EnvironmentRights, email: str) -> Iterator[str]:
         for custom_id, custom in CUSTOM_ROLES.items():
             yield from role_commands(project, custom_id, custom.title, custom.permissions)
         yield from limited_admin(project, email, needed.granted)
-        for account in sorted(needed.accounts):
-            yield account_command(account, project)
+        for account, title in sorted(needed.accounts.items()):
+            # The stack takes the account as it is, so that another name would be a drift.
+            yield f"{account_command(account, project)} --display-name='{title}'"
             yield (
                 f"gcloud iam service-accounts add-iam-policy-binding {account}@{project}.iam.gserviceaccount.com "
                 f"--project={project} --role=roles/iam.serviceAccountUser --member=serviceAccount:{email}"

@@ -119,6 +119,12 @@ def test_a_deployer_is_no_owner(commands: list[str]) -> None:
     }
 
 
+def test_the_account_of_nodes_is_called_what_its_stack_calls_it(commands: list[str]) -> None:
+    (command,) = (each for each in commands if " service-accounts create prod-gke-nodes " in each)
+
+    assert command.endswith(" --display-name=GKE nodes of prod")
+
+
 def test_a_deployer_holds_what_its_resources_require_and_no_way_to_more(commands: list[str]) -> None:
     held = permissions(commands, "deploy_prod")
 
