@@ -398,6 +398,14 @@ def test_pods_ask_for_one_topology_and_for_slices_with_a_size(names: list[str], 
     assert wrong(rule, JOB, spec=spec) == ["spec.template.metadata.annotations"] * refused
 
 
+@pytest.mark.parametrize(("size", "refused"), [("0", True), ("1", False), ("8", False), ("9", True), ("some", True)])
+def test_a_slice_has_one_pod_at_least_and_all_at_most(size: str, refused: bool) -> None:
+    annotations = {"kueue.x-k8s.io/podset-slice-required-topology": "rack", "kueue.x-k8s.io/podset-slice-size": size}
+    spec = {"parallelism": 8, "template": {"metadata": {"annotations": annotations}, "spec": {}}}
+
+    assert wrong("topology-request", JOB, spec=spec) == ["spec.template.metadata.annotations"] * refused
+
+
 @pytest.mark.parametrize(
     ("layers", "refused"),
     [

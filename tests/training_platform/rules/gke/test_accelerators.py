@@ -192,7 +192,10 @@ TABLE = [
             {"gpu_pool": ONE_NIC, "subnet.cidr": "192.168.0.0/29"},
             {"gpu_pool.max_nodes": 5, "subnet.cidr": "192.168.0.0/29"},
         ],
-        finds=[{"gpu_pool": {**ONE_NIC, "max_nodes": 5}, "subnet.cidr": "192.168.0.0/29"}],
+        finds=[
+            {"gpu_pool": {**ONE_NIC, "max_nodes": 5}, "subnet.cidr": "192.168.0.0/29"},
+            Found({"gpu_pool": {**ONE_NIC, "max_nodes": 16 - 4}, "subnet.cidr": "192.168.0.0/29"}, "192.168.0.0/28"),
+        ],
     ),
     Rule(
         "gpu-network-range",

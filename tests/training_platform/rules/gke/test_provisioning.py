@@ -20,6 +20,7 @@ NO_GPUS = {"accelerator_type": None, "accelerator_count": None}
 
 
 V4 = {"machine_type": "ct4p-hightpu-4t"}
+NAMED = {"consume_reservation": "SPECIFIC_RESERVATION", "reservation": "h100-training"}
 A2 = {"machine_type": "a2-highgpu-8g"}
 AHEAD = {"node_labels": {"training-platform/reserved-from": "2026-12-01"}}
 
@@ -61,8 +62,11 @@ TABLE = [
     Rule(
         "reservation-named",
         gpu_pool,
-        passes=[{"consume_reservation": "SPECIFIC_RESERVATION", "reservation": "h100-training"}],
-        finds=[{"consume_reservation": "SPECIFIC_RESERVATION"}],
+        passes=[{**NAMED, "reservations": 1}],
+        finds=[
+            {"consume_reservation": "SPECIFIC_RESERVATION"},
+            Found({**NAMED, "reservations": 2}, severity="warning"),
+        ],
     ),
     Rule("flex-start-scaling", gpu_pool, passes=[{"initial_nodes": 2, "min_nodes": 2}], finds=[]),
     Rule(
