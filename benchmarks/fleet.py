@@ -20,9 +20,9 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.topologies import hosts, legal_topologies
 from training_platform.catalog.types import Capacity, Json, MachineType
+from training_platform.config.expansion import flavors
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import SECTIONS
-from training_platform.config.pools import flavors
 from training_platform.config.reading.clock import CLOCK_FILE
 from training_platform.config.workspace import STACKS_FOLDER, read_workspace
 from training_platform.quota.demand import workspace_demand

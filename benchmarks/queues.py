@@ -13,10 +13,10 @@ from typing import Any
 
 from benchmarks.measure import ROOT, table
 from training_platform.catalog.types import Capacity
+from training_platform.parts.simulate.cluster_queues import Pods
+from training_platform.parts.simulate.from_stacks import Cluster, FlavorMachines
 from training_platform.parts.simulate.machines import DEFAULTS
-from training_platform.parts.simulate.queues import Pods
 from training_platform.parts.simulate.replay import NEVER, play
-from training_platform.parts.simulate.stacks import Cluster, FlavorMachines
 from training_platform.parts.simulate.traces import TraceJob
 
 GPU = "nvidia.com/gpu"

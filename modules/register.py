@@ -28,10 +28,10 @@ from training_platform.resources.plan import (
     is_read,
     references,
 )
-from training_platform.resources.planned import KUBERNETES_PROVIDER
 from training_platform.resources.project import SERVICE_AGENTS
 from training_platform.resources.resource_types import SERVICE, api_of
 from training_platform.resources.stack_plan import OWN_RESOURCES
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 

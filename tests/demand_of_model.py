@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from training_platform.catalog import FILESTORE_TIERS, MACHINE_TYPES
 from training_platform.catalog.locations import region_of
+from training_platform.config.expansion import SYSTEM_POOL_SURGE, ExpandedPool, auto_provisioned_chips, cluster_pools
 from training_platform.config.gpu_fabric import gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
@@ -14,7 +15,6 @@ from training_platform.config.model.node_pool import CpuPoolSpec
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import ResourcePoolSpec, Team, pool_path
 from training_platform.config.names import cpu_pool_name
-from training_platform.config.pools import SYSTEM_POOL_SURGE, ExpandedPool, auto_provisioned_chips, cluster_pools
 from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import pool_vms

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from tests.plans import PlannedStack
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import RESOURCE_TYPES
+from training_platform.resources.stack_resource import UNKNOWN
 
 
 def inventory(plan: PlannedStack) -> str:

@@ -12,8 +12,8 @@ from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views
 from training_platform.resources.plan import Component, Plan, preview
-from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import stack_plan
+from training_platform.resources.stack_resource import StackResource
 from training_platform.views.adapters import views_of_plan
 
 
@@ -21,14 +21,14 @@ from training_platform.views.adapters import views_of_plan
 class PlannedStack:
     """What a plan registers, in order, and what it exports, both as a preview knows them."""
 
-    resources: list[Planned] = field(default_factory=list)
+    resources: list[StackResource] = field(default_factory=list)
     outputs: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, resource_type: str) -> list[Planned]:
+    def of(self, resource_type: str) -> list[StackResource]:
         """Return the resources of one type."""
         return [resource for resource in self.resources if resource.type == resource_type]
 
-    def one(self, resource_type: str, name: str | None = None) -> Planned:
+    def one(self, resource_type: str, name: str | None = None) -> StackResource:
         """Return the only resource of a type (and name). Raises LookupError if there is none, or more than one."""
         matching = [resource for resource in self.of(resource_type) if name in (None, resource.name)]
         if len(matching) != 1:
@@ -57,6 +57,6 @@ def composed(compose: Callable[[Component], Any], name: str = "it") -> PlannedSt
     return PlannedStack(plan.planned(), {"value": preview(value)})
 
 
-def planned_demand(planned: Iterable[Planned], locator: Locator | None = None) -> list[Charge]:
+def planned_demand(planned: Iterable[StackResource], locator: Locator | None = None) -> list[Charge]:
     """Return what planned resources charge."""
     return demand_of_views(views_of_plan(planned, locator))[0]

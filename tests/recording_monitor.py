@@ -21,7 +21,7 @@ from pulumi.runtime.stack import run_in_stack
 
 from training_platform.config.model.stack import PROJECT, Stack
 from training_platform.parts.sandbox.kubernetes.wire import plain_struct, wire_struct
-from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN, ResourceKey
+from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN, ResourceKey
 from training_platform.resources.team import ORGANIZATION
 from training_platform.views.inputs import holds_unknown
 

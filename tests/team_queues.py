@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.queues import Share
 from training_platform.config.model.team import Team
-from training_platform.config.pools import Flavor
 from training_platform.resources import kueue
 
 

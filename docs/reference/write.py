@@ -24,11 +24,11 @@ from training_platform.config.reading.section import listed
 from training_platform.config.reading.source import read_source
 from training_platform.config.schema import stack_schema
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.model import Job
+from training_platform.parts.jobs.job_model import Job
 from training_platform.parts.jobs.schema import job_schema
+from training_platform.parts.verify.probe_report import WORDS
+from training_platform.parts.verify.probe_run import GOOGLE
 from training_platform.parts.verify.probes import probes
-from training_platform.parts.verify.report import WORDS
-from training_platform.parts.verify.run import GOOGLE
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.rights import role_permissions
 from training_platform.resources.stack_plan import stack_plan

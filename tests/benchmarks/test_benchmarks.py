@@ -12,7 +12,7 @@ from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.types import Json
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
-from training_platform.config.pools import pools
+from training_platform.config.expansion import pools
 from training_platform.config.workspace import read_workspace
 
 SHAPE = Shape(environments=3, pools=24, teams=2)

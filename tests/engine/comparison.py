@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.engine.workspace import STACK, Json, Key, Preview, key_of
 from tests.plans import PlannedStack
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 UNKNOWN_IN_PREVIEW = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 DEFAULT_PROVIDER = re.compile(r"default(_\d+)*\Z")
@@ -127,7 +127,7 @@ def _known_texts(resources: Mapping[Key, Json]) -> Iterator[str]:
             yield f"{inputs['accountId']}@{inputs['project']}.iam.gserviceaccount.com"
 
 
-def _planned_options(resource: Planned) -> Json:
+def _planned_options(resource: StackResource) -> Json:
     options = resource.options
     return {
         "parent": resource.parent,

@@ -12,8 +12,8 @@ from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.kubernetes.plugin import serve
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.stack_plan import plannable
+from training_platform.resources.stack_resource import UNKNOWN
 
 PLAUSIBLE = {
     "endpoint": "gke-0123456789.us-central1.gke.goog", "google_apis": "199.36.153.8/30", "ip": "10.128.0.2",

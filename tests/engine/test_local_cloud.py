@@ -15,7 +15,7 @@ from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, below
 from training_platform.parts.sandbox.cloud.endpoints import endpoints
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota import Projects, number
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects, number
 from training_platform.parts.sandbox.run.engine import variable
 from training_platform.parts.sandbox.run.servers import provider_settings
 

@@ -21,9 +21,9 @@ from tests.violations.refusers import Provider, provider, struct
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
@@ -40,12 +40,12 @@ class Deployed:
         self._stub, self.cloud = plugin.stub, cloud
         self.outputs = struct_pb2.Struct()
 
-    def create(self, plan: Planned, seconds: float | None = None) -> None:
+    def create(self, plan: StackResource, seconds: float | None = None) -> None:
         properties = self._checked(plan)
         asked = provider_pb2.CreateRequest(urn=URN, properties=properties, timeout=seconds or allowed(plan, "create"))
         self.outputs = self._stub.Create(asked).properties
 
-    def update(self, plan: Planned) -> None:
+    def update(self, plan: StackResource) -> None:
         asked = provider_pb2.UpdateRequest(
             id=NAME, urn=URN, olds=self.outputs, news=self._checked(plan), timeout=allowed(plan, "update")
         )
@@ -55,14 +55,14 @@ class Deployed:
         asked = provider_pb2.ReadRequest(id=NAME, urn=URN, properties=self.outputs)
         self.outputs = self._stub.Read(asked).properties
 
-    def changes(self, plan: Planned, ignored: list[str] | None = None) -> list[str]:
+    def changes(self, plan: StackResource, ignored: list[str] | None = None) -> list[str]:
         """Return what a deployment would change."""
         asked = provider_pb2.DiffRequest(
             id=NAME, urn=URN, olds=self.outputs, news=self._checked(plan), ignoreChanges=ignored
         )
         return sorted(self._stub.Diff(asked).detailedDiff)
 
-    def delete(self, plan: Planned) -> None:
+    def delete(self, plan: StackResource) -> None:
         asked = provider_pb2.DeleteRequest(id=NAME, urn=URN, properties=self.outputs, timeout=allowed(plan, "delete"))
         self._stub.Delete(asked)
 
@@ -75,7 +75,7 @@ class Deployed:
     def takes(self, seconds: float) -> None:
         self.cloud.settings = CloudSettings(durations={"aiplatform.persistentResources": seconds}, check_services=False)
 
-    def _checked(self, plan: Planned) -> struct_pb2.Struct:
+    def _checked(self, plan: StackResource) -> struct_pb2.Struct:
         asked = provider_pb2.CheckRequest(
             urn=URN, news=struct(copy.deepcopy(dict(plan.inputs))), olds=struct_pb2.Struct(), randomSeed=b"0" * 32
         )
@@ -85,11 +85,11 @@ class Deployed:
         return inputs
 
 
-def planned(**fields: Any) -> Planned:
+def planned(**fields: Any) -> StackResource:
     return deploy(machine_type="n1-standard-8", **fields).one(RESOURCE)
 
 
-def allowed(plan: Planned, step: str) -> float:
+def allowed(plan: StackResource, step: str) -> float:
     """Return the seconds that our plan gives a step."""
     text = str(plan.options["customTimeouts"][step])
     assert text.endswith("m")

@@ -16,7 +16,7 @@ from tests.parts.sandbox.kubernetes.client import Client, connect
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack
 from training_platform.config.workspace import read_workspace
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 STACKS = read_workspace(ORGANISATION).stacks
 PROVIDER = "pulumi:providers:kubernetes"
@@ -29,7 +29,7 @@ def provider(kubernetes: int) -> Iterator[Client]:
         yield client
 
 
-def objects(plan: PlannedStack) -> list[Planned]:
+def objects(plan: PlannedStack) -> list[StackResource]:
     return [each for each in plan.resources if each.type.startswith("kubernetes:")]
 
 
@@ -54,13 +54,13 @@ def test_no_two_stacks_make_the_same_object_in_one_cluster(plans: dict[str, Plan
     assert [key for key, count in made.items() if count > 1] == []
 
 
-def _with_clusters(plan: PlannedStack) -> Iterator[tuple[Planned, str]]:
+def _with_clusters(plan: PlannedStack) -> Iterator[tuple[StackResource, str]]:
     clusters = {each.name: each.inputs["clusterIdentifier"] for each in plan.of(PROVIDER)}
     for each in objects(plan):
         yield each, clusters[each.options["provider"]]
 
 
-def _namespace(resource: Planned, plan: PlannedStack) -> Any:
+def _namespace(resource: StackResource, plan: PlannedStack) -> Any:
     """Return an object's namespace, by the planned namespace that it waits for if no preview knows it."""
     namespace = (resource.inputs.get("metadata") or resource.inputs).get("namespace")
     if namespace is not UNKNOWN:

@@ -15,7 +15,7 @@ from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_finetune_vit import MAKE
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from tests.places import ROOT
-from training_platform.parts.jobs.model import Job
+from training_platform.parts.jobs.job_model import Job
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 

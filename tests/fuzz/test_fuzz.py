@@ -26,13 +26,13 @@ from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.operations import Clock
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.long_running import Clock
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.snapshot import Snapshots
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import RELEASE
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import evaluate, program, views_of_plan
 from training_platform.views.access import ReleaseView
 from training_platform.views.adapters import VIEWS_OF
@@ -202,7 +202,7 @@ def test_no_value_of_a_program_ends_a_rule(data: st.DataObject) -> None:
         place, odd = data.draw(st.sampled_from(list(_places(inputs)))), data.draw(st.sampled_from(ODD))
         inputs = _put(inputs, place, odd, all_of=not place or data.draw(st.booleans()))
 
-    views = views_of_plan([Planned(stack="dev", type=token, name="one", inputs=inputs)])
+    views = views_of_plan([StackResource(stack="dev", type=token, name="one", inputs=inputs)])
     whole = program(views, stack="dev", environment="dev", team=None, production=True)
 
     assert [str(finding) for finding in evaluate(whole) if finding.failed] == []
@@ -219,7 +219,7 @@ KNOWN = {
 @pytest.mark.parametrize("name", KNOWN)
 def test_an_amount_beyond_every_quantity_ends_no_rule(name: str) -> None:
     kind, field, value = KNOWN[name]
-    planned = Planned(stack="dev", type=f"kubernetes:core/{kind}", name="one", inputs={"spec": {field: value}})
+    planned = StackResource(stack="dev", type=f"kubernetes:core/{kind}", name="one", inputs={"spec": {field: value}})
     whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=True)
 
     assert [str(finding) for finding in evaluate(whole) if finding.failed] == []
@@ -227,7 +227,7 @@ def test_an_amount_beyond_every_quantity_ends_no_rule(name: str) -> None:
 
 def test_a_release_of_unknown_lists_ends_no_rule() -> None:
     inputs = {key: [UNKNOWN] for key in ("name", "chart", "version", "values", "repositoryOpts")}
-    planned = Planned(stack="dev", type=RELEASE, name="one", inputs=inputs)
+    planned = StackResource(stack="dev", type=RELEASE, name="one", inputs=inputs)
 
     views = list(ReleaseView.of(planned, ("clusters", "one")))
 

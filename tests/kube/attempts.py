@@ -33,8 +33,8 @@ from tests.kube.bodies import (
     with_daemon,
 )
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, MEMBER, Json
-from training_platform.config.pools import SYSTEM_TAINT
-from training_platform.parts.verify.tenancy import Command, Write, commands, rights, writes
+from training_platform.config.expansion import SYSTEM_TAINT
+from training_platform.parts.verify.tenancy_probes import Command, Write, commands, rights, writes
 from training_platform.resources.gpu_direct import NodeAccess
 
 ROLES, QUOTA, POD_SECURITY = "roles", "quota", "PodSecurity"

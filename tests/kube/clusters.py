@@ -13,7 +13,7 @@ import pytest
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controllers import find_binaries, run_controllers
+from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries, run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"

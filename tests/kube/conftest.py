@@ -24,9 +24,9 @@ from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.render import job_files, render_job
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controllers import run_controllers
+from training_platform.parts.sandbox.kubernetes.controller_programs import run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.
@@ -88,7 +88,7 @@ def _planned(plans: dict[str, PlannedStack]) -> Iterator[Json]:
         yield from (_object(each, "prod") for each in policies if each.inputs.get("kind") == kind)
 
 
-def _object(planned: Planned, stack: str) -> Json:
+def _object(planned: StackResource, stack: str) -> Json:
     """Return an object as it is deployed: in the namespace that a deployment tells, called after the team."""
     found: Json = copy.deepcopy(dict(planned.inputs))
     if planned.inputs["kind"] == "ServiceAccount":

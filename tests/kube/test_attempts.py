@@ -17,7 +17,7 @@ from tests.kube.conftest import administrator
 from tests.kube.offline import Offline
 from tests.kube.server import JOB_CONTROLLER, MEMBER, Server
 from tests.places import ROOT
-from training_platform.parts.verify.tenancy import EVERY_DAY, Command, commands, writes
+from training_platform.parts.verify.tenancy_probes import EVERY_DAY, Command, commands, writes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

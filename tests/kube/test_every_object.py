@@ -29,9 +29,9 @@ from training_platform.catalog import CHARTS
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
-from training_platform.parts.sandbox.kubernetes.controllers import NAMESPACES
+from training_platform.parts.sandbox.kubernetes.controller_programs import NAMESPACES
 from training_platform.resources.kueue import configuration
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 
@@ -217,7 +217,7 @@ def rendered(source: str, stack: str, plan: PlannedStack) -> Iterator[Rendered]:
             yield Rendered((source, cluster), f"{stack} {each.name}", body)
 
 
-def _namespace(planned: Planned, by_key: Mapping[tuple[str, str], Planned]) -> str:
+def _namespace(planned: StackResource, by_key: Mapping[tuple[str, str], StackResource]) -> str:
     (name,) = {
         by_key[key].inputs["metadata"]["name"]
         for key in planned.inputs_from["metadata"]

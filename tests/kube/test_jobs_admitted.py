@@ -20,16 +20,16 @@ from tests.kube.queues import KUEUE, Json, Queues, planned, stacks, until
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.topologies import hosts, legal_topologies
 from training_platform.catalog.types import MachineType
+from training_platform.config.expansion import QUEUED_LABEL
 from training_platform.config.model.capacity import Capacity
-from training_platform.config.pools import QUEUED_LABEL
 from training_platform.config.reading.source import parse_source, read_source
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.jobs.common_rules import job_findings
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.pods import gke_target, layout
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
-from training_platform.parts.jobs.rules import job_findings
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

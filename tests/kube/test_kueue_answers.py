@@ -16,9 +16,9 @@ from tests.kube.queues import KUEUE, Json, Queues, until
 from training_platform.clients.kubernetes_api import ClusterApi, connect
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, why
-from training_platform.parts.sandbox.kubernetes import controllers
+from training_platform.parts.sandbox.kubernetes import controller_programs
 from training_platform.parts.sandbox.kubernetes.api_servers import free_port
-from training_platform.parts.sandbox.kubernetes.controllers import Ports, Start, start
+from training_platform.parts.sandbox.kubernetes.controller_programs import Ports, Start, start
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -135,7 +135,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         return Start(inside, {"feature-gates": "VisibilityOnDemand=true"}, body)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(controllers, "start", visible)
+        patch.setattr(controller_programs, "start", visible)
         settings = configuration(["reservation"])
         with kueue_cluster(tmp_path_factory.mktemp("visibility"), settings, needed=["kueue"]) as cluster:
             yield Shown(cluster, port)

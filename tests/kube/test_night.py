@@ -39,9 +39,9 @@ from training_platform.cli.main import app
 from training_platform.config.reading.source import read_source
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import parse_job
-from training_platform.parts.sandbox.kubernetes import controllers
+from training_platform.parts.sandbox.kubernetes import controller_programs
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, run_program
-from training_platform.parts.sandbox.kubernetes.controllers import Ports, Start, run_controllers
+from training_platform.parts.sandbox.kubernetes.controller_programs import Ports, Start, run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.resources.kueue import configuration
@@ -55,7 +55,7 @@ UNITS: Mapping[str, tuple[str, ...]] = {"kubernetes": KUBERNETES, "jobset": JOBS
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kueue-system/leases/c1f6bfd2.kueue.x-k8s.io"
 RUNS, WAITS = "train-runs", "train-waits"
 GPU = "nvidia.com/gpu"
-start = controllers.start
+start = controller_programs.start
 
 
 def elected(name: str, settings: Any, ports: Ports, certificate: Path, folder: Path) -> Start:
@@ -231,7 +231,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         (root / name).write_text(text)
     (root / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\nstackConfigDir: stacks\n")
     with ExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(controllers, "start", elected)
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(controller_programs, "start", elected)
         planes = stack.enter_context(ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), root / "api-servers"))
         server = planes.server(CLUSTER)
         server.define([each for kind in KINDS for each in read_definitions(folder_of(kind))])

@@ -10,12 +10,12 @@ import pytest
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.queues import KUEUE, Json, Queues, planned, stacks, until
 from tests.kube.test_jobs_admitted import SUBNET, left
-from training_platform.config.pools import HEADS_NAME, HEADS_TAINT
+from training_platform.config.expansion import HEADS_NAME, HEADS_TAINT
 from training_platform.config.reading.source import parse_source
+from training_platform.parts.jobs.common_rules import job_findings
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.resolve import parse_job
-from training_platform.parts.jobs.rules import job_findings
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

@@ -23,7 +23,7 @@ from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.state.store import Record, Store
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
 from training_platform.parts.sandbox.run.servers import serving
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

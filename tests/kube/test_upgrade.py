@@ -27,9 +27,9 @@ from training_platform.catalog.types import Json
 from training_platform.parts.jobs.gke.jobset import jobset as rendered
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controllers import run_controllers
+from training_platform.parts.sandbox.kubernetes.controller_programs import run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
-from training_platform.parts.sandbox.kubernetes.store import ObjectRefused
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectRefused
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

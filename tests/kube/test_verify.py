@@ -31,9 +31,9 @@ from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.parts.sandbox.kubernetes.api_servers import free_port
 from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, kubelets, node_objects
+from training_platform.parts.verify.probe_run import go_on
 from training_platform.parts.verify.probes import Platform, probes
-from training_platform.parts.verify.run import go_on
-from training_platform.parts.verify.tenancy import writes
+from training_platform.parts.verify.tenancy_probes import writes
 from training_platform.resources import resource_types
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]

@@ -19,8 +19,8 @@ from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.kubernetes.wire import plain, plain_struct
 from training_platform.resources.gke import kubeconfig
 from training_platform.resources.plan import Component, Computed, Node, Options, Plan, Resource, awaited, is_read
-from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.stack_plan import stack_plan
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
 
 NETWORK = "gcp:compute/network:Network"
 OF_THE_SDK = {
@@ -82,7 +82,7 @@ def sent(request: Any, monitor: RecordingMonitor) -> dict[str, Any]:
     return fields
 
 
-def expected(node: Node, planned: Planned) -> dict[str, Any]:
+def expected(node: Node, planned: StackResource) -> dict[str, Any]:
     """Return the fields that the request of a planned resource or component sets."""
     fields: dict[str, Any] = {
         "type": node.type,

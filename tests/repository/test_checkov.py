@@ -14,8 +14,8 @@ from tests.stacks.every_field import changed, planned
 from tests.stacks.keyed import ENVIRONMENT, TEAM
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types
-from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import plannable
+from training_platform.resources.stack_resource import StackResource
 
 ROWS: Mapping[str, Mapping[str, str]] = yaml.safe_load((ROOT / "docs/checkov.yaml").read_text(encoding="utf-8"))[
     "checks"
@@ -97,7 +97,7 @@ CHECKS: Mapping[str, tuple[str, Passes]] = {
 }
 
 
-def failing(check: str, resources: Iterable[Planned]) -> tuple[int, list[str]]:
+def failing(check: str, resources: Iterable[StackResource]) -> tuple[int, list[str]]:
     """Return how many resources a check is about, and the names of those that fail it."""
     kind, passes = CHECKS[check]
     about = [each for each in resources if each.type == kind]
@@ -105,14 +105,14 @@ def failing(check: str, resources: Iterable[Planned]) -> tuple[int, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def default() -> list[Planned]:
+def default() -> list[StackResource]:
     workspace = read_workspace(ORGANISATION)
     plans = planned_stacks(workspace, plannable(workspace, workspace.stacks))
     return [each for _, plan in plans for each in plan.resources]
 
 
 @pytest.fixture(scope="module")
-def full() -> list[Planned]:
+def full() -> list[StackResource]:
     return [each for stack in ("env", "team") for each in planned(FULL, FULL_TEAM, stack).resources]
 
 
@@ -124,7 +124,7 @@ def test_every_row_has_a_check_of_ours_and_a_reason() -> None:
 
 
 @pytest.mark.parametrize("check", [name for name, row in ROWS.items() if row["state"] == "done"])
-def test_what_is_done_fails_nowhere(check: str, default: list[Planned]) -> None:
+def test_what_is_done_fails_nowhere(check: str, default: list[StackResource]) -> None:
     about, failed = failing(check, default)
 
     assert about
@@ -133,7 +133,7 @@ def test_what_is_done_fails_nowhere(check: str, default: list[Planned]) -> None:
 
 @pytest.mark.parametrize("check", [name for name, row in ROWS.items() if row["state"] == "option"])
 def test_an_option_passes_where_it_is_on_and_only_there(
-    check: str, default: list[Planned], full: list[Planned]
+    check: str, default: list[StackResource], full: list[StackResource]
 ) -> None:
     about, failed = failing(check, full)
 
@@ -143,11 +143,11 @@ def test_an_option_passes_where_it_is_on_and_only_there(
 
 
 @pytest.mark.parametrize("check", [name for name, row in ROWS.items() if row["state"] == "exempt"])
-def test_an_exemption_is_of_something_that_still_fails(check: str, default: list[Planned]) -> None:
+def test_an_exemption_is_of_something_that_still_fails(check: str, default: list[StackResource]) -> None:
     assert failing(check, default)[1]
 
 
-def test_only_images_without_a_known_digest_have_none(default: list[Planned]) -> None:
+def test_only_images_without_a_known_digest_have_none(default: list[StackResource]) -> None:
     sets = [each for each in default if each.type == DAEMON_SET]
     tagged = {each["image"] for one in sets for each in containers(one.inputs) if "@sha256:" not in each["image"]}
 

@@ -26,7 +26,7 @@ from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 
 Path_ = tuple[str | int, ...]
 Json = dict[str, Any]
@@ -182,11 +182,11 @@ class Kind:
         return found
 
     @cached_property
-    def _before(self) -> dict[tuple[str, str], tuple[Planned, FlatResource]]:
+    def _before(self) -> dict[tuple[str, str], tuple[StackResource, FlatResource]]:
         """What the section is planned to be before the changes: most of it is the same after each of them."""
         return {each.key: (each, flat_resource(each)) for each in self._resources(self.section)}
 
-    def _resources(self, section: Json) -> list[Planned]:
+    def _resources(self, section: Json) -> list[StackResource]:
         workspace = _workspace(self, section)
         return [each for each in planned_stack(workspace.stacks[self.stack], workspace).resources if each.custom]
 

@@ -10,8 +10,8 @@ from tests.stack_files import workspace_of
 from tests.stacks.every_field import changed, planned
 from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, TEAM, WEST, below
 from training_platform.resources import resource_types
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import forces_replacement
+from training_platform.resources.stack_resource import UNKNOWN
 
 MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
 

@@ -17,7 +17,7 @@ from tests.recording_monitor import run_program
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.kubernetes.wire import plain_struct
-from training_platform.resources.planned import ResourceKey
+from training_platform.resources.stack_resource import ResourceKey
 
 TOPIC = ("gcp:pubsub/topic:Topic", "events")
 BUCKET = ("gcp:storage/bucket:Bucket", "reports")

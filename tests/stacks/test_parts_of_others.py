@@ -19,9 +19,9 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.resources import resource_types
-from training_platform.resources.planned import Planned
 from training_platform.resources.project import HOST_ROLES
 from training_platform.resources.resource_types import RESOURCE_TYPES
+from training_platform.resources.stack_resource import StackResource
 
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 POOLS = {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}}
@@ -270,14 +270,14 @@ NEVER_CHANGED: Mapping[str, set[str]] = {
 """Inputs that no field of a stack file changes: the VPC and its addresses go with their project alone."""
 
 
-def _named(resource: Planned) -> tuple[str, ...]:
+def _named(resource: StackResource) -> tuple[str, ...]:
     """Return the inputs that a resource's full name is made of; none where Pulumi names it, or Google Cloud."""
     of_type = RESOURCE_TYPES.get(resource.type)
     names = tuple(re.findall(r"{(\w+)}", of_type.import_id or "")) if of_type else ()
     return names if names and names[-1] in resource.inputs else ()
 
 
-def _in_its_place(resource: Planned) -> Iterator[str]:
+def _in_its_place(resource: StackResource) -> Iterator[str]:
     """Yield the inputs whose change replaces a resource, and leaves its full name."""
     for field in resource_types.replacing_inputs(resource.type):
         first = re.split(r"[.\[]", field)[0]

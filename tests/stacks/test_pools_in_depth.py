@@ -25,9 +25,9 @@ from tests.stacks.pools import (
     stack_of_pools,
 )
 from training_platform.catalog import IMAGES
+from training_platform.config.expansion import flavors
 from training_platform.config.model.stack import Stack, parse_stack
 from training_platform.config.names import Locator
-from training_platform.config.pools import flavors
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check

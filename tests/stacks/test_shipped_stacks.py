@@ -13,9 +13,9 @@ from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import api_of
 from training_platform.resources.stack_plan import plannable
+from training_platform.resources.stack_resource import StackResource
 
 NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
 every_stack = pytest.mark.parametrize("name", NAMES)
@@ -147,12 +147,12 @@ PARTS = {
 
 
 @pytest.fixture(scope="module")
-def resources() -> list[Planned]:
+def resources() -> list[StackResource]:
     both = [each for stack in ("env", "team") for each in planned(ENVIRONMENT, TEAM, stack).resources]
     return [each for each in both if each.type.startswith("gcp:")]
 
 
-def test_what_no_quota_is_charged_for_is_named(resources: list[Planned]) -> None:
+def test_what_no_quota_is_charged_for_is_named(resources: list[StackResource]) -> None:
     uncounted = {each.type for each in resources} - {each.type for each in resources if planned_demand([each])}
 
     assert {kind.removeprefix("gcp:") for kind in uncounted} == {*NAMED, *PARTS}

@@ -18,8 +18,8 @@ from tools.documents import __main__ as generator
 from tools.documents.google import prose_facts
 from tools.documents.provider_schemas import LISTED, SOURCE, Call, Literal, Name, Provider, close_alike
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
+from training_platform.resources.api_fields import paths
 from training_platform.resources.resource_types import RESOURCE_TYPES
-from training_platform.resources.rest import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of

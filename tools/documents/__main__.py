@@ -22,7 +22,7 @@ import yaml
 from tools.documents import google, kubernetes, provider_schemas
 from tools.documents.map_inputs import write_map_inputs
 from training_platform.resources import spelling
-from training_platform.resources.rest import paths
+from training_platform.resources.api_fields import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
 
 FOLDER = Path(__file__).parent

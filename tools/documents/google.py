@@ -19,7 +19,7 @@ from pulumi import _types
 
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.resources.rest import DocumentField, field_of, paths, root, values_of
+from training_platform.resources.api_fields import DocumentField, field_of, paths, root, values_of
 from training_platform.rules.documents.openapi import Shape, Shapes, counts, limits
 
 PATHS: Json = table(__file__, "paths.yaml")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal, TypeVar, cast
 
 from training_platform.catalog.locations import is_zone, region_of
-from training_platform.catalog.reading import CatalogError, FilePlace, Plain, build, known_keys, mapping, read_file
+from training_platform.catalog.reading import CatalogError, DataPosition, Plain, build, known_keys, mapping, read_file
 from training_platform.catalog.types import (
     Accelerator,
     BootDiskLimits,
@@ -44,7 +44,7 @@ from training_platform.catalog.types import (
 )
 
 T = TypeVar("T")
-Rows = dict[str, tuple[object, FilePlace]]
+Rows = dict[str, tuple[object, DataPosition]]
 GENERAL = "quotas"  # the file of quotas that no family owns
 _PLAIN: Mapping[str, type[CatalogRow]] = {
     "boot_disk_limits": BootDiskLimits,
@@ -69,7 +69,7 @@ class Typed(Mapping[str, T]):
     Raises ``CatalogError`` for a row that is wrong.
     """
 
-    def __init__(self, rows: Rows, typed: Callable[[str, object, FilePlace], T]) -> None:
+    def __init__(self, rows: Rows, typed: Callable[[str, object, DataPosition], T]) -> None:
         self._rows = rows
         self._typed = typed
         self._known: dict[str, T] = {}
@@ -124,7 +124,7 @@ class Catalog:
     def _rows(self, kind: type[T], rows: Rows) -> Typed[T]:
         return Typed(rows, lambda name, row, place: build(kind, _named(name, row, place), place, self._references))
 
-    def _machine(self, name: str, row: object, place: FilePlace) -> MachineType:
+    def _machine(self, name: str, row: object, place: DataPosition) -> MachineType:
         machine = build(MachineType, _named(name, row, place), place, self._references)
         check_machine(machine, self.disk_types, place)
         return machine
@@ -164,7 +164,7 @@ class Catalog:
     def _locations(self) -> _Locations:
         if not (section := self._sections["locations"]):
             raise CatalogError(f"no file in {self._folder} has the section 'locations'")
-        place = FilePlace(next(iter(section.values()))[1].file).at("locations")
+        place = DataPosition(next(iter(section.values()))[1].file).at("locations")
         return build(_Locations, {key: row for key, (row, _) in section.items()}, place, {})
 
     @staticmethod
@@ -207,7 +207,7 @@ def load(folder: Path) -> Catalog:
     return catalog
 
 
-def _quota(name: str, row: object, place: FilePlace) -> Quota:
+def _quota(name: str, row: object, place: DataPosition) -> Quota:
     written = build(_QuotaRow, row, place, {})
     dimensions = tuple(sorted(written.dimensions.items()))
     key = QuotaId(written.service, written.quota_id, written.unit, written.per, dimensions)
@@ -218,25 +218,25 @@ def _sections(folder: Path) -> dict[str, Rows]:
     joined: dict[str, Rows] = {section: {} for section in SECTIONS}
     for path in sorted(folder.glob("*.yaml")):
         content = read_file(path)
-        known_keys(content, SECTIONS, FilePlace(path))
+        known_keys(content, SECTIONS, DataPosition(path))
         for section, rows in content.items():
-            for name, row in mapping(rows, FilePlace(path).at(section)).items():
-                place = FilePlace(path).at(section).at(name)
+            for name, row in mapping(rows, DataPosition(path).at(section)).items():
+                place = DataPosition(path).at(section).at(name)
                 if name in joined[section]:
                     raise place.error(f"stands in {joined[section][name][1].file.name} too")
                 joined[section][name] = (row, place)
     return joined
 
 
-def _named(name: str, row: object, place: FilePlace) -> Plain:
+def _named(name: str, row: object, place: DataPosition) -> Plain:
     plain = mapping(row, place)
     if "name" in plain:
         raise place.error("takes its name from its key, and no key 'name'")
     return {**plain, "name": name}
 
 
-def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, FilePlace]]]:
-    seen: dict[str, FilePlace] = {}
+def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, DataPosition]]]:
+    seen: dict[str, DataPosition] = {}
     for group, (row, place) in groups.items():
         for name, fields in rows_of(group, row, place):
             if name in seen:
@@ -266,7 +266,7 @@ class Sizes:
     vertex: tuple[int, ...] = ()
 
 
-def rows_of(group: str, row: object, place: FilePlace) -> Iterator[tuple[str, Plain]]:
+def rows_of(group: str, row: object, place: DataPosition) -> Iterator[tuple[str, Plain]]:
     """Yield name and fields of each machine type in a group, as plain values."""
     plain = mapping(row, place)
     known_keys(plain, ("shared", "rows", "sizes"), place)
@@ -282,7 +282,7 @@ def rows_of(group: str, row: object, place: FilePlace) -> Iterator[tuple[str, Pl
         yield name, _merged(shared, mapping(row_values, place.at("rows").at(name)))
 
 
-def check_machine(machine: MachineType, disk_types: Collection[str], place: FilePlace) -> None:
+def check_machine(machine: MachineType, disk_types: Collection[str], place: DataPosition) -> None:
     """Refuse a row whose parts contradict each other, which no type can tell; raises ``CatalogError``."""
     accelerator = machine.accelerator
     topology = machine.single_host

@@ -37,15 +37,15 @@ class CatalogError(Exception):
     """A data file of the catalogue is wrong; the message names the file, the key, and what is allowed."""
 
 
-class FilePlace(NamedTuple):
+class DataPosition(NamedTuple):
     """Where a value is: the data file, and the keys that lead to it."""
 
     file: Path
     keys: tuple[str, ...] = ()
 
-    def at(self, key: str | int) -> FilePlace:
+    def at(self, key: str | int) -> DataPosition:
         """Return the place of a value under this one."""
-        return FilePlace(self.file, (*self.keys, str(key)))
+        return DataPosition(self.file, (*self.keys, str(key)))
 
     def error(self, problem: str) -> CatalogError:
         """Return the error that reports a problem here."""
@@ -86,17 +86,17 @@ def read_file(path: Path) -> Plain:
         values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 # a safe loader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CatalogError(f"{path.name}: {error}") from error
-    return mapping(values, FilePlace(path))
+    return mapping(values, DataPosition(path))
 
 
-def mapping(value: object, place: FilePlace) -> Plain:
+def mapping(value: object, place: DataPosition) -> Plain:
     """Return a value that has to be a mapping with text for keys."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise place.error(f"{value!r} is not a mapping with names for keys")
     return value
 
 
-def known_keys(values: Iterable[str], allowed: Iterable[str], place: FilePlace) -> None:
+def known_keys(values: Iterable[str], allowed: Iterable[str], place: DataPosition) -> None:
     """Refuse a key that means nothing here."""
     allowed = sorted(allowed)
     for key in values:
@@ -106,7 +106,7 @@ def known_keys(values: Iterable[str], allowed: Iterable[str], place: FilePlace) 
             raise place.error(f"unknown key {key!r}. Allowed: {', '.join(allowed)}.{hint}")
 
 
-def build(cls: type[T], values: object, place: FilePlace, references: Mapping[type, Mapping[str, object]]) -> T:
+def build(cls: type[T], values: object, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> T:
     """Return a dataclass from plain values; ``references`` holds the types that are written as a name, and by name."""
     plain = mapping(values, place)
     kinds, required = _shape(cast("type", cls))
@@ -144,7 +144,7 @@ def _kind(hint: Any) -> _Kind:
 
 
 def _convert(
-    kind: _Kind, value: Any, above: FilePlace, key: str | int, references: Mapping[type, Mapping[str, object]]
+    kind: _Kind, value: Any, above: DataPosition, key: str | int, references: Mapping[type, Mapping[str, object]]
 ) -> Any:
     """Return a value below a place; places are made only for values that are looked at further."""
     return value if type(value) in kind.right else kind.convert(kind.hint, value, above.at(key), references)
@@ -154,13 +154,13 @@ def _convert(
 _PLAIN: dict[Any, tuple[type, ...]] = {str: (str,), int: (int,), float: (int, float), bool: (bool,), date: (date,)}
 
 
-def _plain(hint: type, value: object, place: FilePlace, _: object) -> object:
+def _plain(hint: type, value: object, place: DataPosition, _: object) -> object:
     if type(value) not in _PLAIN[hint]:
         raise place.error(f"{value!r} is not {'a number' if hint is float else f'of type {hint.__name__}'}")
     return float(value) if hint is float and isinstance(value, int) else value
 
 
-def _named(hint: Any, value: Any, place: FilePlace, references: Mapping[type, Mapping[str, object]]) -> Any:
+def _named(hint: Any, value: Any, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> Any:
     """Return the row of a name, or the value of a type that has no names: a dataclass, or a named tuple."""
     if hint not in references:
         if hasattr(hint, "_fields"):
@@ -173,20 +173,20 @@ def _named(hint: Any, value: Any, place: FilePlace, references: Mapping[type, Ma
     raise place.error(f"{value!r} names no {hint.__name__}." + (f" Nearest: {nearest!r}" if nearest else ""))
 
 
-def _literal(hint: Any, value: Any, place: FilePlace, _: object) -> Any:
+def _literal(hint: Any, value: Any, place: DataPosition, _: object) -> Any:
     if value not in get_args(hint):
         raise place.error(f"{value!r} is not one of {', '.join(map(str, get_args(hint)))}")
     return value
 
 
-def _tuple(hint: Any, value: Any, place: FilePlace, references: Mapping[type, Mapping[str, object]]) -> Any:
+def _tuple(hint: Any, value: Any, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> Any:
     if not isinstance(value, list):
         raise place.error(f"{value!r} is not a list")
     kind = _kind(get_args(hint)[0])
     return tuple(_convert(kind, part, place, number, references) for number, part in enumerate(value))
 
 
-def _dict(hint: Any, value: Any, place: FilePlace, references: Mapping[type, Mapping[str, object]]) -> Any:
+def _dict(hint: Any, value: Any, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> Any:
     keys, items = map(_kind, get_args(hint))
     return {
         keys.convert(keys.hint, key, place, references): _convert(items, part, place, key, references)
@@ -194,7 +194,7 @@ def _dict(hint: Any, value: Any, place: FilePlace, references: Mapping[type, Map
     }
 
 
-def _named_tuple(hint: Any, value: Any, place: FilePlace, references: Mapping[type, Mapping[str, object]]) -> Any:
+def _named_tuple(hint: Any, value: Any, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> Any:
     """Build a named tuple, which data files write as a list."""
     hints = get_type_hints(hint)
     if not isinstance(value, list) or len(value) != len(hints):

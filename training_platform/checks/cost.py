@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.prices import LIST, Cost, PriceBook, local_ssd_cost, machines_cost, service_cost
+from training_platform.config.expansion import ExpandedPool, pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.team import Team
-from training_platform.config.pools import ExpandedPool, pools
 from training_platform.resources.filestore import most_gib
 
 

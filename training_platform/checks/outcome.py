@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, digest
-from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN, Planned
+from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN, StackResource
 from training_platform.rules import View, evaluate, program
 
 LATER = "(known after deployment)"
@@ -80,7 +80,7 @@ class FlatResource(BaseModel):
     provider: tuple[str, str] | None = None
 
 
-def outcome_of(stack: Stack, planned: Iterable[Planned], views: list[View], *, inputs: bool) -> Outcome:
+def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View], *, inputs: bool) -> Outcome:
     """Return what a check takes from a stack's planned resources and their views; resources are in order of name."""
     resources = sorted(planned, key=lambda resource: (resource.name, resource.type))
     return Outcome(
@@ -103,7 +103,7 @@ def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
     return evaluate(whole, file=stack)
 
 
-def branches(resources: Sequence[Planned]) -> tuple[Branch, ...]:
+def branches(resources: Sequence[StackResource]) -> tuple[Branch, ...]:
     """Return the top-level parts by name, each with its resources counted by kind."""
     parents = {resource.key: resource.parent for resource in resources}
     kinds: dict[str, Counter[str]] = {}
@@ -118,9 +118,9 @@ def branches(resources: Sequence[Planned]) -> tuple[Branch, ...]:
     return tuple(Branch(name=name, kinds=dict(sorted(kinds[name].items()))) for name in sorted(kinds) if kinds[name])
 
 
-def resource_tree(resources: Sequence[Planned]) -> tuple[Resource, ...]:
+def resource_tree(resources: Sequence[StackResource]) -> tuple[Resource, ...]:
     """Return planned resources, each below its parent, in the order of the program."""
-    below: dict[tuple[str, str] | None, list[Planned]] = {}
+    below: dict[tuple[str, str] | None, list[StackResource]] = {}
     keys = {resource.key for resource in resources}
     for resource in resources:
         below.setdefault(resource.parent if resource.parent in keys else None, []).append(resource)
@@ -146,7 +146,7 @@ def kind_of(resource_type: str) -> str:
     return f"Provider ({name})" if resource_type.startswith(PROVIDER_TYPES) else name
 
 
-def flat_resource(planned: Planned) -> FlatResource:
+def flat_resource(planned: StackResource) -> FlatResource:
     """Return a planned resource as a comparison looks at it."""
     provider = planned.options.get("provider")
     trigger = {TRIGGER: planned.options[TRIGGER]} if TRIGGER in planned.options else {}

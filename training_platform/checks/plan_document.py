@@ -12,10 +12,10 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.secrets import can_be_secret, digest
 from training_platform.resources.plan import Plan, is_read
-from training_platform.resources.planned import UNKNOWN, Planned, ResourceKey
+from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, StackResource
 
 
-class PlannedResource(BaseModel):
+class ResourceDocument(BaseModel):
     """A resource or component; ``inputs`` are as the provider is sent them, ``options`` as Pulumi names them.
 
     ``place`` is the line of the stack file that it comes from. A value that only a deployment knows is
@@ -50,7 +50,7 @@ class PlanDocument(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     stack: str
-    resources: tuple[PlannedResource, ...]
+    resources: tuple[ResourceDocument, ...]
     reads: tuple[ReadResource, ...] = ()
     outputs: dict[str, Any] = {}
 
@@ -70,7 +70,7 @@ def plan_document(stack: Stack, plan: Plan) -> PlanDocument:
     assert stack.section is not None  # a stack without one has no plan
     locator = Locator(stack.section)
     resources = [
-        PlannedResource(
+        ResourceDocument(
             type=planned.type,
             name=planned.name,
             place=stack.place(locator.path(planned.name)),
@@ -95,10 +95,10 @@ def plan_document(stack: Stack, plan: Plan) -> PlanDocument:
     )
 
 
-def planned_of(document: PlanDocument) -> Iterator[Planned]:
+def planned_of(document: PlanDocument) -> Iterator[StackResource]:
     """Yield the planned resources of a document."""
     for resource in document.resources:
-        yield Planned(
+        yield StackResource(
             stack=document.stack,
             type=resource.type,
             name=resource.name,

@@ -13,9 +13,9 @@ from training_platform.catalog.prices import Cost
 from training_platform.checks.comparison.comparison import Comparison
 from training_platform.checks.comparison.effects import EFFECT_KINDS, EFFECT_OF_RULE
 from training_platform.checks.outcome import Branch, Resource
+from training_platform.config.expansion import flavor_name, pools
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
-from training_platform.config.pools import flavor_name, pools
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 from training_platform.rules.exemptions import Exempted

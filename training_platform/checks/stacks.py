@@ -31,8 +31,8 @@ from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import Snapshots, read_snapshots
 from training_platform.resources.plan import PlanError
-from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import plannable, stack_plan
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.rights import keep_grants, rights_findings
@@ -51,7 +51,7 @@ class CheckOptions:
 
     today: date
     before: Workspace | None = None
-    plans: Mapping[str, Sequence[Planned]] | None = None
+    plans: Mapping[str, Sequence[StackResource]] | None = None
     progress: Progress = quiet
 
 
@@ -151,7 +151,7 @@ def _planned(
     return check
 
 
-def _resources(stack: Stack, workspace: Workspace, options: CheckOptions) -> Sequence[Planned] | None:
+def _resources(stack: Stack, workspace: Workspace, options: CheckOptions) -> Sequence[StackResource] | None:
     """Return a stack's planned resources; None if the model rejects its file. Raises PlanError."""
     if stack.findings:
         return None

@@ -228,7 +228,7 @@ def team(
 def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
     """Print an environment's node pools, or the last of one name; return the last one's flavor."""
     from training_platform.checks.reports.conclusion import counted
-    from training_platform.config.pools import flavor_name, pools
+    from training_platform.config.expansion import flavor_name, pools
 
     section = workspace.stacks[home].environment
     flavor = ""

@@ -12,7 +12,7 @@ import click
 from training_platform.cli.shared import complete_stacks, example, fail, repository, root_option, say
 
 if TYPE_CHECKING:
-    from training_platform.checks.plan_document import PlanDocument, PlannedResource
+    from training_platform.checks.plan_document import PlanDocument, ResourceDocument
 
 
 @click.command(epilog=example("training-platform plan prod --resource us-central2-v4-small-0-pool"))
@@ -82,7 +82,7 @@ def _unknown(name: str, stacks: Sequence[str], resource_names: Sequence[str]) ->
 
 def _tree(document: PlanDocument) -> Iterator[str]:
     """Yield a line for each component and resource, below its parent."""
-    children: dict[tuple[str, str] | None, list[PlannedResource]] = {}
+    children: dict[tuple[str, str] | None, list[ResourceDocument]] = {}
     for resource in document.resources:
         children.setdefault(resource.parent, []).append(resource)
     count = sum(resource.custom for resource in document.resources)

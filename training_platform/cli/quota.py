@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from training_platform.clients.quota_pull import Pulled
     from training_platform.quota.charges import QuotaKey
+    from training_platform.quota.needed_requests import ProjectRequests
     from training_platform.quota.overview import Overview
-    from training_platform.quota.plan import ProjectPlan
     from training_platform.quota.snapshot import Snapshots
 
 app = Commands("quota", help="Quotas of the projects: who uses what, and what to request from Google Cloud.")
@@ -58,7 +58,12 @@ def show(
 
     Counted over all stacks, at the autoscaling maximum. Exit code 2: a file could not be counted.
     """
-    from training_platform.checks.reports.quota import overview_json, overview_markdown, print_overview, quota_console
+    from training_platform.checks.reports.quota_tables import (
+        overview_json,
+        overview_markdown,
+        print_overview,
+        quota_console,
+    )
     from training_platform.quota.overview import Selection, select
 
     selection = Selection(projects=projects, regions=regions, quotas=quotas, stacks=stacks, teams=teams)
@@ -85,14 +90,14 @@ def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | Non
 
     Exit code 2: a file could not be counted.
     """
-    from training_platform.checks.reports.quota import plans_json, plans_markdown, print_plans, quota_console
+    from training_platform.checks.reports.quota_tables import plans_json, plans_markdown, print_plans, quota_console
+    from training_platform.quota.needed_requests import needed_requests
     from training_platform.quota.overview import Selection, select
-    from training_platform.quota.plan import plan_requests
 
     overview = overview_of(root, today)
     say_not_counted(overview)
     chosen = select(overview, Selection(projects=projects))
-    plans = plan_requests(chosen.ledgers, chosen.workspace)
+    plans = needed_requests(chosen.ledgers, chosen.workspace)
     if output_format == "text":
         print_plans(plans, quota_console())
     else:
@@ -270,10 +275,10 @@ def request(
     or none. Exit code 2: a file could not be counted or written.
     """
     from training_platform.checks.output import write_files
-    from training_platform.checks.reports.quota import plan_summary
+    from training_platform.checks.reports.quota_tables import plan_summary
     from training_platform.config.reading.section import Email, fits
+    from training_platform.quota.needed_requests import needed_requests, with_requests
     from training_platform.quota.overview import Selection, select
-    from training_platform.quota.plan import plan_requests, with_requests
 
     folder = repository(root)
     overview = overview_of(root, today)
@@ -283,7 +288,7 @@ def request(
     if not fits(Email | None, contact):
         fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
     chosen = select(overview, Selection(projects=projects))
-    plans = plan_requests(chosen.ledgers, chosen.workspace)
+    plans = needed_requests(chosen.ledgers, chosen.workspace)
     texts = {}
     for plan in plans:
         if plan.needed:
@@ -296,7 +301,7 @@ def request(
         _say_plan(plan, plan_summary(plan), dry_run=dry_run)
 
 
-def _say_plan(plan: ProjectPlan, summary: str, *, dry_run: bool) -> None:
+def _say_plan(plan: ProjectRequests, summary: str, *, dry_run: bool) -> None:
     from training_platform.checks.reports.sections import limit, location, quota_name
 
     if not plan.needed or plan.stack is None:

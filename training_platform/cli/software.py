@@ -36,8 +36,8 @@ def outdated(output_format: Format, root: Path | None) -> None:
     Needs the network. A newer minor version is only shown: `docs/upgrade.md` has its order. Exit code 1: a chart has a
     newer release of its minor version. 2: a registry could not be asked.
     """
+    from training_platform.clients.failures import ApiError
     from training_platform.clients.registries import Registries
-    from training_platform.clients.rest import ApiError
     from training_platform.config.workspace import read_workspace
 
     client = Registries()
@@ -81,8 +81,8 @@ def digests(root: Path | None, *, write: bool) -> None:
     """
     from training_platform.catalog import IMAGES
     from training_platform.checks.output import write_files
+    from training_platform.clients.failures import ApiError
     from training_platform.clients.registries import Registries, google_token
-    from training_platform.clients.rest import ApiError
 
     file = repository(root) / _CATALOGUE
     if write and not file.is_file():
@@ -132,8 +132,8 @@ def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]
 
 def _row(client: Registries, chart: str, repo: str | None, version: str) -> dict[str, str | None]:
     """Return the newest release of a version's minor version, and of all, where they are newer. Raises ApiError."""
+    from training_platform.clients.failures import ApiError
     from training_platform.clients.registries import parse
-    from training_platform.clients.rest import ApiError
 
     versions = client.versions(chart, repo)
     now = parse(version)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
 
 from training_platform.catalog.types import Json
-from training_platform.clients.rest import ApiError, cause
+from training_platform.clients.failures import ApiError, cause
 from training_platform.config.reading.finding import UserError, install
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from training_platform.catalog.types import Json
-from training_platform.clients.rest import ApiError, cause
+from training_platform.clients.failures import ApiError, cause
 from training_platform.config.reading.finding import install
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from training_platform.clients.failures import ApiError, cause
 from training_platform.clients.google_api import BUSY, LOOPBACK, RETRIES, access_token
-from training_platform.clients.rest import ApiError, cause
 from training_platform.config.reading.finding import install
 
 if TYPE_CHECKING:

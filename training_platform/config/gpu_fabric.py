@@ -15,9 +15,9 @@ from ipaddress import IPv4Network
 from typing import NamedTuple
 
 from training_platform.catalog.locations import region_of
+from training_platform.config.expansion import ExpandedPool, cluster_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.names import name_in_cluster
-from training_platform.config.pools import ExpandedPool, cluster_pools
 
 PARTS_BITS = 7  # a range is cut into 128 subnets
 RDMA_PROFILE = "vpc-roce"

@@ -11,12 +11,12 @@ from pathlib import Path as FilePath
 from typing import Any, Literal, TypeVar
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.model.stack import Stack, read_stack, stack_name
 from training_platform.config.model.team import Team
 from training_platform.config.names import clashes, sections
-from training_platform.config.pools import Flavor, flavors
 from training_platform.config.reading.finding import Finding, Path, Place, UserError, dotted, others_go_on
 from training_platform.config.reading.rejection import RULE
 from training_platform.config.reading.section import enumeration

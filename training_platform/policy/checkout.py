@@ -22,7 +22,7 @@ from training_platform.quota.ledger import capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import read_snapshots
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.rights import rights_findings
@@ -74,7 +74,7 @@ class Checkout:
         setting = settings.get
         return Facts(setting("environment", UNKNOWN), setting("team"), setting(PRODUCTION, UNKNOWN))
 
-    def views(self, stack: str, planned: Iterable[Planned]) -> list[View]:
+    def views(self, stack: str, planned: Iterable[StackResource]) -> list[View]:
         """Return the views of planned resources, each with its section of the stack file, if any."""
         return views_of_plan(planned, self._locators.get(stack))
 
@@ -98,7 +98,7 @@ class Checkout:
         return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace, failures=[]), snapshots))
 
     def quota_findings(
-        self, stack: str, planned: Iterable[Planned], settings: Mapping[str, Any]
+        self, stack: str, planned: Iterable[StackResource], settings: Mapping[str, Any]
     ) -> tuple[list[Finding], list[str]]:
         """Return the findings of both ledgers for a stack, and a sentence for each open question.
 

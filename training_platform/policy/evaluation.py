@@ -32,12 +32,12 @@ from training_platform.config.reading.finding import Finding, others_go_on, prin
 from training_platform.config.reading.secrets import Secrets
 from training_platform.policy.checkout import Checkout, Facts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import NODE_POOL, labels_path
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import RULES, Program, Rule, evaluate, program
 from training_platform.rules.exemptions import Exempted
 from training_platform.views.adapters import kinds_of
-from training_platform.views.program import ObjectView
+from training_platform.views.whole_stack import ObjectView
 
 _ELSEWHERE = Checkout(None)
 
@@ -60,14 +60,14 @@ class Evaluation:
 
     def __init__(self, root: Path | None) -> None:
         self.checkout = Checkout(root)
-        self.seen: dict[str, Planned] = {}
+        self.seen: dict[str, StackResource] = {}
         self.secrets = Secrets()
         self.left: dict[str, dict[str, list[_Message]]] = {}
         self._rules: dict[str, list[Rule]] = {}
         for rule in RULES.values():
             self._rules.setdefault(rule.ruleset, []).append(rule)
         self._concerned: dict[str, set[str]] = {}  # policies by type of resource
-        self._judged_last: tuple[tuple[Planned, ...], Facts, Program] | None = None
+        self._judged_last: tuple[tuple[StackResource, ...], Facts, Program] | None = None
 
     def _concerns(self, policy: str, kind: str) -> bool:
         """Whether a policy has a rule that reads a type of resource."""
@@ -137,7 +137,7 @@ class Evaluation:
             for message in messages:
                 report(*message)
 
-    def _read(self, args: ResourceValidationArgs) -> Planned:
+    def _read(self, args: ResourceValidationArgs) -> StackResource:
         """Return a resource, and keep it; an update passes it again, with inputs that a preview did not know.
 
         Each policy gets the same object for a resource, so ``_program`` can compare resources by identity.
@@ -149,7 +149,7 @@ class Evaluation:
         return self.seen[args.urn]
 
     def _judged(
-        self, place: _Place, resources: Iterable[Planned], rules: Iterable[Rule], config: Mapping[str, Any]
+        self, place: _Place, resources: Iterable[StackResource], rules: Iterable[Rule], config: Mapping[str, Any]
     ) -> _Judged:
         home = self._home(place)
         whole = self._program(place, tuple(resources), config)
@@ -158,7 +158,7 @@ class Evaluation:
             rules = [rule for rule in rules if rule.owner != "house"]
         return self._sorted(home, home.suggested(evaluate(whole, rules, file)), config)
 
-    def _program(self, place: _Place, resources: tuple[Planned, ...], config: Mapping[str, Any]) -> Program:
+    def _program(self, place: _Place, resources: tuple[StackResource, ...], config: Mapping[str, Any]) -> Program:
         """Return resources as a program; the last one is kept, since most policies need the same one."""
         home = self._home(place)
         facts = home.facts(place.stack, config)
@@ -196,7 +196,7 @@ class Evaluation:
         policy: str,
         place: _Place,
         judged: _Judged,
-        resources: Mapping[str, Planned],
+        resources: Mapping[str, StackResource],
         report: ReportViolation,
     ) -> None:
         urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
@@ -246,7 +246,7 @@ class _Place(NamedTuple):
     stack: str
 
 
-_Stacks = dict[_Place, dict[str, Planned]]  # by URN
+_Stacks = dict[_Place, dict[str, StackResource]]  # by URN
 
 
 _Judged = tuple[list[Finding], list[Finding]]  # errors, and advice
@@ -272,10 +272,10 @@ def parse_urn(urn: str) -> Urn:
     return Urn(head.rpartition(":")[2], project, types.rpartition("$")[2], name)
 
 
-def planned(resource: ResourceValidationArgs | PolicyResource) -> Planned:
+def planned(resource: ResourceValidationArgs | PolicyResource) -> StackResource:
     """Return a resource of the engine as planned; each unknown value is ``UNKNOWN``."""
     urn = parse_urn(resource.urn)
-    return Planned(
+    return StackResource(
         stack=urn.stack, type=urn.type, name=urn.name, inputs=plain(resource.props), options=options(resource)
     )
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from training_platform.catalog.locations import nearest_first, region_of
 from training_platform.catalog.topologies import legal_topologies
 from training_platform.catalog.types import QuotaId, chips_in
-from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, cluster_pools
+from training_platform.config.expansion import ZONES_OF_A_REGIONAL_CLUSTER, ExpandedPool, cluster_pools
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import Holder, QuotaKey, VmUsage, quota_key, shown, vm_usage
 from training_platform.quota.ledger import Held, Line, ProjectLedger

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import FilestoreTier, Throughput
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.storage import FilestoreSpec
-from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import Charge, Holder, QuotaKey

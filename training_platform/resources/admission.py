@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.config.pools import CLASS_LABEL, SYSTEM_TAINT
+from training_platform.config.expansion import CLASS_LABEL, SYSTEM_TAINT
 from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, NodeAccess, access
 from training_platform.resources.kueue import PRIORITY_LABEL, QUEUE_LABEL, RUN_LABEL
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, TEAM_LABEL

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from training_platform.config.expansion import ExpandedPool, cluster_pools
 from training_platform.config.model.capacity import ReservationSpec
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.compute_class import ComputeClassSpec, Priority
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.names import name_in_cluster
-from training_platform.config.pools import ExpandedPool, cluster_pools
 from training_platform.resources.kubernetes_objects import kubernetes_object
 from training_platform.resources.node_pools import node_pool_name
 from training_platform.resources.plan import Resource

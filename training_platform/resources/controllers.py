@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from training_platform.catalog import CHARTS
+from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
-from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE
 from training_platform.resources.kubernetes_objects import (
     CLUSTER_ROLE_BINDING,
     PRIORITY_CLASS,

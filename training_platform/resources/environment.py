@@ -9,13 +9,13 @@ from typing import Any
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
+from training_platform.config.expansion import ExpandedPool, Flavor, cluster_pools, cpu_pools
 from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec, SoftwareSpec
 from training_platform.config.model.environment import BudgetSpec, Environment
 from training_platform.config.model.storage import DataSetSpec, HyperdiskData
 from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
-from training_platform.config.pools import ExpandedPool, Flavor, cluster_pools, cpu_pools
 from training_platform.resources.admission import Bounds
 from training_platform.resources.compute_classes import compute_classes
 from training_platform.resources.controllers import (

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.gpu_fabric import fabric_name
-from training_platform.config.pools import ExpandedPool, Flavor
 
 LIBRARIES: Final = "/usr/local/nvidia/lib64"  # the driver's, and the plugin that the installer copies beside it
 TCPX_SOCKETS: Final = "/run/tcpx"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from training_platform.config.expansion import ExpandedPool
 from training_platform.config.gpu_fabric import GpuFabric, GpuVpc, Nic, fabric_name
-from training_platform.config.pools import ExpandedPool
 from training_platform.resources import gcp
 from training_platform.resources.network import allowed
 from training_platform.resources.plan import Component, Options, Resource

@@ -13,8 +13,8 @@ from typing import Any
 from training_platform.resources import resource_types
 from training_platform.resources.custom_roles import custom_permissions
 from training_platform.resources.plan import Computed, Plan, Reference, Resource
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.project import SERVICE_AGENT_NAMES
+from training_platform.resources.stack_resource import UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import CHARTS, IMAGES
+from training_platform.config.expansion import SYSTEM_TOLERATIONS
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.workloads import GatewaySpec, Notebooks
 from training_platform.config.names import data_claim
-from training_platform.config.pools import SYSTEM_TOLERATIONS
 from training_platform.resources.data_sets import NotebookDataSets
 from training_platform.resources.kubernetes_objects import (
     IDENTITY,

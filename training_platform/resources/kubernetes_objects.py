@@ -9,9 +9,9 @@ from training_platform.catalog.types import Chart
 from training_platform.config.model.environment import ChartOverride
 from training_platform.resources.gke import cluster_identifier, kubeconfig
 from training_platform.resources.plan import PLAIN, Component, Node, Options, Resource, compute
-from training_platform.resources.planned import KUBERNETES_PROVIDER
 from training_platform.resources.resource_types import RELEASE
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 
 RBAC = "rbac.authorization.k8s.io"
 ROLE = f"kubernetes:{RBAC}/v1:Role"

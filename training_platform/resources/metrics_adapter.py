@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from training_platform.catalog import IMAGES
-from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
+from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from training_platform.resources.kubernetes_objects import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import MachineType
-from training_platform.config.model.node_pool import (
-    PROVIDER_INPUTS,
-    BootDiskSpec,
-    CpuPoolSpec,
-    NodePoolSpec,
-)
-from training_platform.config.pools import (
+from training_platform.config.expansion import (
     CLASS_LABEL,
     SYSTEM_POOL_SURGE,
     ZONES_OF_A_REGIONAL_CLUSTER,
@@ -28,6 +22,12 @@ from training_platform.config.pools import (
     ExpandedPool,
     GkePool,
     pool_labels,
+)
+from training_platform.config.model.node_pool import (
+    PROVIDER_INPUTS,
+    BootDiskSpec,
+    CpuPoolSpec,
+    NodePoolSpec,
 )
 from training_platform.config.reading.finding import Path, dotted
 from training_platform.resources import gcp

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.expansion import ExpandedPool, Flavor, cluster_pools, flavor_name, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, Notebooks, NotebookTeam
 from training_platform.config.names import cache_variables, data_claim, data_variable
-from training_platform.config.pools import ExpandedPool, Flavor, cluster_pools, flavor_name, flavors
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace

@@ -20,10 +20,10 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from training_platform.catalog import CHARTS, IMAGES
+from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
 from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec
-from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from training_platform.resources.admission import ACCELERATORS, JobKind, templates_in
 from training_platform.resources.kubernetes_objects import (
     RESOURCE_QUOTA,

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from training_platform.config.reading.finding import Path, UserError
-from training_platform.resources.planned import UNKNOWN, Planned, ResourceKey
 from training_platform.resources.spelling import wire_inputs
+from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, StackResource
 
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
 
@@ -48,7 +48,7 @@ class Options:
 
     @cached_property
     def planned(self) -> dict[str, Any]:
-        """The options as ``Planned`` has them: those that are set."""
+        """The options as ``StackResource`` has them: those that are set."""
         every = {
             "protect": self.protect,
             "retainOnDelete": self.retain_on_delete,
@@ -267,7 +267,7 @@ class Plan(Component):
                 "cluster's provider."
             )
 
-    def planned(self, types: Container[str] | None = None) -> list[Planned]:
+    def planned(self, types: Container[str] | None = None) -> list[StackResource]:
         """Return every resource and component as a preview would register it, but for those that are only read.
 
         ``types`` are the only ones to return; None for all.
@@ -341,12 +341,12 @@ def _needed(node: Node) -> Iterator[Node]:
     yield from awaited(node)
 
 
-def _planned(node: Node, plan: Plan) -> Planned:
+def _planned(node: Node, plan: Plan) -> StackResource:
     parent = None if node.parent is None or node.parent is plan else node.parent.key
     waits = {resource.key for resource in awaited(node)}
     if isinstance(node, Component):
         options: dict[str, Any] = {"dependsOn": sorted(waits)} if waits else {}
-        return Planned(
+        return StackResource(
             stack=plan.name, type=node.type, name=node.name, inputs={}, custom=False, parent=parent, options=options
         )
     options = dict(node.options.planned)
@@ -354,7 +354,7 @@ def _planned(node: Node, plan: Plan) -> Planned:
         options["dependsOn"] = sorted(waits)
     if node.provider:
         options["provider"] = node.provider.name
-    return Planned(
+    return StackResource(
         stack=plan.name,
         type=node.type,
         name=node.name,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.queues import CohortSpec
 from training_platform.config.model.team import Team
 from training_platform.config.names import declared_name
-from training_platform.config.pools import Flavor
 from training_platform.resources.kubernetes_objects import kubernetes_object, object_type
 from training_platform.resources.kueue import (
     API_VERSION,

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from training_platform.catalog.reading import FilePlace, build, read_file
+from training_platform.catalog.reading import DataPosition, build, read_file
 
 _FILE = Path(__file__).with_suffix(".yaml")
 
@@ -155,7 +155,7 @@ if not TYPE_CHECKING:  # hidden from the type checker, which would take any name
 def _facts() -> _Facts:
     """Return the content of the file, read at the first call."""
     content = read_file(_FILE)
-    place = FilePlace(_FILE)
+    place = DataPosition(_FILE)
     types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
     return _Facts(types, content["apis"], frozenset(content["object_replacing"]))
 

@@ -18,13 +18,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.node_pool import SLICE_LEVELS
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import ServerSpec
-from training_platform.config.pools import Flavor
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from training_platform.catalog.reading import read_file
-from training_platform.resources.planned import PROVIDER_TYPES, UNKNOWN
 from training_platform.resources.resource_types import KUBERNETES
+from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN
 
 FILE = Path(__file__).parent / "data" / "map_inputs.yaml"
 Maps: TypeAlias = "dict[str, Maps | None]"  # by the name of an input: None for a map, else the maps inside a block

@@ -12,13 +12,13 @@ from typing import Any
 
 from training_platform.catalog import IMAGES
 from training_platform.config.data_sets import reaches, with_own_data
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import declared_name
-from training_platform.config.pools import Flavor
 from training_platform.resources.custom_roles import custom_role
 from training_platform.resources.data_sets import team_mode
 from training_platform.resources.environment_outputs import parse_outputs

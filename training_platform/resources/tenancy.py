@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import IMAGES
 from training_platform.catalog.types import Json
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.model.team import Team
-from training_platform.config.pools import Flavor
 from training_platform.resources.admission import (
     ACCELERATORS,
     ALLOW_LABEL,

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from training_platform.config.expansion import SYSTEM_TAINT
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.names import data_claim
-from training_platform.config.pools import SYSTEM_TAINT
 from training_platform.resources import data_sets
 from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, kubernetes_object, object_type
 from training_platform.resources.plan import Component, Options, text

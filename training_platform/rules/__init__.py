@@ -11,10 +11,10 @@ from training_platform.rules import (  # noqa: F401 # importing a group register
     storage,
     vertex,
 )
-from training_platform.rules.registry import RULES, Rule, evaluate
+from training_platform.rules.declaration import RULES, Rule, evaluate
 from training_platform.views.adapters import views_of_model, views_of_plan
-from training_platform.views.program import Program, program
 from training_platform.views.view import View
+from training_platform.views.whole_stack import Program, program
 
 __all__ = [
     "RULES",

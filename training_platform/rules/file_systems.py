@@ -11,11 +11,11 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Band
 from training_platform.catalog.zones import zones_in
 from training_platform.config.reading.section import enumeration
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.network import far_from_clusters, network_of
-from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.network import ServicesRangeView
-from training_platform.views.program import Program
 from training_platform.views.storage import FilestoreView, LustreView, SnapshotView
+from training_platform.views.whole_stack import Program
 
 _TIERS = "Filestore docs, service tiers, read 2026-04-10"
 DIRECT_PEERING = "DIRECT_PEERING"

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from training_platform.config.reading.section import enumeration
-from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.access import AlertPolicyView, LabelledView, ReleaseView
 from training_platform.views.cluster import ClusterView
-from training_platform.views.program import Program
 from training_platform.views.storage import BucketView, FilestoreView
+from training_platform.views.whole_stack import Program
 
 
 @rule(

@@ -13,10 +13,11 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.topologies import legal_for, nearest_topology
 from training_platform.catalog.types import Json, Kind
-from training_platform.config.pools import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUEUED_LABEL
+from training_platform.config.expansion import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUEUED_LABEL
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.kueue import QUEUE_LABEL
 from training_platform.resources.resource_types import NOTIFICATION_CHANNEL
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.gke.accelerators import illegal
 from training_platform.rules.kubernetes.objects import (
     SUBDOMAIN,
@@ -31,12 +32,11 @@ from training_platform.rules.kubernetes.objects import (
     strings,
 )
 from training_platform.rules.kubernetes.pods import JOB, JOB_SET, LWS, WORKLOADS, jobs, quantity
-from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.access import LabelledView
 from training_platform.views.cluster import cluster_of, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.program import Program
+from training_platform.views.whole_stack import Program
 
 _WEBHOOK = "Kueue ff69552, clusterqueue_webhook.go, read 2026-08-22"
 

@@ -13,7 +13,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.quota.charges import nat_addresses
 from training_platform.quota.demand import vms_behind
 from training_platform.resources.network import control_plane_ports
-from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.cluster import ClusterView, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import (
@@ -26,8 +26,8 @@ from training_platform.views.network import (
     SubnetView,
 )
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.program import Program
 from training_platform.views.storage import FilestoreView, LustreView
+from training_platform.views.whole_stack import Program
 
 RangeOwner = SubnetView | ServicesRangeView
 """Views that take ranges of a VPC."""

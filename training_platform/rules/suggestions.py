@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import legal_for, legal_topologies
 from training_platform.catalog.types import chips_in
-from training_platform.config.pools import ExpandedPool, flavor_name
+from training_platform.config.expansion import ExpandedPool, flavor_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace

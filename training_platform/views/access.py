@@ -9,7 +9,7 @@ from training_platform.catalog import CHARTS
 from training_platform.catalog.types import Chart
 from training_platform.config.reading.finding import Path
 from training_platform.resources import resource_types
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, unrolled
@@ -38,7 +38,7 @@ class RoleGrantView(Settings):
     role = fields.required("role")
 
     @classmethod
-    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+    def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
         """Yield a view for every member."""
         lists = () if at(planned.inputs, ("member",)) is not None else ("members",)
         for inputs in unrolled(planned.inputs, lists):
@@ -95,7 +95,7 @@ class ReleaseView(View):
         return name.partition("@")[0] if name else None
 
     @classmethod
-    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+    def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
         """Yield a view; ours stand in the environment's section of charts, by the chart's name."""
         view = cls.viewed(planned, origin, planned.inputs)
         name = of.as_text(view.read("name"))

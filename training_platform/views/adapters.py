@@ -16,12 +16,12 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace
 from training_platform.resources import resource_types
-from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import stack_plan
+from training_platform.resources.stack_resource import StackResource
 from training_platform.views import access, cluster, kueue, network, node_pool, storage, vertex
 from training_platform.views.node_pool import InlinePoolView
-from training_platform.views.program import PACKAGES, ObjectView
 from training_platform.views.view import View
+from training_platform.views.whole_stack import PACKAGES, ObjectView
 
 VIEWS: tuple[type[View], ...] = (
     cluster.ClusterView, cluster.AutoProvisioningView, node_pool.NodePoolView, node_pool.InlinePoolView,
@@ -43,7 +43,7 @@ VIEWS_OF: Mapping[str, list[type[View]]] = {
 _PROVIDED: dict[str, Sequence[type[View]]] = {token: (ObjectView, *kinds) for token, kinds in VIEWS_OF.items()}
 
 
-def views_of_plan(planned: Iterable[Planned], locator: Locator | None = None) -> list[View]:
+def views_of_plan(planned: Iterable[StackResource], locator: Locator | None = None) -> list[View]:
     """Return the views of a stack's planned resources, each with its section of the stack file where one is given."""
     views: list[View] = []
     for resource in planned:
@@ -76,7 +76,7 @@ def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> li
     kind, read = _READERS[collection]
     parts = name.split("/")
     inputs = {"project": project, "location": parts[3] if len(parts) > 3 else None, **read(body, parts)}
-    views = views_of_plan([Planned(stack="", type=kind, name=name, inputs=inputs)])
+    views = views_of_plan([StackResource(stack="", type=kind, name=name, inputs=inputs)])
     return [view for view in views if not isinstance(view, (InlinePoolView, ObjectView))]
 
 

@@ -10,13 +10,13 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.resources import resource_types
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, keys, rows
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.program import Program
 from training_platform.views.view import Settings, View
+from training_platform.views.whole_stack import Program
 
 # What an Autopilot cluster decides by itself; the provider refuses these beside it.
 _AUTOPILOT_DECIDES = (
@@ -153,7 +153,7 @@ class AutoProvisioningView(Settings):
     )
 
     @classmethod
-    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+    def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
         """Yield the view where auto-provisioning is on, or may be."""
         enabled = of.as_flag(at(planned.inputs, (_AUTOSCALING, "enabled")))
         return iter(()) if enabled in (None, False) else super().of(planned, origin)

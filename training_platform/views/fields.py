@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, keys
 from training_platform.views.view import Field, PlainField

@@ -7,7 +7,7 @@ from typing import Self
 
 from training_platform.config.reading.finding import Path
 from training_platform.resources import resource_types
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, rows
@@ -57,7 +57,7 @@ class FlavorQuotaView(View):
         return tuple(of.known(name) for name in names)
 
     @classmethod
-    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+    def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
         """Yield a view for every accelerator, and for what may be one."""
         views = super().of(planned, origin)
         return (view for view in views if not view.known("resource") or view.resource in COUNTED)

@@ -10,10 +10,10 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import Capacity, MachineType
-from training_platform.config.pools import ZONES_OF_A_REGIONAL_CLUSTER
+from training_platform.config.expansion import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.reading.finding import Path
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.views import fields
 from training_platform.views import inputs as of
 from training_platform.views.inputs import at, keys, rows
@@ -265,7 +265,7 @@ class InlinePoolView(NodePoolView):
     prefix = ""
 
     @classmethod
-    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+    def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
         """Yield the pools of a cluster; the default one only where it is written and not removed."""
         inputs = planned.inputs if isinstance(planned.inputs, Mapping) else {}
         shared = {key: inputs[key] for key in _OF_CLUSTER if key in inputs}
@@ -278,7 +278,7 @@ class InlinePoolView(NodePoolView):
             yield cls._inside(planned, origin, {**shared, **default, "name": "default-pool"}, "")
 
     @classmethod
-    def _inside(cls, planned: Planned, origin: Path, inputs: dict[str, Any], prefix: str) -> Self:
+    def _inside(cls, planned: StackResource, origin: Path, inputs: dict[str, Any], prefix: str) -> Self:
         pool = cls(
             stack=planned.stack, type=planned.type, name=planned.name, origin=origin,
             inputs={**inputs, "cluster": planned.name},

@@ -9,8 +9,8 @@ from training_platform.catalog.attachments import of_vertex, vertex_gpu
 from training_platform.catalog.types import MachineType
 from training_platform.config.model.team import pool_path
 from training_platform.config.reading.finding import Path
-from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import PERSISTENT_RESOURCE
+from training_platform.resources.stack_resource import StackResource
 from training_platform.views import fields
 from training_platform.views.inputs import at, keys
 from training_platform.views.view import View
@@ -41,7 +41,7 @@ class PersistentPoolView(View):
     disk_type = fields.text(f"{_POOL}.diskSpec.bootDiskType", place="boot_disk.type")
 
     @classmethod
-    def viewed(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
+    def viewed(cls, planned: StackResource, origin: Path, inputs: Any) -> Self:
         """Return the view of a pool; one that is not the first has a section of its own in the stack file."""
         pool = at(inputs, keys(f"{_POOL}.id"))
         section = pool_path(pool) if origin and isinstance(pool, str) else ()

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.secrets import secrets_in
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.views.inputs import Keys, NotKnownError, as_name, at, keys, unrolled
 
 T = TypeVar("T")
@@ -134,14 +134,14 @@ class View:
             self.__dict__.update({name: value for name, value in values.items() if value is not UNKNOWN})
 
     @classmethod
-    def of(cls, planned: Planned, origin: Path) -> Iterator[Self]:
+    def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
         """Yield the views of this class that a planned resource has."""
         blocks = unrolled(planned.inputs, cls.EACH) if cls.EACH else [planned.inputs]
         for inputs in blocks:
             yield cls.viewed(planned, origin, inputs)
 
     @classmethod
-    def viewed(cls, planned: Planned, origin: Path, inputs: Any) -> Self:
+    def viewed(cls, planned: StackResource, origin: Path, inputs: Any) -> Self:
         """Return the view of a resource, or of the one entry of its lists that ``inputs`` has in their place."""
         return cls(
             stack=planned.stack, type=planned.type, name=planned.name, origin=origin, inputs=inputs,

@@ -13,7 +13,7 @@ import pytest
 from tests.examples.jobs.conftest import PYTHON
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 PROGRAM = Path(__file__).with_name("drive_refusals.py")

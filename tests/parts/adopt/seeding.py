@@ -10,10 +10,10 @@ from typing import Any
 
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.resources import resource_types
-from training_platform.resources.planned import UNKNOWN, Planned
-from training_platform.resources.rest import Leaf, body_of, leaves
+from training_platform.resources.api_fields import Leaf, body_of, leaves
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 Json = dict[str, Any]
 SUFFIX = "0a1b2c3"  # as Pulumi puts behind names that a program leaves to it
@@ -39,7 +39,7 @@ class Seeded:
         change(record.body)
         self.cloud.store.put(record)
 
-    def put(self, resources: Iterable[Planned]) -> None:
+    def put(self, resources: Iterable[StackResource]) -> None:
         """Create what is planned, in order; what has no request here is left out."""
         for planned in resources:
             if planned.type in _CREATES:
@@ -47,7 +47,7 @@ class Seeded:
                 body = {**body_of(self._known(planned)), **({"name": name} if planned.type not in _UNNAMED else {})}
                 _CREATES[planned.type](self, planned, body, name)
 
-    def _known(self, planned: Planned) -> Iterator[Leaf]:
+    def _known(self, planned: StackResource) -> Iterator[Leaf]:
         """Yield the values of a resource, with what its sources were put there as."""
         for leaf in leaves(planned.type, planned.inputs):
             sources = planned.inputs_from.get(leaf.name.partition(".")[0].partition("[")[0], ())
@@ -56,7 +56,7 @@ class Seeded:
             if value is not UNKNOWN and value != [UNKNOWN]:  # a service agent's number, say
                 yield leaf._replace(value=value)
 
-    def path(self, planned: Planned, path: str) -> str:
+    def path(self, planned: StackResource, path: str) -> str:
         self._paths[planned.key] = path
         return path
 
@@ -83,8 +83,8 @@ def served(seeded: Seeded) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-def _compute(place: str, collection: str) -> Callable[[Seeded, Planned, Json, str], None]:
-    def create(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _compute(place: str, collection: str) -> Callable[[Seeded, StackResource, Json, str], None]:
+    def create(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
         where = place.format_map(planned.inputs)
         path = seeded.path(planned, f"projects/{planned.inputs['project']}/{where}/{collection}/{name}")
         body.pop("region", None)
@@ -95,13 +95,13 @@ def _compute(place: str, collection: str) -> Callable[[Seeded, Planned, Json, st
     return create
 
 
-def _nat(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _nat(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     sources = planned.inputs_from["router"]
     router = next(seeded._paths[each] for each in sources if each in seeded._paths)
     seeded.ask("PATCH", f"compute/beta/{router}", {"nats": [body]})
 
 
-def _cluster(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _cluster(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     parent = f"projects/{planned.inputs['project']}/locations/{planned.inputs['location']}"
     path = seeded.path(planned, f"{parent}/clusters/{name}")
     body["autoscaling"] = {key: value for key, value in body["autoscaling"].items() if key != "enabled"} | {
@@ -112,7 +112,7 @@ def _cluster(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
     seeded.ask("DELETE", f"container/v1beta1/{path}/nodePools/default-pool")
 
 
-def _pool(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _pool(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     where = f"projects/{planned.inputs['project']}/locations/{planned.inputs['location']}"
     cluster = str(planned.inputs["cluster"]).rpartition("/")[2]
     body["autoscaling"]["enabled"] = True
@@ -122,8 +122,8 @@ def _pool(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
     seeded.ask("POST", f"container/v1beta1/{path.rpartition('/')[0]}", {"nodePool": body})
 
 
-def _located(service: str, collection: str, id_in: str) -> Callable[[Seeded, Planned, Json, str], None]:
-    def create(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _located(service: str, collection: str, id_in: str) -> Callable[[Seeded, StackResource, Json, str], None]:
+    def create(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
         place = planned.inputs.get("location") or planned.inputs.get("region")
         parent = f"projects/{planned.inputs['project']}/locations/{place}/{collection}"
         name = str(planned.inputs.get(id_in, name))
@@ -134,31 +134,31 @@ def _located(service: str, collection: str, id_in: str) -> Callable[[Seeded, Pla
     return create
 
 
-def _bucket(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _bucket(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     seeded.path(planned, name)
     seeded.ask("POST", "storage/v1/b", body, project=planned.inputs["project"])
 
 
-def _account(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _account(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     project, account = planned.inputs["project"], planned.inputs["accountId"]
     seeded.path(planned, f"projects/{project}/serviceAccounts/{account}@{project}.iam.gserviceaccount.com")
     seeded.ask("POST", f"iam/v1/projects/{project}/serviceAccounts", {"accountId": account, "serviceAccount": body})
 
 
-def _monitoring(collection: str) -> Callable[[Seeded, Planned, Json, str], None]:
-    def create(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _monitoring(collection: str) -> Callable[[Seeded, StackResource, Json, str], None]:
+    def create(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
         made = seeded.ask("POST", f"monitoring/v3/projects/{planned.inputs['project']}/{collection}", body)
         seeded.path(planned, made["name"])
 
     return create
 
 
-def _service(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _service(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     project, api = planned.inputs["project"], planned.inputs["service"]
     seeded.ask("POST", f"serviceusage/v1/projects/{project}/services/{api}:enable", {})
 
 
-def _member(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _member(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     """Give a member a role, unless nobody knows yet who that is; a service agent's is not asked for."""
     project, member = planned.inputs["project"], planned.inputs["member"]
     if member is UNKNOWN:
@@ -173,7 +173,7 @@ def _member(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
     seeded.ask("POST", f"cloudresourcemanager/v1/projects/{project}:setIamPolicy", {"policy": policy})
 
 
-def _account_member(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _account_member(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     """Let a member act as an account."""
     sources = [seeded._paths[each] for each in planned.inputs_from["serviceAccountId"] if each in seeded._paths]
     policy = seeded.ask("POST", f"iam/v1/{sources[0]}:getIamPolicy", {})
@@ -181,30 +181,30 @@ def _account_member(seeded: Seeded, planned: Planned, body: Json, name: str) -> 
     seeded.ask("POST", f"iam/v1/{sources[0]}:setIamPolicy", {"policy": policy})
 
 
-def _secret(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _secret(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     body.pop("name", None)
     parent = f"projects/{planned.inputs['project']}/secrets"
     seeded.ask("POST", f"secretmanager/v1/{parent}", body, secretId=planned.inputs["secretId"])
     seeded.path(planned, f"{parent}/{planned.inputs['secretId']}")
 
 
-def _zone(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _zone(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     parent = f"projects/{planned.inputs['project']}/managedZones"
     seeded.ask("POST", f"dns/v1beta2/{parent}", body)
     seeded.path(planned, f"{parent}/{name}")
 
 
-def _record(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _record(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     zone = f"projects/{planned.inputs['project']}/managedZones/{planned.inputs['managedZone']}"
     seeded.ask("POST", f"dns/v1beta2/{zone}/changes", {"additions": [body]})
 
 
-def _board(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _board(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     project = planned.inputs["project"]
     seeded.ask("POST", f"monitoring/v1/projects/{project}/dashboards", json.loads(planned.inputs["dashboardJson"]))
 
 
-def _role(seeded: Seeded, planned: Planned, body: Json, name: str) -> None:
+def _role(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     body.pop("name", None)
     parent, identity = f"projects/{planned.inputs['project']}/roles", planned.inputs["roleId"]
     seeded.ask("POST", f"iam/v1/{parent}", {"roleId": identity, "role": body})
@@ -217,7 +217,7 @@ _UNNAMED = {
     resource_types.SERVICE_ACCOUNT,
     resource_types.TENSORBOARD,
 }
-_CREATES: Mapping[str, Callable[[Seeded, Planned, Json, str], None]] = {
+_CREATES: Mapping[str, Callable[[Seeded, StackResource, Json, str], None]] = {
     resource_types.SERVICE: _service,
     resource_types.IAM_MEMBER: _member,
     resource_types.SERVICE_ACCOUNT_MEMBER: _account_member,

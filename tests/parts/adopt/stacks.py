@@ -14,8 +14,8 @@ from training_platform.clients.project_contents import Contents, read_contents
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.adopt.adoption import AdoptedStack, adopt_environment
 from training_platform.parts.adopt.cli import planner
-from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import plannable
+from training_platform.resources.stack_resource import StackResource
 
 PROJECT = "example-lab"
 STACK = """\
@@ -44,29 +44,29 @@ def write_stacks(root: Path, stacks: dict[str, str]) -> Path:
     return root
 
 
-_SMALL: list[Sequence[Planned]] = []
+_SMALL: list[Sequence[StackResource]] = []
 
 
-def small_plan(repository: Repository) -> Sequence[Planned]:
+def small_plan(repository: Repository) -> Sequence[StackResource]:
     """Return what the small stack plans, planned once."""
     if not _SMALL:
         _SMALL.append(planned(repository({"lab": STACK}), "lab"))
     return _SMALL[0]
 
 
-def planned(root: Path, name: str) -> Sequence[Planned]:
+def planned(root: Path, name: str) -> Sequence[StackResource]:
     """Return what a stack of a repository plans."""
     return plans_of(root, name)[name]
 
 
-def plans_of(root: Path, *names: str) -> dict[str, Sequence[Planned]]:
+def plans_of(root: Path, *names: str) -> dict[str, Sequence[StackResource]]:
     """Return what stacks of a repository plan, each planned once."""
     workspace = read_workspace(root)
     plans = {each.name: plan.resources for each, plan in planned_stacks(workspace, plannable(workspace, list(names)))}
     return {name: plans[name] for name in names}
 
 
-def standing(resources: Sequence[Planned], project: str = PROJECT) -> Seeded:
+def standing(resources: Sequence[StackResource], project: str = PROJECT) -> Seeded:
     """Return a local cloud that holds what is planned."""
     seeded = Seeded(project)
     seeded.put(resources)
@@ -87,7 +87,7 @@ def adopted(
     return adopt_environment(name, contents, planner(root), production=False, keep_replaced=keep_replaced)
 
 
-def in_cloud(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
+def in_cloud(resources: Sequence[StackResource]) -> dict[tuple[str, str], Any]:
     """Return the inputs of what is planned in Google Cloud; notebooks' parts are not among them."""
     return {each.key: each.inputs for each in resources if each.custom and each.type.startswith("gcp:")}
 

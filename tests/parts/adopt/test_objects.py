@@ -17,7 +17,6 @@ from training_platform.clients.project_contents import Contents
 from training_platform.parts.adopt.cluster_objects import reach_clusters
 from training_platform.parts.adopt.import_file import import_file, settled
 from training_platform.parts.adopt.matches import Match, current_values, matches, object_differences, object_matches
-from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.resource_types import (
     BUCKET,
     CLUSTER,
@@ -26,6 +25,7 @@ from training_platform.resources.resource_types import (
     RELEASE,
     SERVICE_ACCOUNT,
 )
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
 
 PATH = f"projects/{PROJECT}/locations/us-central1/clusters/lab-main"
 QUOTA = "kubernetes:core/v1:ResourceQuota"
@@ -34,17 +34,17 @@ ACCOUNT = "kubernetes:core/v1:ServiceAccount"
 EMAIL = "lab-vision-jobs@example-lab.iam.gserviceaccount.com"
 
 
-def planned(kind: str, name: str, inputs: dict[str, Any], **more: Any) -> Planned:
+def planned(kind: str, name: str, inputs: dict[str, Any], **more: Any) -> StackResource:
     about = {"apiVersion": "v1", "kind": kind.rpartition(":")[2]} if kind != RELEASE else {}
     options = {"provider": "main-kubernetes"}
-    return Planned(stack="lab", type=kind, name=name, inputs={**about, **inputs}, options=options, **more)
+    return StackResource(stack="lab", type=kind, name=name, inputs={**about, **inputs}, options=options, **more)
 
 
 def resource(name: str, kind: str, *, namespaced: bool) -> dict[str, Any]:
     return {"name": name, "kind": kind, "namespaced": namespaced}
 
 
-PROVIDER = Planned(
+PROVIDER = StackResource(
     stack="lab",
     type=KUBERNETES_PROVIDER,
     name="main-kubernetes",
@@ -215,8 +215,8 @@ def test_lists_of_one_length_are_compared_entry_by_entry_and_others_as_a_whole()
 
 
 def test_parents_of_providers_are_imported_before_them() -> None:
-    home = Planned(stack="lab", type="training-platform:team:Cluster", name="share", inputs={}, custom=False)
-    provider = Planned(stack="lab", type=KUBERNETES_PROVIDER, name="inside", inputs={}, parent=home.key)
+    home = StackResource(stack="lab", type="training-platform:team:Cluster", name="share", inputs={}, custom=False)
+    provider = StackResource(stack="lab", type=KUBERNETES_PROVIDER, name="inside", inputs={}, parent=home.key)
 
     first = import_file([home, provider], {}, below=[provider.key])
 
@@ -255,7 +255,7 @@ def test_a_release_is_imported_with_its_chart_and_the_version_that_stands(conten
 
 
 def test_a_bucket_is_imported_with_its_project() -> None:
-    bucket = Planned(stack="lab", type=BUCKET, name="data", inputs={"name": "example-lab-data"})
+    bucket = StackResource(stack="lab", type=BUCKET, name="data", inputs={"name": "example-lab-data"})
 
     match = matches([bucket], Contents(PROJECT, {BUCKET: {"example-lab-data": {}}}))[bucket.key]
 

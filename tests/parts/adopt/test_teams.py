@@ -18,8 +18,8 @@ from training_platform.config.workspace import read_workspace
 from training_platform.parts.adopt.adoption import AdoptedStack, adopt_environment, adopt_teams
 from training_platform.parts.adopt.cli import planner
 from training_platform.parts.adopt.cluster_objects import Queues, reach_clusters, read_queues
-from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import CLUSTER, CLUSTER_QUEUE, COHORT, PERSISTENT_RESOURCE
+from training_platform.resources.stack_resource import StackResource
 
 pytestmark = pytest.mark.timeout(300)  # each plans several stacks
 
@@ -82,12 +82,12 @@ config:
 """
 
 
-def kueue(resources: Sequence[Planned], name: str) -> list[dict[str, Any]]:
+def kueue(resources: Sequence[StackResource], name: str) -> list[dict[str, Any]]:
     """Return Kueue's objects of a kind that a plan has, as a cluster holds them."""
     return [dict(each.inputs) for each in resources if each.type.endswith(f":{name}")]
 
 
-def queues_of(plans: Mapping[str, Sequence[Planned]], clusters: Sequence[str]) -> Queues:
+def queues_of(plans: Mapping[str, Sequence[StackResource]], clusters: Sequence[str]) -> Queues:
     """Return what clusters hold once these stacks are deployed."""
 
     def held(cluster: str, kind: str) -> list[Any]:
@@ -111,17 +111,17 @@ def adopted(
     return {each.name: each for each in [environment, *teams]}
 
 
-def queue_specs(resources: Sequence[Planned]) -> dict[tuple[str, str], Any]:
+def queue_specs(resources: Sequence[StackResource]) -> dict[tuple[str, str], Any]:
     return {each.key: each.inputs["spec"] for each in resources if each.type in (CLUSTER_QUEUE, COHORT)}
 
 
 @pytest.fixture(scope="module", name="plans")
-def _plans(repository: Repository) -> Mapping[str, Sequence[Planned]]:
+def _plans(repository: Repository) -> Mapping[str, Sequence[StackResource]]:
     """Return the plans of an environment and its team."""
     return plans_of(repository({"lab": HOME, "lab-vision": TEAM}), "lab", "lab-vision")
 
 
-def all_of(plans: Mapping[str, Sequence[Planned]]) -> list[Planned]:
+def all_of(plans: Mapping[str, Sequence[StackResource]]) -> list[StackResource]:
     return [each for plan in plans.values() for each in plan]
 
 
@@ -160,7 +160,7 @@ def test_environments_and_teams_of_the_organisation_plan_the_same_once_adopted(
 
 
 def test_every_option_of_a_team_that_an_api_tells_comes_back(
-    plans: Mapping[str, Sequence[Planned]], repository: Repository
+    plans: Mapping[str, Sequence[StackResource]], repository: Repository
 ) -> None:
     contents = contents_of(standing(all_of(plans)))
 
@@ -175,7 +175,7 @@ def test_every_option_of_a_team_that_an_api_tells_comes_back(
 
 
 def test_a_persistent_resource_that_runs_ray_is_left_out(
-    plans: Mapping[str, Sequence[Planned]], repository: Repository
+    plans: Mapping[str, Sequence[StackResource]], repository: Repository
 ) -> None:
     contents = contents_of(standing(all_of(plans)))
     path = "projects/example-lab/locations/us-central1/persistentResources/lab-vision-tuning"
@@ -188,7 +188,7 @@ def test_a_persistent_resource_that_runs_ray_is_left_out(
 
 
 def test_without_queues_a_team_has_what_the_project_shows(
-    plans: Mapping[str, Sequence[Planned]], repository: Repository
+    plans: Mapping[str, Sequence[StackResource]], repository: Repository
 ) -> None:
     contents = contents_of(standing(all_of(plans)))
 
@@ -214,7 +214,9 @@ def test_members_are_read_of_an_account_whose_name_is_cut(repository: Repository
     assert section["members"] == ["group:vision@example.com", "user:ada@example.com"]
 
 
-def test_what_is_no_team_s_is_left_out_by_name(plans: Mapping[str, Sequence[Planned]], repository: Repository) -> None:
+def test_what_is_no_team_s_is_left_out_by_name(
+    plans: Mapping[str, Sequence[StackResource]], repository: Repository
+) -> None:
     seeded = standing(plans["lab"])
     seeded.ask("POST", "serviceusage/v1/projects/example-lab/services/storage.googleapis.com:enable", {})
     seeded.ask("POST", "storage/v1/b", {"name": "images-of-all", "location": "US"}, project=PROJECT)
@@ -230,7 +232,7 @@ def test_what_is_no_team_s_is_left_out_by_name(plans: Mapping[str, Sequence[Plan
 
 
 def test_a_team_of_which_nobody_is_a_member_is_left_out(
-    plans: Mapping[str, Sequence[Planned]], repository: Repository
+    plans: Mapping[str, Sequence[StackResource]], repository: Repository
 ) -> None:
     contents = contents_of(standing(plans["lab"]))
     queue = {"metadata": {"name": "nlp"}, "spec": {"resourceGroups": []}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from training_platform.config.model.team import VertexBootDisk
 from training_platform.config.reading.section import Section
-from training_platform.parts.jobs.model import (
+from training_platform.parts.jobs.job_model import (
     GkeTarget,
     Job,
     LocalCheckpoints,

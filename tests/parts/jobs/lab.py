@@ -10,7 +10,7 @@ from typing import Any
 
 from training_platform.config.reading.finding import Finding
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.render import Rendered
 from training_platform.parts.jobs.resolve import ResolvedJob
 

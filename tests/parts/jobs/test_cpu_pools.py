@@ -11,9 +11,9 @@ from tests.parts.jobs.lab import ENVIRONMENT, TODAY, VISION, Read, Take, contain
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.cost import job_cost
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.rules import demand
+from training_platform.parts.jobs.job_cost import job_cost
 from training_platform.parts.jobs.render import judge
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 

@@ -17,14 +17,14 @@ from training_platform.config.model.environment import Destination
 from training_platform.config.names import data_variable
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings, job_findings
 from training_platform.parts.jobs.container import mount_variables
-from training_platform.parts.jobs.cost import cost_text, job_cost
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.pods import gke_target, volumes
 from training_platform.parts.jobs.gke.rules import demand, gke_findings, reach
+from training_platform.parts.jobs.job_cost import cost_text, job_cost
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.rules import bucket_findings, data_set_findings, disk_findings, job_findings
-from training_platform.parts.jobs.vertex.pools import references, vertex_target, worker_pools
+from training_platform.parts.jobs.vertex.worker_pools import references, vertex_target, worker_pools
 
 
 def tpu(flavor: str, count: str) -> str:

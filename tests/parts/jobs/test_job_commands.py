@@ -19,7 +19,7 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.cost import cost_text, job_cost
+from training_platform.parts.jobs.job_cost import cost_text, job_cost
 from training_platform.parts.jobs.render import targets
 
 JOB = """\

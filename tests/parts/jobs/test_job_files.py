@@ -24,7 +24,7 @@ from training_platform.config.reading.source import UnreadableError, parse_sourc
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.first_file import on_vertex, vertex_machines, vertex_regions
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import point_runs
 from training_platform.parts.jobs.render import job_files, json_text, judge, render_job, targets, yaml_text
 from training_platform.parts.jobs.resolve import ResolvedJob, job_file, parse_job

@@ -26,7 +26,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.container import container, package_uri, sdist
-from training_platform.parts.jobs.model import PythonSource
+from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.render import judge
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job

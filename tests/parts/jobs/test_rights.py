@@ -4,7 +4,7 @@ from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.rights import rights_findings
+from training_platform.parts.jobs.submission_rights import rights_findings
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.stack_plan import stack_plan
 

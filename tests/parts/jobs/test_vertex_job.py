@@ -10,7 +10,7 @@ import pytest
 from tests.parts.jobs.lab import Take
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import charges, custom_job, job_spec, training_pipeline, vertex_body
-from training_platform.parts.jobs.vertex.pools import vms
+from training_platform.parts.jobs.vertex.worker_pools import vms
 from training_platform.resources.launcher import launcher
 from training_platform.resources.scope import bucket_id, jobs_account_email, persistent_resource_id
 

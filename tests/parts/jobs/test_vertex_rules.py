@@ -16,9 +16,9 @@ from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.render import Rendered, judge
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import custom_job_spec
-from training_platform.parts.jobs.vertex.pools import vertex_target
-from training_platform.parts.jobs.vertex.quota import Quotas
 from training_platform.parts.jobs.vertex.rules import vertex_findings
+from training_platform.parts.jobs.vertex.training_quota import Quotas
+from training_platform.parts.jobs.vertex.worker_pools import vertex_target
 from training_platform.quota.demand import workspace_demand
 
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"

@@ -11,7 +11,7 @@ from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.parts.sandbox.files import BrokenFile, write_whole
-from training_platform.parts.sandbox.kubernetes.store import ObjectStore
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 
 BROKEN = (
     "",

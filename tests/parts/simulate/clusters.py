@@ -10,7 +10,7 @@ import yaml
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.parts.simulate.stacks import Cluster, clusters
+from training_platform.parts.simulate.from_stacks import Cluster, clusters
 
 ENVIRONMENT = """
 project: example-lab

@@ -39,7 +39,7 @@ from tests.parts.simulate.directed import DIRECTED
 from tests.parts.simulate.scenarios import MODES, Json, Step, lab, play, random_scenario, specs
 from training_platform.catalog import CHARTS
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controllers import find_binaries, run_controllers
+from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries, run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.resources.kueue import configuration, resource_flavor
 from training_platform.resources.scope import TEAM_LABEL

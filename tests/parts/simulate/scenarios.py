@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import CohortSpec
 from training_platform.config.model.team import Team
-from training_platform.config.pools import Flavor, flavors
-from training_platform.parts.simulate.admission import Scheduler
-from training_platform.parts.simulate.queues import Eviction, Job, Pods
+from training_platform.parts.simulate.cluster_queues import Eviction, Job, Pods
+from training_platform.parts.simulate.scheduler import Scheduler
 from training_platform.resources import kueue
 
 Json = dict[str, Any]

@@ -8,8 +8,8 @@ import pytest
 
 from tests.parts.simulate.clusters import cluster, shares
 from training_platform.catalog.types import Capacity
+from training_platform.parts.simulate.cluster_queues import Pods
 from training_platform.parts.simulate.machines import DEFAULTS, CapacityTimes, LossTime, expected_losses
-from training_platform.parts.simulate.queues import Pods
 from training_platform.parts.simulate.replay import NEVER, Played, play
 from training_platform.parts.simulate.results import (
     ALL,

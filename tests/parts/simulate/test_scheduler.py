@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from training_platform.parts.simulate.admission import Scheduler
-from training_platform.parts.simulate.queues import Eviction, Job, Pods
+from training_platform.parts.simulate.cluster_queues import Eviction, Job, Pods
 from training_platform.parts.simulate.quotas import amount
+from training_platform.parts.simulate.scheduler import Scheduler
 
 GPU, CPU, MEMORY = "nvidia.com/gpu", "cpu", "memory"
 FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")

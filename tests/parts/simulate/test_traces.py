@@ -14,8 +14,8 @@ from tests.parts.simulate.clusters import cluster, sections, shares
 from tests.parts.simulate.dask_cluster import dask_cluster
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
-from training_platform.parts.simulate.queues import Pods
-from training_platform.parts.simulate.stacks import Cluster
+from training_platform.parts.simulate.cluster_queues import Pods
+from training_platform.parts.simulate.from_stacks import Cluster
 from training_platform.parts.simulate.traces import JobKind, Trace, invented, read_trace, trace_text
 
 GPU, TPU = "nvidia.com/gpu", "google.com/tpu"

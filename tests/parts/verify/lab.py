@@ -18,16 +18,16 @@ from training_platform.catalog.locations import is_zone
 from training_platform.clients.project_contents import read_contents
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Record
-from training_platform.parts.verify.ledger import Ledger
+from training_platform.parts.verify.object_record import ObjectRecord
+from training_platform.parts.verify.probe_run import clusters_of, maker_of
 from training_platform.parts.verify.probes import Answer, Platform, probes
-from training_platform.parts.verify.run import clusters_of, maker_of
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots, read_snapshots
-from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import plannable
+from training_platform.resources.stack_resource import StackResource
 
 PROJECT = "example-lab"
 HOME = """\
@@ -103,7 +103,7 @@ class MonitoredCloud(LocalCloud):
 class Lab:
     """The environment as it is in its cloud; ``spoiled`` changes something for as long as a block runs."""
 
-    def __init__(self, root: Path, resources: Sequence[Planned]) -> None:
+    def __init__(self, root: Path, resources: Sequence[StackResource]) -> None:
         self.root, self.resources = root, resources
         workspace = read_workspace(root)
         spec = workspace.stacks["lab"].environment
@@ -175,7 +175,7 @@ class Lab:
             contents = clusters_of("lab", read_contents(PROJECT, {"us-central1"}, address), kubeconfig)
             yield Platform(
                 name="lab", environment=self.environment, resources=self.resources, contents=contents,
-                maker=maker_of(Ledger.begin(folder, {}), contents, 120.0, address), demand=self.demand,
+                maker=maker_of(ObjectRecord.begin(folder, {}), contents, 120.0, address), demand=self.demand,
                 local_cloud=address, **{"seconds": 3.0, **fields},
             )  # fmt: skip
 

@@ -18,7 +18,7 @@ from tests.parts.verify.lab import Lab, MonitoredCloud
 from tests.places import ROOT
 from training_platform.catalog import ACCELERATORS, CHARTS, IMAGES, MACHINE_TYPES, QUOTAS, ZONES, loader
 from training_platform.cli.main import app
-from training_platform.clients.rest import ApiError
+from training_platform.clients.failures import ApiError
 from training_platform.parts.verify import facts
 
 pytestmark = pytest.mark.timeout(300)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.parts.verify.lab import PROJECT, Lab, answers_of, change, let_in, verdicts
+from training_platform.parts.verify.probe_run import go_on
 from training_platform.parts.verify.probes import probes
-from training_platform.parts.verify.run import go_on
 
 pytestmark = pytest.mark.timeout(300)
 READING = [name for name, one in probes().items() if not one.needs and not one.makes]

@@ -21,7 +21,7 @@ from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError, connect
 from training_platform.clients.project_contents import project_api
 from training_platform.config.reading.finding import UserError
-from training_platform.parts.verify.ledger import RUN_LABEL, Ledger, Maker, alone
+from training_platform.parts.verify.object_record import RUN_LABEL, Maker, ObjectRecord, alone
 
 pytestmark = pytest.mark.timeout(300)
 SETTINGS = ApiKind("api/v1", "configmaps")
@@ -31,10 +31,10 @@ import sys
 from pathlib import Path
 from training_platform.clients.kubernetes_api import ApiKind, connect
 from training_platform.clients.project_contents import project_api
-from training_platform.parts.verify.ledger import Ledger, Maker
+from training_platform.parts.verify.object_record import ObjectRecord, Maker
 api = connect("lab", contexts=["lab"], kubeconfig=sys.argv[1], log_in="")
 google = lambda name, region: project_api(name, "p", region, sys.argv[3], read_only=False)
-maker = Maker(Ledger.begin(Path(sys.argv[2]), {}), {"lab": api}, google=google)
+maker = Maker(ObjectRecord.begin(Path(sys.argv[2]), {}), {"lab": api}, google=google)
 number = 0
 while True:
     maker.make_in_project("monitoring", "", ApiKind("projects/p/alertPolicies", "alertPolicies"), {}, "userLabels")
@@ -113,11 +113,11 @@ def reached(folder: Path) -> Iterator[tuple[Cluster, ClusterApi, str]]:
 
 
 def begun(folder: Path, api: ClusterApi) -> Maker:
-    return Maker(Ledger.begin(folder, {}), {"lab": api})
+    return Maker(ObjectRecord.begin(folder, {}), {"lab": api})
 
 
 def in_project(folder: Path, address: str) -> Maker:
-    return Maker(Ledger.begin(folder, {}), {}, google=partial(asked, address))
+    return Maker(ObjectRecord.begin(folder, {}), {}, google=partial(asked, address))
 
 
 def asked(address: str, name: str, region: str) -> GoogleApi:
@@ -126,7 +126,7 @@ def asked(address: str, name: str, region: str) -> GoogleApi:
 
 def reread(maker: Maker) -> Maker:
     """Return the maker of the next start."""
-    return Maker(Ledger.read(maker.ledger.path), maker.clusters, google=maker.google)
+    return Maker(ObjectRecord.read(maker.ledger.path), maker.clusters, google=maker.google)
 
 
 def test_killed_at_random_moments_nothing_is_left_and_nothing_else_is_touched(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_killed_at_random_moments_nothing_is_left_and_nothing_else_is_touched(tm
             child.kill()
             child.wait()
             child.stdout.close()
-            ledger = Ledger.latest(folder)
+            ledger = ObjectRecord.latest(folder)
             assert ledger is not None
             labels = {"labels": {RUN_LABEL: ledger.run}}
             planted = {f"{PATH}/planted-{number}", f"{PATH}/verify-{ledger.run}-999999"}
@@ -160,7 +160,7 @@ def test_killed_at_random_moments_nothing_is_left_and_nothing_else_is_touched(tm
 
             assert cluster.objects.keys() == others
             kept = others
-            assert Ledger.read(ledger.path).open == {}
+            assert ObjectRecord.read(ledger.path).open == {}
 
 
 def test_an_object_whose_answer_was_lost_is_known_by_its_number(tmp_path: Path) -> None:
@@ -236,19 +236,19 @@ def test_a_cluster_that_cannot_be_asked_keeps_the_ledger_open(tmp_path: Path) ->
     with reached(tmp_path) as (_, api, _):
         maker = begun(tmp_path, api)
         maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
-        other = Maker(Ledger.read(maker.ledger.path), {})
+        other = Maker(ObjectRecord.read(maker.ledger.path), {})
 
         with pytest.raises(ClusterError, match="cannot be asked"):
             other.remove()
 
-        assert len(Ledger.read(maker.ledger.path).open) == 1
+        assert len(ObjectRecord.read(maker.ledger.path).open) == 1
 
 
 def test_a_ledger_that_cannot_be_read_deletes_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("no json\n")
 
     with pytest.raises(UserError, match="Nothing was deleted"):
-        Ledger.latest(tmp_path)
+        ObjectRecord.latest(tmp_path)
 
 
 def test_two_runs_of_an_environment_do_not_meet(tmp_path: Path) -> None:

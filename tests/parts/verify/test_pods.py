@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.parts.verify.pods import programs
+from training_platform.parts.verify.pod_probes import programs
 
 DD = "echo '1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.1 s, {} {}' >&2"
 NOBODY: Mapping[str, str] = {"getent": "exit 2", "timeout": "exit 124"}

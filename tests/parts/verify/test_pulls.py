@@ -13,7 +13,7 @@ from tests.parts.verify.lab import Lab, answers_of, verdicts
 from training_platform.catalog import IMAGES
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import ApiKind, ClusterError
-from training_platform.parts.verify.pods import programs, tried
+from training_platform.parts.verify.pod_probes import programs, tried
 from training_platform.parts.verify.probes import Answer, Platform, probes
 
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"

@@ -18,9 +18,9 @@ from tests.parts.adopt.seeding import served
 from tests.parts.verify.lab import PROJECT, Lab, change, let_in
 from training_platform.catalog.reading import table
 from training_platform.cli.main import app
-from training_platform.parts.verify import cli, google_cloud, run
+from training_platform.parts.verify import cli, google_cloud, probe_run
 from training_platform.parts.verify import probes as probing
-from training_platform.parts.verify.ledger import Ledger
+from training_platform.parts.verify.object_record import ObjectRecord
 from training_platform.parts.verify.probes import STAGES, chosen, probes
 
 pytestmark = pytest.mark.timeout(300)
@@ -32,7 +32,7 @@ def verify(lab: Lab, *words: str) -> Result:
 
 
 def ledgers(lab: Lab) -> list[Path]:
-    return sorted(run.folder_of(lab.root, "lab").glob("*.jsonl"))
+    return sorted(probe_run.folder_of(lab.root, "lab").glob("*.jsonl"))
 
 
 def picked(result: Result) -> set[str]:
@@ -73,13 +73,13 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(lab: Lab, tmp_path: P
 
     with served(lab.seeded) as address, lab.platform(tmp_path) as platform:
         begun = chosen(names=TWO)
-        folder = run.folder_of(lab.root, "lab")
+        folder = probe_run.folder_of(lab.root, "lab")
         folder.mkdir(parents=True, exist_ok=True)
-        head = run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", ""))
-        ledger = Ledger.begin(folder, head)
+        head = probe_run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", ""))
+        ledger = ObjectRecord.begin(folder, head)
         platform.maker.ledger = ledger
         with pytest.raises(KeyboardInterrupt):
-            run.go_on(begun, platform, ledger, interrupt)
+            probe_run.go_on(begun, platform, ledger, interrupt)
         before = len(ledgers(lab))
         words = [word for name in TWO for word in ("--probe", name)]
 

@@ -15,12 +15,12 @@ from tests.stack_files import workspace_of
 from tests.stacks.every_machine import ATTACHED, FIRST, MACHINES, NODE_POOL, environment
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.types import MachineType
+from training_platform.config.expansion import pools
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
-from training_platform.config.pools import pools
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import evaluate, program, views_of_plan
 
 RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
@@ -50,7 +50,7 @@ def charged(plan: PlannedStack) -> set[tuple[Any, ...]]:
     return {(key.quota_id, key.dimensions) for key in keys}
 
 
-def of_machine(plan: PlannedStack, machine: MachineType) -> list[Planned]:
+def of_machine(plan: PlannedStack, machine: MachineType) -> list[StackResource]:
     """Return the planned node pools of a machine type."""
     return [pool for pool in plan.of(NODE_POOL) if pool.inputs["nodeConfig"]["machineType"] == machine.name]
 

@@ -16,7 +16,7 @@ from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, Position, Severity, UserError
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import RULES
 
 TODAY = date(2026, 11, 21)
@@ -284,8 +284,8 @@ def test_production_of_any_name_refuses_deletion_and_so_do_its_teams(
 PART = ("x:y:Part", "part")
 
 
-def resource(type_: str, name: str, parent: tuple[str, str] | None = None, *, custom: bool = True) -> Planned:
-    return Planned(stack="dev", type=type_, name=name, inputs={}, parent=parent, custom=custom)
+def resource(type_: str, name: str, parent: tuple[str, str] | None = None, *, custom: bool = True) -> StackResource:
+    return StackResource(stack="dev", type=type_, name=name, inputs={}, parent=parent, custom=custom)
 
 
 def finding(severity: Severity, line: int, file: str = "a", rule: str = "r") -> Finding:

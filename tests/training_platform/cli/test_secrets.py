@@ -23,7 +23,7 @@ from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.secrets import Secrets, can_be_secret, shows
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import evaluate, program, views_of_plan
 
 MARKER = "Zx9-secret-of-nobody-4711"
@@ -86,7 +86,7 @@ def of_documents() -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def found(token: str, inputs: Any) -> str:
-    resource = Planned(stack="dev", type=token, name="one", inputs=inputs)
+    resource = StackResource(stack="dev", type=token, name="one", inputs=inputs)
     whole = program(views_of_plan([resource]), stack="dev", environment="dev", team=None, production=True)
     return "\n".join(f"{finding!r} {finding}" for finding in evaluate(whole))
 
@@ -159,7 +159,7 @@ def test_a_part_of_a_secret_is_known_and_a_word_is_none() -> None:
 
 def test_a_comparison_tells_that_a_secret_changed_and_not_from_what() -> None:
     one, other = (
-        flat_resource(Planned(
+        flat_resource(StackResource(
             stack="dev", type="kubernetes:core/v1:Secret", name="one",
             inputs={"stringData": {"a": value}},
         ))
@@ -168,7 +168,9 @@ def test_a_comparison_tells_that_a_secret_changed_and_not_from_what() -> None:
 
     assert one.inputs != other.inputs
     assert not leaks(repr((one, other)))
-    assert flat_resource(replace(Planned(stack="", type="a", name="b", inputs={"type": "x"}))).inputs == {"type": "x"}
+    assert flat_resource(replace(StackResource(stack="", type="a", name="b", inputs={"type": "x"}))).inputs == {
+        "type": "x"
+    }
 
 
 @pytest.fixture

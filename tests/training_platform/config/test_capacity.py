@@ -12,11 +12,11 @@ from pydantic import ValidationError
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.zones import zones_in
+from training_platform.config.expansion import ExpandedPool, auto_provisioned_chips, cluster_pools, flavors, pool_labels
 from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.model.capacity import charged_as
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import NodePoolSpec
-from training_platform.config.pools import ExpandedPool, auto_provisioned_chips, cluster_pools, flavors, pool_labels
 
 
 def pool(**fields: Any) -> NodePoolSpec:

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from tests.places import ORGANISATION
 from training_platform.config.data_sets import far_data_sets
+from training_platform.config.expansion import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.names import Locator
-from training_platform.config.pools import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 

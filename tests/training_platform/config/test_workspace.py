@@ -16,9 +16,9 @@ from rich.console import Console
 from tests.places import ORGANISATION, ROOT
 from tests.plans import planned_stack
 from tests.stack_files import text_of, workspace_of
-from training_platform.checks.comparison.compare import affected
+from training_platform.checks.comparison.against_base import affected
 from training_platform.checks.reports.json_report import json_report
-from training_platform.checks.reports.quota import print_overview
+from training_platform.checks.reports.quota_tables import print_overview
 from training_platform.checks.reports.sections import shares_of
 from training_platform.checks.reports.text import summary
 from training_platform.checks.stacks import CheckOptions, check_stacks

@@ -21,7 +21,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
 from training_platform.config.model.stack import PROJECT
 from training_platform.policy.pack import policies
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 
 OPTIONS = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
 DATA_NETWORKS = [{"network": f"data-{each}", "subnetwork": f"data-{each}"} for each in range(4)]

@@ -15,7 +15,7 @@ from tests.training_platform.checks.reports.hostile import DOES
 from tests.training_platform.policy.pack_run import NODE_POOL, SNAPSHOT, Run, pool, urn
 from training_platform.policy.pack import policies
 from training_platform.rules import RULES
-from training_platform.rules.registry import Draft
+from training_platform.rules.declaration import Draft
 
 CLUSTER = "gcp:container/cluster:Cluster"
 STACK = """\

@@ -6,7 +6,7 @@ from pulumi_policy.policy import PolicyCustomTimeouts
 from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
 from training_platform.policy.evaluation import parse_urn, plain, planned
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 
 OPTIONS = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
 

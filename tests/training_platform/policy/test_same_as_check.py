@@ -29,8 +29,8 @@ from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.policy.pack import policies
-from training_platform.resources.planned import Planned
 from training_platform.resources.stack_plan import plannable, stack_plan
+from training_platform.resources.stack_resource import StackResource
 
 PLANTED = {  # in prod's file: an error of one resource, one of the ledgers, and a warning that needs both
     "zone: us-central1-b": "zone: us-central1-f",
@@ -66,7 +66,7 @@ def report(checkout: Path) -> Report:
 
 
 @pytest.fixture(scope="module")
-def plans(checkout: Path) -> dict[str, list[Planned]]:
+def plans(checkout: Path) -> dict[str, list[StackResource]]:
     workspace = read_workspace(checkout)
     plans = {stack.name: stack_plan(stack, workspace) for stack in plannable(workspace, workspace.stacks)}
     return {name: plan.planned() for name, plan in plans.items() if plan}
@@ -74,7 +74,7 @@ def plans(checkout: Path) -> dict[str, list[Planned]]:
 
 @pytest.mark.parametrize("stack", sorted(read_workspace(ORGANISATION).stacks))
 def test_the_pack_says_of_a_stack_what_check_says(
-    stack: str, checkout: Path, report: Report, plans: dict[str, list[Planned]]
+    stack: str, checkout: Path, report: Report, plans: dict[str, list[StackResource]]
 ) -> None:
     (checked,) = (each for each in report.stacks if each.name == stack)
     errors = {said(each) for each in checked.findings if each.severity == "error"}
@@ -91,7 +91,7 @@ def said(finding: Finding) -> str:
     return f"{finding}\n  Rule: {finding.rule}."
 
 
-def judge(root: Path, stack: str, resources: list[Planned]) -> Judgement:
+def judge(root: Path, stack: str, resources: list[StackResource]) -> Judgement:
     judged = Judgement(set(), set())
     given = list(as_given(stack, resources))
     for policy in policies(root):
@@ -110,7 +110,7 @@ def keep(kept: set[str], message: str, _urn: str | None) -> None:
     kept.add(message.partition(" Source: ")[0])
 
 
-def as_given(stack: str, resources: list[Planned]) -> Iterator[PolicyResource]:
+def as_given(stack: str, resources: list[StackResource]) -> Iterator[PolicyResource]:
     """Yield planned resources as the SDK hands them to policies, each after what it depends on."""
     made: dict[tuple[str, str], PolicyResource] = {}
     for each in resources:
@@ -121,7 +121,7 @@ def as_given(stack: str, resources: list[Planned]) -> Iterator[PolicyResource]:
         yield made[each.key]
 
 
-def registered(resource: Planned) -> PolicyResourceOptions:
+def registered(resource: StackResource) -> PolicyResourceOptions:
     given = resource.options
     return PolicyResourceOptions(
         given.get("protect", False), given.get("ignoreChanges", []), given.get("deleteBeforeReplace"),

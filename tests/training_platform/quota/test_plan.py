@@ -15,7 +15,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import ProjectLedger, project_ledgers
 from training_platform.quota.ledger_findings import quota_findings
-from training_platform.quota.plan import ProjectPlan, plan_requests, request_lines
+from training_platform.quota.needed_requests import ProjectRequests, needed_requests, request_lines
 from training_platform.quota.requests import request_findings, requested
 from training_platform.quota.snapshot import Snapshots
 
@@ -55,12 +55,12 @@ LISTED = (
 NEEDS = (4 + 2) * 8
 
 
-def plans(workspace: Workspace, snapshots: Snapshots) -> list[ProjectPlan]:
+def plans(workspace: Workspace, snapshots: Snapshots) -> list[ProjectRequests]:
     ledgers = project_ledgers(workspace_demand(workspace), snapshots, requested(workspace))
-    return plan_requests(ledgers.values(), workspace)
+    return needed_requests(ledgers.values(), workspace)
 
 
-def plan(workspace: Workspace, limits: Limits, **numbers: int) -> ProjectPlan:
+def plan(workspace: Workspace, limits: Limits, **numbers: int) -> ProjectRequests:
     (found,) = plans(workspace, limits(LISTED % {"all": NEEDS, "here": NEEDS, "there": 0, **numbers}))
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.kube.offline import OfflinePolicy
-from training_platform.config.pools import SYSTEM_TAINT
+from training_platform.config.expansion import SYSTEM_TAINT
 from training_platform.resources.admission import Bounds, accelerator_pods
 from training_platform.resources.scope import TEAM_LABEL
 

@@ -11,9 +11,9 @@ from tests.places import ROOT
 from tests.plans import PlannedStack, composed
 from training_platform.catalog import CHARTS
 from training_platform.catalog.types import Chart
+from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TAINT
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
-from training_platform.config.pools import SYSTEM_PRIORITY, SYSTEM_TAINT
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, load_crds
 from training_platform.resources.controllers import JOBSET, KUEUE, Controller, controller_monitoring, jobset
 from training_platform.resources.kubernetes_objects import ChartRef, chart_ref
@@ -21,8 +21,8 @@ from training_platform.resources.kubernetes_objects import release as chart_rele
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.metrics_adapter import adapter_deployment
 from training_platform.resources.operators import OPERATORS, POD_LABELS, jobset_values
-from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import StackResource
 from training_platform.views.inputs import at
 
 
@@ -151,7 +151,7 @@ def test_pods_are_found_by_the_labels_that_the_charts_give_them(scope: Scope) ->
     }
 
 
-def release(chart: ChartOverride | None = None) -> Planned:
+def release(chart: ChartOverride | None = None) -> StackResource:
     plan = composed(lambda into: jobset(into, chart), "main-jobset")
     return plan.one("kubernetes:helm.sh/v3:Release", "main-jobset-release")
 

@@ -7,8 +7,8 @@ import pytest
 from tests.plans import PlannedStack
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.resources.gke import NODE_ROLES
-from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.resource_types import CLUSTER, IAM_MEMBER, NODE_POOL, RELEASE
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
 
 ROLES = {(IAM_MEMBER, f"nodes-{role.removeprefix('roles/')}") for role in NODE_ROLES}
 
@@ -18,7 +18,7 @@ def plan() -> PlannedStack:
     return planned(ENVIRONMENT, TEAM, "env")
 
 
-def awaited(resource: Planned) -> set[tuple[str, str]]:
+def awaited(resource: StackResource) -> set[tuple[str, str]]:
     return set(resource.options["dependsOn"])
 
 

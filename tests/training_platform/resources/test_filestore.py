@@ -15,8 +15,8 @@ from training_platform.resources import resource_types
 from training_platform.resources.filestore import filestore_address, filestore_resources, instance_name
 from training_platform.resources.network import NetworkParts, network_resources
 from training_platform.resources.plan import Component
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import UNKNOWN
 
 INSTANCE = "gcp:filestore/instance:Instance"
 LABELS = {"environment": "prod", "managed-by": "training-platform", "cost-center": "ml"}

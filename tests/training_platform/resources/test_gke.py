@@ -11,9 +11,9 @@ import pytest
 from pulumi_gcp import container
 
 from tests.plans import PlannedStack, composed
+from training_platform.config.expansion import CpuPool, cpu_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import CpuPoolSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
-from training_platform.config.pools import CpuPool, cpu_pools
 from training_platform.resources.gke import (
     cluster_admins,
     created_cluster,
@@ -25,8 +25,8 @@ from training_platform.resources.gke import (
 )
 from training_platform.resources.node_pools import PoolPlace, cpu_pool, initial_nodes_per_zone
 from training_platform.resources.plan import Component
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 CLUSTER = "gcp:container/cluster:Cluster"
 MEMBER = "gcp:projects/iAMMember:IAMMember"
@@ -37,7 +37,7 @@ def spec_of(**fields: Any) -> ClusterSpec:
     return ClusterSpec.model_validate({"location": "us-central2-b", "subnet": RANGES, **fields})
 
 
-def cluster(scope: Scope, **fields: Any) -> Planned:
+def cluster(scope: Scope, **fields: Any) -> StackResource:
     nodes = "nodes@example.com"
     declared = gke_cluster(
         "tpu",
@@ -52,17 +52,17 @@ def cluster(scope: Scope, **fields: Any) -> Planned:
 
 
 @pytest.fixture
-def planned(scope: Scope) -> Planned:
+def planned(scope: Scope) -> StackResource:
     return cluster(scope)
 
 
-def test_a_cluster_is_named_after_its_environment_and_key(planned: Planned) -> None:
+def test_a_cluster_is_named_after_its_environment_and_key(planned: StackResource) -> None:
     assert planned.inputs["name"] == "prod-tpu"
     assert planned.inputs["project"] == "example-train-prod"
     assert planned.inputs["resourceLabels"] == {"environment": "prod", "managed-by": "training-platform"}
 
 
-def test_nodes_have_no_public_address_and_the_control_plane_has_no_address_at_all(planned: Planned) -> None:
+def test_nodes_have_no_public_address_and_the_control_plane_has_no_address_at_all(planned: StackResource) -> None:
     assert planned.inputs["privateClusterConfig"] == {"enablePrivateNodes": True}
     assert planned.inputs["controlPlaneEndpointsConfig"] == {
         "dnsEndpointConfig": {"allowExternalTraffic": True},
@@ -71,7 +71,7 @@ def test_nodes_have_no_public_address_and_the_control_plane_has_no_address_at_al
     assert "masterAuthorizedNetworksConfig" not in planned.inputs
 
 
-def test_pods_and_services_take_the_ranges_of_the_subnet(planned: Planned) -> None:
+def test_pods_and_services_take_the_ranges_of_the_subnet(planned: StackResource) -> None:
     assert planned.inputs["network"] == "vpc"
     assert planned.inputs["subnetwork"] == "subnet"
     assert planned.inputs["networkingMode"] == "VPC_NATIVE"
@@ -81,17 +81,17 @@ def test_pods_and_services_take_the_ranges_of_the_subnet(planned: Planned) -> No
     }
 
 
-def test_what_only_a_new_cluster_can_have_is_there_from_the_start(planned: Planned) -> None:
+def test_what_only_a_new_cluster_can_have_is_there_from_the_start(planned: StackResource) -> None:
     assert planned.inputs["datapathProvider"] == "ADVANCED_DATAPATH"
     assert planned.inputs["enableMultiNetworking"] is True
     assert "networkPolicy" not in planned.inputs  # Dataplane V2 and Calico exclude each other
 
 
-def test_pods_act_under_accounts_of_the_clusters_project(planned: Planned) -> None:
+def test_pods_act_under_accounts_of_the_clusters_project(planned: StackResource) -> None:
     assert planned.inputs["workloadIdentityConfig"] == {"workloadPool": "example-train-prod.svc.id.goog"}
 
 
-def test_metrics_cover_system_workloads_gpus_and_jobsets(planned: Planned) -> None:
+def test_metrics_cover_system_workloads_gpus_and_jobsets(planned: StackResource) -> None:
     monitoring = planned.inputs["monitoringConfig"]
 
     assert {"SYSTEM_COMPONENTS", "POD", "KUBELET", "CADVISOR", "DCGM", "JOBSET"} <= set(monitoring["enableComponents"])
@@ -101,7 +101,7 @@ def test_metrics_cover_system_workloads_gpus_and_jobsets(planned: Planned) -> No
     assert planned.inputs["costManagementConfig"] == {"enabled": True}
 
 
-def test_buckets_filestore_and_disks_can_be_mounted_and_images_stream(planned: Planned) -> None:
+def test_buckets_filestore_and_disks_can_be_mounted_and_images_stream(planned: StackResource) -> None:
     assert planned.inputs["addonsConfig"] == {
         "gcsFuseCsiDriverConfig": {"enabled": True},
         "gcpFilestoreCsiDriverConfig": {"enabled": True},
@@ -110,13 +110,13 @@ def test_buckets_filestore_and_disks_can_be_mounted_and_images_stream(planned: P
     assert planned.inputs["nodePoolDefaults"] == {"nodeConfigDefaults": {"gcfsConfig": {"enabled": True}}}
 
 
-def test_nodes_are_shielded_and_resources_scaled_upwards(planned: Planned) -> None:
+def test_nodes_are_shielded_and_resources_scaled_upwards(planned: StackResource) -> None:
     assert planned.inputs["enableShieldedNodes"] is True
     assert planned.inputs["verticalPodAutoscaling"] == {"enabled": True}
     assert planned.inputs["securityPostureConfig"] == {"mode": "BASIC"}
 
 
-def test_the_throw_away_pool_is_of_the_system_pool_s_machine_whose_quota_it_uses(planned: Planned) -> None:
+def test_the_throw_away_pool_is_of_the_system_pool_s_machine_whose_quota_it_uses(planned: StackResource) -> None:
     assert planned.inputs["removeDefaultNodePool"] is True
     assert planned.inputs["initialNodeCount"] == 1
     assert planned.inputs["skipNodePoolRefresh"] is True
@@ -128,7 +128,7 @@ def test_the_throw_away_pool_is_of_the_system_pool_s_machine_whose_quota_it_uses
     assert node["oauthScopes"] == ["https://www.googleapis.com/auth/cloud-platform"]
 
 
-def test_what_gke_answers_for_the_removed_pool_replaces_nothing(planned: Planned) -> None:
+def test_what_gke_answers_for_the_removed_pool_replaces_nothing(planned: StackResource) -> None:
     assert planned.options["ignoreChanges"] == ["initialNodeCount", "nodeConfig"]
     assert planned.options["deleteBeforeReplace"] is True
 
@@ -142,7 +142,7 @@ def test_deletion_protection_is_google_clouds_and_pulumis(protected: bool, scope
     assert planned.options.get("protect", False) is protected
 
 
-def test_upgrades_have_weekend_days_and_the_48_hours_in_32_days_that_gke_asks_for(planned: Planned) -> None:
+def test_upgrades_have_weekend_days_and_the_48_hours_in_32_days_that_gke_asks_for(planned: StackResource) -> None:
     window = planned.inputs["maintenancePolicy"]["recurringWindow"]
     start, end = (datetime.fromisoformat(window[key]) for key in ("startTime", "endTime"))
 
@@ -279,22 +279,22 @@ def test_nodes_have_three_roles_and_no_more(scope: Scope) -> None:
 NODE_POOL = "gcp:container/nodePool:NodePool"
 
 
-def pool(scope: Scope, location: str = "us-west4", **fields: Any) -> Planned:
+def pool(scope: Scope, location: str = "us-west4", **fields: Any) -> StackResource:
     spec = CpuPool(("system_pool",), SystemPoolSpec.model_validate(fields), "system", None)
     return planned_pool(scope, "gpu-system", spec, location)
 
 
-def planned_pool(scope: Scope, name: str, spec: CpuPool, location: str) -> Planned:
+def planned_pool(scope: Scope, name: str, spec: CpuPool, location: str) -> StackResource:
     place = PoolPlace(scope=scope, location=location, cluster="prod-gpu", service_account="nodes@example.com")
     return composed(lambda into: into.add(cpu_pool(name, spec, place))).one(NODE_POOL, f"{name}-pool")
 
 
 @pytest.fixture
-def planned_cpu(scope: Scope) -> Planned:
+def planned_cpu(scope: Scope) -> StackResource:
     return pool(scope)
 
 
-def test_the_pool_belongs_to_its_cluster(planned_cpu: Planned) -> None:
+def test_the_pool_belongs_to_its_cluster(planned_cpu: StackResource) -> None:
     assert planned_cpu.inputs["project"] == "example-train-prod"
     assert planned_cpu.inputs["cluster"] == "prod-gpu"
     assert planned_cpu.inputs["location"] == "us-west4"
@@ -364,7 +364,7 @@ def test_the_first_size_reaches_gke_and_is_never_compared_again(scope: Scope) ->
     assert planned_cpu.options["ignoreChanges"] == ["initialNodeCount"]
 
 
-def test_pods_of_every_kind_find_room_beside_one_another_on_private_nodes(planned_cpu: Planned) -> None:
+def test_pods_of_every_kind_find_room_beside_one_another_on_private_nodes(planned_cpu: StackResource) -> None:
     node = planned_cpu.inputs["nodeConfig"]
 
     assert node.keys().isdisjoint({"taints", "guestAccelerators", "spot", "flexStart", "reservationAffinity"})
@@ -373,11 +373,11 @@ def test_pods_of_every_kind_find_room_beside_one_another_on_private_nodes(planne
     assert planned_cpu.inputs["networkConfig"] == {"enablePrivateNodes": True}
 
 
-def test_an_upgrade_brings_a_vm_before_it_takes_one(planned_cpu: Planned) -> None:
+def test_an_upgrade_brings_a_vm_before_it_takes_one(planned_cpu: StackResource) -> None:
     assert planned_cpu.inputs["upgradeSettings"] == {"strategy": "SURGE", "maxSurge": 1, "maxUnavailable": 0}
     assert planned_cpu.inputs["management"] == {"autoRepair": True, "autoUpgrade": True}
 
 
-def test_a_new_pool_waits_for_the_old_ones_end(planned_cpu: Planned) -> None:
+def test_a_new_pool_waits_for_the_old_ones_end(planned_cpu: StackResource) -> None:
     assert planned_cpu.options["deleteBeforeReplace"] is True
     assert planned_cpu.options["customTimeouts"] == {"update": "8h"}

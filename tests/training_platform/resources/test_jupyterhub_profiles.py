@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from training_platform.catalog import IMAGES
+from training_platform.config.expansion import FLAVOR_LABEL
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import Notebooks
-from training_platform.config.pools import FLAVOR_LABEL
 from training_platform.resources.notebooks import Profile, profiles
 
 Build = Callable[..., ClusterSpec]

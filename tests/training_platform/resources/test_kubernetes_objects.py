@@ -9,7 +9,7 @@ from tests.plans import composed
 from training_platform.resources.gke import kubeconfig
 from training_platform.resources.kubernetes_objects import cluster_provider
 from training_platform.resources.plan import Resource, referenced
-from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN
 
 
 def provider(endpoint: Any) -> Any:

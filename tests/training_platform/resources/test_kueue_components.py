@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, composed
 from tests.team_queues import team_of
+from training_platform.config.expansion import flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
-from training_platform.config.pools import flavors
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
-from training_platform.resources.planned import Planned
 from training_platform.resources.queues import flavor_resources
 from training_platform.resources.queues import team_queues as add_team_queues
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import StackResource
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 Build = Callable[..., ClusterSpec]
@@ -47,7 +47,7 @@ def team_queues(scope: Scope, cluster: ClusterSpec, shares: dict[str, Share], na
     )
 
 
-def named(plan: PlannedStack, kind: str) -> dict[str, Planned]:
+def named(plan: PlannedStack, kind: str) -> dict[str, StackResource]:
     return {resource.inputs["metadata"]["name"]: resource for resource in plan.of(f"{KUEUE}:{kind}")}
 
 

@@ -33,9 +33,9 @@ from training_platform.resources.monitoring import (
     platform_dashboard,
     team_dashboard,
 )
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import DASHBOARD
 from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
@@ -413,7 +413,7 @@ def test_a_spoiled_chart_is_refused(field: str, value: Any) -> None:
         DashboardChart(**{**ROW_DASHBOARDS, field: value})
 
 
-def planned(*stacks: str) -> Iterator[list[Planned]]:
+def planned(*stacks: str) -> Iterator[list[StackResource]]:
     """Yield what is registered of each stack's dashboards."""
     workspace = read_workspace(ORGANISATION)
     for _, plan in planned_stacks(workspace, [workspace.stacks[stack] for stack in stacks]):

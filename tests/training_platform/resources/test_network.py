@@ -10,13 +10,13 @@ from tests.plans import PlannedStack, composed
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources, subnet_resources
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import (
     NETWORK_ATTACHMENT,
     PERSISTENT_RESOURCE,
     SUBNETWORK,
 )
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import UNKNOWN
 
 
 @pytest.fixture(params=[False, True], ids=["dev", "protected"])

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.plans import PlannedStack, composed
+from training_platform.config.expansion import cluster_pools
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
-from training_platform.config.pools import cluster_pools
 from training_platform.resources.compute_classes import compute_class
 from training_platform.resources.gke import cluster_autoscaling
 from training_platform.resources.node_pools import PoolPlace, accelerator_pool, class_taints, node_pool_name
 from training_platform.resources.plan import Component, Resource
-from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import StackResource
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
@@ -69,7 +69,7 @@ def pool_plan(scope: Scope) -> Callable[..., PlannedStack]:
 
 
 @pytest.fixture
-def planned(pool_plan: Callable[..., PlannedStack]) -> Callable[..., Planned]:
+def planned(pool_plan: Callable[..., PlannedStack]) -> Callable[..., StackResource]:
     """Return what the first GKE node pool of such a pool is planned as."""
     return lambda kind, **changes: pool_plan(kind, **changes).of(NODE_POOL)[0]
 
@@ -99,7 +99,7 @@ def test_the_longest_name_fits_gke() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_pool_belongs_to_its_cluster_project_and_one_zone(kind: str, planned: Callable[..., Planned]) -> None:
+def test_a_pool_belongs_to_its_cluster_project_and_one_zone(kind: str, planned: Callable[..., StackResource]) -> None:
     inputs = planned(kind).inputs
 
     assert inputs["project"] == "example-train-prod"
@@ -109,7 +109,7 @@ def test_a_pool_belongs_to_its_cluster_project_and_one_zone(kind: str, planned: 
 
 
 def test_without_a_zone_a_regional_clusters_pool_takes_all_zones_and_counts_per_zone(
-    planned: Callable[..., Planned],
+    planned: Callable[..., StackResource],
 ) -> None:
     inputs = planned("A100", zone=None, min_nodes=1).inputs
 
@@ -128,7 +128,9 @@ def test_without_a_zone_a_regional_clusters_pool_takes_all_zones_and_counts_per_
         ("A100", 0, 3),
     ],
 )
-def test_a_pool_scales_by_the_pair_per_zone(kind: str, least: int, most: int, planned: Callable[..., Planned]) -> None:
+def test_a_pool_scales_by_the_pair_per_zone(
+    kind: str, least: int, most: int, planned: Callable[..., StackResource]
+) -> None:
     inputs = planned(kind).inputs
 
     assert inputs["autoscaling"] == {"minNodeCount": least, "maxNodeCount": most, "locationPolicy": "ANY"}
@@ -154,25 +156,25 @@ def test_a_slice_that_may_go_is_whole_or_not_there(pool_plan: Callable[..., Plan
     ],
 )
 def test_what_gke_changes_by_itself_is_no_change_of_ours(
-    kind: str, ignored: list[str], planned: Callable[..., Planned]
+    kind: str, ignored: list[str], planned: Callable[..., StackResource]
 ) -> None:
     assert planned(kind).options["ignoreChanges"] == ignored
 
 
 @pytest.mark.parametrize(("kind", "pods"), [("v4 slices", 16), ("v5e hosts", 32), ("A100", 32)])
 def test_a_vm_takes_the_block_of_addresses_that_its_pods_need(
-    kind: str, pods: int, planned: Callable[..., Planned]
+    kind: str, pods: int, planned: Callable[..., StackResource]
 ) -> None:
     assert planned(kind).inputs["maxPodsPerNode"] == pods
 
 
 @pytest.mark.parametrize("kind", ["v5e hosts", "H100 flex-start", "H100 reserved", "A100"])
-def test_vms_that_stand_alone_have_no_placement(kind: str, planned: Callable[..., Planned]) -> None:
+def test_vms_that_stand_alone_have_no_placement(kind: str, planned: Callable[..., StackResource]) -> None:
     assert "placementPolicy" not in planned(kind).inputs
 
 
 def test_hosts_of_a_slice_are_joined_in_its_topology_from_one_chip_more_than_a_host_has(
-    planned: Callable[..., Planned],
+    planned: Callable[..., StackResource],
 ) -> None:
     four = {"machine_type": "ct5lp-hightpu-4t", "slices": 1, "min_slices": 0}
 
@@ -182,7 +184,7 @@ def test_hosts_of_a_slice_are_joined_in_its_topology_from_one_chip_more_than_a_h
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_new_pool_waits_for_the_old_ones_end(kind: str, planned: Callable[..., Planned]) -> None:
+def test_a_new_pool_waits_for_the_old_ones_end(kind: str, planned: Callable[..., StackResource]) -> None:
     options = planned(kind).options
 
     assert options["deleteBeforeReplace"] is True
@@ -200,7 +202,7 @@ MACHINE_TYPES = {
 }
 
 
-def test_spot_vms_take_no_reservation(planned: Callable[..., Planned]) -> None:
+def test_spot_vms_take_no_reservation(planned: Callable[..., StackResource]) -> None:
     node = planned("v5e hosts").inputs["nodeConfig"]
 
     assert node["spot"] is True
@@ -208,7 +210,7 @@ def test_spot_vms_take_no_reservation(planned: Callable[..., Planned]) -> None:
     assert node.keys().isdisjoint({"flexStart", "preemptible", "maxRunDuration"})
 
 
-def test_flex_start_is_as_gke_takes_it(planned: Callable[..., Planned]) -> None:
+def test_flex_start_is_as_gke_takes_it(planned: Callable[..., StackResource]) -> None:
     inputs = planned("H100 flex-start").inputs
     node = inputs["nodeConfig"]
 
@@ -222,11 +224,11 @@ def test_flex_start_is_as_gke_takes_it(planned: Callable[..., Planned]) -> None:
     assert "spot" not in node
 
 
-def test_flex_start_without_a_limit_leaves_gkes(planned: Callable[..., Planned]) -> None:
+def test_flex_start_without_a_limit_leaves_gkes(planned: Callable[..., StackResource]) -> None:
     assert "maxRunDuration" not in planned("H100 flex-start", max_run_hours=None).inputs["nodeConfig"]
 
 
-def test_a_reserved_pool_takes_the_reservation_that_is_named(planned: Callable[..., Planned]) -> None:
+def test_a_reserved_pool_takes_the_reservation_that_is_named(planned: Callable[..., StackResource]) -> None:
     node = planned("H100 reserved").inputs["nodeConfig"]
 
     assert node["reservationAffinity"] == {
@@ -238,7 +240,7 @@ def test_a_reserved_pool_takes_the_reservation_that_is_named(planned: Callable[.
 
 
 @pytest.mark.parametrize("kind", ["v4 slices", "A100"])
-def test_vms_on_demand_eat_no_reservation(kind: str, planned: Callable[..., Planned]) -> None:
+def test_vms_on_demand_eat_no_reservation(kind: str, planned: Callable[..., StackResource]) -> None:
     node = planned(kind).inputs["nodeConfig"]
 
     assert node["reservationAffinity"] == {"consumeReservationType": "NO_RESERVATION"}
@@ -246,14 +248,14 @@ def test_vms_on_demand_eat_no_reservation(kind: str, planned: Callable[..., Plan
 
 
 @pytest.mark.parametrize("kind", ["v4 slices", "v5e hosts", "H100 reserved", "A100"])
-def test_an_upgrade_needs_no_vm_beyond_quota_and_reservation(kind: str, planned: Callable[..., Planned]) -> None:
+def test_an_upgrade_needs_no_vm_beyond_quota_and_reservation(kind: str, planned: Callable[..., StackResource]) -> None:
     inputs = planned(kind).inputs
 
     assert inputs["upgradeSettings"] == {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 1}
     assert inputs["management"] == {"autoRepair": True, "autoUpgrade": True}
 
 
-def test_gpus_are_written_out_with_their_driver_and_local_ssd(planned: Callable[..., Planned]) -> None:
+def test_gpus_are_written_out_with_their_driver_and_local_ssd(planned: Callable[..., StackResource]) -> None:
     node = planned("A100 80 GB").inputs["nodeConfig"]
 
     assert node["guestAccelerators"] == [
@@ -266,14 +268,16 @@ def test_gpus_are_written_out_with_their_driver_and_local_ssd(planned: Callable[
 @pytest.mark.parametrize(
     ("kind", "socket"), [("A100", True), ("A100 80 GB", True), ("H100 flex-start", False), ("H100 reserved", False)]
 )
-def test_fast_socket_is_for_gpus_without_gpudirect(kind: str, socket: bool, planned: Callable[..., Planned]) -> None:
+def test_fast_socket_is_for_gpus_without_gpudirect(
+    kind: str, socket: bool, planned: Callable[..., StackResource]
+) -> None:
     node = planned(kind).inputs["nodeConfig"]
 
     assert node["gvnic"] == {"enabled": True}
     assert node.get("fastSocket") == ({"enabled": True} if socket else None)
 
 
-def test_a_boot_disk_is_written_out_in_one_form(planned: Callable[..., Planned]) -> None:
+def test_a_boot_disk_is_written_out_in_one_form(planned: Callable[..., StackResource]) -> None:
     left_out = planned("v5e hosts").inputs["nodeConfig"]
     given = planned("v5e hosts", boot_disk={"type": "pd-ssd", "size_gb": 201}).inputs["nodeConfig"]
 
@@ -283,7 +287,9 @@ def test_a_boot_disk_is_written_out_in_one_form(planned: Callable[..., Planned])
 
 
 @pytest.mark.parametrize("kind", MACHINE_TYPES)
-def test_every_vm_is_private_streams_images_and_hides_its_account(kind: str, planned: Callable[..., Planned]) -> None:
+def test_every_vm_is_private_streams_images_and_hides_its_account(
+    kind: str, planned: Callable[..., StackResource]
+) -> None:
     inputs = planned(kind).inputs
     node = inputs["nodeConfig"]
 
@@ -298,13 +304,15 @@ def test_every_vm_is_private_streams_images_and_hides_its_account(kind: str, pla
     assert node["resourceLabels"] == {"environment": "prod", "managed-by": "training-platform"}
 
 
-def test_nodes_carry_their_flavor_and_the_files_labels_and_none_that_gke_sets(planned: Callable[..., Planned]) -> None:
+def test_nodes_carry_their_flavor_and_the_files_labels_and_none_that_gke_sets(
+    planned: Callable[..., StackResource],
+) -> None:
     labels = planned("H100 flex-start", labels={"example.com/use": "eval"}).inputs["nodeConfig"]["labels"]
 
     assert labels == {"training-platform/flavor": "h100-flex-start", "example.com/use": "eval"}
 
 
-def test_a_label_of_the_file_does_not_change_the_flavor(planned: Callable[..., Planned]) -> None:
+def test_a_label_of_the_file_does_not_change_the_flavor(planned: Callable[..., StackResource]) -> None:
     labels = planned("A100", labels={"training-platform/flavor": "mine"}).inputs["nodeConfig"]["labels"]
 
     assert labels == {"training-platform/flavor": "a100-40"}
@@ -318,7 +326,7 @@ RANGES_WAYS = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1
 H100 = {"machine_type": "a3-highgpu-8g", "zone": "us-west4-a"}
 SLICES = {"machine_type": "ct5lp-hightpu-4t", "zone": "us-west4-a", "topology": "4x8", "slices": 2}
 PLAIN = ClusterSpec.model_validate({"location": "us-west4", "subnet": RANGES_WAYS})
-Planner = Callable[..., Planned]
+Planner = Callable[..., StackResource]
 
 
 def cluster(pools: dict[str, Any], *priorities: dict[str, Any], **fields: Any) -> ClusterSpec:

@@ -20,7 +20,7 @@ from training_platform.resources.plan import (
     preview,
     text,
 )
-from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
 
 NETWORK, SUBNET = "gcp:compute/network:Network", "gcp:compute/subnetwork:Subnetwork"
 NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -34,7 +34,7 @@ def namespace(name: str = "space") -> Resource:
     return Resource(type=NAMESPACE, name=name, inputs={"metadata": {"name": name}})
 
 
-def planned(plan: Plan, name: str) -> Planned:
+def planned(plan: Plan, name: str) -> StackResource:
     (only,) = (resource for resource in plan.planned() if resource.name == name)
     return only
 

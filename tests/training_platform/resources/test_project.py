@@ -17,7 +17,6 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources.monitoring import budget_resources, stack_budget
 from training_platform.resources.plan import Options, Plan, PlanError, Resource
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.project import (
     AGENT_ROLES,
     ENVIRONMENT_APIS,
@@ -27,6 +26,7 @@ from training_platform.resources.project import (
 )
 from training_platform.resources.resource_types import APIS, BUDGET, NOTIFICATION_CHANNEL, api_of
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import UNKNOWN
 
 
 @pytest.fixture

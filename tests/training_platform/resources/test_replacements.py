@@ -8,8 +8,8 @@ from pulumi._types import input_type_py_to_pulumi_names
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.resources import resource_types
-from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import RESOURCE_TYPES
+from training_platform.resources.stack_resource import StackResource
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"
@@ -89,7 +89,9 @@ def _inner(package: Any, arguments: Any, name: str) -> Any:
 
 def test_a_switch_that_cannot_be_turned_off_in_place_is_turned_on_in_place() -> None:
     def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-        sides = (flat_resource(Planned(stack="dev", type=CLUSTER, name="c", inputs=each)) for each in (before, after))
+        sides = (
+            flat_resource(StackResource(stack="dev", type=CLUSTER, name="c", inputs=each)) for each in (before, after)
+        )
         return [each.kind for each in resource_changes(*([side] for side in sides))]
 
     assert changes({}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
@@ -101,9 +103,9 @@ def test_a_switch_that_cannot_be_turned_off_in_place_is_turned_on_in_place() -> 
 def test_objects_go_with_their_provider_which_goes_with_its_cluster() -> None:
     def plan(identifier: str, kubeconfig: str = "one") -> list[FlatResource]:
         settings = {"clusterIdentifier": identifier, "kubeconfig": kubeconfig}
-        provider = Planned(stack="dev", type="pulumi:providers:kubernetes", name="k8s", inputs=settings)
+        provider = StackResource(stack="dev", type="pulumi:providers:kubernetes", name="k8s", inputs=settings)
         inside, outside = (
-            Planned(stack="dev", type="kubernetes:core/v1:Namespace", name=name, inputs={}, options=options)
+            StackResource(stack="dev", type="kubernetes:core/v1:Namespace", name=name, inputs={}, options=options)
             for name, options in {"inside": {"provider": "k8s"}, "outside": {"provider": "another"}}.items()
         )
         return [flat_resource(each) for each in (inside, outside, provider)]

@@ -16,8 +16,8 @@ from pulumi.runtime.rpc import serialize_properties
 from tools.documents.google import arguments
 from tools.documents.map_inputs import map_paths, write_map_inputs
 from training_platform.resources import spelling
+from training_platform.resources.api_fields import paths
 from training_platform.resources.resource_types import NAMESPACE, NODE_POOL, RESOURCE_TYPES, SERVICE
-from training_platform.resources.rest import paths
 from training_platform.resources.spelling import map_inputs, wire_inputs
 
 GOOGLE_TYPES = sorted(token for token in RESOURCE_TYPES if token.startswith("gcp:"))

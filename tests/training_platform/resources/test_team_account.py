@@ -5,8 +5,8 @@ from typing import Any
 from tests.plans import PlannedStack, composed
 from training_platform.resources.custom_roles import custom_permissions
 from training_platform.resources.plan import Component
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.resources.team_account import (
     KubernetesAccount,
     TeamAccount,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.model.team import Team
-from training_platform.config.pools import Flavor, flavors
 from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.tenancy import (
     SPARE_CPUS,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.plans import PlannedStack, composed
-from training_platform.resources.planned import Planned
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import StackResource
 from training_platform.resources.tenancy import (
     CONNECT_ROLE,
     MEMBER_RULES,
@@ -200,7 +200,7 @@ def test_members_may_connect_in_the_project_of_the_clusters() -> None:
     assert len({grant.name for grant in grants}) == 2
 
 
-def grant(scope: Scope) -> Planned:
+def grant(scope: Scope) -> StackResource:
     plan = composed(lambda into: cluster_callers(into, scope, "example-train", MEMBERS[:1]))
     return plan.one("gcp:projects/iAMMember:IAMMember")
 

@@ -26,9 +26,9 @@ from training_platform.quota.ledger import file_ledger
 from training_platform.resources.filestore import claim_limits, class_tiers, most_gib, storage_class, tier_class
 from training_platform.resources.kubernetes_objects import kubernetes_object
 from training_platform.resources.plan import Component
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
 from training_platform.resources.scope import Scope
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.resources.volumes import JOB, filestore_volume
 
 VOLUME = "kubernetes:core/v1:PersistentVolume"

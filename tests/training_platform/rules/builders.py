@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from training_platform.config.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF, SYSTEM_TAINT
+from training_platform.config.expansion import GPU_DIRECT_LABEL, GPU_DIRECT_OFF, SYSTEM_TAINT
 from training_platform.config.reading.finding import Finding
 from training_platform.rules import RULES, View, evaluate, program
 from training_platform.views.access import AccountView, LabelledView, RoleGrantView

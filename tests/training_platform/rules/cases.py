@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tests.training_platform.rules.builders import check, example
 from training_platform.config.reading.finding import Severity
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules import RULES, View
 
 Changes = Mapping[str, Any]

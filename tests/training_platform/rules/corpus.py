@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from training_platform.config.reading.finding import Finding
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import RULES, View, evaluate, program, views_of_plan
 from training_platform.views.adapters import views_of_rest
 
@@ -35,10 +35,10 @@ def accepted() -> dict[str, Entry]:
     return {f"{path.stem}-{place}": entry for path in files for place, entry in enumerate(load(path), 1)}
 
 
-def planned(entry: Entry) -> list[Planned]:
+def planned(entry: Entry) -> list[StackResource]:
     """Return the resources of a configuration as the engine would register them."""
     return [
-        Planned(
+        StackResource(
             stack="foreign", type=row["type"], name=name, inputs=as_registered(row["inputs"]),
             options={key: tuple(value) for key, value in row.get("options", {}).items()},
         )

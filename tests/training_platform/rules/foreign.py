@@ -9,9 +9,9 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from training_platform.config.pools import SYSTEM_TAINT
+from training_platform.config.expansion import SYSTEM_TAINT
 from training_platform.config.reading.finding import Finding
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import RULES, evaluate, program, views_of_plan
 
 DROP = object()  # instead of a value: the input, or the whole resource, is not there
@@ -294,7 +294,7 @@ def found(*changes: Mapping[str, Any], rule: str | None = None) -> list[Finding]
     return evaluate(whole, [RULES[rule]] if rule else None)
 
 
-def planned(*changes: Mapping[str, Any]) -> list[Planned]:
+def planned(*changes: Mapping[str, Any]) -> list[StackResource]:
     """Return the resources of the program after changes."""
     resources = {name: copy.deepcopy(each) for name, each in RESOURCES.items()}  # each by itself: pools share parts
     for path, value in (item for change in changes for item in change.items()):
@@ -307,7 +307,9 @@ def planned(*changes: Mapping[str, Any]) -> list[Planned]:
             resources[name] = copy.deepcopy(value)
     options = {"deleteBeforeReplace": True, "ignoreChanges": ["initialNodeCount"]}
     return [
-        Planned(stack="dev", type=kind, name=name, inputs={**inputs}, options={**options, **inputs.pop("options", {})})
+        StackResource(
+            stack="dev", type=kind, name=name, inputs={**inputs}, options={**options, **inputs.pop("options", {})}
+        )
         for name, (kind, inputs) in resources.items()
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import RULES, evaluate, program, views_of_plan
 
 JOB, JOB_SET = "batch/v1:Job", "jobset.x-k8s.io/v1alpha2:JobSet"
@@ -15,7 +15,7 @@ def wrong(rule: str, kind: str, **inputs: Any) -> list[str]:
     """Return the paths that a rule finds in an object; each finding says what is allowed."""
     version, _, name = kind.partition(":")
     whole_object = {"apiVersion": version, "kind": name, **inputs}  # as Pulumi's SDK registers one
-    planned = Planned(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs=whole_object)
+    planned = StackResource(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs=whole_object)
     whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=False)
     found = evaluate(whole, [RULES[rule]])
     assert all(each.allowed and each.severity == "error" for each in found)

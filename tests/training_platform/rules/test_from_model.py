@@ -17,7 +17,6 @@ from training_platform.views.cluster import ClusterView
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import CountedView, FirewallView, GatewayView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.program import ObjectView
 from training_platform.views.storage import (
     EncryptedView,
     FilestoreView,
@@ -26,6 +25,7 @@ from training_platform.views.storage import (
     VolumeClaimView,
 )
 from training_platform.views.vertex import PersistentPoolView
+from training_platform.views.whole_stack import ObjectView
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import pytest
 from tests.training_platform.rules.viewed import one, views
 from training_platform.config.model.environment import Environment
 from training_platform.config.names import Locator
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import (
     CLUSTER,
     CLUSTER_QUEUE,
@@ -15,15 +14,16 @@ from training_platform.resources.resource_types import (
     NODE_POOL,
     PERSISTENT_RESOURCE,
 )
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import views_of_plan
 from training_platform.views.access import LabelledView
 from training_platform.views.cluster import ClusterView
 from training_platform.views.kueue import FlavorQuotaView
 from training_platform.views.network import GatewayView, InterfaceView
 from training_platform.views.node_pool import InlinePoolView, NodePoolView
-from training_platform.views.program import ObjectView
 from training_platform.views.storage import BucketView, FilestoreView
 from training_platform.views.vertex import PersistentPoolView
+from training_platform.views.whole_stack import ObjectView
 
 
 def pool(**inputs: Any) -> NodePoolView:
@@ -214,8 +214,8 @@ def test_labels_are_read_where_each_type_has_them(resource_type: str, inputs: di
 
 
 def test_type_that_no_rule_reads_is_seen_as_a_whole_alone() -> None:
-    record = Planned(stack="dev", type="gcp:dns/recordSet:RecordSet", name="vpc", inputs={})
-    component = Planned(stack="dev", type="training-platform:gke:SystemPool", name="pool", inputs={})
+    record = StackResource(stack="dev", type="gcp:dns/recordSet:RecordSet", name="vpc", inputs={})
+    component = StackResource(stack="dev", type="training-platform:gke:SystemPool", name="pool", inputs={})
 
     (view,) = views_of_plan([record, component])
     assert (type(view), view.name) == (ObjectView, "vpc")
@@ -228,7 +228,7 @@ def test_view_knows_its_section_of_the_stack_file() -> None:
         "node_pools": {"v5e": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}},
     }
     section = Environment.model_validate({"project": "example-train", "clusters": {"main": cluster}})
-    planned = Planned(stack="dev", type=NODE_POOL, name="main-v5e-0-pool", inputs={})
+    planned = StackResource(stack="dev", type=NODE_POOL, name="main-v5e-0-pool", inputs={})
 
     origins = {view.origin for view in views_of_plan([planned], Locator(section))}
 

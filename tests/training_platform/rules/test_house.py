@@ -14,8 +14,8 @@ from training_platform.config.model.stack import parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import ALERT_POLICY, RELEASE
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import RULES, evaluate, program, views_of_model
 from training_platform.views.access import AlertPolicyView
 from training_platform.views.adapters import views_of_plan
@@ -171,7 +171,7 @@ def found_charts(
     stack = parse_stack("env", parse_source(TEXT, "stacks/Pulumi.env.yaml"))
     inputs: dict[str, Any] = {"name": "kueue", "chart": chart, "version": version}
     planned = [
-        Planned(stack="env", type=RELEASE, name=f"{cluster}-kueue-release", inputs=inputs, options={})
+        StackResource(stack="env", type=RELEASE, name=f"{cluster}-kueue-release", inputs=inputs, options={})
         for cluster in clusters
     ]
     locator = Locator(stack.section) if ours and stack.section else None

@@ -13,7 +13,7 @@ from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from tests.training_platform.rules.objects import COHORT, JOB, JOB_SET, QUEUE, wrong
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.kueue import PODS_READY_MINUTES, configuration
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import RULES, View, evaluate, program, views_of_model
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.kueue import FlavorQuotaView
@@ -30,7 +30,7 @@ def test_a_check_without_flavors_holds_all_of_a_queue() -> None:
         },
     }
     kind = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
-    found = views_of_plan([Planned(stack="dev", type=kind, name="vision", inputs=inputs)])
+    found = views_of_plan([StackResource(stack="dev", type=kind, name="vision", inputs=inputs)])
 
     assert {view.flavor: view.checks for view in found if isinstance(view, FlavorQuotaView)} == {
         "a": ("all",),

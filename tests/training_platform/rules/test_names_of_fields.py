@@ -20,10 +20,10 @@ import pytest
 from tests.training_platform.rules import foreign
 from tests.training_platform.rules.spoiled import ROWS
 from training_platform import rules, views
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import RULES, documents, evaluate, program, views_of_plan
 from training_platform.views.adapters import kinds_of
-from training_platform.views.program import Program
+from training_platform.views.whole_stack import Program
 
 pytestmark = pytest.mark.timeout(300)  # rules are asked about whole documents
 Shapes = list[dict[str, Any]]
@@ -125,16 +125,16 @@ def _documents() -> Mapping[str, tuple[Shapes, int]]:
     return {token: (file["shapes"], shape) for file in files for token, shape in file["types"].items()}
 
 
-def _noted(resource: Planned, reads: Reads) -> Planned:
+def _noted(resource: StackResource, reads: Reads) -> StackResource:
     if resource.type not in _documents():
         return resource
     inputs = Noting(resource.inputs, *_documents()[resource.type], "", reads)
-    return Planned(
+    return StackResource(
         stack=resource.stack, type=resource.type, name=resource.name, inputs=inputs, options=resource.options
     )
 
 
-def _evaluate(resources: list[Planned], rule: str) -> None:
+def _evaluate(resources: list[StackResource], rule: str) -> None:
     whole = program(views_of_plan(resources), stack="dev", environment="dev", team=None, production=True)
     evaluate(whole, [RULES[rule]])
 
@@ -148,7 +148,7 @@ def reads() -> Mapping[str, Reads]:
     noted: dict[str, Reads] = defaultdict(lambda: Reads(set(), set()))
     for token, (shapes, shape) in _documents().items():
         own = Reads(set(), set())
-        resource = _noted(Planned(stack="dev", type=token, name="thing", inputs=_full(shapes, shape)), own)
+        resource = _noted(StackResource(stack="dev", type=token, name="thing", inputs=_full(shapes, shape)), own)
         for view in views_of_plan([resource]):
             view.values()
         noted["views"].known.update(own.known)
@@ -209,7 +209,7 @@ def test_a_field_that_nobody_has_is_noted() -> None:
     token = "kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet"
     own = Reads(set(), set())
     shapes, shape = _documents()[token]
-    resource = _noted(Planned(stack="dev", type=token, name="group", inputs=_full(shapes, shape)), own)
+    resource = _noted(StackResource(stack="dev", type=token, name="group", inputs=_full(shapes, shape)), own)
     policy = resource.inputs["spec"]["leaderWorkerTemplate"]["subGroupPolicy"]
 
     assert policy.get("subGroupPolicyType")

@@ -11,7 +11,7 @@ from tests.training_platform.rules.builders import check, cluster, example, file
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import nat_addresses
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.views.network import InterfaceView, ServicesRangeView
 
 TABLE = [

@@ -8,19 +8,19 @@ from tests.plans import planned_demand
 from tests.training_platform.rules.builders import lustre
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import NODE_POOL, ROUTER_NAT
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import views_of_plan
 
 IN_PLACE = {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 1}
 H100 = {"machineType": "a3-highgpu-8g", "bootDisk": {"sizeGb": 200, "diskType": "pd-ssd"}}
 
 
-def planned(resource_type: str, name: str = "thing", **inputs: Any) -> Planned:
-    return Planned(stack="dev", type=resource_type, name=name, inputs=inputs)
+def planned(resource_type: str, name: str = "thing", **inputs: Any) -> StackResource:
+    return StackResource(stack="dev", type=resource_type, name=name, inputs=inputs)
 
 
-def pool(config: dict[str, Any], most: Any, name: str = "h100-pool", **inputs: Any) -> Planned:
+def pool(config: dict[str, Any], most: Any, name: str = "h100-pool", **inputs: Any) -> StackResource:
     place = {"project": "p", "location": "us-central1", "nodeLocations": ["us-central1-a"], "upgradeSettings": IN_PLACE}
     return planned(NODE_POOL, name, **{**place, **inputs}, nodeConfig=config, autoscaling={"maxNodeCount": most})
 

@@ -10,12 +10,12 @@ from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
-from training_platform.resources.planned import UNKNOWN
-from training_platform.rules import registry, views_of_model
+from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.rules import declaration, views_of_model
+from training_platform.rules.declaration import RULES, Draft, evaluate, finding, rule
 from training_platform.rules.descriptions import TITLES
-from training_platform.rules.registry import RULES, Draft, evaluate, finding, rule
 from training_platform.views.access import LabelledView
-from training_platform.views.program import Program, program
+from training_platform.views.whole_stack import Program, program
 
 HEAD: dict[str, Any] = {"stack": "dev", "type": "t"}
 LABELLED = LabelledView(**HEAD, name="a", labels={"x": "1"})
@@ -25,7 +25,7 @@ HIDDEN: Any = UNKNOWN
 @pytest.fixture(autouse=True)
 def _no_new_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the rules of these tests out of the registry that all others read."""
-    monkeypatch.setattr("training_platform.rules.registry.RULES", {})
+    monkeypatch.setattr("training_platform.rules.declaration.RULES", {})
 
 
 def whole(*views: LabelledView) -> Program:
@@ -38,11 +38,11 @@ def test_rule_reads_the_views_of_its_first_parameter() -> None:
         """Find everything."""
         yield finding(view, "labels", "is there", allowed=1, nearest=2)
 
-    (found,) = evaluate(whole(LABELLED), registry.RULES.values())
+    (found,) = evaluate(whole(LABELLED), declaration.RULES.values())
 
     assert (found.rule, found.message, found.allowed, found.nearest) == ("sample", "labels is there", "1", "2")
     assert (found.path, found.resource, found.file) == ("labels", "t a", None)
-    assert registry.RULES["sample"].summary == "Find everything."
+    assert declaration.RULES["sample"].summary == "Find everything."
 
 
 def test_rule_with_a_second_parameter_is_given_the_program() -> None:
@@ -51,7 +51,7 @@ def test_rule_with_a_second_parameter_is_given_the_program() -> None:
         """Find everything."""
         yield finding(view, "labels", program.environment, severity="error")
 
-    (found,) = evaluate(whole(LABELLED), registry.RULES.values())
+    (found,) = evaluate(whole(LABELLED), declaration.RULES.values())
 
     assert (found.message, found.severity) == ("dev", "error")
 
@@ -73,7 +73,7 @@ def test_unknown_value_is_a_note_that_names_the_field() -> None:
         if view.labels:
             yield finding(view, "labels", "is there")
 
-    found = evaluate(whole(LabelledView(**HEAD, name="b", labels=HIDDEN), LABELLED), registry.RULES.values())
+    found = evaluate(whole(LabelledView(**HEAD, name="b", labels=HIDDEN), LABELLED), declaration.RULES.values())
 
     assert [(each.severity, each.message) for each in found] == [
         ("note", "sample is not decided: labels is not known before deployment"),
@@ -94,7 +94,7 @@ def test_a_rule_that_fails_is_named_for_each_view_and_no_other_is_silent() -> No
         """Find everything."""
         yield finding(view, "labels", "is found by another rule")
 
-    found = evaluate(whole(LABELLED, LabelledView(**HEAD, name="b", labels={})), registry.RULES.values())
+    found = evaluate(whole(LABELLED, LabelledView(**HEAD, name="b", labels={})), declaration.RULES.values())
 
     failed, *others = found
     assert (failed.rule, failed.severity, failed.failed, failed.resource) == ("broken", "error", True, "t a")
@@ -147,7 +147,7 @@ def test_every_rule_set_has_a_title_of_its_own() -> None:
     ],
 )
 def test_a_value_that_a_rule_and_its_document_refuse_is_said_once(
-    owner: registry.Owner, severity: Severity, field: str, said: list[str]
+    owner: declaration.Owner, severity: Severity, field: str, said: list[str]
 ) -> None:
     @rule("document", ruleset="documents", source="here", owner="documents")
     def document(view: LabelledView) -> Iterator[Draft]:
@@ -159,4 +159,4 @@ def test_a_value_that_a_rule_and_its_document_refuse_is_said_once(
         """Find the same and know why."""
         yield finding(view, field, "is below 10 GB")
 
-    assert [each.rule for each in evaluate(whole(LABELLED), registry.RULES.values())] == said
+    assert [each.rule for each in evaluate(whole(LABELLED), declaration.RULES.values())] == said

@@ -8,7 +8,7 @@ import pytest
 
 from tests.training_platform.rules.builders import FLAWLESS, check, example, gpu_pool, slice_pool
 from training_platform.config.reading.finding import Finding
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import RULES, View, evaluate, program, views_of_plan
 from training_platform.rules.descriptions import rule_sheet
 from training_platform.views.adapters import VIEWS_OF
@@ -87,7 +87,7 @@ def test_resource_without_inputs_is_never_an_exception(kind: str) -> None:
     others = [make() for make in FLAWLESS]
     nothing: list[Any] = [{}, UNKNOWN]
     for inputs in nothing:
-        views = views_of_plan([Planned(stack="dev", type=kind, name="bare", inputs=inputs)])
+        views = views_of_plan([StackResource(stack="dev", type=kind, name="bare", inputs=inputs)])
 
         found(*views, *others)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.viewed import one, views
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import CLUSTER, FILESTORE, NODE_POOL, SUBNETWORK
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.views.access import AccountView, RoleGrantView
 from training_platform.views.cluster import (
     AutoProvisioningView,

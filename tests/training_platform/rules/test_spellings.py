@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.views.adapters import VIEWS
 from training_platform.views.view import PlainField, View
 
@@ -39,7 +39,7 @@ def _written(paths: tuple[str, ...], states: tuple[str, ...]) -> dict[str, Any]:
 )
 def test_the_first_spelling_that_is_written_holds(kind: type[View], name: str, paths: tuple[str, ...]) -> None:
     for states in product((NEITHER, KNOWN, UNSAID), repeat=len(paths)):
-        planned = Planned(stack="dev", type=kind.TYPES[0], name="a", inputs=_written(paths, states))
+        planned = StackResource(stack="dev", type=kind.TYPES[0], name="a", inputs=_written(paths, states))
         view = kind.viewed(planned, (), planned.inputs)
         first = next((number for number, state in enumerate(states) if state != NEITHER), None)
         if first is None:
@@ -59,7 +59,7 @@ def test_a_name_that_deployment_tells_is_that_of_the_one_dependency_of_its_type(
     inputs = {"nodeConfig": {"serviceAccount": UNKNOWN, "machineType": "a3-highgpu-8g"}}
     options = {"dependsOn": [("gcp:serviceaccount/account:Account", "nodes-account")]}
     kind = next(each for each in VIEWS if each.__name__ == "NodePoolView")
-    planned = Planned(stack="dev", type=kind.TYPES[0], name="a", inputs=inputs, options=options)
+    planned = StackResource(stack="dev", type=kind.TYPES[0], name="a", inputs=inputs, options=options)
     view = kind.viewed(planned, (), inputs)
 
     assert view.values()["service_account"] == "nodes-account"

@@ -10,7 +10,7 @@ from tests.training_platform.rules import foreign
 from tests.training_platform.rules.builders import bucket, check, gpu_pool, persistent_pool, storage_class, volume_claim
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from training_platform.config.reading.finding import Finding
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 
 
 def test_size_finding_says_what_is_allowed_at_the_fields_place() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.training_platform.rules.builders import check, persistent_pool
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
-from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import PERSISTENT_RESOURCE
+from training_platform.resources.stack_resource import StackResource
 from training_platform.views.vertex import PersistentPoolView
 
 T4 = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4"}
@@ -103,7 +103,7 @@ def test_a_finding_of_a_further_pool_stands_at_that_pool_and_of_the_region_at_th
     origin = ("vertex", "persistent_resources", "tuning")
     pools = [{"id": "machines"}, {"id": "servers", "machineSpec": {"machineType": "ct5lp-hightpu-4t"}}]
     inputs = {"location": "us-central1", "resourcePools": pools}
-    planned = Planned(stack="prod-vision", type=PERSISTENT_RESOURCE, name="vertex-tuning", inputs=inputs)
+    planned = StackResource(stack="prod-vision", type=PERSISTENT_RESOURCE, name="vertex-tuning", inputs=inputs)
     first, further = PersistentPoolView.of(planned, origin)
 
     assert first.path("machine_type") == (*origin, "machine_type")

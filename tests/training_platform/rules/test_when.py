@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import NODE_POOL
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import RULES, evaluate, program, views_of_plan
-from training_platform.rules.registry import rule
+from training_platform.rules.declaration import rule
 from training_platform.views.node_pool import NodePoolView
 
 GUARDED = sorted(each.id for each in RULES.values() if each.when)
@@ -38,7 +38,7 @@ def test_the_field_that_a_rule_declares_is_the_first_that_it_reads(rule_id: str)
 def test_a_rule_looks_at_views_that_have_its_field_and_at_those_of_which_it_is_not_known() -> None:
     tags: dict[str, Any] = {"many": {str(number): "a" for number in range(99)}, "unknown": UNKNOWN, "none": {}}
     pools = [
-        Planned(stack="s", type=NODE_POOL, name=name, inputs={"nodeConfig": {"resourceManagerTags": value}})
+        StackResource(stack="s", type=NODE_POOL, name=name, inputs={"nodeConfig": {"resourceManagerTags": value}})
         for name, value in tags.items()
     ]
     whole = program(views_of_plan(pools), stack="s", environment="s", team=None, production=None)

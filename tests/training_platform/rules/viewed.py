@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import View, views_of_plan
 
 V = TypeVar("V", bound=View)
@@ -12,7 +12,7 @@ V = TypeVar("V", bound=View)
 
 def views(kind: type[V], resource_type: str, options: Any = None, **inputs: Any) -> list[V]:
     """Return the views of a kind of a resource with these inputs."""
-    planned = Planned(stack="dev", type=resource_type, name="thing", inputs=inputs, options=options or {})
+    planned = StackResource(stack="dev", type=resource_type, name="thing", inputs=inputs, options=options or {})
     return [view for view in views_of_plan([planned]) if isinstance(view, kind)]
 
 

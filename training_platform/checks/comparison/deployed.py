@@ -17,7 +17,7 @@ from training_platform.checks.comparison.comparison import ResourceChange
 from training_platform.checks.comparison.effects import effect_of_addition
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.config.reading.finding import UserError
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 _SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 # the key by which the engine marks a value of its own
 _UNKNOWN = ("04da6b54-80e4-46f7-96ec-b56ff0331ba9", "output<string>")
@@ -91,7 +91,7 @@ def _is_deployed(row: Json) -> bool:
 
 
 def _flat(row: Json) -> FlatResource:
-    planned = Planned(
+    planned = StackResource(
         stack="",
         type=str(row["type"]),
         name=str(row["urn"]).split("::", 3)[-1],

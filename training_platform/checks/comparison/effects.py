@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from training_platform.catalog.reading import FilePlace, build, read_file
+from training_platform.catalog.reading import DataPosition, build, read_file
 from training_platform.resources.resource_types import RESOURCE_TYPES, general_path
 
 EffectKind = Literal[
@@ -100,7 +100,7 @@ class EffectTable:
 @cache
 def effect_table() -> EffectTable:
     """Return the table, read at the first call."""
-    return build(EffectTable, read_file(_FILE), FilePlace(_FILE), {})
+    return build(EffectTable, read_file(_FILE), DataPosition(_FILE), {})
 
 
 def effect_of_loss(resource_type: str) -> Effect:

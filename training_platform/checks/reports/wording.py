@@ -55,7 +55,7 @@ def losses_headline(report: Report, most: int = 2) -> str:
     return "; ".join(parts)
 
 
-class FindingPlace(NamedTuple):
+class FindingPosition(NamedTuple):
     """Where a finding is shown; a finding without a line is shown at the start of its file."""
 
     file: str
@@ -63,10 +63,10 @@ class FindingPlace(NamedTuple):
     column: int
 
 
-def place(finding: Finding) -> FindingPlace:
+def place(finding: Finding) -> FindingPosition:
     """Return where to show a finding: its own place, else its stack's file, else the folder of all stacks."""
     file = finding.file or (stack_file(finding.stack) if finding.stack else "stacks")
-    return FindingPlace(file, *(finding.position or (1, 1)))
+    return FindingPosition(file, *(finding.position or (1, 1)))
 
 
 def sentences(finding: Finding, more: Sequence[Finding]) -> list[str]:

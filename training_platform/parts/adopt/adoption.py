@@ -12,19 +12,18 @@ import yaml
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.clients.project_contents import Contents
+from training_platform.config.expansion import SYSTEM_NAME, flavors
 from training_platform.config.first_files import SCHEMA
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import PROJECT
-from training_platform.config.pools import SYSTEM_NAME, flavors
 from training_platform.config.reading.finding import UserError
 from training_platform.parts.adopt.cluster_objects import Queues
-from training_platform.parts.adopt.comparison import Difference, differences
+from training_platform.parts.adopt.differences import Difference, differences
 from training_platform.parts.adopt.import_file import import_file
 from training_platform.parts.adopt.matches import Match, matches, object_differences, object_matches
 from training_platform.parts.adopt.sections.environment import AdoptedSection, environment_section
 from training_platform.parts.adopt.sections.teams import Platform, team_names, team_section, without_team
 from training_platform.parts.adopt.sections.values import Inexpressible
-from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.resource_types import (
     BUCKET,
     CLUSTER,
@@ -35,8 +34,9 @@ from training_platform.resources.resource_types import (
     RESOURCE_TYPES,
     SUBNETWORK,
 )
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
 
-Plan = Callable[[Mapping[str, str], str], Sequence[Planned]]
+Plan = Callable[[Mapping[str, str], str], Sequence[StackResource]]
 """Plans a stack by the texts of new stack files, by name, and its own name."""
 
 
@@ -50,7 +50,7 @@ class AdoptedStack:
 
     name: str
     text: str
-    resources: Sequence[Planned]
+    resources: Sequence[StackResource]
     matched: Mapping[tuple[str, str], Match]
     section: Mapping[str, Any] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class AdoptedStack:
     unsaid: dict[str, list[Difference]] = field(default_factory=dict)
 
     @property
-    def new(self) -> list[Planned]:
+    def new(self) -> list[StackResource]:
         """The resources without a counterpart in the project."""
         return [resource for resource in self.resources if resource.custom and resource.key not in self.matched]
 
@@ -307,7 +307,7 @@ def _short(path: str) -> str:
     return path.split("/", 2)[-1] if path.startswith("projects/") else path
 
 
-def _new(resources: Sequence[Planned]) -> Iterator[str]:
+def _new(resources: Sequence[StackResource]) -> Iterator[str]:
     """Yield resources with names; counts by kind for those whose creation loses nothing that exists."""
     adding: list[str] = []
     objects: list[str] = []

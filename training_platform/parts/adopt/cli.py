@@ -128,10 +128,10 @@ def _contents(
 def planner(folder: Path) -> Plan:
     """Return the planner of a stack beside those of a repository; a file that the model rejects ends the command."""
     from training_platform.config.workspace import read_workspace
-    from training_platform.resources.planned import Planned
     from training_platform.resources.stack_plan import stack_plan
+    from training_platform.resources.stack_resource import StackResource
 
-    def plan(texts: Mapping[str, str], name: str) -> list[Planned]:
+    def plan(texts: Mapping[str, str], name: str) -> list[StackResource]:
         with stacks_beside(folder, texts) as copy:
             workspace = read_workspace(copy)
             stack = workspace.stacks[name]

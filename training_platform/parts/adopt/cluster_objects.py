@@ -24,8 +24,8 @@ from training_platform.clients.project_contents import Contents
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.parts.adopt.sections.values import at, is_ours, key_of
 from training_platform.resources.gke import context_name
-from training_platform.resources.planned import UNKNOWN
 from training_platform.resources.resource_types import CLUSTER
+from training_platform.resources.stack_resource import UNKNOWN
 
 _QUEUE_KINDS = (CLUSTER_QUEUES, COHORTS, PRIORITIES)
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from training_platform.catalog.types import Json
 from training_platform.parts.adopt.matches import Match, current_inputs
-from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
+from training_platform.resources.api_fields import PLACES, field_of, root
 from training_platform.resources.resource_types import KUBERNETES, NODE_POOL, labels_path
-from training_platform.resources.rest import PLACES, field_of, root
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
 
 Key = tuple[str, str]
 
 
-def import_file(resources: Iterable[Planned], matched: Mapping[Key, Match], below: Iterable[Key] = ()) -> Json:
+def import_file(resources: Iterable[StackResource], matched: Mapping[Key, Match], below: Iterable[Key] = ()) -> Json:
     """Return the file's content: the components that are parents first, then every resource with its id.
 
     The parents of the resources in ``below`` are in it too, for files that are imported later.
@@ -42,7 +42,7 @@ def _parents(above: Mapping[Key, Key | None], keys: Iterable[Key]) -> set[Key]:
     return parents
 
 
-def _entry(planned: Planned, names: Mapping[Key, str], matched: Mapping[Key, Match]) -> dict[str, Any]:
+def _entry(planned: StackResource, names: Mapping[Key, str], matched: Mapping[Key, Match]) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": planned.type, "name": names[planned.key]}
     if names[planned.key] != planned.name:
         entry["logicalName"] = planned.name
@@ -71,7 +71,7 @@ def _pinned(package: str) -> str:
     return next(pin[1] for pin in pins if pin[0] == package)
 
 
-def untold(planned: Planned) -> dict[str, Any]:
+def untold(planned: StackResource) -> dict[str, Any]:
     """Return the inputs that no API returns: the provider's own settings, labels, and the taints of a pool.
 
     The API has further labels and taints, and the provider treats only those of the import file as its own.
@@ -91,7 +91,7 @@ def untold(planned: Planned) -> dict[str, Any]:
     return program_inputs
 
 
-def _properties(planned: Planned) -> list[str]:
+def _properties(planned: StackResource) -> list[str]:
     """Return the inputs to import of a resource for which the program ignores changes of some inputs.
 
     An import takes everything that the API returns. An input whose changes are ignored would keep it for good, and the

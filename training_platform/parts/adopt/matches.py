@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from training_platform.clients.project_contents import ENABLED_APIS, POLICY, Contents
 from training_platform.parts.adopt.cluster_objects import ClusterObjects
-from training_platform.parts.adopt.comparison import TABLE, Difference, same
+from training_platform.parts.adopt.differences import TABLE, Difference, same
 from training_platform.parts.adopt.sections.values import at
 from training_platform.resources import resource_types
+from training_platform.resources.api_fields import leaves
 from training_platform.resources.gke import kubeconfig
-from training_platform.resources.planned import KUBERNETES_PROVIDER, UNKNOWN, Planned
 from training_platform.resources.resource_types import (
     CLUSTER,
     KUBERNETES,
@@ -22,7 +22,7 @@ from training_platform.resources.resource_types import (
     RESOURCE_TYPES,
     SERVICE_ACCOUNT,
 )
-from training_platform.resources.rest import leaves
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
 
 _SERVICES = "servicenetworking-googleapis-com"  # the peering of private service access
 # The inputs that identify resources whose names Pulumi or Google Cloud chooses.
@@ -42,13 +42,13 @@ class Match(NamedTuple):
     ``body`` is its API's answer, None for things that are not resources there.
     """
 
-    planned: Planned
+    planned: StackResource
     id: str
     path: str
     body: Mapping[str, Any] | None
 
 
-def matches(resources: Iterable[Planned], contents: Contents) -> dict[tuple[str, str], Match]:
+def matches(resources: Iterable[StackResource], contents: Contents) -> dict[tuple[str, str], Match]:
     """Return the resources that exist in a project, by type and name; a plan has them before those that need them."""
     matched: dict[tuple[str, str], Match] = {}
     taken: set[str] = set()
@@ -62,7 +62,7 @@ def matches(resources: Iterable[Planned], contents: Contents) -> dict[tuple[str,
     return matched
 
 
-def _resolved(resource: Planned, matched: Mapping[tuple[str, str], Match]) -> Planned:
+def _resolved(resource: StackResource, matched: Mapping[tuple[str, str], Match]) -> StackResource:
     """Return a resource in which values of other resources are their paths, or ``a new KIND`` for those not there."""
     inputs = dict(resource.inputs)
     for name, sources in resource.inputs_from.items():
@@ -87,7 +87,7 @@ def _filled(value: Any, default: Any = UNKNOWN) -> Any:
     return [_filled(item, default) for item in value] if isinstance(value, list) else value
 
 
-def _candidates(planned: Planned, contents: Contents) -> Iterator[Match]:
+def _candidates(planned: StackResource, contents: Contents) -> Iterator[Match]:
     special = {
         resource_types.SERVICE: _service,
         resource_types.IAM_MEMBER: _member,
@@ -122,7 +122,7 @@ def _import_id(template: str, inputs: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _alike(planned: Planned, contents: Contents) -> Iterator[Match]:
+def _alike(planned: StackResource, contents: Contents) -> Iterator[Match]:
     place = planned.inputs.get("region") or planned.inputs.get("location")
     told = [leaf for leaf in leaves(planned.type, planned.inputs) if leaf.name in _TOLD_BY[planned.type]]
     for path, body in contents.of(planned.type).items():
@@ -137,13 +137,13 @@ def _at(body: Any, path: Iterable[Any]) -> Any:
     return body
 
 
-def _service(planned: Planned, contents: Contents) -> Iterator[Match]:
+def _service(planned: StackResource, contents: Contents) -> Iterator[Match]:
     api = planned.inputs["service"]
     if any(path.endswith(f"/{api}") for path in contents.of(ENABLED_APIS)):
         yield Match(planned, f"{contents.project}/{api}", api, None)
 
 
-def _member(planned: Planned, contents: Contents) -> Iterator[Match]:
+def _member(planned: StackResource, contents: Contents) -> Iterator[Match]:
     role = planned.inputs.get("role")
     member = planned.inputs.get("member")
     policy = contents.of(POLICY).get(contents.project, {})
@@ -153,7 +153,7 @@ def _member(planned: Planned, contents: Contents) -> Iterator[Match]:
         yield Match(planned, identity, identity, None)
 
 
-def _nats(planned: Planned, contents: Contents) -> Iterator[Match]:
+def _nats(planned: StackResource, contents: Contents) -> Iterator[Match]:
     router = str(planned.inputs.get("router"))
     for nat in contents.of(resource_types.ROUTER).get(router, {}).get("nats", ()):
         region = router.split("/")[3]
@@ -162,14 +162,14 @@ def _nats(planned: Planned, contents: Contents) -> Iterator[Match]:
         yield Match(planned, identity, identity, nat)
 
 
-def _dashboard(planned: Planned, contents: Contents) -> Iterator[Match]:
+def _dashboard(planned: StackResource, contents: Contents) -> Iterator[Match]:
     title = json.loads(planned.inputs["dashboardJson"])["displayName"]
     for path, body in contents.of(resource_types.DASHBOARD).items():
         if body.get("displayName") == title:
             yield Match(planned, path, path, body)
 
 
-def _connection(planned: Planned, contents: Contents) -> Iterator[Match]:
+def _connection(planned: StackResource, contents: Contents) -> Iterator[Match]:
     network = str(planned.inputs.get("network"))
     peerings = contents.of(resource_types.NETWORK).get(network, {}).get("peerings", ())
     if any(peering.get("name") == _SERVICES for peering in peerings):
@@ -183,7 +183,9 @@ _KUEUE = f"{KUBERNETES}kueue.x-k8s.io/"
 Matches = Mapping[tuple[str, str], Match]
 
 
-def object_matches(resources: Iterable[Planned], in_cloud: Matches, contents: Contents) -> dict[tuple[str, str], Match]:
+def object_matches(
+    resources: Iterable[StackResource], in_cloud: Matches, contents: Contents
+) -> dict[tuple[str, str], Match]:
     """Return the objects that are in clusters, by type and name, and the providers by which they are imported."""
     clusters = ClusterObjects(contents.clusters, contents.unread)
     providers: dict[str, Match] = {}
@@ -204,7 +206,7 @@ def object_matches(resources: Iterable[Planned], in_cloud: Matches, contents: Co
     return matched
 
 
-def _provider(planned: Planned, contents: Contents) -> Match | None:
+def _provider(planned: StackResource, contents: Contents) -> Match | None:
     """Return a provider whose cluster can be asked; the import creates it and does not read it, so it needs no id."""
     path = str(planned.inputs.get("clusterIdentifier"))
     endpoint = at(contents.of(CLUSTER).get(path), _ENDPOINT)
@@ -214,7 +216,7 @@ def _provider(planned: Planned, contents: Contents) -> Match | None:
     return Match(dataclasses.replace(planned, inputs=inputs), "", path, None)
 
 
-def _known(planned: Planned, matched: Matches) -> dict[str, Any]:
+def _known(planned: StackResource, matched: Matches) -> dict[str, Any]:
     """Return an object's inputs with the namespace and the account of other resources of the plan."""
     deployed: dict[str, Any] = {}
     for source in (source for sources in planned.inputs_from.values() for source in sources if source in matched):
@@ -258,7 +260,7 @@ def current_values(planned: Any, current: Any) -> Any:
     return planned if _same(planned, current) else current
 
 
-def object_differences(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
+def object_differences(planned: StackResource, body: Mapping[str, Any]) -> Iterator[Difference]:
     """Yield the fields of an object or a release that an update to ``planned`` would change, then its other fields.
 
     Other fields only of Kueue's objects: servers and controllers fill in most fields of all others.

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import IMAGES
 from training_platform.config.names import cache_variables, data_variable
-from training_platform.parts.jobs.model import Mount, PythonSource
+from training_platform.parts.jobs.job_model import Mount, PythonSource
 from training_platform.parts.jobs.rendezvous import at_run_time
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.launcher import PLAN_VARIABLE, launcher

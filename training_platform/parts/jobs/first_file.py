@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.team import VertexBootDisk
-from training_platform.config.pools import Flavor
 from training_platform.quota.charges import quota_key
 from training_platform.quota.snapshot import Snapshot
 

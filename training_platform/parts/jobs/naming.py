@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from training_platform.parts.jobs.model import Sweep
+from training_platform.parts.jobs.job_model import Sweep
 from training_platform.parts.jobs.resolve import ResolvedJob
 
 SUFFIX_LENGTH = 5

@@ -19,15 +19,15 @@ import yaml
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.common_rules import job_findings
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import as_run, point_runs
 from training_platform.parts.jobs.resolve import FOLDER, ResolvedJob, job_source, parse_job, places_on_gke, read_job
-from training_platform.parts.jobs.rules import job_findings
 from training_platform.quota.charges import QuotaKey, shown
 
 if TYPE_CHECKING:
-    from training_platform.parts.jobs.cost import JobCost
-    from training_platform.parts.jobs.vertex.quota import Quotas
+    from training_platform.parts.jobs.job_cost import JobCost
+    from training_platform.parts.jobs.vertex.training_quota import Quotas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def cost_of_file(
     Raises UnreadableError and UserError.
     """
     from training_platform.config.own_prices import read_own_prices
-    from training_platform.parts.jobs.cost import job_cost
+    from training_platform.parts.jobs.job_cost import job_cost
 
     book, wrong = read_own_prices(root)
     job, findings = read_job(path, root, read_workspace(root))
@@ -109,7 +109,7 @@ def check_jobs(
 
     @cache
     def quotas() -> Quotas:
-        from training_platform.parts.jobs.vertex.quota import Quotas
+        from training_platform.parts.jobs.vertex.training_quota import Quotas
 
         return Quotas(workspace, today)
 
@@ -155,7 +155,7 @@ def job_rights(path: FilePath, root: FilePath, workspace: Workspace) -> tuple[Fi
 
     Raises UnreadableError.
     """
-    from training_platform.parts.jobs.rights import rights_findings
+    from training_platform.parts.jobs.submission_rights import rights_findings
 
     source = job_source(path, root)
     findings: list[Finding] = []
@@ -177,8 +177,8 @@ def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[Quo
 
     Raises UnreadableError.
     """
-    from training_platform.parts.jobs.vertex.quota import Quotas, job_charges
     from training_platform.parts.jobs.vertex.rules import vertex_findings
+    from training_platform.parts.jobs.vertex.training_quota import Quotas, job_charges
 
     quotas = Quotas(workspace, today)
     needs: dict[QuotaKey, float] = {}
@@ -224,14 +224,14 @@ def judge(job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable
         if rendered.failed:
             return rendered
         return replace(rendered, notes=(_queue_note(job), _parts_note(job)))
-    from training_platform.parts.jobs.vertex.quota import (
+    from training_platform.parts.jobs.vertex.rules import vertex_findings
+    from training_platform.parts.jobs.vertex.training_quota import (
         Quotas,
         job_charges,
         quota_findings,
         quota_notes,
         snapshot_findings,
     )
-    from training_platform.parts.jobs.vertex.rules import vertex_findings
 
     findings = [*common, *vertex_findings(job)]
     if any(finding.severity == "error" for finding in findings):

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import with_own_data
+from training_platform.config.expansion import Flavor, cpu_flavor
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
-from training_platform.config.pools import Flavor, cpu_flavor
 from training_platform.config.reading.finding import Finding, Path, Place, Severity
 from training_platform.config.reading.rejection import right_part, validated
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.config.workspace import Workspace, of_pool, pools_meant, stack_file
-from training_platform.parts.jobs.model import GkeTarget, Job
+from training_platform.parts.jobs.job_model import GkeTarget, Job
 from training_platform.resources.scope import Scope, team_scope
 
 FOLDER = "jobs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training_platform.parts.jobs.model import Job
+from training_platform.parts.jobs.job_model import Job
 
 SCHEMA_FILE = "jobs/job.schema.json"
 

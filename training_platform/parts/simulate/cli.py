@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
     from training_platform.parts.simulate.dask_workers import Call
+    from training_platform.parts.simulate.from_stacks import Cluster
     from training_platform.parts.simulate.imports import Imported
     from training_platform.parts.simulate.machines import CapacityTimes
     from training_platform.parts.simulate.results import Result
-    from training_platform.parts.simulate.stacks import Cluster
     from training_platform.parts.simulate.traces import Trace
 
     Side = tuple[list[Cluster], Mapping[str, CapacityTimes]]  # queues, and when machines come and go
@@ -178,7 +178,7 @@ def _environment(folder: Path, environment: str | None) -> tuple[Workspace, str]
 def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str]:
     """Return the clusters of an environment, and its name."""
     from training_platform.config.own_prices import read_own_prices
-    from training_platform.parts.simulate.stacks import clusters
+    from training_platform.parts.simulate.from_stacks import clusters
 
     workspace, name = _environment(folder, environment)
     book, _ = read_own_prices(folder)

@@ -24,9 +24,9 @@ from pydantic import Field, RootModel
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.rejection import read_section
+from training_platform.parts.simulate.from_stacks import Cluster, Counting, FlavorMachines
 from training_platform.parts.simulate.machines import CapacityTimes
 from training_platform.parts.simulate.quotas import Json, amount, units
-from training_platform.parts.simulate.stacks import Cluster, Counting, FlavorMachines
 
 STRATEGIES: Final = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")  # Kueue's defaults of fair sharing
 QUOTA: Final = "quota"

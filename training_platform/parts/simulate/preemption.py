@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
-from training_platform.parts.simulate.queues import Job, Queue
+from training_platform.parts.simulate.cluster_queues import Job, Queue
 from training_platform.parts.simulate.quotas import Member, Usage, Weighed
 
 FINAL_SHARE = "LessThanOrEqualToFinalShare"

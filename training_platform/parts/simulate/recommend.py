@@ -21,18 +21,18 @@ from pydantic import AfterValidator, Field
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.prices import PriceBook
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.queues import Share
 from training_platform.config.model.stack import parse_stack
-from training_platform.config.pools import Flavor
 from training_platform.config.reading.editing import difference, with_entry, with_number
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section, enumeration
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, unpromised
+from training_platform.parts.simulate.from_stacks import clusters
 from training_platform.parts.simulate.machines import CapacityTimes
 from training_platform.parts.simulate.results import ALL, Figures, duration, median, play_trace
-from training_platform.parts.simulate.stacks import clusters
 from training_platform.parts.simulate.traces import MOST_SECONDS, read_trace
 
 FIGURES: Final = ("median", "p90", "longest")

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from training_platform.parts.simulate.admission import Scheduler
+from training_platform.parts.simulate.cluster_queues import Eviction, Job
+from training_platform.parts.simulate.from_stacks import Cluster
 from training_platform.parts.simulate.machines import CapacityTimes, draw_times, expected_losses
-from training_platform.parts.simulate.queues import Eviction, Job
 from training_platform.parts.simulate.quotas import units
-from training_platform.parts.simulate.stacks import Cluster
+from training_platform.parts.simulate.scheduler import Scheduler
 from training_platform.parts.simulate.traces import Change, TraceJob
 
 NEVER: Final = -1.0
@@ -119,7 +119,7 @@ class _Replay:
         self.changes: deque[tuple[Change, list[Run]]] = deque()
         self.unfinished = 0
         self.endless: list[Run] = []  # to be taken away, since their machines are lost too often for them to end
-        self.ledgers = [_Ledger(self.scheduler, index) for index in range(len(self.flavors))]
+        self.ledgers = [_FlavorUse(self.scheduler, index) for index in range(len(self.flavors))]
 
     def play(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> Played:
         self._prepare(jobs, changes)
@@ -299,7 +299,7 @@ class _Replay:
         return "never had its turn"
 
 
-class _Ledger:
+class _FlavorUse:
     """Adds up, for one flavor, what its teams hold, borrow and lend."""
 
     def __init__(self, scheduler: Scheduler, flavor: int) -> None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from training_platform.checks.reports.sections import Fullness, ReportRow, ReportSection
+from training_platform.parts.simulate.from_stacks import Cluster
 from training_platform.parts.simulate.machines import CapacityTimes
 from training_platform.parts.simulate.replay import EvictionKey, Played, Run, play
-from training_platform.parts.simulate.stacks import Cluster
 from training_platform.parts.simulate.traces import Trace
 
 ALL: Final = "all flavors"

@@ -26,9 +26,9 @@ from typing import Final, NamedTuple
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Position, UserError
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.simulate.queues import Pods
+from training_platform.parts.simulate.cluster_queues import Pods
+from training_platform.parts.simulate.from_stacks import Cluster, Counting
 from training_platform.parts.simulate.quotas import amount, flavors_of, units
-from training_platform.parts.simulate.stacks import Cluster, Counting
 
 RULE: Final = "trace"
 REQUIRED: Final = ("submitted", "team", "needs", "seconds")

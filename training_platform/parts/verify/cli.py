@@ -26,7 +26,7 @@ from training_platform.cli.shared import (
 
 if TYPE_CHECKING:
     from training_platform.config.model.environment import Environment
-    from training_platform.parts.verify.ledger import Maker
+    from training_platform.parts.verify.object_record import Maker
     from training_platform.parts.verify.probes import Probe
 
 _STAGES = ("project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy")
@@ -34,7 +34,7 @@ _PAGE = "monitoring-page"
 _WIDTH = 160
 
 
-@click.command(epilog=example("training-platform verify dev --kubeconfig ~/.kube/config --report report.html"))
+@click.command(epilog=example("training-platform verify dev --kubeconfig ~/.kube/config --report probe_report.html"))
 @click.argument("environment", shell_complete=complete_stacks, help="Environment to verify, with its teams.")
 @click.option("--stage", "stages", multiple=True, type=click.Choice(_STAGES), help="Only this stage. Repeatable.")
 @click.option(
@@ -88,8 +88,8 @@ def verify(
     from training_platform.checks.output import check_writable, write_files
     from training_platform.checks.process import progress_bar
     from training_platform.config.workspace import read_workspace
-    from training_platform.parts.verify import report, run
-    from training_platform.parts.verify.ledger import Ledger, alone
+    from training_platform.parts.verify import probe_report, probe_run
+    from training_platform.parts.verify.object_record import ObjectRecord, alone
     from training_platform.parts.verify.probes import chosen
 
     folder = repository(root)
@@ -98,7 +98,7 @@ def verify(
         fail(f"--report {unknown[0]}: a report is called .html, .json or .txt.")
     check_writable(files)
     workspace = read_workspace(folder)
-    run.stack_names(workspace, environment)
+    probe_run.stack_names(workspace, environment)
     spec = next(spec for stack, spec in workspace.environments() if stack.name == environment)
     project = spec.project
     if only_facts:
@@ -108,14 +108,14 @@ def verify(
     _say_plan(picked)
     if only_plan:
         return
-    place = run.folder_of(folder, environment)
-    head = run.head_of(
+    place = probe_run.folder_of(folder, environment)
+    head = probe_run.head_of(
         folder, environment, project, local_cloud, picked, options=(group or "", kubeconfig or "")
     )  # fmt: skip
     with alone(place):
-        old = Ledger.latest(place)
+        old = ObjectRecord.latest(place)
         same = old is not None and all(old.head.get(key) == head[key] for key in _ABOUT)
-        ledger = old if old is not None and same and not old.ended and not anew else Ledger.begin(place, head)
+        ledger = old if old is not None and same and not old.ended and not anew else ObjectRecord.begin(place, head)
         if ledger is old:
             say(f"Going on with {ledger.path.name}: {len(ledger.done)} of {len(picked)} probes are done.", err=True)
         if not yes and not (sys.stdin.isatty() and click.confirm("Run these probes?", err=True)):
@@ -123,23 +123,23 @@ def verify(
         asks = page and sys.stdin.isatty()
         with nullcontext(_say_progress) if asks else progress_bar() as progress:
             progress("planning stacks and reading the project")
-            platform = run.read_platform(
+            platform = probe_run.read_platform(
                 folder, environment, ledger, kubeconfig=kubeconfig, local_cloud=local_cloud,
                 options={"group": group or "", "page": "yes" if page else ""}, seconds=wait,
                 confirm=_ask_for if asks else None,
             )  # fmt: skip
             if old is not None and old.open:
-                _say_left(run.maker_of(old, platform.contents, wait, local_cloud))
+                _say_left(probe_run.maker_of(old, platform.contents, wait, local_cloud))
             try:
-                run.go_on(picked, platform, ledger, progress)
+                probe_run.go_on(picked, platform, ledger, progress)
             except KeyboardInterrupt:
                 say(f"Interrupted. The same command goes on with {ledger.path.name}.", err=True)
                 raise
         for line in platform.maker.left:
             say(f"training-platform: {line}", err=True)
-    document = report.document(ledger.head, ledger.done, ended=ledger.ended)
-    write_files({path: report.rendered(document, to) for path, to in formats.items()})
-    say(report.rendered(document, "text", min(line_width(), _WIDTH)).rstrip("\n"))
+    document = probe_report.document(ledger.head, ledger.done, ended=ledger.ended)
+    write_files({path: probe_report.rendered(document, to) for path, to in formats.items()})
+    say(probe_report.rendered(document, "text", min(line_width(), _WIDTH)).rstrip("\n"))
     sys.exit(_exit_code({row["verdict"] for row in document["probes"]}))
 
 
@@ -201,7 +201,7 @@ def _say_facts(environment: str, spec: Environment, local_cloud: str | None) -> 
 def _say_plan(picked: Sequence[Probe]) -> None:
     """Print what a run asks, and how long it takes at most."""
     from training_platform.checks.reports.text import section_lines
-    from training_platform.parts.verify.report import plan_section
+    from training_platform.parts.verify.probe_report import plan_section
 
     say(section_lines(plan_section(picked), min(line_width(), _WIDTH)).rstrip("\n"))
     say(f"{len(picked)} probes, at most {sum(one.minutes for one in picked):,.0f} minutes.")

@@ -23,10 +23,10 @@ from training_platform import catalog
 from training_platform.catalog import ACCELERATORS, CHARTS, IMAGES, MACHINE_TYPES, RELEASES, fact_sheets
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Chart, Json, MachineType
+from training_platform.clients.failures import ApiError
 from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.quota_pull import CloudQuotas
 from training_platform.clients.registries import Registries
-from training_platform.clients.rest import ApiError
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.reading.editing import difference
 

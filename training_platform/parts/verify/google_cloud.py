@@ -21,14 +21,14 @@ from training_platform.clients.kubernetes_api import ApiKind
 from training_platform.clients.project_contents import POLICY
 from training_platform.clients.quota_pull import CloudQuotas
 from training_platform.parts.adopt.matches import Match
-from training_platform.parts.verify.ledger import wait_for
+from training_platform.parts.verify.object_record import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, is_stockout, proven, refuted, undecided
 from training_platform.quota.charges import QuotaKey, shown
 from training_platform.resources import resource_types
 from training_platform.resources.gke import ADMIN_ROLE, FURTHER_ADMIN_ROLES
 from training_platform.resources.monitoring import alert_rules
-from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import RESOURCE_TYPES
+from training_platform.resources.stack_resource import StackResource
 
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
     resource_types.CLUSTER: ("status", "RUNNING"),
@@ -65,7 +65,7 @@ def _in_state(match: Match) -> Answer:
     return refuted(f"{name} is {state}, not {working}", reason)
 
 
-def _missing(planned: Planned, platform: Platform) -> Answer:
+def _missing(planned: StackResource, platform: Platform) -> Answer:
     """Answer for a resource that no list shows."""
     name = f"{RESOURCE_TYPES[planned.type].kind} {planned.name}"
     if planned.type in platform.contents.unread:

@@ -16,17 +16,17 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.reading import table
+from training_platform.clients.failures import ApiError
 from training_platform.clients.google_api import GoogleApi, GoogleError, local_endpoint
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, project_api
-from training_platform.clients.rest import ApiError
 from training_platform.config.model.environment import Environment
 from training_platform.config.reading.finding import UserError, bug
 from training_platform.parts.adopt.matches import Match, matches, object_matches
-from training_platform.parts.verify.ledger import Maker, found
+from training_platform.parts.verify.object_record import Maker, found
 from training_platform.quota.charges import QuotaKey
-from training_platform.resources.planned import KUBERNETES_PROVIDER, Planned
 from training_platform.resources.resource_types import KUBERNETES, LUSTRE, RESOURCE_TYPES
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
 
 Key = tuple[str, str, str]  # of a planned resource: its stack, type and name
 Stage = Literal["project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy"]
@@ -88,7 +88,7 @@ class Platform:
 
     name: str
     environment: Environment
-    resources: Sequence[Planned]
+    resources: Sequence[StackResource]
     contents: Contents
     maker: Maker
     demand: Mapping[QuotaKey, float] = field(default_factory=dict)
@@ -127,13 +127,15 @@ class Platform:
     def in_clusters(self) -> dict[Key, Match]:
         """The planned objects and releases that are in clusters which can be asked, and their providers."""
 
-        def of_stack(stack: str, resources: Sequence[Planned]) -> Mapping[tuple[str, str], Match]:
+        def of_stack(stack: str, resources: Sequence[StackResource]) -> Mapping[tuple[str, str], Match]:
             own = {key[1:]: match for key, match in self.in_project.items() if key[0] == stack}
             return object_matches(resources, own, self.contents)
 
         return self._of_stacks(of_stack)
 
-    def _of_stacks(self, find: Callable[[str, Sequence[Planned]], Mapping[tuple[str, str], Match]]) -> dict[Key, Match]:
+    def _of_stacks(
+        self, find: Callable[[str, Sequence[StackResource]], Mapping[tuple[str, str], Match]]
+    ) -> dict[Key, Match]:
         """Return the matches of each stack: two teams have resources of one type and name."""
         found: dict[Key, Match] = {}
         for stack in dict.fromkeys(one.stack for one in self.resources):
@@ -149,7 +151,7 @@ class Platform:
         """Return the planned objects of a kind that are there, such as ``core/v1:Namespace``."""
         return [match for key, match in self.in_clusters.items() if key[1] == f"{KUBERNETES}{kind}"]
 
-    def cluster_of(self, planned: Planned) -> str:
+    def cluster_of(self, planned: StackResource) -> str:
         """Return the path of the cluster that an object is planned in."""
         providers = (one for one in self.resources if one.type == KUBERNETES_PROVIDER and one.stack == planned.stack)
         name = planned.options.get("provider")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.documents.problems import Problem, Report, Where, a_written, missing, refused
 from training_platform.rules.documents.scalars import FORMS, measured
 

@@ -9,15 +9,15 @@ from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.attachments import gpu_counts, is_without_gpus
 from training_platform.catalog.topologies import legal_for, nearest_topology, other_machine, topologies_text
 from training_platform.catalog.types import MachineType, chips_in
-from training_platform.config.pools import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
+from training_platform.config.expansion import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.finding import Severity
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.gke.clusters import DATAPLANE_V2
 from training_platform.rules.network import RESERVED_ADDRESSES, network_of, subnet_named
-from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import VmView, cluster_of
 from training_platform.views.network import FirewallView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.program import Program
+from training_platform.views.whole_stack import Program
 
 
 @rule(

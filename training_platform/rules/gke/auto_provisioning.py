@@ -10,9 +10,9 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.gke.clusters import SURGE_SOURCE, surge_beyond
 from training_platform.rules.gke.versions import below
-from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import (
     AutoProvisioningView,
     ClassPriority,
@@ -20,7 +20,7 @@ from training_platform.views.cluster import (
     ComputeClassView,
     pools_of,
 )
-from training_platform.views.program import Program
+from training_platform.views.whole_stack import Program
 
 _CA = "GKE cluster-autoscaler 7d25050, limiter and disks.go, read 2026-08-21"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, cluster_autoscaling"

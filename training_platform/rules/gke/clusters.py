@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.access import AccountView, RoleGrantView
 from training_platform.views.cluster import ClusterView, cluster_of, pools_of
 from training_platform.views.node_pool import InlinePoolView, NodePoolView
-from training_platform.views.program import Program
 from training_platform.views.view import View
+from training_platform.views.whole_stack import Program
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-cluster, preconditions, read 2026-06-25"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, resource_container_cluster.go"

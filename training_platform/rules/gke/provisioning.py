@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.provisioning_models import has_blocks
-from training_platform.config.pools import RESERVED_LABELS
+from training_platform.config.expansion import RESERVED_LABELS
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.cluster import ReservationView
 from training_platform.views.node_pool import SURGE_BY_DEFAULT, NodePoolView
-from training_platform.views.program import Program
 from training_platform.views.view import View
+from training_platform.views.whole_stack import Program
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25"
 _DWS = "GKE docs, flex-start and queued provisioning, read 2026-04"

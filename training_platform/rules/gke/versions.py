@@ -12,12 +12,12 @@ from functools import lru_cache
 
 from training_platform.catalog import RELEASES
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.registry import Draft, finding, rule
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.access import ReleaseView
 from training_platform.views.cluster import AutoProvisioningView, ClusterView, cluster_of, version_of
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.program import Program
 from training_platform.views.view import View
+from training_platform.views.whole_stack import Program
 
 _GKE = "GKE docs: node pool auto-creation, flex-start, TPU Ironwood, GPUs in Standard, read 2026-04"
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config, read 2026-08-21"

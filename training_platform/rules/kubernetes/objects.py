@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.config.reading.finding import Severity
-from training_platform.resources.planned import UNKNOWN
-from training_platform.rules.registry import Draft, Owner, finding, rule
+from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.rules.declaration import Draft, Owner, finding, rule
 from training_platform.views.inputs import as_number, is_list
-from training_platform.views.program import ObjectView, Program
+from training_platform.views.whole_stack import ObjectView, Program
 
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
 SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")

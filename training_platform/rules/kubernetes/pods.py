@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.kubernetes.objects import (
     SERVER,
     Flaw,

@@ -26,7 +26,7 @@ from tests.parts.jobs.runs.gke_cluster import (
 )
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controllers import run_controllers
+from training_platform.parts.sandbox.kubernetes.controller_programs import run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.resources.kueue import configuration
 

@@ -16,7 +16,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.config.model.team import PersistentResourceSpec
-from training_platform.parts.jobs.vertex.pools import KeptMachines, kept_machines
+from training_platform.parts.jobs.vertex.worker_pools import KeptMachines, kept_machines
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 

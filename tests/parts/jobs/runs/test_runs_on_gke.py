@@ -14,9 +14,9 @@ import pytest
 
 from tests.parts.jobs.runs.gke_cluster import TEAM, Cluster, Command, until
 from tests.team_queues import cluster_queue
+from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import Share
-from training_platform.config.pools import Flavor, flavors
 from training_platform.resources import kueue
 from training_platform.resources.kueue import CONFIG, MAX_RUN_ANNOTATION, admission_check, provisioning_request_config
 

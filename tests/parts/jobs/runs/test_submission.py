@@ -19,7 +19,7 @@ from training_platform.clients.stack_outputs import environment_outputs
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.container import sdist
-from training_platform.parts.jobs.model import PythonSource
+from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.naming import as_run, job_among, job_of, new_run
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs import watching

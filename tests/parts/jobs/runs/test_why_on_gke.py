@@ -17,7 +17,7 @@ from training_platform.parts.jobs.runs.on_gke import gke_run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, vm_sentences, why
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 
 Json = dict[str, Any]
 JOBSET: Json = {

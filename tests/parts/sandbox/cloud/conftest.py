@@ -10,8 +10,8 @@ import pytest
 from tests.parts.sandbox.cloud.client import APIS, OTHER, PROJECT, Client
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.operations import Clock
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.long_running import Clock
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.snapshot import read_snapshots
 

@@ -9,7 +9,7 @@ from typing import Any
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota import Projects, number
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects, number
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.quota.snapshot import Snapshot
 from training_platform.resources.grants import Grant, plan_grants

@@ -13,7 +13,7 @@ from training_platform.clients.google_services import CloudStorage
 from training_platform.parts.sandbox.cloud.http.server import make_app
 from training_platform.parts.sandbox.cloud.state.authorization import Caller, caller_of
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.quota_use import number
 
 ADA = "user:ada@example.com"
 TEAM = "group:vision@example.com"

@@ -20,7 +20,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.authorization import Caller, resource_of
-from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.resources.rights import PolicyGrant, Requirement, Rights, lacking, requirements
 from training_platform.rules.rights import RULE, rights_findings
 

@@ -11,7 +11,7 @@ import pytest
 from tests.parts.sandbox.cloud.client import INSTANCE, LOCATION, PROJECT, ZONE, Client, Json
 from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state import operations
+from training_platform.parts.sandbox.cloud.state import long_running
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 
 NETWORKS = f"compute/v1/projects/{PROJECT}/global/networks"
@@ -183,7 +183,7 @@ def kept(cloud: LocalCloud) -> list[str]:
 def test_old_operations_go_but_none_that_a_client_may_still_ask_for(
     make: Callable[..., LocalCloud], time: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "KEPT_OPERATIONS", 3)
+    monkeypatch.setattr(long_running, "KEPT_OPERATIONS", 3)
     ask = Client(make(tmp_path / "cloud.json"))
     ask.enable(PROJECT, "compute")
     first = ask.done("POST", f"{COMPUTE}/global/networks", {"name": "first"})
@@ -202,8 +202,8 @@ def test_old_operations_go_but_none_that_a_client_may_still_ask_for(
 
 
 def test_no_burst_of_changes_keeps_more_operations_than_a_bound(ask: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "KEPT_OPERATIONS", 2)
-    monkeypatch.setattr(operations, "MOST_OPERATIONS", 5)
+    monkeypatch.setattr(long_running, "KEPT_OPERATIONS", 2)
+    monkeypatch.setattr(long_running, "MOST_OPERATIONS", 5)
 
     for index in range(12):
         ask.done("POST", f"{COMPUTE}/global/networks", {"name": f"net-{index}"})
@@ -227,7 +227,7 @@ def test_a_resource_that_is_changed_for_ever_does_not_grow(ask: Client, time: li
 def test_an_operation_under_way_is_never_dropped(
     cloud: LocalCloud, ask: Client, time: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "KEPT_OPERATIONS", 1)
+    monkeypatch.setattr(long_running, "KEPT_OPERATIONS", 1)
     cloud.settings = cloud.settings.model_copy(update={"durations": {"compute.networks": 1000.0}})
     long = ask.done("POST", f"{COMPUTE}/global/networks", {"name": "long"})
     cloud.settings = cloud.settings.model_copy(update={"durations": {}})
@@ -242,7 +242,7 @@ def test_an_operation_under_way_is_never_dropped(
 def test_an_operation_that_an_earlier_server_began_is_never_dropped(
     make: Callable[..., LocalCloud], time: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "KEPT_OPERATIONS", 1)
+    monkeypatch.setattr(long_running, "KEPT_OPERATIONS", 1)
     ask = Client(make(tmp_path / "cloud.json"))
     ask.enable(PROJECT, "compute")
     ask.cloud.settings = ask.cloud.settings.model_copy(update={"durations": {"compute.networks": 1000.0}})
@@ -259,7 +259,7 @@ def test_an_operation_that_an_earlier_server_began_is_never_dropped(
 def test_a_pool_that_waits_for_vms_gets_them_however_many_operations_end_meanwhile(
     cloud: LocalCloud, ask: Client, time: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "KEPT_OPERATIONS", 1)
+    monkeypatch.setattr(long_running, "KEPT_OPERATIONS", 1)
     ask.network()
     ask.cluster()
     cloud.faults.add(parse_scenario("stockouts: {a: {machine_type: e2-standard-4, location: us-central1}}", "s.yaml"))

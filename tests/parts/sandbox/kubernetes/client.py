@@ -12,7 +12,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.kubernetes.store import from_struct
+from training_platform.parts.sandbox.kubernetes.object_store import from_struct
 from training_platform.parts.sandbox.kubernetes.wire import wire_struct
 
 WAIT_SECONDS: Final = 10

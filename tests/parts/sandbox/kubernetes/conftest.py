@@ -9,8 +9,8 @@ import pytest
 
 from tests.parts.sandbox.kubernetes.client import Client, connect
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, load_crds
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.kubernetes.plugin import serve
-from training_platform.parts.sandbox.kubernetes.store import ObjectStore
 
 
 @pytest.fixture(scope="session")

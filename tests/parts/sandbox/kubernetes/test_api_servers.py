@@ -17,11 +17,11 @@ from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.render import job_files, render_job
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controllers import ApiStore
+from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore
+from training_platform.parts.sandbox.kubernetes.object_store import Key, ObjectRefused
 from training_platform.parts.sandbox.kubernetes.plugin import serve
-from training_platform.parts.sandbox.kubernetes.store import Key, ObjectRefused
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.stack_plan import plannable
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -55,7 +55,7 @@ def plans() -> dict[str, PlannedStack]:
     return {stack.name: plan for stack, plan in planned_stacks(repository, plannable(repository, repository.stacks))}
 
 
-def planned_objects(plan: PlannedStack) -> list[Planned]:
+def planned_objects(plan: PlannedStack) -> list[StackResource]:
     releases = "kubernetes:helm.sh/"
     return [
         each for each in plan.resources if each.type.startswith("kubernetes:") and not each.type.startswith(releases)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes, context
-from training_platform.parts.sandbox.kubernetes.controllers import IN_SANDBOX, PROGRAMS, ApiStore, find_binaries
-from training_platform.parts.sandbox.kubernetes.store import ObjectRefused
+from training_platform.parts.sandbox.kubernetes.controller_programs import IN_SANDBOX, PROGRAMS, ApiStore, find_binaries
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectRefused
 from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from training_platform.parts.sandbox.kubernetes.object_store import Key, ObjectStore
 from training_platform.parts.sandbox.kubernetes.plugin import serve
-from training_platform.parts.sandbox.kubernetes.store import Key, ObjectStore
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -14,8 +14,8 @@ from tests.parts.sandbox.kubernetes.client import CallRefused, Client, connect
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
 from training_platform.parts.sandbox.kubernetes import plugin
+from training_platform.parts.sandbox.kubernetes.object_store import Key, ObjectStore
 from training_platform.parts.sandbox.kubernetes.plugin import changed_settings, configured, serve
-from training_platform.parts.sandbox.kubernetes.store import Key, ObjectStore
 from training_platform.views.inputs import at
 
 NAMESPACE = "kubernetes:core/v1:Namespace"

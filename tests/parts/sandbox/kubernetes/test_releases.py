@@ -8,7 +8,7 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 from tests.parts.sandbox.kubernetes.client import CallRefused, Client
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
-from training_platform.parts.sandbox.kubernetes.store import Key, ObjectStore
+from training_platform.parts.sandbox.kubernetes.object_store import Key, ObjectStore
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 CHART = "oci://registry.example.com/charts/kueue"

@@ -14,7 +14,7 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
-from training_platform.parts.sandbox.kubernetes.store import (
+from training_platform.parts.sandbox.kubernetes.object_store import (
     BUILT_IN,
     Key,
     ObjectRefused,
@@ -28,7 +28,7 @@ from training_platform.parts.sandbox.kubernetes.store import (
     with_secrets,
 )
 from training_platform.parts.sandbox.kubernetes.wire import UNKNOWNS, readable, wire_struct
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.views.inputs import at, holds_unknown
 
 QUEUE = Key("kueue.x-k8s.io", "LocalQueue", "vision", "main")

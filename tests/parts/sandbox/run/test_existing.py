@@ -6,7 +6,7 @@ from typing import Any
 from tests.stack_files import workspace_of
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.run.existing import make_existing
 
 POOL = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 2, "gpu_direct": False}

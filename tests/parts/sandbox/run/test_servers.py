@@ -17,7 +17,7 @@ from training_platform.parts.sandbox.cloud.endpoints import endpoints
 from training_platform.parts.sandbox.cloud.state.store import Record, Store
 from training_platform.parts.sandbox.files import BrokenFile
 from training_platform.parts.sandbox.kubernetes.nodes import MOST_NODES
-from training_platform.parts.sandbox.kubernetes.store import ObjectStore
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.run.engine import (
     engine_environment,
     protected,

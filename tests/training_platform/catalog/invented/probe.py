@@ -11,7 +11,7 @@ from typing import Any
 from tests.plans import planned_demand, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.charges import Charge
 from training_platform.quota.snapshot import read_snapshots

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.documents.whole_objects import DOCUMENTS, JOB, NETWORK, POOL, found, of
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import evaluate, program, views_of_plan
 
 QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
@@ -207,8 +207,10 @@ def test_a_secret_value_is_not_repeated() -> None:
 
 
 def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
-    newer = [Planned(stack="dev", type=QUEUE.replace("v1beta2", "v1"), name=name, inputs={}) for name in ("a", "b")]
-    other = Planned(stack="dev", type="kubernetes:example.com/v1:Thing", name="c", inputs={})
+    newer = [
+        StackResource(stack="dev", type=QUEUE.replace("v1beta2", "v1"), name=name, inputs={}) for name in ("a", "b")
+    ]
+    other = StackResource(stack="dev", type="kubernetes:example.com/v1:Thing", name="c", inputs={})
     whole = program(views_of_plan([*newer, other]), stack="dev", environment="dev", team=None, production=False)
 
     assert [(each.rule, each.severity) for each in evaluate(whole, DOCUMENTS)] == [("document-missing", "note")]

@@ -17,8 +17,8 @@ import yaml
 from pulumi import _types
 
 from tools.documents.google import SENTENCE_END, Block, block, resource
+from training_platform.resources.api_fields import DocumentField, field_of, root
 from training_platform.resources.resource_types import RESOURCE_TYPES
-from training_platform.resources.rest import DocumentField, field_of, root
 from training_platform.rules import RULES
 from training_platform.rules.documents import shapes as documents
 from training_platform.rules.documents.additions import Additions

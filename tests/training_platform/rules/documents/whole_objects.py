@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from training_platform.config.reading.finding import Finding
-from training_platform.resources.planned import Planned
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import RULES, evaluate, program, views_of_plan
 
 POOL = "gcp:container/nodePool:NodePool"
@@ -16,7 +16,7 @@ DOCUMENTS = [rule for rule in RULES.values() if rule.ruleset == "documents"]
 
 
 def found(kind: str, **inputs: Any) -> list[Finding]:
-    views = views_of_plan([Planned(stack="dev", type=kind, name="thing", inputs=inputs)])
+    views = views_of_plan([StackResource(stack="dev", type=kind, name="thing", inputs=inputs)])
     whole = program(views, stack="dev", environment="dev", team=None, production=False)
     return evaluate(whole, DOCUMENTS)
 

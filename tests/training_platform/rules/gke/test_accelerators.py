@@ -8,8 +8,8 @@ import pytest
 
 from tests.training_platform.rules.builders import check, example, gpu_pool, host_pool, network, slice_pool, subnet
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
-from training_platform.resources.planned import Planned
 from training_platform.resources.resource_types import INSTANCE
+from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import View, views_of_plan
 from training_platform.views.cluster import VmView
 from training_platform.views.node_pool import PoolNic
@@ -21,7 +21,7 @@ ONE_NIC = {"nics": (PoolNic("vpc", "subnet"),)}  # in the cluster's own subnet
 
 def vm(**inputs: Any) -> View:
     """Return a VM with one A100."""
-    planned = Planned(
+    planned = StackResource(
         stack="dev",
         type=INSTANCE,
         name="vm",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.training_platform.rules.builders import check, cluster, example, gpu_pool, nap
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import View
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import ResourceLimit
@@ -97,7 +97,9 @@ def of(*priorities: dict[str, Any], **spec: Any) -> View:
         "metadata": {"name": "h100"},
         "spec": {"priorities": list(priorities), "nodePoolAutoCreation": {"enabled": True}, **spec},
     }
-    _, view = views_of_plan([Planned(stack="dev", type=CLASS, name="h100", inputs=inputs)])  # the first is of the whole
+    _, view = views_of_plan(
+        [StackResource(stack="dev", type=CLASS, name="h100", inputs=inputs)]
+    )  # the first is of the whole
     return view
 
 

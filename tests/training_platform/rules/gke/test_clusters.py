@@ -6,7 +6,7 @@ import pytest
 
 from tests.training_platform.rules.builders import check, cluster, example, gpu_pool
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.views.cluster import Exclusion, Window
 
 V4_ZONE = {"location": "us-central2-b", "default_machine": None}

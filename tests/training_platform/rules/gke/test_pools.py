@@ -17,7 +17,7 @@ from tests.training_platform.rules.builders import (
     system_pool,
 )
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.views.node_pool import Taint
 
 RESERVED = {"consume_reservation": "SPECIFIC_RESERVATION"}

@@ -10,14 +10,14 @@ from training_platform.config.model.stack import parse_stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
-from training_platform.resources.planned import UNKNOWN, Planned
 from training_platform.resources.resource_types import RELEASE
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
+from training_platform.rules.declaration import RULES, evaluate
 from training_platform.rules.gke.versions import below, floor_of, parse
-from training_platform.rules.registry import RULES, evaluate
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import ResourceLimit
 from training_platform.views.node_pool import PoolNic
-from training_platform.views.program import program
+from training_platform.views.whole_stack import program
 
 IRONWOOD = {"machine_type": "tpu7x-standard-4t", "tpu_topology": "4x4x4"}
 TPU7X = {"limits": (ResourceLimit("tpu7x", 64),)}
@@ -238,7 +238,7 @@ def found_pairs(kueue: str, trainer: str, clusters: tuple[str, str] = ("a", "a")
     text = PAIRS.replace("KUEUE", kueue).replace("TRAINER", trainer)
     stack = parse_stack("env", parse_source(text, "stacks/Pulumi.env.yaml"))
     releases = [
-        Planned(
+        StackResource(
             stack="env", type=RELEASE, name=f"{cluster}-{name}-release", options={},
             inputs={"name": name, "chart": f"oci://mirror.example.com/{chart}", "version": version},
         )
@@ -247,7 +247,9 @@ def found_pairs(kueue: str, trainer: str, clusters: tuple[str, str] = ("a", "a")
         )
     ]  # fmt: skip
     inputs = {"name": "a", "minMasterVersion": gke}
-    cluster = Planned(stack="env", type="gcp:container/cluster:Cluster", name="a-cluster", inputs=inputs, options={})
+    cluster = StackResource(
+        stack="env", type="gcp:container/cluster:Cluster", name="a-cluster", inputs=inputs, options={}
+    )
     views = views_of_plan([*releases, cluster], Locator(stack.section) if stack.section else None)
     whole = program(views, stack="env", environment="env", team=None, production=False)
     return evaluate(whole, [RULES["releases-together"]], stack)

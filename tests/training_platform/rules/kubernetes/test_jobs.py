@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.objects import JOB, JOB_SET, job, wrong
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.kubernetes.jobs import jobset_policies
 
 

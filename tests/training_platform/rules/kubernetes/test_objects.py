@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.objects import wrong
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import RULES, evaluate, program, views_of_plan
 
 POLICY = "admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
@@ -95,7 +95,7 @@ def test_an_exception_is_a_part_of_its_range(part: str, peers: str, cidr: str, h
     ],
 )
 def test_a_version_that_is_gone_names_the_one_that_is_there(kind: str, instead: str | None) -> None:
-    planned = Planned(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs={})
+    planned = StackResource(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs={})
     whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=False)
     found = evaluate(whole, [RULES["removed-version"]])
 

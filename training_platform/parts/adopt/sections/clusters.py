@@ -8,10 +8,10 @@ from typing import Any
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json
+from training_platform.config.expansion import HEADS_NAME, SYSTEM_NAME
 from training_platform.config.gpu_fabric import PARTS_BITS
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import CpuPoolSpec, PathwaysPoolSpec, SystemPoolSpec
-from training_platform.config.pools import HEADS_NAME, SYSTEM_NAME
 from training_platform.parts.adopt.sections.node_pools import pool_sections
 from training_platform.parts.adopt.sections.values import Inexpressible, at, shortest, whole
 from training_platform.resources.gke import BINARY_POLICY, FREEZE

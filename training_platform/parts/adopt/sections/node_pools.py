@@ -10,9 +10,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
 from training_platform.catalog.types import Json, MachineType
-from training_platform.config.model.capacity import ANY
-from training_platform.config.model.node_pool import NodePoolSpec
-from training_platform.config.pools import (
+from training_platform.config.expansion import (
     ARCHITECTURE_LABEL,
     CLASS_LABEL,
     FLAVOR_LABEL,
@@ -22,6 +20,8 @@ from training_platform.config.pools import (
     RESERVED_LABELS,
     ZONES_OF_A_REGIONAL_CLUSTER,
 )
+from training_platform.config.model.capacity import ANY
+from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.parts.adopt.sections.values import Inexpressible, at, shortest, whole
 from training_platform.resources.node_pools import MAX_PODS, MAX_PODS_OF_A_SLICE_HOST
 

@@ -170,7 +170,7 @@ def cost(
         return
     if month or environment:
         fail("--month and --environment are for --team: a job file has its own environment.")
-    from training_platform.parts.jobs.cost import cost_text
+    from training_platform.parts.jobs.job_cost import cost_text
     from training_platform.parts.jobs.render import cost_of_file
 
     costs, findings = cost_of_file(file, folder, target, clock(folder, today))
@@ -188,7 +188,7 @@ def _say_team(
     from training_platform.config.own_prices import read_own_prices
     from training_platform.config.reading.section import fits
     from training_platform.config.workspace import read_workspace
-    from training_platform.parts.jobs.cost import team_cost, team_text
+    from training_platform.parts.jobs.job_cost import team_cost, team_text
     from training_platform.quota.chip_hours import COMMAND, FOLDER, Month, month_of, read_usages
 
     if month is not None and not fits(Month, month):

@@ -45,7 +45,7 @@ def list_resources(stack: str | None, local_cloud: str | None, root: Path | None
     """
     from datetime import UTC, datetime
 
-    from training_platform.parts.jobs.vertex.pools import kept_machines
+    from training_platform.parts.jobs.vertex.worker_pools import kept_machines
 
     teams = _teams(root)
     wrong = False

@@ -16,9 +16,9 @@ from typing import Final
 
 from training_platform.catalog import IMAGES
 from training_platform.catalog.reading import table
+from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.gpu_fabric import gpu_fabrics
 from training_platform.config.model.environment import Environment
-from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SOCKETS, NodeAccess, access, pod_fabric
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from training_platform.clients.kubernetes_api import JOBSETS
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.node_pool import POOL_LABEL
-from training_platform.config.pools import Flavor
 from training_platform.parts.jobs.gke import pathways
 from training_platform.parts.jobs.gke.pods import ROLE, gke_target, job_template, layout, run_hours, shape
-from training_platform.parts.jobs.model import GkeTarget
+from training_platform.parts.jobs.job_model import GkeTarget
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import (
     KEPT_HOURS,

@@ -14,8 +14,8 @@ from typing import Any, Final
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
+from training_platform.config.expansion import HEADS_NAME, HEADS_TAINT
 from training_platform.config.model.node_pool import POOL_LABEL
-from training_platform.config.pools import HEADS_NAME, HEADS_TAINT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import container, output_uri

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from training_platform.catalog.locations import region_of
+from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.model.node_pool import SLICE_LEVELS
 from training_platform.config.names import data_claim
-from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.config.reading.source import value_at
 from training_platform.parts.jobs.container import container, image, mount_path, output_variables, share_folder
 from training_platform.parts.jobs.gke.gpu_direct import GpuDirect, gpu_direct
-from training_platform.parts.jobs.model import GkeTarget, Mount
+from training_platform.parts.jobs.job_model import GkeTarget, Mount
 from training_platform.parts.jobs.rendezvous import RANK, rendezvous
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor, run_limit_hours

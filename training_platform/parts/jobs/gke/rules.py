@@ -12,12 +12,13 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.reading import table
 from training_platform.config.data_sets import reaches
+from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
-from training_platform.config.pools import ExpandedPool, Flavor
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import lending
+from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.parts.jobs.container import Launch, launched
 from training_platform.parts.jobs.gke.gpu_direct import fabric_of, gpu_direct, usable_pools
 from training_platform.parts.jobs.gke.pathways import pathways_findings
@@ -40,7 +41,6 @@ from training_platform.parts.jobs.gke.pods import (
 from training_platform.parts.jobs.naming import longest_name
 from training_platform.parts.jobs.rendezvous import launcher_findings
 from training_platform.parts.jobs.resolve import NAME_RULE, ResolvedJob
-from training_platform.parts.jobs.rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.quota.charges import shown
 from training_platform.resources.kueue import longest_run_hours, run_limit_hours
 

@@ -13,7 +13,7 @@ from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
-from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import job_among
 from training_platform.parts.jobs.render import job_files, targets
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job

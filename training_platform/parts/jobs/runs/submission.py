@@ -19,24 +19,24 @@ from pathlib import Path
 from typing import Any
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.clients.failures import ApiError
 from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import CloudStorage, VertexJobs, filestore_address, lustre_address
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, ClusterError
 from training_platform.clients.registries import Registries, image_name
-from training_platform.clients.rest import ApiError
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.container import image, output_uri, package_uri, sdist, source_files
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import as_run, new_run, point_runs
 from training_platform.parts.jobs.render import chosen_target, judge
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
-from training_platform.parts.jobs.rights import rights_findings
 from training_platform.parts.jobs.runs.on_gke import USER_ANNOTATION, workload_of
 from training_platform.parts.jobs.runs.places import RunPlace, place_of
+from training_platform.parts.jobs.submission_rights import rights_findings
 from training_platform.parts.jobs.vertex.custom_job import Collection, job_spec, vertex_body
-from training_platform.parts.jobs.vertex.pools import Deployed, filled
+from training_platform.parts.jobs.vertex.worker_pools import Deployed, filled
 from training_platform.resources.environment_outputs import EnvironmentOutputs
 from training_platform.resources.kueue import PODS_READY_MINUTES, QUEUE_LABEL
 

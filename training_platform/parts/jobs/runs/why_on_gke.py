@@ -16,7 +16,7 @@ from typing import Final
 
 from training_platform.catalog.types import Json
 from training_platform.clients.google_api import GoogleError
-from training_platform.config.pools import ExpandedPool
+from training_platform.config.expansion import ExpandedPool
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
 from training_platform.parts.jobs.gke.pods import gke_target
 from training_platform.parts.jobs.resolve import ResolvedJob

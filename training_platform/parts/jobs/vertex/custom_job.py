@@ -10,9 +10,15 @@ from typing import Any, Final, Literal, NamedTuple
 
 from training_platform.config.model.capacity import Capacity
 from training_platform.parts.jobs.container import output_uri
-from training_platform.parts.jobs.model import Pipeline, Range, Sweep, VertexTarget
+from training_platform.parts.jobs.job_model import Pipeline, Range, Sweep, VertexTarget
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.vertex.pools import pools, tensorboard_reference, vertex_target, vms, worker_pools
+from training_platform.parts.jobs.vertex.worker_pools import (
+    pools,
+    tensorboard_reference,
+    vertex_target,
+    vms,
+    worker_pools,
+)
 from training_platform.quota.charges import Usage, VmUsage, vertex_usage
 from training_platform.resources.network import attachment
 from training_platform.resources.scope import jobs_account_email, persistent_resource_id

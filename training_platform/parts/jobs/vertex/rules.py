@@ -19,12 +19,12 @@ from training_platform.config.model.team import OWN_ATTACHMENT, PersistentResour
 from training_platform.config.reading.finding import Finding, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.references import missing_attachment
+from training_platform.parts.jobs.common_rules import data_set_findings, readable
 from training_platform.parts.jobs.container import fixed_path, mount_path
-from training_platform.parts.jobs.model import Pipeline, Reducers, Sweep, VertexTarget
+from training_platform.parts.jobs.job_model import Pipeline, Reducers, Sweep, VertexTarget
 from training_platform.parts.jobs.rendezvous import launcher_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.rules import data_set_findings, readable
-from training_platform.parts.jobs.vertex.pools import Pool, pools, program_texts, vertex_target, vms
+from training_platform.parts.jobs.vertex.worker_pools import Pool, pools, program_texts, vertex_target, vms
 from training_platform.resources.network import attachment
 from training_platform.resources.vertex import refused_disk_size, refused_disk_type, unlisted_region, vertex_disk_types
 

@@ -9,19 +9,19 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.faults.active import ActiveFaults
-from training_platform.parts.sandbox.cloud.faults.operations import OperationFaults
+from training_platform.parts.sandbox.cloud.faults.operation_faults import OperationFaults
 from training_platform.parts.sandbox.cloud.requests import discovery
 from training_platform.parts.sandbox.cloud.requests.discovery import Route
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, service_disabled, unimplemented
 from training_platform.parts.sandbox.cloud.requests.validation import check_path, read_body, read_query
 from training_platform.parts.sandbox.cloud.resources.actions import ACTIONS
-from training_platform.parts.sandbox.cloud.resources.model import Call, Service
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, Service
 from training_platform.parts.sandbox.cloud.services.projects import answer_cloud_quotas
-from training_platform.parts.sandbox.cloud.services.register import SERVICES
+from training_platform.parts.sandbox.cloud.services.service_table import SERVICES
 from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize, resource_of
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud, CloudSettings
-from training_platform.parts.sandbox.cloud.state.operations import Clock
-from training_platform.parts.sandbox.cloud.state.quota import Projects, number
+from training_platform.parts.sandbox.cloud.state.long_running import Clock
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects, number
 from training_platform.parts.sandbox.cloud.state.store import Store
 
 LOG: Final = logging.getLogger("training_platform.parts.sandbox.cloud")

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.kubernetes.store import text
+from training_platform.parts.sandbox.kubernetes.object_store import text
 from training_platform.parts.sandbox.kubernetes.wire import readable
 from training_platform.rules.documents.openapi import OPEN, KindReader, Shapes
 from training_platform.rules.documents.problems import Problem

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json
+from training_platform.config.expansion import ARCHITECTURE_LABEL, QUEUED_LABEL
 from training_platform.config.model.node_pool import BLOCK_LEVELS, POOL_LABEL
-from training_platform.config.pools import ARCHITECTURE_LABEL, QUEUED_LABEL
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
-from training_platform.parts.sandbox.kubernetes.store import ObjectRefused
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectRefused
 from training_platform.views.inputs import at
 
 LOG: Final = logging.getLogger("training_platform.parts.sandbox.kubernetes")

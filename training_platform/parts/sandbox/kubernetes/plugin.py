@@ -26,19 +26,19 @@ from typing_extensions import override
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.kubernetes.definitions import load_crds
-from training_platform.parts.sandbox.kubernetes.objects import (
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectRefused, ObjectStore, changes, from_struct
+from training_platform.parts.sandbox.kubernetes.stored_objects import (
     ObjectKind,
     Objects,
     ProviderSettings,
     Releases,
     ResourceCall,
 )
-from training_platform.parts.sandbox.kubernetes.store import ObjectRefused, ObjectStore, changes, from_struct
 from training_platform.parts.sandbox.kubernetes.wire import readable, wire_struct
 from training_platform.resources.resource_types import RELEASE
 
 if TYPE_CHECKING:
-    from training_platform.parts.sandbox.kubernetes.controllers import ApiStore
+    from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore
 
 _Method = Callable[[Any, Any, Any], Any]  # the servicer, a request, the call's context
 _MOST_PROVIDERS: Final = 1_000

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from training_platform.parts.sandbox.cloud.state.store import Store
-from training_platform.parts.sandbox.kubernetes.store import ObjectStore
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.resources.resource_types import BUCKET, KUBERNETES, RESOURCE_TYPES, ROUTER_NAT, imported_as
 

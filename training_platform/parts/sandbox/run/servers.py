@@ -20,14 +20,14 @@ from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.cloud.http.server import serve as serve_cloud
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import REAL_DURATIONS, CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota import Projects
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.parts.sandbox.files import BrokenFile, read_json
 from training_platform.parts.sandbox.kubernetes.api_servers import API_SERVER, ETCD, ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controllers import ApiStore, find_binaries
+from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore, find_binaries
 from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, node_objects
+from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.kubernetes.plugin import serve as serve_kubernetes
-from training_platform.parts.sandbox.kubernetes.store import ObjectStore
 from training_platform.parts.sandbox.run.existing import make_existing
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, is_alive, start_of
 from training_platform.quota.snapshot import read_snapshots

@@ -22,8 +22,8 @@ from training_platform.parts.sandbox.cloud.faults.scenario import (
     Scenario,
 )
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, error_info
-from training_platform.parts.sandbox.cloud.state.operations import Clock, stamp
-from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.long_running import Clock, stamp
+from training_platform.parts.sandbox.cloud.state.quota_use import number
 
 _NO_CREDENTIALS = (
     "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "

@@ -13,7 +13,7 @@ from training_platform.config.reading.rejection import RULE, rejections
 from training_platform.config.reading.section import Location, MachineTypeName, Name, OneOf, ProjectId, Section
 from training_platform.config.reading.source import Source, UnreadableError, parse_source, read_source
 from training_platform.parts.sandbox.cloud.requests import discovery
-from training_platform.parts.sandbox.cloud.services.register import SERVICES
+from training_platform.parts.sandbox.cloud.services.service_table import SERVICES
 
 
 class ScenarioError(Exception):

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal
-from training_platform.parts.sandbox.cloud.resources.model import Call
-from training_platform.parts.sandbox.cloud.state.operations import COMPUTE_LINK
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call
+from training_platform.parts.sandbox.cloud.state.long_running import COMPUTE_LINK
 from training_platform.resources.spelling import camel_case
 
 MOST_CHARACTERS: Final = 2_000

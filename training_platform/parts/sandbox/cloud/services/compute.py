@@ -17,7 +17,7 @@ from training_platform.catalog.zones import zones_in
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, in_use, not_found, required
 from training_platform.parts.sandbox.cloud.resources import lists
 from training_platform.parts.sandbox.cloud.resources.actions import check_versions, etag
-from training_platform.parts.sandbox.cloud.resources.model import (
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import (
     Call,
     Fill,
     Hook,
@@ -28,8 +28,8 @@ from training_platform.parts.sandbox.cloud.resources.model import (
 )
 from training_platform.parts.sandbox.cloud.services.networking import disconnect
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.operations import COMPUTE_LINK, Work
-from training_platform.parts.sandbox.cloud.state.quota import finite, metric
+from training_platform.parts.sandbox.cloud.state.long_running import COMPUTE_LINK, Work
+from training_platform.parts.sandbox.cloud.state.quota_use import finite, metric
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 # Regions and zones

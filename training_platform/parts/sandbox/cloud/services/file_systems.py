@@ -14,7 +14,12 @@ from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition, invalid, required
 from training_platform.parts.sandbox.cloud.resources.actions import start_operation
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service, operation_metadata
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import (
+    Call,
+    ResourceKind,
+    Service,
+    operation_metadata,
+)
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.store import Record
 

@@ -18,7 +18,7 @@ from training_platform.parts.sandbox.cloud.requests.errors import (
     required,
 )
 from training_platform.parts.sandbox.cloud.resources.actions import etag, merge, refuse
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.services.gke_defaults import (
     CHANNEL_VERSIONS,
     fill_cluster,
@@ -29,7 +29,7 @@ from training_platform.parts.sandbox.cloud.services.gke_defaults import (
     resolve_version,
 )
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.operations import CONTAINER_LINK, StateChange, Work
+from training_platform.parts.sandbox.cloud.state.long_running import CONTAINER_LINK, StateChange, Work
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 _NAME: Final = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"  # 40 characters at most

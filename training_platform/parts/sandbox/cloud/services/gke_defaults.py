@@ -11,11 +11,11 @@ from uuid import UUID
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, invalid
-from training_platform.parts.sandbox.cloud.resources.model import fill_in
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import fill_in
 from training_platform.parts.sandbox.cloud.services.compute import node_zones
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.operations import COMPUTE_LINK
-from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.long_running import COMPUTE_LINK
+from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 # One version a channel, recent enough for every machine of the catalogue (inferred).

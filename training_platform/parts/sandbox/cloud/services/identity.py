@@ -11,9 +11,9 @@ from typing import Final
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, not_found
 from training_platform.parts.sandbox.cloud.resources.actions import mask_paths, read_policy, write_policy
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 # IAM

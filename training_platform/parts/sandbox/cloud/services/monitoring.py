@@ -14,7 +14,7 @@ from typing import Any, Final
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition
 from training_platform.parts.sandbox.cloud.resources.actions import mask_paths
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.services.vertex_jobs import JOB_KINDS, PIPELINES
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.store import Record

@@ -12,7 +12,7 @@ from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, already_exists, not_found, required
 from training_platform.parts.sandbox.cloud.resources import lists
 from training_platform.parts.sandbox.cloud.resources.actions import change, merge, start_operation
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.store import Record
 

@@ -30,10 +30,10 @@ from training_platform.parts.sandbox.cloud.resources.actions import (
     start_operation,
     write_policy,
 )
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service, fill_in
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service, fill_in
 from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.quota.snapshot import Limit
 

@@ -12,9 +12,9 @@ from training_platform.parts.sandbox.cloud.resources.actions import (
     read_policy,
     write_policy,
 )
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 # Cloud Storage

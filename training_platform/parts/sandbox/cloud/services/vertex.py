@@ -7,11 +7,11 @@ from typing import Final
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition
 from training_platform.parts.sandbox.cloud.resources.actions import patch, start_operation
-from training_platform.parts.sandbox.cloud.resources.model import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.services import vertex_jobs
 from training_platform.parts.sandbox.cloud.services.vertex_jobs import name_and_date
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.operations import StateChange
+from training_platform.parts.sandbox.cloud.state.long_running import StateChange
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 # Persistent resources

@@ -28,10 +28,10 @@ from training_platform.config.reading.source import whole_numbers
 from training_platform.parts.sandbox.cloud.requests.discovery import Api
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition, not_found, required
 from training_platform.parts.sandbox.cloud.requests.validation import read_body
-from training_platform.parts.sandbox.cloud.resources.model import Call, Handler, ResourceKind
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, Handler, ResourceKind
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.operations import TrainingJob, stamp
-from training_platform.parts.sandbox.cloud.state.quota import charges_of, number
+from training_platform.parts.sandbox.cloud.state.long_running import TrainingJob, stamp
+from training_platform.parts.sandbox.cloud.state.quota_use import charges_of, number
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.quota.charges import VERTEX_DEFAULT_DISK, QuotaKey, VmUsage, vertex_usage
 

@@ -19,7 +19,7 @@ from training_platform.catalog.permissions import permissions
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, error_info
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.quota import number
+from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.resources.rights import (
     PolicyGrant,

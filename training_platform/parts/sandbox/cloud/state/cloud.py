@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from training_platform.parts.sandbox.cloud.requests.errors import not_found
-from training_platform.parts.sandbox.cloud.state.operations import Clock, Interference, Operations, stamp
-from training_platform.parts.sandbox.cloud.state.quota import Ledger, NodeQuota, Projects
+from training_platform.parts.sandbox.cloud.state.long_running import Clock, Interference, Operations, stamp
+from training_platform.parts.sandbox.cloud.state.quota_use import NodeQuota, Projects, QuotaUse
 from training_platform.parts.sandbox.cloud.state.store import Record, Store
 
 REAL_DURATIONS = {
@@ -57,7 +57,7 @@ class Cloud:
         self.settings = settings
         self.interference = interference
         self.operations = Operations(store, clock, interference)
-        self.quota = Ledger(projects, store)
+        self.quota = QuotaUse(projects, store)
 
     def existing(self, name: str) -> Record:
         """Return a resource. Raises Refusal where it does not exist."""

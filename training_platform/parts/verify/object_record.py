@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from training_platform.catalog.types import Json
+from training_platform.clients.failures import ApiError
 from training_platform.clients.google_api import GoogleApi, GoogleError
 from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError
-from training_platform.clients.rest import ApiError
 from training_platform.config.reading.finding import UserError
 from training_platform.resources.scope import MANAGED_BY
 
@@ -66,7 +66,7 @@ class Creation:
 
 
 @dataclass
-class Ledger:
+class ObjectRecord:
     """The records of a run, read once and appended to. ``head`` says what the run is about."""
 
     path: Path
@@ -82,19 +82,19 @@ class Ledger:
         return str(self.head["run"])
 
     @classmethod
-    def begin(cls, folder: Path, head: Mapping[str, Any]) -> Ledger:
+    def begin(cls, folder: Path, head: Mapping[str, Any]) -> ObjectRecord:
         """Return the ledger of a new run, whose file begins with the first record."""
         run = secrets.token_hex(4)
         return cls(folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{run}.jsonl", {"run": run, **head})
 
     @classmethod
-    def latest(cls, folder: Path) -> Ledger | None:
+    def latest(cls, folder: Path) -> ObjectRecord | None:
         """Return the newest ledger of a folder, None where there is none. Raises UserError where it is unreadable."""
         paths = sorted(path for path in folder.glob("*.jsonl") if b"\n" in path.read_bytes())
         return cls.read(paths[-1]) if paths else None
 
     @classmethod
-    def read(cls, path: Path) -> Ledger:
+    def read(cls, path: Path) -> ObjectRecord:
         """Read a ledger; a last line that a killed process did not finish is as if it was never written."""
         try:
             lines = path.read_text(encoding="utf-8").split("\n")[:-1]
@@ -169,7 +169,7 @@ class Maker:
     ``google`` returns an API of the project by its name and a region.
     """
 
-    ledger: Ledger
+    ledger: ObjectRecord
     clusters: Mapping[str, ClusterApi]
     seconds: float = 120.0
     google: Callable[[str, str], GoogleApi] | None = None

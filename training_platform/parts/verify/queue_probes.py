@@ -22,9 +22,9 @@ from training_platform.clients.kubernetes_api import (
 from training_platform.parts.jobs.gke.pods import CONTAINER, ROLE, job_spec, pod_template
 from training_platform.parts.jobs.runs.logs import earlier_attempts, gke_logs, recorded_end
 from training_platform.parts.jobs.runs.on_gke import condition, gke_run, holds, words, workload_of
-from training_platform.parts.verify.clusters import short
-from training_platform.parts.verify.ledger import wait_for
-from training_platform.parts.verify.pods import namespace_of_run, pod_of, programs
+from training_platform.parts.verify.cluster_probes import short
+from training_platform.parts.verify.object_record import wait_for
+from training_platform.parts.verify.pod_probes import namespace_of_run, pod_of, programs
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources.kueue import API_VERSION, PRIORITY_LABEL, QUEUE_LABEL
 from training_platform.resources.scope import TEAM_LABEL

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import LOCAL_QUEUES, MEMBER, ApiKind, ClusterApi, ClusterError
-from training_platform.parts.verify.ledger import wait_for
+from training_platform.parts.verify.object_record import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources.scope import MANAGED_BY, TEAM_LABEL
 

@@ -16,7 +16,7 @@ from training_platform.parts.sandbox.cloud.requests.discovery import Api, Method
 from training_platform.parts.sandbox.cloud.requests.validation import output_only
 from training_platform.parts.sandbox.cloud.state.authorization import Caller
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.cloud.state.operations import Style
+from training_platform.parts.sandbox.cloud.state.long_running import Style
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 

@@ -20,7 +20,7 @@ from training_platform.parts.sandbox.cloud.faults.scenario import (
     SpotPreemption,
     Stockout,
 )
-from training_platform.parts.sandbox.cloud.state.operations import JobShortage, StartingOperation, TrainingJob
+from training_platform.parts.sandbox.cloud.state.long_running import JobShortage, StartingOperation, TrainingJob
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 _CLUSTER: Final = "container.clusters"

@@ -12,7 +12,7 @@ from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import charges
-from training_platform.parts.jobs.vertex.pools import vertex_target
+from training_platform.parts.jobs.vertex.worker_pools import vertex_target
 from training_platform.quota.charges import Charge, Holder, QuotaKey, shown
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import Line, project_ledgers

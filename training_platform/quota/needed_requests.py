@@ -49,7 +49,7 @@ class NeededRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectPlan:
+class ProjectRequests:
     """What one project has to ask for.
 
     ``stack`` is the environment whose file takes the requests, None where no environment has the project. ``waiting``
@@ -64,12 +64,12 @@ class ProjectPlan:
     unknown: tuple[Line, ...]
 
 
-def plan_requests(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[ProjectPlan]:
+def needed_requests(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[ProjectRequests]:
     """Return a plan for every project; one that has nothing to ask for has an empty one."""
     return [_project_plan(ledger, workspace) for ledger in ledgers]
 
 
-def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectPlan:
+def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectRequests:
     owners = (owner for owner in workspace.environments() if owner[1].project == ledger.project)
     stack, environment = next(owners, (None, None))
     requests = list(stack_requests(workspace))
@@ -93,7 +93,7 @@ def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectPlan:
             f"{name}/{held.holder.label}: {way}" for name, held in largest.items() for way in others.today(line, held)
         ]
         needed.append(NeededRequest(name=name, line=line, value=math.ceil(line.used), instead=tuple(instead)))
-    return ProjectPlan(
+    return ProjectRequests(
         ledger=ledger,
         stack=stack,
         environment=environment,
@@ -110,7 +110,7 @@ def _new_name(key: QuotaKey, taken: set[str]) -> str:
     return name if name not in taken else next(other for other in numbered if other not in taken)
 
 
-def request_lines(plan: ProjectPlan) -> list[str]:
+def request_lines(plan: ProjectRequests) -> list[str]:
     """Return the lines of YAML for a stack file, without the indentation of its section; none where all fits."""
     if not plan.needed or plan.environment is None:
         return []
@@ -142,7 +142,9 @@ def _justification(need: NeededRequest) -> str:
     return f"{need.line.unit} of the training platform: {named}{f' and {len(rest)} more' if rest else ''}."
 
 
-def with_requests(plan: ProjectPlan, text: str, *, contact: str | None = None, justification: str | None = None) -> str:
+def with_requests(
+    plan: ProjectRequests, text: str, *, contact: str | None = None, justification: str | None = None
+) -> str:
     """Return a stack file's text with a plan's requests: new ones, and the values of those that the file has.
 
     ``contact`` and ``justification`` are for new ones; without them the first recipient of the environment's alerts

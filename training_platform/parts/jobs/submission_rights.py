@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.parts.jobs.container import image, source_bucket
-from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.network import attachment
 from training_platform.resources.rights import resource_named

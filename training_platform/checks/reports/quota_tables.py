@@ -41,8 +41,8 @@ from training_platform.checks.reports.text import PrintableConsole, plain_width,
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, Held, Line
+from training_platform.quota.needed_requests import ProjectRequests, request_lines
 from training_platform.quota.overview import Overview, may_borrow, may_lend, of_servers
-from training_platform.quota.plan import ProjectPlan, request_lines
 from training_platform.quota.snapshot import not_known
 
 By = Literal["project", "region", "quota", "stack", "team"]
@@ -167,13 +167,13 @@ def print_overview(overview: Overview, by: By, console: Console) -> None:
         console.print(Text(f"not counted: {sentence}", style="bold red"), soft_wrap=True)
 
 
-def print_plans(plans: Iterable[ProjectPlan], console: Console) -> None:
+def print_plans(plans: Iterable[ProjectRequests], console: Console) -> None:
     """Print the requests that each project needs, the alternatives, and the lines for the stack file."""
     for plan in plans:
         console.print(Group(*_plan_text(plan)), Text(), crop=False)  # lines to paste are whole, however long
 
 
-def _plan_text(plan: ProjectPlan) -> Iterator[RenderableType]:
+def _plan_text(plan: ProjectRequests) -> Iterator[RenderableType]:
     title = Text.assemble("project ", (plan.ledger.project, "bold"), (f"  {taken(plan.ledger)}", "dim"))
     yield Rule(title, align="left", style="dim")
     if plan.ledger.taken is None:
@@ -198,17 +198,17 @@ def _plan_text(plan: ProjectPlan) -> Iterator[RenderableType]:
         yield Text(f"  {NO_HOME}")
 
 
-def _waiting(plan: ProjectPlan) -> list[str]:
+def _waiting(plan: ProjectRequests) -> list[str]:
     return [
         f"{line.key}: {shown(line.requested or 0)} requested is enough; {limit(line)} today" for line in plan.waiting
     ]
 
 
-def _unlisted(plan: ProjectPlan) -> str:
+def _unlisted(plan: ProjectRequests) -> str:
     return ", ".join(dict.fromkeys(line.key.quota_id for line in plan.unknown))
 
 
-def plan_summary(plan: ProjectPlan) -> str:
+def plan_summary(plan: ProjectRequests) -> str:
     """Return a project's plan as one sentence."""
     if plan.ledger.taken is None:
         return f"Nothing can be planned: {not_known(plan.ledger.project)}."
@@ -235,12 +235,12 @@ def overview_markdown(overview: Overview, by: By) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def plans_markdown(plans: Iterable[ProjectPlan]) -> str:
+def plans_markdown(plans: Iterable[ProjectRequests]) -> str:
     """Return the requests that each project needs, with the YAML to paste."""
     return "\n\n".join(part for plan in plans for part in _plan_markdown(plan)) + "\n"
 
 
-def _plan_markdown(plan: ProjectPlan) -> Iterator[str]:
+def _plan_markdown(plan: ProjectRequests) -> Iterator[str]:
     yield f"### Project {escaped(plan.ledger.project)}, {taken(plan.ledger)}"
     if plan.ledger.taken is None:
         yield escaped(plan_summary(plan))
@@ -297,7 +297,7 @@ def overview_json(overview: Overview, by: By) -> str:
     return json.dumps(document, indent=2)
 
 
-def plans_json(plans: Iterable[ProjectPlan]) -> str:
+def plans_json(plans: Iterable[ProjectRequests]) -> str:
     """Return the requests that each project needs; ``file`` is the stack file that takes the requests."""
     document = {
         "version": FORMAT_VERSION,

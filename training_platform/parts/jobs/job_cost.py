@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import EXAMPLES, LIST, Cost, PriceBook, machines_cost
 from training_platform.catalog.types import Capacity, MachineType
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.team import Team
-from training_platform.config.pools import Flavor
 from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.gke.pods import gke_target, layout, part_of_vm, run_hours, shape
-from training_platform.parts.jobs.model import Target
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.vertex.pools import pools, vertex_target, vms
+from training_platform.parts.jobs.vertex.worker_pools import pools, vertex_target, vms
 from training_platform.quota.chip_hours import Usages
 
 LEFT_OUT: Mapping[Target, tuple[str, ...]] = {

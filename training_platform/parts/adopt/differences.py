@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.cloud.resources.model import fill_in
-from training_platform.resources.planned import UNKNOWN, Planned
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import fill_in
+from training_platform.resources.api_fields import PLACES, DocumentField, Key, body_of, field_of, leaves, root
 from training_platform.resources.resource_types import DASHBOARD, RESOURCE_TYPES, covers, forces_replacement
-from training_platform.resources.rest import PLACES, DocumentField, Key, body_of, field_of, leaves, root
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 _IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")
 GONE = "not there"  # an entry of a list that the update takes away
@@ -40,7 +40,7 @@ class Difference(NamedTuple):
         return f"{self.path} is {_shown(self.current)}, planned {_shown(self.planned)}"
 
 
-def differences(planned: Planned, body: Mapping[str, Any]) -> list[Difference]:
+def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Difference]:
     """Return the fields of a body that an update to ``planned`` would change, then those that no stack file has.
 
     Inputs whose changes the program ignores are left out, and so are fields that only the API writes.
@@ -103,7 +103,7 @@ def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | N
     return next((item for item in rest if same(entry[key], item.get(key))), None)
 
 
-def _unsaid(planned: Planned, body: Mapping[str, Any]) -> Iterator[Difference]:
+def _unsaid(planned: StackResource, body: Mapping[str, Any]) -> Iterator[Difference]:
     """Yield the fields of a body that neither the plan nor the API's own defaults have."""
     field = root(planned.type)
     if field is None:

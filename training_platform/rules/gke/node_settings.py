@@ -14,13 +14,13 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.resource_types import COMPUTE_CLASS
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.documents.shapes import fields_at
 from training_platform.rules.gke.clusters import MOST_TAGS
-from training_platform.rules.registry import Draft, finding, rule
 from training_platform.views.cluster import ClusterView
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.program import Program
 from training_platform.views.storage import RepositoryView
+from training_platform.views.whole_stack import Program
 
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config.go, read 2026-08-21"
 _SYSCTLS = (

@@ -31,8 +31,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from training_platform.parts.simulate.cluster_queues import Eviction, Job, Pods, Queue, Shape
 from training_platform.parts.simulate.preemption import Target, Waiting, targets
-from training_platform.parts.simulate.queues import Eviction, Job, Pods, Queue, Shape
 from training_platform.parts.simulate.quotas import Json, Member, Quotas, Usage
 
 REQUEUE_SECONDS: Final = 1.0

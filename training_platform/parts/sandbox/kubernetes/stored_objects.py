@@ -20,7 +20,7 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, Failure, failures_by
-from training_platform.parts.sandbox.kubernetes.store import (
+from training_platform.parts.sandbox.kubernetes.object_store import (
     CREATED,
     HELM,
     Key,
@@ -32,12 +32,12 @@ from training_platform.parts.sandbox.kubernetes.store import (
     with_secrets,
 )
 from training_platform.parts.sandbox.kubernetes.wire import readable
-from training_platform.resources.planned import UNKNOWN
+from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.documents.shapes import check_of
 from training_platform.views.inputs import at, holds_unknown
 
 if TYPE_CHECKING:
-    from training_platform.parts.sandbox.kubernetes.controllers import ApiStore
+    from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore
 
 AUTONAMED: Final = "pulumi.com/autonamed"  # the annotation by which the provider knows names that it generated
 TIMEOUT_SECONDS: Final = 300  # of a release: the provider's default, which it writes into the inputs

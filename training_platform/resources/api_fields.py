@@ -57,7 +57,7 @@ class DocumentField(NamedTuple):
         return bool(self.schema.get("readOnly")) or bool(_OUTPUT_ONLY.match(self.schema.get("description", "")))
 
 
-class FieldPlace(NamedTuple):
+class ApiField(NamedTuple):
     """A field with its path below the message that was asked; the path is empty where it is the message itself."""
 
     path: tuple[str, ...]
@@ -73,7 +73,7 @@ def root(token: str) -> DocumentField | None:
     return DocumentField({"$ref": message}, document)
 
 
-def field_of(name: str, field: DocumentField) -> FieldPlace | None:
+def field_of(name: str, field: DocumentField) -> ApiField | None:
     """Return the field of a block's message that an input of the block sets, or None."""
     renamed = paths()["names"].get(field.message, {})
     candidates = [renamed[name]] if name in renamed else _spellings(name)
@@ -97,7 +97,7 @@ def values_of(schema: Mapping[str, Any]) -> Any:
     return schema.get("additionalProperties") if "properties" not in schema else None
 
 
-def _below(field: DocumentField, path: str) -> FieldPlace | None:
+def _below(field: DocumentField, path: str) -> ApiField | None:
     """Return the field at a path; an empty path is the message itself, if the provider has a block of its own."""
     keys: list[str] = []
     names = path.split(".") if path else []
@@ -107,7 +107,7 @@ def _below(field: DocumentField, path: str) -> FieldPlace | None:
             return None
         key, field = inner
         keys.append(key)
-    return FieldPlace(tuple(keys), field)
+    return ApiField(tuple(keys), field)
 
 
 def _spellings(name: str) -> Iterator[str]:

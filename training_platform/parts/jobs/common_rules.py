@@ -11,7 +11,7 @@ from training_platform.config.data_sets import access_mode, data_location
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import goes_along, mount_path, source_bucket, source_files
-from training_platform.parts.jobs.model import PythonSource
+from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.resolve import ResolvedJob
 
 LARGEST_SOURCE_MIB = 100  # of files, before they are packed

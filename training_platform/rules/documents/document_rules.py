@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.documents.problems import Kind, Problem
 from training_platform.rules.documents.shapes import check_of, types_of_group
-from training_platform.rules.registry import Draft, finding, rule
-from training_platform.views.program import ObjectView, Program
+from training_platform.views.whole_stack import ObjectView, Program
 
 Problems = dict[Kind, list[tuple[ObjectView, Problem]]]
 SOURCE = (

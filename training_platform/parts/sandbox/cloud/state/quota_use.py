@@ -59,7 +59,7 @@ def number(project: str) -> str:
     return str(100_000_000_000 + zlib.crc32(project.encode()))
 
 
-class Ledger:
+class QuotaUse:
     """Every charge of every project, read from the resources that hold it."""
 
     def __init__(self, projects: Projects, store: Store) -> None:

@@ -39,7 +39,7 @@ from training_platform.parts.sandbox.kubernetes.api_servers import (
 )
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.parts.sandbox.kubernetes.nodes import kubelets
-from training_platform.parts.sandbox.kubernetes.store import HELM, Key, ObjectRefused, ObjectStore, pruned
+from training_platform.parts.sandbox.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore, pruned
 from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.resources.kueue import OF_TEAMS, configuration
 from training_platform.views.inputs import at

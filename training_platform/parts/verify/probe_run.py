@@ -11,14 +11,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from training_platform.clients.failures import ApiError
 from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, project_api, read_contents
-from training_platform.clients.rest import ApiError
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.adopt.cluster_objects import reach_clusters
-from training_platform.parts.verify.ledger import FOLDER, Ledger, Maker
+from training_platform.parts.verify.object_record import FOLDER, Maker, ObjectRecord
 from training_platform.parts.verify.probes import Answer, Asked, Need, Platform, Probe, ask, digest
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
@@ -90,7 +90,7 @@ def _installed_versions() -> dict[str, str]:
 def read_platform(
     root: Path,
     environment: str,
-    ledger: Ledger,
+    ledger: ObjectRecord,
     *,
     kubeconfig: str | None,
     local_cloud: str | None,
@@ -124,7 +124,7 @@ def read_platform(
     )
 
 
-def maker_of(ledger: Ledger, contents: Contents, seconds: float, local_cloud: str | None) -> Maker:
+def maker_of(ledger: ObjectRecord, contents: Contents, seconds: float, local_cloud: str | None) -> Maker:
     """Return the maker of a ledger, which asks the servers of a project and of its clusters."""
 
     def google(api: str, region: str) -> GoogleApi:
@@ -152,7 +152,7 @@ def _regions(workspace: Workspace, names: Sequence[str]) -> set[str]:
     return {row.region for team in teams if team for row in team.vertex.persistent_resources.values()}
 
 
-def go_on(chosen: Sequence[Probe], platform: Platform, ledger: Ledger, progress: Progress) -> dict[str, Asked]:
+def go_on(chosen: Sequence[Probe], platform: Platform, ledger: ObjectRecord, progress: Progress) -> dict[str, Asked]:
     """Run the probes that the ledger has no answers of, and write each answer down; objects go when their probe ends.
 
     An interrupt deletes the objects of its probe, whose answers are left out; the next start goes on there, and deletes

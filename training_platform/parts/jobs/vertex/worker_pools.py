@@ -32,7 +32,7 @@ from training_platform.parts.jobs.container import (
     share_folder,
     variables,
 )
-from training_platform.parts.jobs.model import VertexTarget
+from training_platform.parts.jobs.job_model import VertexTarget
 from training_platform.parts.jobs.rendezvous import HOST, ITS_PORT, NAMES, NODES, RANK, at_run_time, rendezvous
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.data_sets import lustre_place

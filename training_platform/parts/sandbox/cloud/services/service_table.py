@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from training_platform.parts.sandbox.cloud.resources.model import Service
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Service
 from training_platform.parts.sandbox.cloud.services.compute import COMPUTE
 from training_platform.parts.sandbox.cloud.services.file_systems import BACKUP_DR, FILESTORE, LUSTRE
 from training_platform.parts.sandbox.cloud.services.gke import GKE

@@ -37,7 +37,7 @@ ResourceKey = tuple[str, str]
 
 
 @dataclass(kw_only=True)  # not frozen: a fleet has many, and nobody changes one
-class Planned:
+class StackResource:
     """A planned resource: type and inputs as the provider names them (``gcp:container/nodePool:NodePool``, camelCase).
 
     Integers may arrive as floats. A value that is not known yet is ``UNKNOWN``. ``parent`` is the parent's type

@@ -17,8 +17,8 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity, bug, dotted
 from training_platform.config.reading.secrets import shows
 from training_platform.resources.spelling import python_name
-from training_platform.views.program import Program
 from training_platform.views.view import NeedsUnknown, View
+from training_platform.views.whole_stack import Program
 
 Owner = Literal["google", "provider", "kubernetes", "kueue", "documents", "catalogue", "house"]
 

@@ -10,10 +10,10 @@ from typing import Final
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import NODES, PODS, ClusterApi, ClusterError
+from training_platform.config.expansion import ExpandedPool, pools
 from training_platform.config.model.node_pool import POOL_LABEL
-from training_platform.config.pools import ExpandedPool, pools
 from training_platform.parts.adopt.sections.values import key_of
-from training_platform.parts.verify.ledger import wait_for
+from training_platform.parts.verify.object_record import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources import resource_types
 from training_platform.resources.node_pools import node_pool_name

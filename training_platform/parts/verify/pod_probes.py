@@ -14,8 +14,8 @@ from training_platform.catalog.locations import MULTI_REGIONS, region_of, serves
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import EVENTS, PODS, ApiKind, ClusterApi
-from training_platform.parts.verify.clusters import short, waiting
-from training_platform.parts.verify.ledger import wait_for
+from training_platform.parts.verify.cluster_probes import short, waiting
+from training_platform.parts.verify.object_record import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, is_stockout, proven, refuted, undecided
 from training_platform.resources import resource_types
 from training_platform.resources.data_sets import FUSE, LUSTRE
