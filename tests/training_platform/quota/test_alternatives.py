@@ -215,7 +215,7 @@ def test_another_limit_that_is_short_there_counts_too(build: Build, limits: Limi
     ("spot", "nearest"),
     [
         (16, f"capacity spot, with 16 {SPOT}; or capacity flex-start or queued-provisioning, with 16 {SPOT}"),
-        (15, "spot, charged to PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region in us-central1, of which 15 are left"),
+        (15, "spot, charged to PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region in us-central1, which has 15 left"),
     ],
 )
 def test_a_way_to_get_vms_is_named_with_its_quota(build: Build, limits: Limits, spot: int, nearest: str) -> None:
