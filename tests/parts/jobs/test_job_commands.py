@@ -215,9 +215,11 @@ OF_OTHERS = (
     [
         (["render", "jobs/nlp/pretrain.yaml", "--target", "gke"],
          ("parts.jobs.vertex", "parts.jobs.job_cost", "rules", *OF_STACKS)),
-        (["render", "jobs/nlp/pretrain.yaml", "--target", "vertex"], ("parts.jobs.gke", "parts.jobs.job_cost", "rules")),
+        (["render", "jobs/nlp/pretrain.yaml", "--target", "vertex"],
+         ("parts.jobs.gke", "parts.jobs.job_cost", "rules")),
         # A check plans the stacks for their grants.
-        (["check", "jobs/nlp/on-gke.yaml"], ("parts.jobs.vertex", "parts.jobs.job_cost", "checks.report", "quota.ledger")),
+        (["check", "jobs/nlp/on-gke.yaml"],
+         ("parts.jobs.vertex", "parts.jobs.job_cost", "checks.report", "quota.ledger")),
     ],
 )  # fmt: skip
 def test_a_job_imports_nothing_of_other_commands_targets_and_rules(
