@@ -17,14 +17,14 @@ from training_platform.catalog.reading import DataPosition, build, read_file
 from training_platform.resources.resource_types import RESOURCE_TYPES, general_path
 
 EffectKind = Literal[
-    "stack", "data", "jobs", "promises", "protection", "opens", "cost", "revokes", "grants", "unknown", "none"
+    "data", "jobs", "stack", "promises", "protection", "opens", "cost", "revokes", "grants", "unknown", "none"
 ]  # fmt: skip
 EFFECT_KINDS: tuple[EffectKind, ...] = get_args(EffectKind)
 """Every effect that a change can have, the worst first."""
 HEADLINES: Mapping[EffectKind, str] = {
-    "stack": "frees nothing",
     "data": "loses data",
     "jobs": "stops jobs",
+    "stack": "frees nothing",
     "promises": "takes what was promised",
     "protection": "lifts protection",
     "opens": "opens to others",
@@ -35,9 +35,9 @@ HEADLINES: Mapping[EffectKind, str] = {
     "none": "nobody feels it",
 }
 LOSS_RULES: Mapping[EffectKind, str] = {
-    "stack": "leaves-stack",
     "data": "loses-data",
     "jobs": "stops-jobs",
+    "stack": "leaves-stack",
     "promises": "takes-promise",
     "protection": "lifts-protection",
     "opens": "opens-access",

@@ -154,12 +154,20 @@ def _finding(finding: Finding, links: str, more: Markup | str) -> Markup:
     return el(
         "li",
         el("p", el("span", finding.severity, cls="severity"), " ", _linked_place(finding, links)),
-        el("p", el("code", finding.path), " " if finding.path else "", finding.message, cls="said"),
-        el("p", finding.advice) if finding.advice else "",
+        el("p", el("code", finding.path), " " if finding.path else "", _with_code(finding.message), cls="said"),
+        el("p", _with_code(finding.advice)) if finding.advice else "",
         more,
         el("details", el("summary", finding.rule), el("p", help_text), cls="rule"),
         cls=finding.severity,
     )
+
+
+def _with_code(sentence: str) -> Markup:
+    """Return a sentence whose parts between backticks are code."""
+    parts = sentence.split("`")
+    if len(parts) % 2 == 0:
+        return joined(sentence)
+    return joined(el("code", part) if index % 2 else part for index, part in enumerate(parts))
 
 
 def _linked_place(finding: Finding, links: str) -> Markup:

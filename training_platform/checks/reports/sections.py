@@ -302,7 +302,7 @@ def effects(comparison: Comparison) -> Iterator[ReportSection]:
     if unknown:
         notes.append(f"Effect unknown: {counted(unknown, 'input')}.")
     if comparison.stacks and (rows or unfelt or unknown):
-        columns = ("effect", "on what", "line", "acknowledged")
+        columns = ("effect", "on what", "line", "status")
         yield ReportSection(title="What the change does", columns=columns, rows=rows, stressed=0, note=" ".join(notes))
 
 
@@ -313,8 +313,8 @@ def _line(consequence: Consequence) -> str:
 
 def _state(consequence: Consequence) -> str:
     if consequence.acknowledged:
-        return str(consequence.acknowledged).removeprefix("acknowledged ")
-    return "no" if consequence.is_loss else ""
+        return str(consequence.acknowledged)
+    return "not acknowledged" if consequence.is_loss else ""
 
 
 def _basis(comparison: Comparison) -> str:
