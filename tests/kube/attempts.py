@@ -56,6 +56,7 @@ PLACES_OF = {"own": "vision", "other": "nlp"}
 RIGHTS = rights()
 
 
+_METADATA_SERVER = {"host": "169.254.169.254", "port": 80}
 ESCAPES: dict[str, Json] = {
     "privileged": {"container": {"securityContext": {"privileged": True}}},
     "capability": {"container": {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}},
@@ -70,7 +71,9 @@ ESCAPES: dict[str, Json] = {
     "unmasked /proc": {"container": {"securityContext": {"procMount": "Unmasked"}}, "hostUsers": False},
     "SELinux": {"securityContext": {"seLinuxOptions": {"type": "spc_t"}}},
     "sysctl": {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}},
-    "other hosts": {"container": {"livenessProbe": {"httpGet": {"host": "169.254.169.254", "port": 80}}}},
+    "other hosts": {"container": {"livenessProbe": {"httpGet": _METADATA_SERVER}}},
+    "other hosts at the start": {"container": {"lifecycle": {"postStart": {"httpGet": _METADATA_SERVER}}}},
+    "other hosts at the end": {"container": {"lifecycle": {"preStop": {"tcpSocket": _METADATA_SERVER}}}},
 }
 OF_POD_SECURITY = [way for way in ESCAPES if way != "unmasked /proc"]
 """Those that Pod Security `baseline` refuses; an unmasked /proc it allows to pods in a user namespace of their own."""
@@ -277,6 +280,14 @@ STARVING = [
         schedulingGates=[{"name": "example.com/own"}],
     ),
     pod("choose a node", "not by nodeName", PLACES, nodeName="gpu-node"),
+    pod("choose a node, as a part of an admitted job", "not by nodeName", PLACES, labels=PODSET, nodeName="gpu-node"),
+    pod(
+        "sit on nodes with GPUs, as a part of an admitted job without any",
+        "does not tolerate their nodes",
+        PLACES,
+        labels=PODSET,
+        tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    ),
     pod("take all CPUs", "exceeded quota", QUOTA, container={"resources": {"requests": {"cpu": "100k"}}}),
     pod("take all memory", "exceeded quota", QUOTA, container={"resources": {"requests": {"memory": "1Pi"}}}),
     pod(
@@ -309,7 +320,16 @@ KEEPING = [
             ("JobSet", jobset("b7", terminationGracePeriodSeconds=seconds)),
         )
     ),
-    pod("end a pod a year after eviction", "a pod ends within 900", PLACES, terminationGracePeriodSeconds=YEAR),
+    *(
+        pod(
+            f"end a pod a year after eviction{way}",
+            "ends within 900",
+            PLACES,
+            labels=labels,
+            terminationGracePeriodSeconds=YEAR,
+        )
+        for way, labels in (("", {}), (", as a part of an admitted job", PODSET))
+    ),
 ]  # fmt: skip
 OUTRANKING = [
     *of_the_list("outrank another team's pods"),
@@ -321,7 +341,16 @@ OUTRANKING = [
             ("JobSet", jobset("c1", priorityClassName=name)),
         )
     ),
-    pod("preempt pods of the system", "no priority above 1000", PLACES, priorityClassName="system-cluster-critical"),
+    *(
+        pod(
+            f"preempt pods of the system{way}",
+            "no priority above 1000",
+            PLACES,
+            labels=labels,
+            priorityClassName="system-cluster-critical",
+        )
+        for way, labels in (("", {}), (", as a part of an admitted job", PODSET))
+    ),
 ]
 KERNEL, DEVICES = "folders of the node", "devices of the node"
 
@@ -434,6 +463,12 @@ DAEMONS = [
         "mounts no folder of its node",
         BASELINE,
         volumes=[{"name": "v", "hostPath": {"path": "/home/kubernetes/bin"}}],
+    ),
+    pod(
+        "mount a folder of the node below an allowed one",
+        "mounts no folder of its node",
+        BASELINE,
+        volumes=[{"name": "v", "hostPath": {"path": "/proc/sys/kernel"}}],
     ),
 ]
 ESCAPING = [

@@ -49,7 +49,7 @@ PAGE = [
         "put a finalizer on a (Job|Secret|ConfigMap|Persist.*)|keep a Secret with a lasting token",
     ),
     ("a pod with TPUs or GPUs", "take [GT]PUs without quota|take GPUs at a gate of its own|sit on nodes with GPUs"),
-    ("a pod on a chosen node,", "choose a node|preempt pods of the system|end a pod a year after eviction"),
+    ("a pod on a chosen node,", "(choose a node|preempt pods of the system|end a pod a year after eviction).*"),
     ("any server's NFS share,", "mount its (Filestore|disk) .*|mount a share by a driver"),
     ("another team's folder of", "(untried on a cluster"),
     ("another service account", "run under an account that is not the team's"),

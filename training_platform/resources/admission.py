@@ -615,8 +615,9 @@ def _profiles(security: str) -> dict[str, str]:
         "sysctls are those that a pod has for itself": (
             f"object.spec.?securityContext.?sysctls.orValue([]).all(s, s.name in {literal(SYSCTLS)})"
         ),
-        "probes ask the container and no other host": (
-            "variables.containers.all(c, [c.?livenessProbe, c.?readinessProbe, c.?startupProbe].all(p, "
+        "probes and hooks ask the container and no other host": (
+            "variables.containers.all(c, [c.?livenessProbe, c.?readinessProbe, c.?startupProbe, "
+            "c.?lifecycle.?postStart, c.?lifecycle.?preStop].all(p, "
             "p.?httpGet.?host.orValue('') == '' && p.?tcpSocket.?host.orValue('') == ''))"
         ),
     }
