@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from training_platform.config.workspace import Workspace
-from training_platform.resources.pipeline_accounts import PulumiState, account_email, deployer, setup_script
+from training_platform.resources.pipeline_accounts import IAM_ADMIN, PulumiState, account_email, deployer, setup_script
 
 ADMIN_PROJECT = "example-admin"
 _ROLE = re.compile(r"gcloud iam roles \$verb (\S+) --project=(\S+) .*--permissions=(\S+)")
@@ -29,7 +29,7 @@ def deployer_of(stack: str, workspace: Workspace) -> str:
 
 
 def set_up(workspace: Workspace, ask: Ask) -> None:
-    """Make the roles, accounts and grants of the script, as the projects' owner."""
+    """Make the roles, accounts and grants of the script, as the projects' owner; it may be run again."""
     script = setup_script(ADMIN_PROJECT, workspace, None, PulumiState())
     roles = {(project, role): permissions for role, project, permissions in _ROLE.findall(script)}
     for project in {project for project, _ in roles}:  # gcloud asks IAM of its own project, where it is enabled
@@ -43,8 +43,10 @@ def set_up(workspace: Workspace, ask: Ask) -> None:
         else:
             ask("POST", collection, {"roleId": role, "role": content})
     for account, project, title in sorted({*_ACCOUNT.findall(script)}):
-        content = {"accountId": account, "serviceAccount": {"displayName": title}}
-        ask("POST", f"iam/v1/projects/{project}/serviceAccounts", content)
+        collection = f"iam/v1/projects/{project}/serviceAccounts"
+        existing = {row["email"].partition("@")[0] for row in ask("GET", collection, None).get("accounts", ())}
+        if account not in existing:
+            ask("POST", collection, {"accountId": account, "serviceAccount": {"displayName": title}})
     bindings: dict[str, list[dict[str, Any]]] = {}
     for project, member, role, title, expression in _GRANT.findall(script):
         binding: dict[str, Any] = {"role": role, "members": [member]}
@@ -55,4 +57,7 @@ def set_up(workspace: Workspace, ask: Ask) -> None:
         name = f"iam/v1/projects/{project}/serviceAccounts/{email}"
         bindings.setdefault(name, []).append({"role": role, "members": [member]})
     for name, rows in bindings.items():
-        ask("POST", f"{name}:setIamPolicy", {"policy": {"version": 3, "bindings": rows}})
+        policy = ask("POST", f"{name}:getIamPolicy", None)
+        # The script takes away what its accounts may grant before it says so anew.
+        kept = [row for row in policy.get("bindings", ()) if row["role"] != IAM_ADMIN and row not in rows]
+        ask("POST", f"{name}:setIamPolicy", {"policy": {**policy, "version": 3, "bindings": [*kept, *rows]}})
