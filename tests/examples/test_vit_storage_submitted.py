@@ -20,7 +20,6 @@ from tests.places import ORGANISATION, ROOT
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.store import Record
-from training_platform.resources.rights import PolicyGrant
 
 PROJECT, BUCKET = "example-train-prod", "example-train-prod-prod-vision-checkpoints"
 MEMBER, PIPELINE = "group:vision@example.com", "serviceAccount:submit@example-ci.iam.gserviceaccount.com"
@@ -63,11 +62,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def cloud(root: Path) -> LocalCloud:
     projects = (PROJECT, "example-train-dev", "example-ci")
-    # Who cannot read the state needs it for addresses, and no stack grants it: docs/job-files.md.
-    role = f"projects/{PROJECT}/roles/addresses"
-    by_hand = PolicyGrant(PIPELINE, role, f"projects/{PROJECT}", permissions={"file.instances.get"})
-    grants = [*grants_of(root, projects), by_hand]
-    cloud = cloud_of(grants, projects, {BUCKET: PROJECT})
+    cloud = cloud_of(grants_of(root, projects), projects, {BUCKET: PROJECT})
     body = {"networks": [{"ipAddresses": ["10.22.33.2"]}], "fileShares": [{"name": "share"}]}
     cloud.store.put(Record(name=f"file/{INSTANCE}", project=PROJECT, body=body))
     return cloud

@@ -43,6 +43,9 @@ ATTACHMENT_PERMISSIONS = (
 # Source: dumps of IAM's roles of 2026-08-22, read 2026-11-24.
 RESTART_PERMISSIONS = tuple(f"aiplatform.persistentResources.{verb}" for verb in ("create", "get", "list"))
 
+# Look up the addresses of file systems, which `job submit` fills in on Vertex AI, and nothing else of them.
+ADDRESS_PERMISSIONS = ("file.instances.get", "lustre.instances.get")
+
 
 class CustomRole(NamedTuple):
     """A role that a project defines."""
@@ -51,10 +54,11 @@ class CustomRole(NamedTuple):
     permissions: tuple[str, ...]
 
 
-CustomRoleName = Literal["registry", "restarts", "tensorboard", "vertex_network"]
+CustomRoleName = Literal["addresses", "registry", "restarts", "tensorboard", "vertex_network"]
 
 _PREFIX = "training_platform_"
 CUSTOM_ROLES: Mapping[str, CustomRole] = {
+    f"{_PREFIX}addresses": CustomRole("Reads addresses of file systems", ADDRESS_PERMISSIONS),
     f"{_PREFIX}registry": CustomRole("Registers models, and reads data sets", REGISTRY_PERMISSIONS),
     f"{_PREFIX}restarts": CustomRole("Restarts persistent resources", RESTART_PERMISSIONS),
     f"{_PREFIX}tensorboard": CustomRole("Writes to TensorBoards", TENSORBOARD_PERMISSIONS),

@@ -43,7 +43,8 @@ class TeamResources:
     """The resources of a team's members: buckets with their names, others' buckets of data sets, secrets, images.
 
     ``projects`` are those whose APIs they call. ``repositories`` hold images, by the names of their grants; members
-    push to those in ``pushes_to``. ``submits`` says whether they start jobs on Vertex AI.
+    push to those in ``pushes_to``. ``submits`` says whether they start jobs on Vertex AI. ``file_systems`` is the
+    project of the instances that such jobs mount, None without any.
     """
 
     projects: Iterable[str]
@@ -53,6 +54,7 @@ class TeamResources:
     repositories: Mapping[str, RepositoryRef] = field(default_factory=dict)
     pushes_to: Collection[str] = ()
     submits: bool = False
+    file_systems: str | None = None
 
 
 def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: TeamResources) -> None:
@@ -61,6 +63,7 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
         who = slug(member)
         if uses.submits:
             into.add(shared_role(f"{into.name}-submit-{who}", scope, scope.project, SUBMITTER_ROLE, member))
+            _add_address_reader(into, scope, uses, member)
         for project in dict.fromkeys(uses.projects):
             into.add(shared_role(f"{into.name}-consumer-{project}-{who}", scope, project, CONSUMER_ROLE, member))
         for key, repository in uses.repositories.items():
@@ -87,6 +90,7 @@ def submitter_rights(
     for member in dict.fromkeys(submitters):
         who = slug(member)
         into.add(shared_role(f"{into.name}-{who}", scope, scope.project, SUBMITTER_ROLE, member))
+        _add_address_reader(into, scope, uses, member)
         into.add(acting(f"{into.name}-account-{who}", account, "roles/iam.serviceAccountUser", member))
         for key, repository in uses.repositories.items():
             name = f"{into.name}-{key}-{who}"
@@ -94,6 +98,13 @@ def submitter_rights(
         for key, (_, bucket) in uses.buckets.items():
             for role in READ_AND_ADD:
                 into.add(bucket_grant(f"{into.name}-{key}-{role_part(role)}-{who}", bucket, role, member))
+
+
+def _add_address_reader(into: Component, scope: Scope, uses: TeamResources, member: str) -> None:
+    """Let who submits to Vertex AI look up the addresses of file systems, which jobs there mount by."""
+    if uses.file_systems:
+        role = custom_role("addresses", uses.file_systems)
+        into.add(shared_role(f"{into.name}-addresses-{slug(member)}", scope, uses.file_systems, role, member))
 
 
 def restart_rights(into: Component, scope: Scope, admins: Iterable[str]) -> None:

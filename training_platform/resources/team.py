@@ -127,6 +127,7 @@ def add_team(
         repositories=repositories,
         pushes_to=(TEAM_IMAGES,),
         submits=team.vertex.members_submit,
+        file_systems=environment.project if environment.filestore or environment.lustre else None,
     )
     member_rights(plan.component("training-platform:tenancy:MemberRights", "members"), scope, team.members, uses)
     if environment.vertex_submitters:

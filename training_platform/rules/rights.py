@@ -55,6 +55,7 @@ USE = "serviceusage.services.use"
 READ_SECRET = "secretmanager.versions.access"  # noqa: S105 # a permission
 ADD_SECRET = "secretmanager.versions.add"  # noqa: S105 # a permission
 SUBMIT = ("aiplatform.customJobs.create",)
+FIND = ("file.instances.get", "lustre.instances.get")
 
 
 class Promise(NamedTuple):
@@ -79,15 +80,20 @@ def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) ->
     for name in names:
         stack = workspace.stacks.get(name)
         rights = stack_rights(stack, workspace) if stack else None
-        home = workspace.environment_of(stack) if stack else None
-        if stack is None or rights is None or home is None:
+        if stack is None or rights is None:
             continue
-        promises = TeamPromises(stack.team, home).all() if stack.team else _of_environment(stack.name, home)
         findings += (
             stack.finding(RULE, promise.path, message, allowed=allowed)
-            for promise, message, allowed in broken(promises, rights)
+            for promise, message, allowed in broken(promises_of(stack, workspace), rights)
         )
     return findings
+
+
+def promises_of(stack: Stack, workspace: Workspace) -> Iterator[Promise]:
+    """Yield the promises of a stack's file; none if its environment is unknown."""
+    home = workspace.environment_of(stack)
+    if home is not None:
+        yield from TeamPromises(stack.team, home).all() if stack.team else _of_environment(stack.name, home)
 
 
 def broken(promises: Iterable[Promise], rights: Rights) -> Iterator[tuple[Promise, str, str]]:
@@ -248,9 +254,18 @@ class TeamPromises:
         if vertex.members_submit:
             path = ("vertex", "members_submit")
             yield from self.of_members(path, "start jobs on Vertex AI", SUBMIT, self.project)
+            for member in self.team.members:
+                yield from self._finds_addresses(path, f"members of {self.team.name}", member)
         for member in self.environment.vertex_submitters:
             who = f"{member}, which submits jobs of {self.team.name},"
             yield Promise(("environment",), who, "start jobs on Vertex AI", member, SUBMIT, self.project)
+            yield from self._finds_addresses(("environment",), who, member)
+
+    def _finds_addresses(self, path: Path, who: str, member: str) -> Iterator[Promise]:
+        """Yield the promise that a member who submits to Vertex AI can look up what its jobs mount."""
+        if self.environment.filestore or self.environment.lustre:
+            project = f"projects/{self.environment.project}"
+            yield Promise(path, who, "look up addresses of file systems", member, FIND, project)
 
 
 def attaching(path: Path, project: str, name: str) -> Promise:

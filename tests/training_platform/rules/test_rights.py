@@ -21,6 +21,7 @@ ENVIRONMENT: dict[str, Any] = {
     "admins": ["group:ml-platform@example.com"],
     "network_attachments": {"us-central1": "10.30.0.0/24"},
     "vertex_submitters": [SUBMITTER],
+    "filestore": {"homes": {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}},
     "data_sets": {"images": {"bucket": {"name": "example-images", "location": "us-central1"}}},
     "clusters": {
         "main": {
@@ -75,7 +76,7 @@ NOT_PROMISED = (
     "nodes-artifactregistry",
     "access-ml-platform-",
     "images-writer-",
-    "submitters-",
+    *(f"submitters-{part}" for part in ("account-", "images-", "team-images-", "data-", "open-")),
 )
 
 
