@@ -55,6 +55,7 @@ class GoogleApi:
 
     ``endpoint`` is for a local cloud, or for an API with another host; ``extra`` brings google-auth. A busy server is
     asked again, by POST only where all calls are ``read_only``: an answer that is lost may be of a job that is there.
+    ``account`` is the address of a service account to be impersonated.
     """
 
     def __init__(
@@ -67,13 +68,14 @@ class GoogleApi:
         where: str,
         read_only: bool = False,
         extra: str = "jobs",
+        account: str | None = None,
     ) -> None:
         self._api = api
         self._title = title
         self._where = where
         endpoint = endpoint or f"https://{api}.googleapis.com/"
         self._base = f"{endpoint.rstrip('/')}/{version}/"
-        self._session = _session(endpoint, title, extra, read_only=read_only)
+        self._session = _session(endpoint, title, extra, read_only=read_only, account=account)
 
     def call(self, method: str, path: str, body: Json | None = None, **query: str | int) -> Json:
         """Send a request and return the answer; ``path`` is below the version. Raises GoogleError."""
@@ -184,9 +186,10 @@ def _credentials_or_refused() -> Iterator[None]:
         raise GoogleError(f"There are no credentials: {cause(error)}. {LOG_IN}") from error
 
 
-def _session(endpoint: str, title: str, extra: str, *, read_only: bool) -> Session:
+def _session(endpoint: str, title: str, extra: str, *, read_only: bool, account: str | None) -> Session:
     try:
         auth = _auth()
+        from google.auth import impersonated_credentials  # noqa: PLC0415 # of the extra
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 # of the extra
         from requests import Session  # noqa: PLC0415 # of the extra
         from requests.adapters import HTTPAdapter  # noqa: PLC0415 # of the extra
@@ -197,10 +200,15 @@ def _session(endpoint: str, title: str, extra: str, *, read_only: bool) -> Sessi
     if urlsplit(endpoint).hostname in LOOPBACK:
         session = Session()
         session.trust_env = False  # no proxy, and no password of a .netrc
-        session.headers.update(local_identity())
+        session.headers.update(
+            {"Authorization": f"Bearer as:serviceAccount:{account}"} if account else local_identity()
+        )
     else:
         with _credentials_or_refused():
-            session = AuthorizedSession(auth.default(scopes=[_SCOPE])[0])
+            credentials = auth.default(scopes=[_SCOPE])[0]
+            if account:
+                credentials = impersonated_credentials.Credentials(credentials, account, [_SCOPE])
+            session = AuthorizedSession(credentials)
     methods = None if read_only else Retry.DEFAULT_ALLOWED_METHODS
     retry = Retry(
         RETRIES, connect=1, backoff_factor=1, status_forcelist=BUSY, allowed_methods=methods, raise_on_status=False

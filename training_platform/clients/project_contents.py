@@ -89,7 +89,15 @@ def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | 
     return contents
 
 
-def project_api(name: str, project: str, region: str, local_cloud: str | None, *, read_only: bool = True) -> GoogleApi:
+def project_api(
+    name: str,
+    project: str,
+    region: str,
+    local_cloud: str | None,
+    *,
+    read_only: bool = True,
+    account: str | None = None,
+) -> GoogleApi:
     """Return one API of a project; the local cloud has it below its name, Google at a host of its own."""
     row = _TABLE["apis"][name]
     service = row.get("name", name)
@@ -100,7 +108,7 @@ def project_api(name: str, project: str, region: str, local_cloud: str | None, *
     else:
         endpoint = f"https://{row.get('host', f'{service}.googleapis.com').format(region=region)}/"
     where = f"projects/{project}" + (f"/locations/{region}" if region else "")
-    return GoogleApi(service, version, endpoint, title=row["title"], where=where, read_only=read_only)
+    return GoogleApi(service, version, endpoint, title=row["title"], where=where, read_only=read_only, account=account)
 
 
 def _listings(per: str) -> list[Listing]:

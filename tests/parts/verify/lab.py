@@ -13,11 +13,13 @@ from typing import Any
 import yaml
 
 from tests.parts.adopt.seeding import Seeded, served
+from tests.parts.sandbox.cloud.policies import planned_grants
 from tests.plans import planned_stacks
 from training_platform.catalog.locations import is_zone
 from training_platform.clients.project_contents import read_contents
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.parts.verify.object_record import ObjectRecord
@@ -26,8 +28,10 @@ from training_platform.parts.verify.probes import Answer, Platform, probes
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots, read_snapshots
+from training_platform.resources.rights import PolicyGrant
 from training_platform.resources.stack_plan import plannable
 from training_platform.resources.stack_resource import StackResource
+from training_platform.rules.rights import Promise, promises_of
 
 PROJECT = "example-lab"
 HOME = """\
@@ -64,6 +68,9 @@ config:
       persistent_resources:
         tuning: {region: us-central1, machine_type: a2-highgpu-1g, replicas: 1}
 """
+
+
+_SERVICES = {"repositories": "artifactregistry", "secrets": "secretmanager", "views": "logging"}
 
 
 class MonitoredCloud(LocalCloud):
@@ -109,6 +116,7 @@ class Lab:
         spec = workspace.stacks["lab"].environment
         assert spec is not None
         self.environment = spec
+        self.promises = [promise for stack in workspace.stacks.values() for promise in promises_of(stack, workspace)]
         self.demand = {
             line.key: line.used for line in project_ledgers(workspace_demand(workspace), Snapshots())[PROJECT].lines
         }
@@ -117,11 +125,14 @@ class Lab:
             place = {"zone" if is_zone(key.location) else "region": key.location} if key.location else {}
             row = {"limit": int(used), **place, **dict(key.dimensions)}
             self.limits.setdefault(key.service, {}).setdefault(key.quota_id, []).append(row)
-        self.cloud = MonitoredCloud(self.projects())
+        groups = {"vision@example.com": ["serviceAccount:tester@example-admin.iam.gserviceaccount.com"]}
+        self.cloud = MonitoredCloud(self.projects(), settings=CloudSettings(groups=groups))
         self.seeded = Seeded(PROJECT)
         self.seeded.cloud = self.cloud
         self.seeded.put(resources)
         self._grant_agents()
+        for grant in planned_grants(workspace, [PROJECT]):
+            self._grant(grant)
 
     def projects(self) -> Projects:
         """Return the project with its limits."""
@@ -131,6 +142,10 @@ class Lab:
         snapshots = read_snapshots(self.root, date(2026, 11, 21))
         assert not snapshots.findings
         return Projects(snapshots.by_project, {PROJECT})
+
+    def promises_to(self, principal: str) -> list[Promise]:
+        """Return what the stack files promise somebody."""
+        return [promise for promise in self.promises if promise.principal == principal]
 
     def set_limits(self) -> None:
         """Have the cloud answer with the limits as they are now."""
@@ -144,6 +159,21 @@ class Lab:
             member = f"serviceAccount:service-1@{one.name.rpartition('-')[2]}.iam.gserviceaccount.com"
             policy["bindings"].append({"role": one.inputs["role"], "members": [member]})
         self.seeded.ask("POST", f"cloudresourcemanager/v1/projects/{PROJECT}:setIamPolicy", {"policy": policy})
+
+    def _grant(self, grant: PolicyGrant) -> None:
+        """Put a grant into the policy of its resource, if seeding has no request for it; and its custom role."""
+        if grant.permissions is not None:
+            body: dict[str, Any] = {"name": grant.role, "includedPermissions": sorted(grant.permissions)}
+            self.cloud.store.put(Record(name=f"iam/{grant.role}", project=PROJECT, body=body))
+        kind, _, rest = grant.resource.partition("/")
+        collection = grant.resource.split("/")[-2]
+        if kind != "buckets" and collection not in _SERVICES:
+            return
+        name = f"storage/b/{rest}" if kind == "buckets" else f"{_SERVICES[collection]}/{grant.resource}"
+        record = self.cloud.store.get(name) or Record(name=name, project=PROJECT, body={})
+        policy = record.meta.setdefault("policy", {"bindings": []})
+        policy["bindings"].append({"role": grant.role, "members": [grant.principal]})
+        self.cloud.store.put(record)
 
     @contextmanager
     def spoiled(self, change: Callable[[Lab], object]) -> Iterator[None]:
@@ -176,6 +206,7 @@ class Lab:
             yield Platform(
                 name="lab", environment=self.environment, resources=self.resources, contents=contents,
                 maker=maker_of(ObjectRecord.begin(folder, {}), contents, 120.0, address), demand=self.demand,
+                promises=self.promises,
                 local_cloud=address, **{"seconds": 3.0, **fields},
             )  # fmt: skip
 

@@ -14,6 +14,7 @@ from training_platform.parts.verify.probe_run import go_on
 from training_platform.parts.verify.probes import probes
 
 pytestmark = pytest.mark.timeout(300)
+TEST_MEMBER = {"group": "vision@example.com", "account": "tester@example-admin.iam.gserviceaccount.com"}
 READING = [name for name, one in probes().items() if not one.needs and not one.makes]
 MAIN = f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main"
 
@@ -113,6 +114,11 @@ def forget_quota(lab: Lab) -> None:
     lab.set_limits()
 
 
+def forget(end: str) -> Callable[[Lab], None]:
+    """Take away all grants of the resource whose name ends so."""
+    return lambda lab: lab.record(end).meta.pop("policy")
+
+
 def silence(source: str) -> Callable[[Lab], None]:
     return lambda lab: setattr(lab.cloud, "silent", source)
 
@@ -156,14 +162,52 @@ FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
         "a tile beyond the columns of its dashboard: let in",
     ),
     "a refusal of another kind": ("vertex-refusals", answer("GET .*/networks/verify-", 409), "409, expected 404"),
+    "a role on a bucket is gone": (
+        "tenancy-grants",
+        forget("b/example-lab-lab-vision-checkpoints"),
+        "jobs of vision cannot write",
+    ),
+    "members read no logs": ("tenancy-members", forget("views/.*"), "members of vision cannot read logs of ended runs"),
+    "members cannot pull": (
+        "tenancy-members",
+        forget("repositories/lab-images"),
+        "members of vision cannot look up images",
+    ),
     "somebody may act as jobs": ("tenancy-accounts", let_in("user:eve@example.com"), "which no stack file grants"),
 }
+
+
+def test_a_member_has_what_the_file_of_its_team_promises(lab: Lab, tmp_path: Path) -> None:
+    with lab.platform(tmp_path, options=TEST_MEMBER) as platform:
+        said = verdicts(answers_of("tenancy-members", platform))
+
+    assert (said["refuted"], said["undecided"]) == ([], [])
+    promises = lab.promises_to("group:vision@example.com")
+    assert len(promises) > 5
+    assert said["proven"] == [f"{len(promises)} promises to members are kept"]
+
+
+def test_an_account_outside_the_group_has_nothing_of_it(lab: Lab, tmp_path: Path) -> None:
+    stranger = {**TEST_MEMBER, "account": "eve@example-admin.iam.gserviceaccount.com"}
+    with lab.platform(tmp_path, options=stranger) as platform:
+        said = verdicts(answers_of("tenancy-members", platform))
+
+    assert (said["proven"], len(said["refuted"])) == ([], len(lab.promises_to("group:vision@example.com")))
+
+
+def test_what_policy_troubleshooter_may_not_show_decides_nothing(lab: Lab, tmp_path: Path) -> None:
+    hidden = answer("POST v3/iam:troubleshoot", 200, overallAccessState="UNKNOWN_INFO")
+    with lab.spoiled(hidden), lab.platform(tmp_path) as platform:
+        said = verdicts(answers_of("tenancy-grants", platform))
+
+    assert (said["proven"], said["refuted"]) == ([], [])
+    assert "jobs of vision: whether they can write logs is not known" in said["undecided"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_refuted_by_its_probe(lab: Lab, tmp_path: Path, fault: str) -> None:
     name, spoil, says = FAULTS[fault]
-    with lab.spoiled(spoil), lab.platform(tmp_path) as platform:
+    with lab.spoiled(spoil), lab.platform(tmp_path, options=TEST_MEMBER) as platform:
         said = verdicts(answers_of(name, platform))
 
     assert any(says in each for each in said["refuted"]), said

@@ -75,7 +75,7 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(lab: Lab, tmp_path: P
         begun = chosen(names=TWO)
         folder = probe_run.folder_of(lab.root, "lab")
         folder.mkdir(parents=True, exist_ok=True)
-        head = probe_run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", ""))
+        head = probe_run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", "", ""))
         ledger = ObjectRecord.begin(folder, head)
         platform.maker.ledger = ledger
         with pytest.raises(KeyboardInterrupt):

@@ -42,6 +42,7 @@ _WIDTH = 160
 )
 @click.option("--kubeconfig", help="Ask the clusters by this kubeconfig; default: do not ask them.")
 @click.option("--group", metavar="ADDRESS", help="Test group of a team, which is impersonated to try its limits.")
+@click.option("--account", metavar="ADDRESS", help="Service account in that group, as which its rights are tried.")
 @click.option("--page", is_flag=True, help="Send a test alert to the environment's addresses, and ask for its code.")
 @click.option(
     "--report", "files", multiple=True, type=PATH, help="Also write FILE.html, FILE.json or FILE.txt. Repeatable."
@@ -60,6 +61,7 @@ def verify(
     names: tuple[str, ...],
     kubeconfig: str | None,
     group: str | None,
+    account: str | None,
     page: bool,
     files: tuple[Path, ...],
     only_facts: bool,
@@ -110,7 +112,7 @@ def verify(
         return
     place = probe_run.folder_of(folder, environment)
     head = probe_run.head_of(
-        folder, environment, project, local_cloud, picked, options=(group or "", kubeconfig or "")
+        folder, environment, project, local_cloud, picked, options=(group or "", account or "", kubeconfig or "")
     )  # fmt: skip
     with alone(place):
         old = ObjectRecord.latest(place)
@@ -125,7 +127,7 @@ def verify(
             progress("planning stacks and reading the project")
             platform = probe_run.read_platform(
                 folder, environment, ledger, kubeconfig=kubeconfig, local_cloud=local_cloud,
-                options={"group": group or "", "page": "yes" if page else ""}, seconds=wait,
+                options={"group": group or "", "account": account or "", "page": "yes" if page else ""}, seconds=wait,
                 confirm=_ask_for if asks else None,
             )  # fmt: skip
             if old is not None and old.open:

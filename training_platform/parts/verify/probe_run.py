@@ -25,6 +25,7 @@ from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots
 from training_platform.resources.resource_types import CLUSTER
 from training_platform.resources.stack_plan import plannable, stack_plan
+from training_platform.rules.rights import promises_of
 
 GOOGLE, LOCAL = "Google Cloud", "a local cloud"
 """Where a run was: a local cloud proves nothing about Google Cloud."""
@@ -117,6 +118,7 @@ def read_platform(
         contents=contents,
         maker=maker_of(ledger, contents, seconds, local_cloud),
         demand={line.key: line.used for line in lines},
+        promises=[promise for name in names for promise in promises_of(workspace.stacks[name], workspace)],
         local_cloud=local_cloud,
         options=options,
         seconds=seconds,

@@ -27,15 +27,17 @@ from training_platform.parts.verify.object_record import Maker, found
 from training_platform.quota.charges import QuotaKey
 from training_platform.resources.resource_types import KUBERNETES, LUSTRE, RESOURCE_TYPES
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
+from training_platform.rules.rights import Promise
 
 Key = tuple[str, str, str]  # of a planned resource: its stack, type and name
 Stage = Literal["project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 Verdict = Literal["failed", "refuted", "undecided", "proven"]  # the worst first
-Need = Literal["kubeconfig", "group", "page"]
+Need = Literal["kubeconfig", "group", "account", "page"]
 _NEEDS: Final[Mapping[Need, str]] = {
     "kubeconfig": "--kubeconfig names no kubeconfig",
     "group": "--group names no test group",
+    "account": "--account names no account in the test group",
     "page": "--page sends a message to people, and was not given",
 }
 _ROOM: Final = "training_platform.parts.verify"
@@ -81,9 +83,10 @@ def is_stockout(text: str) -> bool:
 class Platform:
     """What probes ask: an environment with its teams as planned, its project as listed, and its clusters by path.
 
-    ``demand`` is the need of all stacks in the project by quota. ``options`` are the command's, such as the test
-    group. ``seconds`` is the longest wait for a controller, ``local_cloud`` asked in Google's place,
-    ``confirm`` asks a person for a text, None where there is no terminal.
+    ``demand`` is the need of all stacks in the project by quota, ``promises`` what the stack files let people and
+    accounts do. ``options`` are the command's, such as the test group. ``seconds`` is the longest wait for a
+    controller, ``local_cloud`` asked in Google's place, ``confirm`` asks a person for a text, None where there is no
+    terminal.
     """
 
     name: str
@@ -92,14 +95,15 @@ class Platform:
     contents: Contents
     maker: Maker
     demand: Mapping[QuotaKey, float] = field(default_factory=dict)
+    promises: Sequence[Promise] = ()
     local_cloud: str | None = None
     options: Mapping[Need, str] = field(default_factory=dict)
     seconds: float = 120.0
     confirm: Callable[[str], str] | None = None
 
-    def api(self, name: str, region: str = "") -> GoogleApi:
-        """Return a Google API of the project, by its name in ``clients/listings.yaml``."""
-        return project_api(name, self.contents.project, region, self.local_cloud)
+    def api(self, name: str, region: str = "", account: str | None = None) -> GoogleApi:
+        """Return a Google API of the project, by its name in ``clients/listings.yaml``; it is asked as ``account``."""
+        return project_api(name, self.contents.project, region, self.local_cloud, account=account)
 
     def endpoint(self, service: str) -> str | None:
         """Return the address of a service in a local cloud, None for Google's own."""

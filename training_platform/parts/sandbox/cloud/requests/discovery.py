@@ -37,6 +37,7 @@ SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "lustre": ("v1",),
     "monitoring": ("v3", "v1"),
     "notebooks": ("v2",),
+    "policytroubleshooter": ("v3",),
     "servicenetworking": ("v1",),
     "secretmanager": ("v1",),
     "serviceusage": ("v1", "v1beta1"),

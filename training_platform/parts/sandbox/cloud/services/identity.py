@@ -1,4 +1,4 @@
-"""Identity and secrets: service accounts and custom roles of IAM, keys of Cloud KMS, secrets of Secret Manager.
+"""Identity and secrets: IAM's accounts and custom roles, Policy Troubleshooter, Cloud KMS, Secret Manager.
 
 Every key that is asked for exists, with a policy; nothing is encrypted. Versions of secrets are not kept, so that no
 value is.
@@ -12,6 +12,7 @@ from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, not_found
 from training_platform.parts.sandbox.cloud.resources.actions import mask_paths, read_policy, write_policy
 from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
+from training_platform.parts.sandbox.cloud.state.authorization import Caller, held_permissions
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
@@ -86,6 +87,23 @@ IAM: Final = Service(
         "serviceAccounts.disable": _enable_or_disable_account,
     },
 )  # fmt: skip
+
+# Policy Troubleshooter, which tells everything to everybody here
+
+
+def _troubleshoot(cloud: Cloud, call: Call) -> Json:
+    access = call.body["accessTuple"]
+    email = access["principal"]
+    kind = "serviceAccount" if email.endswith(".gserviceaccount.com") else "user"
+    path = access["fullResourceName"].removeprefix("//").partition("/")[2]
+    resource = path.removeprefix("projects/_/")  # of a bucket
+    held = held_permissions(cloud, Caller(f"{kind}:{email}"), resource, [access["permission"]])
+    return {"accessTuple": access, "overallAccessState": "CAN_ACCESS" if held else "CANNOT_ACCESS"}
+
+
+POLICY_TROUBLESHOOTER: Final = Service(
+    name="policytroubleshooter", needs_enabling=False, handlers={"iam.troubleshoot": _troubleshoot}
+)
 
 # Cloud KMS
 

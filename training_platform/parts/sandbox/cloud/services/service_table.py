@@ -9,7 +9,12 @@ from training_platform.parts.sandbox.cloud.resources.resource_kinds import Servi
 from training_platform.parts.sandbox.cloud.services.compute import COMPUTE
 from training_platform.parts.sandbox.cloud.services.file_systems import BACKUP_DR, FILESTORE, LUSTRE
 from training_platform.parts.sandbox.cloud.services.gke import GKE
-from training_platform.parts.sandbox.cloud.services.identity import CLOUD_KMS, IAM, SECRET_MANAGER
+from training_platform.parts.sandbox.cloud.services.identity import (
+    CLOUD_KMS,
+    IAM,
+    POLICY_TROUBLESHOOTER,
+    SECRET_MANAGER,
+)
 from training_platform.parts.sandbox.cloud.services.monitoring import LOGGING, MONITORING
 from training_platform.parts.sandbox.cloud.services.networking import DNS, SERVICE_NETWORKING
 from training_platform.parts.sandbox.cloud.services.projects import BILLING_BUDGETS, RESOURCE_MANAGER, SERVICE_USAGE
@@ -20,6 +25,7 @@ SERVICES: Final[Mapping[str, Service]] = {
     service.name: service
     for service in (
         ARTIFACT_REGISTRY, BACKUP_DR, BILLING_BUDGETS, CLOUD_KMS, COMPUTE, DNS, FILESTORE, GKE, IAM, LOGGING, LUSTRE,
-        MONITORING, RESOURCE_MANAGER, SECRET_MANAGER, SERVICE_NETWORKING, SERVICE_USAGE, STORAGE, VERTEX,
+        MONITORING, POLICY_TROUBLESHOOTER, RESOURCE_MANAGER, SECRET_MANAGER, SERVICE_NETWORKING, SERVICE_USAGE,
+        STORAGE, VERTEX,
     )
 }  # fmt: skip
