@@ -54,14 +54,14 @@ def cloud_of(
         if grant.permissions is not None:
             project = role.split("/")[1]
             role = f"projects/{project}/roles/custom_{index}"
-            included: dict[str, Any] = {"includedPermissions": sorted(grant.permissions)}
+            included: dict[str, Any] = {"name": role, "includedPermissions": sorted(grant.permissions)}
             cloud.store.put(Record(name=f"iam/{role}", project=project, body=included))
         binding: dict[str, Any] = {"role": role, "members": [grant.principal]}
         if grant.condition:
             binding["condition"] = {"expression": grant.condition}
         kind, _, rest = grant.resource.partition("/")
         name = f"storage/b/{rest}" if kind == "buckets" else f"cloudresourcemanager/{grant.resource}"
-        record = cloud.store.get(name) or Record(name=name, project="", body={})
+        record = cloud.store.get(name) or Record(name=name, project="", body={"createTime": cloud.time()})
         record.meta.setdefault("policy", {"bindings": []})["bindings"].append(binding)
         cloud.store.put(record)
     return cloud

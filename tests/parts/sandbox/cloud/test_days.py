@@ -7,6 +7,7 @@ judged by the same grants. The deployer's day is `tests/engine/test_deployer.py`
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,6 +49,12 @@ source: {file: train.py}
 output: checkpoints
 vertex: {region: us-central1, machine_type: n1-standard-16}
 """
+PODS = "/api/v1/namespaces/vision/pods"
+# In place of programs that commands start with the person's rights: each says how it was called.
+PROGRAMS = {
+    "kubectl": '#!/bin/sh\necho "$@" >> "$CALLED"\ncase "$*" in *nvidia-smi*) echo "0, 97, 61440, 81559" ;; esac\n',
+    "docker": '#!/bin/sh\necho "$@" >> "$CALLED"\ncase "$1" in inspect) printf "train@sha256:%064d" 0 ;; esac\n',
+}
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/namespaces/vision"
 NOT_SERVED = {
     "artifactregistry.images.pull": "projects/example-lab/locations/us-central1/repositories/lab-images",
@@ -70,19 +77,23 @@ class Office:
         self.port = 0
 
     def authorized(self, cloud: Cloud, caller: Caller | None, access: Access) -> None:
-        """Write down what a person called, and let IAM decide."""
-        if caller:
+        """Write down what a person called, and let IAM decide; anybody may ask for his own permissions."""
+        if caller and not access.method.endswith(".testIamPermissions"):
             self.called.add(access.method)
         authorize(cloud, caller, access)
 
     def runs(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> Result:
         """Run a command against the local cloud; nothing of it may be refused."""
         where = ["--root", str(self.root), "--local-cloud", f"http://127.0.0.1:{self.port}"]
-        if arguments[0] == "job" and arguments[1] != "usage":
+        if arguments[0] == "image":
+            where = where[:2]
+        if arguments[:2] == ("trace", "pull") or (arguments[0] == "job" and arguments[1] != "usage"):
             where += ["--kubeconfig", str(self.kubeconfig)]
         if arguments[:2] == ("quota", "pull"):
             where[2:] = ["--endpoint", f"http://127.0.0.1:{self.port}/cloudquotas/"]
         result = CliRunner().invoke(app, [*arguments, *where])
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
         assert result.exit_code in codes, result.output
         assert "does not let you" not in result.output
         assert "denied" not in result.output
@@ -113,6 +124,19 @@ def office(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture
+def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put the stand-ins of programs on PATH; gives the file in which they write down how they were called."""
+    file, folder = tmp_path / "called", tmp_path / "bin"
+    folder.mkdir()
+    for name, text in PROGRAMS.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("CALLED", str(file))
+    return file
+
+
+@pytest.fixture
 def person(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     """Return what makes the commands those of a member, whose credentials have a quota project."""
 
@@ -128,8 +152,8 @@ def queued(office: Office) -> None:
     queue = {"metadata": {"name": "vision"}, "status": {"conditions": [{"type": "Active", "status": "True"}]}}
     sets = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
     office.api.lists = {f"{QUEUES}/localqueues": [queue], f"{QUEUES}/workloads": [], sets: office.api.created}
-    for kind in ("pods", "events"):
-        office.api.lists[f"/api/v1/namespaces/vision/{kind}"] = []
+    office.api.lists[PODS] = []
+    office.api.lists["/api/v1/namespaces/vision/events"] = []
     office.api.lists["/apis/autoscaling.x-k8s.io/v1/namespaces/vision/provisioningrequests"] = []
 
 
@@ -140,23 +164,42 @@ def asks(office: Office, verb: str, path: str, body: Any = None) -> None:
     assert code != 403, answer
 
 
+def running(office: Office) -> None:
+    """Let the first submitted run have a pod."""
+    (submitted,) = office.api.created
+    (part,) = submitted["spec"]["replicatedJobs"]
+    spec = part["template"]["spec"]["template"]["spec"]
+    office.api.lists[PODS] = [{"metadata": {"name": "pod-0"}, "spec": spec, "status": {"phase": "Running"}}]
+
+
 def unwritten(office: Office, principal: str) -> set[str]:
     """Return what a day called, needs a permission, and is no operation of its principal in operations.yaml."""
     methods = permissions().methods
     return {method for method in office.called - principals()[principal].methods if methods.get(method, ("?",))}
 
 
-def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], None]) -> None:
+def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], None], called: Path) -> None:
     person(RESEARCHER, LAB)
     queued(office)
+    (office.root / "Dockerfile").write_text("FROM scratch\n")
+    image = ("image", "build", str(office.root), "--environment", "lab", "--team", "vision")
+    built = office.runs(*image, "--name", "train", "--tag", "1", "--with", "docker").stdout
+    office.runs("job", "debug", str(office.root / "jobs" / "vision" / "first.yaml"))
+    office.api.created.clear()
     run = office.runs("job", "submit", str(office.root / "jobs" / "vision" / "first.yaml")).stdout.strip()
     office.api.created[0]["metadata"] |= {"uid": "1", "creationTimestamp": "2026-11-22T10:00:00Z"}
 
     listed = office.runs("job", "list", "--team", "vision")
     office.runs("job", "why", run)
     office.runs("job", "wait", run, "--timeout", "0.1", codes=(3,))
+    running(office)
+    office.runs("job", "exec", run, "hostname")
+    office.runs("job", "port-forward", run, "6006")
+    busy = office.runs("job", "top", run, "--format", "json")
+    office.runs("trace", "pull", "--team", "vision")
     office.runs("job", "cancel", run)
     office.api.created.clear()
+    office.api.lists[PODS] = []
     office.runs("job", "logs", run, codes=(0, 2))  # of a run that is gone: Cloud Logging knows none
     bucket = f"{LAB}-lab-vision-checkpoints"
     asks(office, "GET", f"storage/v1/b/{bucket}/o")
@@ -164,6 +207,10 @@ def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], N
     secret = f"secretmanager/v1/projects/{LAB}/secrets/lab-vision-token"
     asks(office, "POST", f"{secret}:addVersion", {"payload": {"data": "eA=="}})
 
+    assert "us-central1-docker.pkg.dev/example-lab/lab-vision-images/train@sha256:" in built
+    asked = [line.split()[6] for line in called.read_text().splitlines() if line.startswith("--kubeconfig")]
+    assert asked == ["exec", "port-forward", "exec"]
+    assert json.loads(busy.stdout)[0]["busy_percent"] == "97"
     assert run in listed.stdout
     assert "Runs on Vertex AI are not listed: members may not list those of project example-lab." in listed.stderr
     assert {
@@ -205,8 +252,14 @@ def test_an_admins_day(office: Office, person: Callable[[str, str], None]) -> No
     office.runs("persistent-resource", "list", "lab-vision", codes=(0, 1))
     office.runs("persistent-resource", "reboot", "lab-vision", "tuning")
     office.runs("adopt", LAB, "--stack", "lab", "--no-production", "--dry-run", codes=(0, 1))
+    stages = [f"--stage={name}" for name in ("project", "pools", "storage", "tenancy")]  # others also try to write
+    verified = office.runs("verify", "lab", "--yes", *stages, codes=(1,))
+    office.runs("verify", "lab", "--facts", codes=(0, 1, 2))
 
     assert "aiplatform.projects.locations.persistentResources.reboot" in office.called
     assert "cloudquotas.projects.locations.services.quotaInfos.list" in office.called
+    assert re.search(r"project-rights +proven", verified.output)
+    assert re.search(r"tenancy-grants +proven", verified.output)
+    assert "cluster gpus-cluster is not there" in verified.output
     assert office.may(ADMIN, "gke.endpoint.connect")
     assert unwritten(office, "admins") == set()
