@@ -11,11 +11,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pulumi.automation import LocalWorkspace, PulumiCommand, Stack
 from pulumi.automation._stack import ImportResource  # a parameter of a public method, and exported nowhere
@@ -23,7 +24,7 @@ from pulumi.automation.errors import CommandError, ConcurrentUpdateError, Invali
 from semver import VersionInfo
 
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, persons_home
-from training_platform.parts.sandbox.run.guardian import MARK
+from training_platform.parts.sandbox.run.guardian import MARK, end_marked
 from training_platform.parts.sandbox.run.recovery import PendingCreate
 from training_platform.parts.sandbox.run.reports import RunFailed, Timeline, name_of
 from training_platform.parts.sandbox.run.servers import TOKEN, Servers
@@ -37,6 +38,7 @@ OLDEST_CLI: Final = "3.260.0"
 # Inputs of the gcp provider; of a cluster's it keeps a note of its own, Filestore's is the API's.
 ENABLED: Final = "deletionProtectionEnabled"
 API_FIELDS: Final = ("deletionProtection", ENABLED)
+_SIGNAL_SECONDS: Final = 0.5  # a signal that comes just before a wait is seen after it
 _ENGINES_REFUSAL: Final = re.compile(r"marked for protection|because it is protected")
 # Requests there are refused at once: port 9 is the discard service, which no machine runs any more.
 _NOWHERE: Final = "http://127.0.0.1:9"
@@ -45,6 +47,7 @@ _PERSONAL: Final = re.compile(
 )
 
 
+Result = TypeVar("Result")
 Command = Literal["up", "preview", "refresh", "destroy"]
 
 
@@ -150,9 +153,9 @@ def open_engine(
     """Return the engine for a stack, which is created where there is none; then ``new`` is called."""
     workspace = LocalWorkspace(work_dir=str(checkout), env_vars=dict(environment), pulumi_command=command)
     try:
-        stack = Stack.select(name, workspace)
+        stack = uninterrupted(lambda: Stack.select(name, workspace))
     except StackNotFoundError:
-        stack = Stack.create(name, workspace)
+        stack = uninterrupted(lambda: Stack.create(name, workspace))
         new()
     except CommandError as error:
         raise RunFailed(_last_lines(str(error))) from error
@@ -161,7 +164,7 @@ def open_engine(
 
 def _run(timeline: Timeline, call: Callable[[], object]) -> None:
     try:
-        call()
+        uninterrupted(call)
     except ConcurrentUpdateError as error:
         raise RunFailed(
             "an earlier run was killed, or is still under way: the stack is locked. If none is, run the same command "
@@ -169,6 +172,22 @@ def _run(timeline: Timeline, call: Callable[[], object]) -> None:
         ) from error
     except CommandError as error:
         raise RunFailed(with_way_out("\n".join(timeline.errors)) or _last_lines(str(error))) from error
+
+
+def uninterrupted(call: Callable[[], Result]) -> Result:
+    """Return what a call of the Automation API returns; an interrupt ends the engine, and waits for the call.
+
+    An interrupt in the call itself would close the engine's pipes, which other threads read, and let the engine run on.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            running = thread.submit(call)
+            while not running.done():
+                wait([running], _SIGNAL_SECONDS)
+        except KeyboardInterrupt:
+            end_marked(f"{MARK}={os.getpid()}")
+            raise
+    return running.result()
 
 
 def _last_lines(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Ends an engine and its plugins when the process that started them was killed: ``python guardian.py MARK``.
+"""Ends an engine and its plugins when the process that started them was ended: ``python guardian.py MARK``.
 
 The engine outlives its starter, and its plugins outlive the engine: both would go on creating with nobody to read the
 outcome. They are known by a variable of their environment, which plugins inherit. Linux alone shows it, in ``/proc``.
@@ -34,14 +34,18 @@ def guarded() -> Iterator[None]:
 
 def main() -> None:
     """Wait for the starter; kill what it left behind where it did not say that it ended."""
-    if sys.stdin.buffer.read():
-        return
+    if not sys.stdin.buffer.read():
+        end_marked(sys.argv[1])
+
+
+def end_marked(mark: str) -> None:
+    """Ask processes with a mark, ``NAME=VALUE``, to end, and kill them after a while."""
     for number, seconds in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, 0.0)):
-        for pid in _marked(sys.argv[1].encode()):
+        for pid in _marked(mark.encode()):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         deadline = time.monotonic() + seconds
-        while _marked(sys.argv[1].encode()) and time.monotonic() < deadline:
+        while _marked(mark.encode()) and time.monotonic() < deadline:
             time.sleep(0.1)
 
 
