@@ -179,3 +179,31 @@ def test_a_quota_that_others_hold_names_the_largest_of_them(root: Path) -> None:
     output = check(root, "stacks/")[1]
 
     assert "Allowed: 32 GPUs; no max_nodes of a100 fits beside h100-mega, which holds 32 GPUs." in output
+
+
+def test_ranges_of_existing_subnets_of_one_vpc_are_apart_in_all_environments(root: Path) -> None:
+    network = "    network: {name: shared, project: own-net}\n    clusters:"
+    for file, old, new in (
+        ("stacks/Pulumi.dev.yaml", "    clusters:", network),
+        ("stacks/Pulumi.dev.yaml", "services: 10.0.16.0/20", "services: 10.0.8.0/21, name: dev"),
+        ("stacks/Pulumi.prod.yaml", "    clusters:", network),
+        (
+            "stacks/Pulumi.prod.yaml",
+            "pods: 10.72.0.0/16, services: 10.8.16.0/20",
+            "pods: 10.64.8.0/21, services: 10.8.16.0/20, name: a",
+        ),
+        (
+            "stacks/Pulumi.prod.yaml",
+            "pods: 10.73.0.0/16, services: 10.9.16.0/20",
+            "pods: 10.73.0.0/16, services: 10.9.16.0/20, name: b",
+        ),
+    ):
+        edit(root, file, old, new)
+
+    output = check(root, "stacks/")[1]
+
+    overlaps = [line.partition(": ")[2] for line in output.splitlines() if line.endswith("[ranges-overlap]")]
+    assert [line.removesuffix("  [ranges-overlap]") for line in overlaps] == [
+        "clusters.us-west4.subnet.services: 10.0.8.0/21 overlaps 10.0.0.0/20, clusters.us-west4.subnet.nodes of dev",
+        "clusters.us-central1.subnet.pods: 10.64.8.0/21 overlaps 10.64.0.0/16, clusters.us-west4.subnet.pods of dev",
+    ]

@@ -1,7 +1,8 @@
-"""Where data lies and who mounts it how; data sets that lie where no accelerator of their environment is."""
+"""Where data lies and who mounts it how; data sets far from every accelerator, and teams that do not exist."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
@@ -9,7 +10,7 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec, FilestoreSpec
 from training_platform.config.model.team import Team
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 
@@ -75,3 +76,31 @@ def far_data_sets(workspace: Workspace) -> Iterator[Finding]:
                     RULE, ("data_sets", name), f"is in {here}, where no node pool is: {consequence}",
                     severity="warning", allowed=enumeration(regions), nearest=min(regions),
                 )  # fmt: skip
+
+
+def unknown_teams(workspace: Workspace) -> Iterator[Finding]:
+    """Find teams that data sets and Filestore instances name and the environment lacks.
+
+    None if a file of the repository is rejected or unreadable, since it may be that team's.
+    """
+    if workspace.uncounted:
+        return
+    for stack, environment in workspace.environments():
+        teams = [team.name for _, team, _ in workspace.teams() if team.environment == stack.name]
+        for path, name in _named_teams(environment):
+            if name not in teams:
+                yield dataclasses.replace(
+                    stack.dangling(path, name, f"team of {stack.name}", teams), rule="team-unknown", severity="warning"
+                )
+
+
+def _named_teams(environment: Environment) -> Iterator[tuple[Path, str]]:
+    """Yield each team that an environment's data sets and Filestore instances name, by its path."""
+    for key, data_set in environment.data_sets.items():
+        if data_set.writer:
+            yield ("data_sets", key, "writer"), data_set.writer
+        for number, team in enumerate(data_set.teams or ()):
+            yield ("data_sets", key, "teams", number), team
+    for key, instance in environment.filestore.items():
+        if instance.team:
+            yield ("filestore", key, "team"), instance.team

@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network
 from pathlib import Path as FilePath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.environment import Environment
@@ -138,6 +140,11 @@ def read_workspace(root: FilePath) -> Workspace:
         except UnreadableError as error:
             failures.append(str(error))
         unreadable.update((file, sentence) for sentence in failures)
+    for path in sorted((root / STACKS_FOLDER).glob("*/**/*.y*ml")):
+        if _MEANT_AS_STACK.match(path.name) and _has_stack_config(path):
+            file = path.relative_to(root).as_posix()
+            nearest = f"{STACKS_FOLDER}/{path.name}"
+            unreadable[file] = f"{file}: no stack is read from a folder in {STACKS_FOLDER}/. Nearest: {nearest}."
     ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
     return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, unreadable))
 
@@ -181,10 +188,58 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
         yield from _of_retirement(stack, stack.section, workspace)
     if team := stack.team or stack.rest:
         yield from _of_team(dataclasses.replace(stack, team=team), team, workspace)
-    if stack.environment:
-        for name, cohort in stack.environment.cohorts.items():
+    if environment := stack.environment:
+        for name, cohort in environment.cohorts.items():
             path: Path = ("cohorts", name, "shares")
-            yield from _share_references(stack, path, cohort.shares, stack.environment, workspace)
+            yield from _share_references(stack, path, cohort.shares, environment, workspace)
+        yield from _ranges_of_existing_subnets(stack, workspace)
+
+
+class _ExistingRange(NamedTuple):
+    """A range of an existing subnet: ``network`` is its host project and VPC, ``subnet`` its region and name."""
+
+    stack: str
+    network: tuple[str, str]
+    subnet: tuple[str, str]
+    path: Path
+    addresses: IPv4Network
+
+
+def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
+    """Find a range that overlaps another of its existing VPC: of its own subnet, or of another in any environment.
+
+    Rules compare the subnets that a stack makes; an existing one is no resource of any stack. Several clusters may
+    use one subnet.
+    """
+    ranges = [
+        row for other, environment in workspace.environments() for row in _existing_ranges(other.name, environment)
+    ]
+    for index, row in enumerate(ranges):
+        if row.stack != stack.name:
+            continue
+        for earlier in ranges[:index]:
+            same_section = (earlier.stack, earlier.path[:-1]) == (row.stack, row.path[:-1])
+            comparable = earlier.network == row.network and (same_section or earlier.subnet != row.subnet)
+            if comparable and earlier.addresses.overlaps(row.addresses):
+                owner = f"{dotted(earlier.path)} of {earlier.stack}"
+                message = f"{row.addresses} overlaps {earlier.addresses}, {owner}"
+                allowed = "ranges of one VPC that do not overlap"
+                yield stack.finding("ranges-overlap", row.path, message, allowed=allowed)
+                break
+
+
+def _existing_ranges(stack: str, environment: Environment) -> Iterator[_ExistingRange]:
+    """Yield the ranges that an environment's file gives for subnets of an existing VPC."""
+    if environment.network is None:
+        return
+    network = (environment.network.project or environment.project, environment.network.name)
+    for name, cluster in environment.clusters.items():
+        if cluster.subnet is None or cluster.subnet.name is None:
+            continue
+        subnet = (region_of(cluster.location), cluster.subnet.name)
+        for field_ in ("nodes", "pods", "services"):
+            path: Path = ("clusters", name, "subnet", field_)
+            yield _ExistingRange(stack, network, subnet, path, IPv4Network(getattr(cluster.subnet, field_)))
 
 
 def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspace) -> Iterator[Finding]:

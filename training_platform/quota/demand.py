@@ -35,7 +35,7 @@ from training_platform.quota.charges import (
     vm_usage,
 )
 from training_platform.resources.environment import add_environment
-from training_platform.resources.plan import Plan
+from training_platform.resources.plan import Plan, PlanError
 from training_platform.resources.resource_types import ADDRESS, ROUTER
 from training_platform.resources.team import add_team
 from training_platform.views.adapters import views_of_plan
@@ -64,7 +64,7 @@ def workspace_demand(workspace: Workspace, *, failures: list[str] | None = None)
 
 
 def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | None = None) -> list[Charge]:
-    """Return every charge of a stack; none for a file that the model rejects, whose findings say why.
+    """Return every charge of a stack; none for a file that the model rejects or nobody can plan: findings say why.
 
     ``views`` are the stack's, if the caller has built them.
     """
@@ -72,7 +72,10 @@ def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | Non
     if project is None or stack.section is None:
         return []
     if views is None:
-        plan = _charged(stack, workspace, project)
+        try:
+            plan = _charged(stack, workspace, project)
+        except PlanError:
+            return []
         views = views_of_plan(plan.planned(_TYPES), Locator(stack.section))
     return demand_of_views(views, project)[0]
 

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from training_platform.catalog import BOOT_DISK_LIMITS, DISK_TYPES
-from training_platform.config.data_sets import far_data_sets
+from training_platform.config.data_sets import far_data_sets, unknown_teams
 from training_platform.config.reading.finding import Finding, Path, Place, Severity, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
@@ -45,6 +45,7 @@ def ledger_findings(
         *capacity_findings(capacity, workspace, before),
         *file_findings(file_ledger(workspace), workspace),
         *far_data_sets(workspace),
+        *unknown_teams(workspace),
         *serving_findings(workspace),
         *notebook_findings(workspace),
     ]

@@ -104,12 +104,12 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
 
 
 def with_provider_inputs(inputs: Mapping[str, Any], further: Mapping[str, Any], pool: Path) -> dict[str, Any]:
-    """Return inputs with a stack file's raw inputs. Raises PlanError for an input that is planned already.
+    """Return inputs with a stack file's raw inputs. Raises PlanError for inputs that are planned already.
 
     Readers of the stack file would still count on the planned value. Inputs have only one spelling, since two
     spellings of a block would become one on the wire.
     """
-    refused: list[Path] = []
+    refused: dict[Path, str] = {}
 
     def merged(inputs: Mapping[str, Any], further: Mapping[str, Any], path: Path) -> dict[str, Any]:
         both = dict(inputs)
@@ -117,17 +117,18 @@ def with_provider_inputs(inputs: Mapping[str, Any], further: Mapping[str, Any], 
             planned = both.get(name)
             if isinstance(planned, Mapping) and isinstance(value, Mapping):
                 both[name] = merged(planned, value, (*path, name))
-            elif name in both or name != python_name(name):
-                refused.append((*path, name))
+            elif name != python_name(name):
+                refused[*path, name] = f"is not spelled as in pulumi-gcp's Python: {python_name(name)}"
+            elif name in both:
+                refused[*path, name] = "is planned by the platform: use the fields of the pool"
             else:
                 both[name] = value
         return both
 
     merged_inputs = merged(inputs, further, (*pool, PROVIDER_INPUTS))
     if refused:
-        names = ", ".join(dotted(path[len(pool) :]) for path in refused)
-        reason = "are planned by the platform already, or not spelt as in pulumi-gcp's Python (node_config)"
-        raise PlanError(f"{names} of pool {pool[-1]} {reason}: write fields of the pool, or other inputs", refused[0])
+        reasons = "; ".join(f"{dotted(path[len(pool) :])} {reason}" for path, reason in refused.items())
+        raise PlanError(f"pool {pool[-1]}: {reasons}", next(iter(refused)))
     return merged_inputs
 
 

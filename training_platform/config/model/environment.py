@@ -17,6 +17,7 @@ from training_platform.config.model.queues import CohortSpec, cohort_conflicts
 from training_platform.config.model.storage import DataSetSpec, FilestoreSpec, LustreSpec
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import (
+    CURRENCY,
     DIGEST,
     DOMAIN,
     KMS_KEY,
@@ -194,7 +195,7 @@ class BudgetSpec(Section):
     a_month: int = Field(ge=1, description="Amount for each calendar month.", examples=[5000])
     currency: str = Field(
         default="USD",
-        pattern=r"^[A-Z]{3}$",
+        pattern=CURRENCY,
         description="Currency of the billing account; others are refused.",
         examples=["EUR"],
     )

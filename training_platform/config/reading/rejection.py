@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Path, UserError
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret
-from training_platform.config.reading.section import FORMS, MEMBERS, Conflict, Section, enumeration
+from training_platform.config.reading.section import EMAIL, FORMS, MEMBERS, Conflict, Section, enumeration
 from training_platform.config.reading.source import Source, read_source, value_at
 
 RULE = "stack-model"
@@ -41,6 +41,8 @@ _SWITCHES = {
 _EXAMPLES = {"topology": "a text such as 4x4"}  # of fields whose numbers in quotes are as wrong
 _LISTS = {"command": " such as [python, train.py]", "args": " such as [--epochs=3, --lr=0.1]"}
 _SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) *(?P<unit>[GT])i?B?", re.IGNORECASE)
+_FULL_NAME = re.compile(r"projects/(?P<project>[^/]+)/([^/]+/)+(?P<name>[^/]+)")
+_ADDRESS = re.compile(r"gs://(?P<bucket>[^/]+)")
 _GROUPED = re.compile(r"[0-9]{1,3}([,'\u2019 ][0-9]{3})+")
 _GIGAS = {"G": {"gb": 1, "gib": 1}, "T": {"gb": 1000, "gib": 1024}}  # TB is what people call the TiB of Filestore
 _WANTED = {
@@ -192,9 +194,7 @@ def _explain(
         allowed = [text.strip("'") for text in str(context["expected"]).replace(" or ", ", ").split(", ")]
         return f"{shown} is not one of the allowed values", ", ".join(allowed), find_nearest(str(value), allowed)
     if kind in _BOUNDS:
-        words, key = _BOUNDS[kind]
-        negative = key == "ge" and type(value) is int and value < 0
-        return f"is {shown}", f"{words} {context[key]}", str(max(-value, context[key]) if negative else context[key])
+        return _out_of_bounds(kind, value, context, shown)
     if kind == "too_short":
         return f"has {context['actual_length']} entries", f"at least {context['min_length']}", None
     if kind in _WANTED:
@@ -205,6 +205,18 @@ def _explain(
     if kind == "value_error":
         return str(context["error"]), None, None
     return detail["msg"], context.get("allowed"), context.get("nearest")
+
+
+def _out_of_bounds(kind: str, value: object, context: Mapping[str, Any], shown: str) -> tuple[str, str, str]:
+    """Return what is said of a number that is too small or too large, and the nearest that is neither."""
+    words, key = _BOUNDS[kind]
+    bound = context[key]
+    nearest = bound
+    if key == "ge" and type(value) is int and value < 0:
+        nearest = max(-value, bound)
+    elif type(value) is int:
+        nearest = bound + {"lt": -1, "gt": 1}.get(key, 0)
+    return f"is {shown}", f"{words} {bound}", str(nearest)
 
 
 def _home_inside(section: type[Section] | None, value: object) -> str | None:
@@ -239,13 +251,20 @@ def _malformed(value: str, shown: str, pattern: str, section: type[Section] | No
     if section and value in section.model_fields:
         deeper = "the line, and those below it, indented by 2 more spaces"
         return "is a field, and a name of a section is expected here", form, deeper
-    kind, _, address = value.rpartition(":")
-    group = f"{find_nearest(kind, MEMBERS) or 'group'}:{address}"  # of an address that does not say whose it is
+    if pattern == EMAIL and value.startswith("group:"):
+        return f"{shown} is a group", "the address that a person signs in with, such as ada@example.com", None
+    if (full_name := _FULL_NAME.fullmatch(value)) and re.match(pattern, full_name["name"]):
+        nearest = f"{full_name['name']}, with project: {full_name['project']} beside it"
+        return f"{shown} is a full name", form, nearest
+    if (address := _ADDRESS.match(value)) and re.match(pattern, address["bucket"]):
+        return f"{shown} is an address", form, address["bucket"]
+    kind, _, email = value.rpartition(":")
+    group = f"{find_nearest(kind, MEMBERS) or 'group'}:{email.casefold()}"  # of an address without its kind
     plain = re.sub("[^a-z0-9]+", "-", value.casefold()).strip("-")
     return (
         f"{shown} is not in the right form",
         form,
-        next((one for one in (group, plain) if re.match(pattern, one)), None),
+        next((text for text in (group, value.casefold(), plain) if re.match(pattern, text)), None),
     )
 
 
@@ -262,22 +281,35 @@ def _wanted(
     if kind == "model_type" and section:
         required = [name for name, spec in section.model_fields.items() if spec.is_required()]
         return message, wanted, f"{{{required[0]}: {value}}}" if len(required) == 1 else None
+    if kind == "string_type" and field == "project":
+        return f"{shown} is a project number", "the project ID: 6 to 30 lower-case letters, digits and dashes", None
     if kind == "string_type":
         return message, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{shown}"'
     text = str(value).strip()
-    if kind == "int_type" and text.isascii() and text.isdecimal():
-        return message, f"{wanted} (without quotes)", text
-    if kind == "int_type" and _GROUPED.fullmatch(text):
-        return message, f"{wanted}, without commas between its digits", re.sub(r"\D", "", text)
-    if kind == "int_type" and (amount := _SIZE.fullmatch(text)) and (unit := field.rpartition("_")[2]) in ("gb", "gib"):
-        number = float(amount["number"]) * _GIGAS[amount["unit"].upper()][unit]
-        nearest = f"{number:g}" if number.is_integer() else None
-        return message, f"{wanted}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest
+    if _WANTED[kind] == "a whole number" and (written := _whole_number(text, value, field, path)):
+        return message, *written
     if kind in ("tuple_type", "list_type") and isinstance(value, str):
         return message, wanted, f"[{', '.join(text.split())}]"
     if kind == "bool_type":
         return message, wanted, {field: "true", **_SWITCHES}.get(text.casefold())
     return message, wanted, None
+
+
+def _whole_number(text: str, value: object, field: str, path: Path) -> tuple[str, str | None] | None:
+    """Return what is wanted in place of a text or fraction that is nearly a whole number, and that number."""
+    wanted = "a whole number"
+    if isinstance(value, float):
+        is_share = 0 < value <= 1 and any("percent" in str(part) for part in path)
+        return (f"{wanted}, of percent", f"{100 * value:g}") if is_share else None
+    if text.isascii() and text.isdecimal():
+        return f"{wanted} (without quotes)", text
+    if _GROUPED.fullmatch(text):
+        return f"{wanted}, without commas between its digits", re.sub(r"\D", "", text)
+    if (amount := _SIZE.fullmatch(text)) and (unit := field.rpartition("_")[2]) in ("gb", "gib"):
+        number = float(amount["number"]) * _GIGAS[amount["unit"].upper()][unit]
+        nearest = f"{number:g}" if number.is_integer() else None
+        return f"{wanted}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest
+    return None
 
 
 def _section_at(model: type[BaseModel], path: Path) -> type[Section] | None:

@@ -189,7 +189,8 @@ NAME = r"^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$"
 _PROJECT = r"^[a-z][a-z0-9-]{4,28}[a-z0-9]$"
 _MEMBER = r"^(user|group|serviceAccount):[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
 MEMBERS = ("group", "user", "serviceAccount")
-_EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
+CURRENCY = r"^[A-Z]{3}$"
+EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
 _LABEL_KEY = r"^[a-z][a-z0-9_-]{0,62}$"
 _LABEL_VALUE = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"  # what both Google Cloud and Kubernetes take
 _VERSION = r"^[0-9]+(\.[0-9]+){0,2}(-gke\.[0-9]+)?$"
@@ -212,7 +213,8 @@ FORMS = {
     _PROJECT: "a project id: 6 to 30 lower-case letters, digits and dashes",
     _MEMBER: "group:, user: or serviceAccount: and an address, such as group:vision@example.com",
     _LABEL_KEY: "a label's key: lower-case letters, digits, _ and -, a letter first, at most 63",
-    _EMAIL: "an address such as ml-platform@example.com",
+    CURRENCY: "the three capital letters of a currency, such as EUR",
+    EMAIL: "an address such as ml-platform@example.com",
     _LABEL_VALUE: "a label's value: lower-case letters, digits, _ and - between them, at most 63",
     _VERSION: 'a version in quotes, such as "1.33"',
     _TIME: "a time in UTC, such as 2026-12-20T00:00:00Z",
@@ -260,7 +262,7 @@ LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, examples=["cost-center"])]
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, examples=["ml-research"])]
 HostName = Annotated[str, Field(pattern=_HOST, examples=["notebooks.example.com"])]
 Labels = dict[LabelKey, LabelValue]
-Email = Annotated[str, Field(pattern=_EMAIL, examples=["ml-platform@example.com"])]
+Email = Annotated[str, Field(pattern=EMAIL, examples=["ml-platform@example.com"])]
 Cidr = Annotated[str, AfterValidator(_cidr), Field(examples=["10.10.0.0/20"])]
 Version = Annotated[str, Field(pattern=_VERSION, examples=["1.33"])]
 Time = Annotated[str, Field(pattern=_TIME, examples=["2026-12-20T00:00:00Z"])]

@@ -422,9 +422,10 @@ Target = Literal["gke", "vertex"]
 class Job(Consistent):
     """A training job. Its name is its file's; its team is its folder's. {run} in texts is the run's name."""
 
-    ELSEWHERE: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("time", "time_limit", "timeout", "walltime"), "gke.max_run_hours or vertex.timeout_hours"
-    )
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("time", "time_limit", "timeout", "walltime"), "gke.max_run_hours or vertex.timeout_hours"),
+        "resources": "gke.gpus, cpu and memory_gib",
+    }
     environment: Name = Field(description="Environment of the team: stacks/Pulumi.ENVIRONMENT.yaml.")
     image: Image | None = Field(default=None, description="Container image with its tag or digest; or source.")
     source: PythonSource | None = Field(default=None, description="Python source instead of an image.")

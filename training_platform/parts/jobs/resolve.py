@@ -212,6 +212,7 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         for reference in _team_references(job, team, environment)
         if reference.value not in reference.names
     ]
+    findings += _instances(job, stack, environment, source)
     if job.gke:
         findings += _shares(job.gke, stack, environment, source, workspace)
         if job.gke.priority and job.gke.priority not in environment.priorities:
@@ -273,6 +274,18 @@ def _team_references(job: Job, team: Team, environment: Environment) -> Iterator
     if job.vertex and job.tensorboard:
         kind = "a region with a TensorBoard (vertex.tensorboards)"
         yield _Reference(("vertex", "region"), job.vertex.region, kind, team.vertex.tensorboards)
+
+
+def _instances(job: Job, stack: Stack, environment: Environment, source: Source) -> Iterator[Finding]:
+    """Find mounted directories on a Filestore instance that the environment lacks, which its stack has a finding of."""
+    assert stack.team is not None  # the stack is a team's
+    directories = stack.team.directories
+    for index, mount in enumerate(job.mounts):
+        name = mount.source.directory
+        if name in directories and directories[name].filestore not in environment.filestore:
+            message = f"{name} is on Filestore instance {directories[name].filestore!r}, which {job.environment} lacks"
+            cause = stack.at(("directories", name, "filestore"))
+            yield source.finding(MODEL_RULE, ("mounts", index, "source", "directory"), message, rests_on=(cause,))
 
 
 def _shares(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
+from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.access import AccountView, RoleGrantView
@@ -332,6 +334,11 @@ def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
         message = f"the maintenance window starts at {window.start} and ends at {window.end}"
         yield finding(cluster, "window", message, allowed="an end after the start, in UTC")
         return
+    if (recurrence := _in_standard_form(window.recurrence)) is not None:
+        message = f"{window.recurrence} is no recurrence of RFC 5545"
+        allowed = "an RRULE such as FREQ=WEEKLY;BYDAY=SA,SU"
+        yield finding(cluster, "window", message, allowed=allowed, nearest=recurrence or None)
+        return
     parts = dict(part.partition("=")[::2] for part in window.recurrence.split(";"))
     weekdays = parts.pop("BYDAY", "").split(",")
     occurrences = {"DAILY": PERIOD_DAYS, "WEEKLY": PERIOD_DAYS // 7 * len(weekdays)}  # in PERIOD_DAYS
@@ -345,6 +352,28 @@ def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
         message = f"the maintenance window has {count * (end - start) / _HOUR:g} hours in {PERIOD_DAYS} days"
         allowed = f"at least 48 hours in every {PERIOD_DAYS} days; newer copies of GKE's docs say 92"
         yield finding(cluster, "window", message, allowed=allowed, nearest="FREQ=DAILY", severity="warning")
+
+
+_FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY", "HOURLY", "MINUTELY", "SECONDLY")
+_WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+_WEEKDAY = re.compile(r"(?P<ordinal>[+-]?[0-9]{0,2})(?P<day>[A-Z]+)")
+
+
+def _in_standard_form(recurrence: str) -> str | None:
+    """Return an RRULE with its frequency and weekdays as RFC 5545 spells them, "" if unclear, None if it does so."""
+    parts = dict(part.partition("=")[::2] for part in recurrence.removeprefix("RRULE:").split(";"))
+    frequency = parts.get("FREQ", "")
+    if frequency not in _FREQUENCIES:
+        parts["FREQ"] = find_nearest(frequency, _FREQUENCIES) or ""
+    weekdays = (
+        [_WEEKDAY.fullmatch(day.strip().upper()) for day in parts["BYDAY"].split(",")] if "BYDAY" in parts else []
+    )
+    if "" in parts.values() or any(day is None or day["day"][:2] not in _WEEKDAYS for day in weekdays):
+        return ""
+    if weekdays:
+        parts["BYDAY"] = ",".join(f"{day['ordinal']}{day['day'][:2]}" for day in weekdays if day)
+    standard = ";".join(f"{name}={value}" for name, value in parts.items())
+    return None if standard == recurrence.removeprefix("RRULE:") else standard
 
 
 @rule("maintenance-exclusion", ruleset="clusters", source=_SOURCE)

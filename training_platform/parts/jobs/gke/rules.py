@@ -560,10 +560,12 @@ def _placement(job: ResolvedJob) -> Iterator[Finding]:
 def _directories(job: ResolvedJob) -> Iterator[Finding]:
     """Find directories that the cluster's pods do not reach."""
     gke, _ = gke_target(job)
+    cluster = job.environment.clusters[gke.cluster]
+    instances = job.environment.filestore
     near = [
         name
         for name, directory in job.team.directories.items()
-        if reaches(job.environment.filestore[directory.filestore], job.environment.clusters[gke.cluster])
+        if directory.filestore in instances and reaches(instances[directory.filestore], cluster)
     ]
     for index, mount in enumerate(job.spec.mounts):
         if (name := mount.source.directory) is None:
