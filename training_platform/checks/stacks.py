@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path as FilePath
+from pathlib import PurePath
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.prices import LIST, Cost, PriceBook
@@ -15,7 +16,7 @@ from training_platform.checks.outcome import Outcome, outcome_of
 from training_platform.checks.parts import part_findings
 from training_platform.checks.process import Progress, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
-from training_platform.config.model.stack import Stack
+from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.names import Locator
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
@@ -172,7 +173,8 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
         if name not in workspace.stacks:
             if sentence := workspace.unreadable.get(stack_file(name)):
                 raise UserError(sentence)
-            nearest = find_nearest(name, workspace.stacks)
+            beginnings = [stack for stack in workspace.stacks if name.startswith(stack)]
+            nearest = stack_name(PurePath(name)) or next(iter(beginnings), find_nearest(name, workspace.stacks))
             hint = f" Nearest: {nearest}." if nearest else ""
             raise UserError(f"There is no stack {name}. There are: {enumeration(workspace.stacks)}.{hint}")
     return list(dict.fromkeys(selected))

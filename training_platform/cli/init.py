@@ -320,7 +320,7 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
             unit = "chips" if row.accelerator.kind == "tpu" else "GPUs"
             say_folded(f"  share of {flavor} in {cluster}: {amount:,} of {row.queue_chips:,} {unit}")
     if not amounts:
-        say_folded(f"  no share: {home} has no capacity that is assigned to no team")
+        say_folded(f"  no share: all capacity of {home} is promised to teams")
     if not unpromised(workspace, home):
         of_home = (
             stack.source.file

@@ -16,6 +16,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.network import attachment
@@ -306,9 +307,10 @@ def _submissions(workspace: Workspace) -> Iterator[Finding]:
         project = team.project or home.project
         others = [name for name in users[project] if name != stack.name]
         if team.vertex.members_submit and others:
+            use = "uses" if len(others) == 1 else "use"
             message = (
-                f"members would start jobs in {project}, which {', '.join(others)} uses too: a job can run as any of "
-                "its accounts"
+                f"members would start jobs in {project}, which {enumeration(others)} also {use}: a job can run as any "
+                "of its accounts"
             )
             allowed = "a project of only this team, or vertex_submitters of the environment"
             yield stack.finding(SUBMISSION, ("vertex", "members_submit"), message, allowed=allowed, nearest="false")

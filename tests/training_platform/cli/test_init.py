@@ -367,7 +367,7 @@ def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path)
     assert "  share of h100-spot in us-central1: 8 of 8 GPUs\n" in first.stdout
     left = "Nothing is left for another team: lower a nominal_quota in stacks/Pulumi.dev-vision.yaml first, or"
     assert left in first.stdout
-    assert "  no share: dev has no capacity that is assigned to no team\n" in second.stdout
+    assert "  no share: all capacity of dev is promised to teams\n" in second.stdout
     assert left in second.stdout
     third = init(root, "team", "speech", "--member", "group:speech@example.com", "--share", "h100=0")
     assert "stacks/Pulumi.dev-vision.yaml first, or give it --share FLAVOR=0, to borrow.\n" in second.stdout

@@ -55,6 +55,8 @@ def job(tmp_path: Path) -> Path:
         (("job", "check"), "Nearest: gke.max_run_hours or vertex.timeout_hours"),
         (("init", "pool", "prod"), "--machine-type is missing: Machine type, or accelerator such as h100 or tpu-v5e."),
         (("check", "prod-visoin"), "training-platform: There is no stack prod-visoin. There are:"),
+        (("check", "stacks/Pulumi.prod.yaml"), "Nearest: prod."),
+        (("check", "production"), "Nearest: prod."),
     ],
 )
 def test_sentences_are_folded_between_words(job: Path, arguments: tuple[str, ...], sentence: str) -> None:

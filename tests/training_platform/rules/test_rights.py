@@ -161,7 +161,7 @@ def test_members_do_not_start_jobs_on_vertex_ai_in_a_project_that_others_use(pro
     (finding,) = rights_findings(workspace(team={"project": project, "vertex": {"members_submit": True}}))
 
     assert (finding.rule, finding.path, finding.nearest) == ("vertex-submission", "vertex.members_submit", "false")
-    assert "dev uses too" in finding.message
+    assert "dev also uses" in finding.message
 
 
 def test_members_do_not_start_jobs_in_a_project_that_another_team_uses() -> None:

@@ -99,7 +99,7 @@ class Destination(Consistent):
         examples=["api.wandb.ai", "*.huggingface.co"],
     )
     ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = Field(
-        default=(443,), min_length=1, description="Ports there."
+        default=(443,), min_length=1, description="Ports there; default: 443 only, not all."
     )
     protocol: Literal["TCP", "UDP"] = Field(default="TCP", description="Protocol of the ports.")
 
