@@ -272,8 +272,10 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         named, _, amount = text.partition("=")
         meant = [row for row in names if named in (row, row.partition("/")[2])]
         meant = meant or [row for row, flavor in rows.items() if named == flavor.accelerator.name]
-        if len(meant) != 1:
-            among(meant or names)(named)
+        if len(meant) > 1:
+            raise ValueError(f"{named!r} is the name of several: {', '.join(meant)}. Allowed: one of them.")
+        if not meant:
+            among(names)(named)
         cluster, _, flavor = meant[0].partition("/")
         return cluster, flavor, fitting(cluster, flavor, whole(amount))
 
