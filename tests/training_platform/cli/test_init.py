@@ -401,7 +401,7 @@ def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
 
     init(root, "pool", "dev", "--machine-type", "h100", "--name", "now", "--capacity", "flex-start")
     unclear = init(root, "team", "audio", "--member", "group:audio@example.com", "--share", "h100=8")
-    assert "'h100' is the name of several: us-central1/h100-spot, us-central1/h100-flex-start" in unclear.stderr
+    assert "'h100' is the name of several: us-central1/h100-flex-start, us-central1/h100-spot" in unclear.stderr
     assert "16 of 32 GPUs" in first.stdout
     assert "Nothing is left" not in first.stdout
     assert "16 of 32 GPUs" in second.stdout
