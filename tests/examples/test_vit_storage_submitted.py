@@ -14,15 +14,19 @@ from typing import Any
 
 import pytest
 
+from tests.kube.offline import Offline, admission_objects, namespace_objects, refused_requests
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from tests.parts.sandbox.cloud.policies import cloud_of, grants_of
 from tests.places import ORGANISATION, ROOT
+from tests.plans import planned_stacks
+from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 PROJECT, BUCKET = "example-train-prod", "example-train-prod-prod-vision-checkpoints"
 MEMBER, PIPELINE = "group:vision@example.com", "serviceAccount:submit@example-ci.iam.gserviceaccount.com"
+IN_CLUSTER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
 HALVES = ["vit-bucket", "vit-filestore"]
 INSTANCE = f"projects/{PROJECT}/locations/us-central1/instances/prod-datasets"
 DATA_SETS = """\
@@ -97,6 +101,15 @@ def jobs_of(cloud: LocalCloud) -> list[dict[str, Any]]:
     return [record.body for record in cloud.store.all() if "/customJobs/" in record.name]
 
 
+def cluster(root: Path) -> Offline:
+    """Return the policies of prod's cluster and the roles of vision's namespace, as they are planned."""
+    workspace = read_workspace(root)
+    wanted = [workspace.stacks[name] for name in ("prod", "prod-vision")]
+    prod, vision = (plan for _, plan in planned_stacks(workspace, wanted))
+    objects = [*namespace_objects(vision, "share-us-central1", "vision"), *admission_objects(prod, "us-central1")]
+    return Offline(objects, [], {})
+
+
 def queue() -> ApiStub:
     stub = ApiStub()
     stub.lists["/apis/kueue.x-k8s.io/v1beta2/namespaces/vision/localqueues"] = [{"metadata": {"name": "vision"}}]
@@ -110,6 +123,10 @@ def test_a_member_submits_both_halves_on_gke(root: Path, cloud: LocalCloud) -> N
     ran = by_the_page(root, cloud, stub, MEMBER, "gke")
 
     assert ran.returncode == 0, ran.stderr
+    prod = cluster(root)
+    assert refused_requests(prod, stub.asked, IN_CLUSTER) == []
+    held = [{**body, "spec": {**body["spec"], "suspend": True}} for body in stub.created]  # by Kueue's webhook
+    assert [prod.ask("JobSet", body, IN_CLUSTER) for body in held] == ["", ""]
     assert [body["metadata"]["name"].rpartition("-")[0] for body in stub.created] == HALVES
     for body, data in zip(stub.created, ("/gcs/example-images/food101", "/mnt/nfs/data"), strict=True):
         (part,) = body["spec"]["replicatedJobs"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import shutil
 import time
@@ -17,7 +16,7 @@ import yaml
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE
 from tests.kube.clusters import SCHEMAS
-from tests.kube.offline import Offline
+from tests.kube.offline import Offline, admission_objects, namespace_objects
 from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, planned_stacks
@@ -26,13 +25,10 @@ from training_platform.parts.jobs.render import job_files, render_job
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.parts.sandbox.kubernetes.controller_programs import run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
-from training_platform.resources.stack_resource import StackResource
 
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.
 NAMESPACES = {"prod-vision": "share-us-central1", "prod-nlp": "share-us-west4"}
-KINDS = ("Namespace", "ServiceAccount", "Role", "RoleBinding", "LimitRange", "ResourceQuota", "NetworkPolicy")
-ADMISSION = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 CONTROLLERS = ("jobset-system:jobset-controller", "kueue-system:kueue-controller-manager")
 
 
@@ -80,22 +76,8 @@ def offline(plans: dict[str, PlannedStack]) -> Offline:
 
 def _planned(plans: dict[str, PlannedStack]) -> Iterator[Json]:
     for stack, parent in NAMESPACES.items():
-        objects = [each for each in plans[stack].resources if each.name.startswith(f"{parent}-tenancy")]
-        for kind in KINDS:
-            yield from (_object(each, stack) for each in objects if each.inputs.get("kind") == kind)
-    policies = [each for each in plans["prod"].resources if each.name.startswith("us-central1-admission-")]
-    for kind in ADMISSION:
-        yield from (_object(each, "prod") for each in policies if each.inputs.get("kind") == kind)
-
-
-def _object(planned: StackResource, stack: str) -> Json:
-    """Return an object as it is deployed: in the namespace that a deployment tells, called after the team."""
-    found: Json = copy.deepcopy(dict(planned.inputs))
-    if planned.inputs["kind"] == "ServiceAccount":
-        del found["metadata"]["annotations"]  # the account's address, which a deployment tells as well
-    if "namespace" in found["metadata"]:
-        found["metadata"]["namespace"] = stack.removeprefix("prod-")
-    return found
+        yield from namespace_objects(plans[stack], parent, stack.removeprefix("prod-"))
+    yield from admission_objects(plans["prod"], "us-central1")
 
 
 def administrator(account: str) -> Json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_optional, ext_strings
 
 from tests.kube.server import PLURALS, Json
+from tests.plans import PlannedStack
 
 _VARIABLES: Final = ("object", "oldObject", "request", "namespaceObject", "variables")
 _NUMBER: Final = cel.Type.DOUBLE
@@ -32,8 +34,55 @@ _ENV: Final = cel.NewEnv(
     variables=dict.fromkeys(_VARIABLES, cel.Type.DYN),
     extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings(), _QUANTITY],
 )
+_OF_TEAMS: Final = (
+    "Namespace", "ServiceAccount", "Role", "RoleBinding", "LimitRange", "ResourceQuota", "NetworkPolicy",
+)  # fmt: skip
+_ADMISSION: Final = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+_REQUEST: Final = re.compile(
+    r"(?P<verb>\w+) /(?:api|apis/(?P<group>[^/]+))/v\w+/namespaces/(?P<namespace>[^/]+)"
+    r"/(?P<resource>[^/]+)(?P<name>/[^/]+)?(?P<part>/[^/]+)?"
+)
 _TOKEN: Final = {"name": "kube-api-access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
 _PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def namespace_objects(plan: PlannedStack, component: str, team: str) -> Iterator[Json]:
+    """Yield the objects of a team's namespace, by the component of its share of a cluster, as they are deployed."""
+    planned = [each for each in plan.resources if each.name.startswith(f"{component}-tenancy")]
+    for kind in _OF_TEAMS:
+        for resource in planned:
+            if resource.inputs.get("kind") != kind:
+                continue
+            body: Json = copy.deepcopy(dict(resource.inputs))
+            if kind == "ServiceAccount":
+                del body["metadata"]["annotations"]  # the account's address, which a deployment tells
+            if "namespace" in body["metadata"]:
+                body["metadata"]["namespace"] = team
+            yield body
+
+
+def admission_objects(plan: PlannedStack, cluster: str) -> Iterator[Json]:
+    """Yield the policies of a cluster and their bindings, by the plan of its environment."""
+    planned = [each for each in plan.resources if each.name.startswith(f"{cluster}-admission-")]
+    for kind in _ADMISSION:
+        yield from (dict(each.inputs) for each in planned if each.inputs.get("kind") == kind)
+
+
+def refused_requests(cluster: Offline, requests: Iterable[str], who: dict[str, str]) -> list[str]:
+    """Return those of requests, ``GET /apis/...``, that roles refuse; anybody may ask who he is."""
+    refused = []
+    for request in requests:
+        match = _REQUEST.fullmatch(request)
+        if match is None:
+            if not request.endswith("/selfsubjectreviews"):
+                refused.append(request)
+            continue
+        verbs = {"GET": "get" if match["name"] else "list", "POST": "create"}
+        resource = f"{match['resource']}.{match['group'] or ''}".rstrip(".") + (match["part"] or "")
+        verb = verbs.get(match["verb"], match["verb"].lower())
+        if not cluster.may(verb, resource, match["namespace"], who):
+            refused.append(request)
+    return refused
 
 
 class NotEvaluatedError(Exception):

@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.kube.offline import Offline, namespace_objects, refused_requests
 from tests.parts.jobs.lab import ENVIRONMENT, QUOTAS, TODAY, VISION, write_lab
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from tests.parts.sandbox.cloud.policies import cloud_of, planned_grants
+from tests.plans import planned_stacks
 from training_platform.catalog.operations import principals
 from training_platform.catalog.permissions import permissions
 from training_platform.cli.main import app
@@ -34,6 +36,7 @@ from training_platform.resources.rights import Rights, lacking, requirements
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
 LAB, OWN = "example-lab", "example-vision"
+IN_CLUSTER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
 RESEARCHER, ADMIN = "group:vision@example.com", "group:ml-platform@example.com"
 ADMINS = f"    project: {LAB}\n    admins: [{ADMIN}]\n    images: {{location: us-central1}}\n"
 SUBMITS = f"    project: {OWN}\n    vertex:\n      members_submit: true\n"
@@ -70,6 +73,8 @@ class Office:
     def __init__(self, root: Path, api: ApiStub, kubeconfig: Path) -> None:
         self.root, self.api, self.kubeconfig = root, api, kubeconfig
         workspace = read_workspace(root)
+        ((_, vision),) = planned_stacks(workspace, [workspace.stacks["lab-vision"]])
+        self.namespace = Offline(namespace_objects(vision, "share-gpus", "vision"), [], {})
         self.grants = list(planned_grants(workspace, (LAB, OWN)))
         buckets = {f"{home}-lab-vision-{key}": home for home in (LAB, OWN) for key in ("checkpoints", "far")}
         self.cloud = cloud_of(self.grants, (LAB, OWN), buckets, read_snapshots(root, TODAY).by_project)
@@ -211,6 +216,8 @@ def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], N
     asked = [line.split()[6] for line in called.read_text().splitlines() if line.startswith("--kubeconfig")]
     assert asked == ["exec", "port-forward", "exec"]
     assert json.loads(busy.stdout)[0]["busy_percent"] == "97"
+    inside = [f"POST {PODS}/pod-0/{part}" for part in ("exec", "portforward")]  # what kubectl sends
+    assert refused_requests(office.namespace, [*office.api.asked, *inside], IN_CLUSTER) == []
     assert run in listed.stdout
     assert "Runs on Vertex AI are not listed: members may not list those of project example-lab." in listed.stderr
     assert {
