@@ -30,10 +30,7 @@ with ended_by_signals():
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the engine by /proc")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_the_command_alone_ends_the_engine_and_prints_nothing(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_to_the_command_alone_ends_the_engine_and_prints_nothing(tmp_path: Path) -> None:
     engine, started = tmp_path / "pulumi", tmp_path / "started"
     engine.write_text(ENGINE)
     engine.chmod(0o755)
@@ -48,8 +45,8 @@ def test_a_signal_to_the_command_alone_ends_the_engine_and_prints_nothing(
     while process.poll() is None and not (started.exists() and started.read_text()):
         time.sleep(0.05)
 
-    process.send_signal(number)
+    process.terminate()
     said, _ = process.communicate(timeout=120)
 
-    assert (process.returncode, said) == (128 + number, "")
+    assert (process.returncode, said) == (128 + signal.SIGTERM, "")
     assert not is_alive(int(started.read_text()))
