@@ -36,7 +36,7 @@ def test_a_broken_file_is_refused_with_its_name(store: type[Store | ObjectStore]
         assert ObjectStore(file).clusters() == []
         return
 
-    with pytest.raises(BrokenFile, match=rf"\A{file} is broken: .+\. Delete the folder of .+ to begin anew\.\Z"):
+    with pytest.raises(BrokenFile, match=rf"\A{file} is broken: .+\. Delete the sandbox's folder to start again\.\Z"):
         store(file)
 
 

@@ -1,4 +1,4 @@
-"""Files that hold a server's state: read whole or said to be broken, written whole or not at all."""
+"""Files of a server's state: one error for a broken file, and atomic writes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from training_platform.config.reading.finding import UserError
 
 
 class BrokenFile(UserError):
-    """A file that cannot be read as what it was written as; the message is one sentence."""
+    """A state file that cannot be read; the message is one sentence."""
 
     def __init__(self, path: Path, reason: object) -> None:
-        super().__init__(f"{path} is broken: {reason}. Delete the folder of the sandbox to begin anew.")
+        super().__init__(f"{path} is broken: {reason}. Delete the sandbox's folder to start again.")
 
 
 def read_json(path: Path) -> Any:
-    """Return what a file holds. Raises BrokenFile."""
+    """Return a file's JSON. Raises BrokenFile."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -27,7 +27,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write beside the file, then put it in its place: a killed process leaves a whole file. Raises OSError."""
+    """Replace a file by a temporary one, so that a killed process leaves the old or the new. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mode 0600
     try:

@@ -336,3 +336,17 @@ def test_an_instance_gets_a_range_of_its_tiers_size(ask: Client, tier: str, pref
 
     (network,) = ask.done("GET", f"file/v1/{place}/instances/homes")["networks"]
     assert network["reservedIpRange"].endswith(f"/{prefix}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "reserved"),
+    [({"reservedIpRange": "10.9.0.0/29"}, "10.9.0.0/29"), ({"connectMode": "PRIVATE_SERVICE_ACCESS"}, None)],
+)
+def test_a_range_is_only_invented_for_direct_peering_without_one(ask: Client, fields: Json, reserved: object) -> None:
+    ask.network()
+    shares = [{"name": "a", "capacityGb": "2560"}]
+    body = {"tier": "BASIC_SSD", "fileShares": shares, "networks": [{"network": "net", **fields}]}
+    ask.done("POST", f"file/v1/{ZONE}/instances", body, instanceId="homes")
+
+    (network,) = ask.done("GET", f"file/v1/{ZONE}/instances/homes")["networks"]
+    assert network.get("reservedIpRange") == reserved

@@ -363,7 +363,7 @@ def test_a_resource_fits_where_all_terms_do() -> None:
     item = {"name": "one", "labels": {"team": "a b"}, "enabled": True}
 
     def fits(text: str) -> bool:
-        return all(term.fits(item) for term in read_filter(text))
+        return all(term.matches(item) for term in read_filter(text))
 
     assert fits("")
     assert fits('name = "one"')

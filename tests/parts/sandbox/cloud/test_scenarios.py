@@ -45,7 +45,7 @@ def test_the_sample_scenario_has_a_fault_of_every_section() -> None:
         ("failed_operations: {a: {kind: container.nodePools, at: 1.5}}", "Allowed: at most 1"),
         (
             "preemptions: {a: {}}\nlost_responses:\n  a: {}",
-            "s.yaml:3:3: lost_responses.a: is a fault of preemptions too",
+            "s.yaml:3:3: lost_responses.a: is also a fault of preemptions",
         ),
         ("preemptions: {A: {}}", "preemptions.A"),
         ("preemptions: {}", "s.yaml:1:1: has no fault"),
@@ -80,12 +80,12 @@ def test_the_control_api_adds_lists_and_clears_and_says_what_it_cannot(cloud: Lo
         assert http.post("/faults", content=text).json() == {"added": ["held", "away"]}
 
         again = http.post("/faults", content="preemptions: {held: {}, other: {}}")
-        assert (again.status_code, again.json()["error"]) == (409, "there already: held; clear them first")
+        assert (again.status_code, again.json()["error"]) == (409, "these faults exist: held; clear them first")
         wrong = http.post("/faults", content="burst: {}", params={"file": "day.yaml"})
         assert wrong.status_code == 400
         assert wrong.json()["error"].startswith("day.yaml:1:1: burst: is not a field of this section")
         unknown = http.delete("/faults/hold")
-        assert (unknown.status_code, unknown.json()["error"]) == (404, "there is no fault 'hold'. Nearest: held")
+        assert (unknown.status_code, unknown.json()["error"]) == (404, "no fault is named 'hold'. Nearest: held")
 
         assert http.delete("/faults/held").json() == {"left": ["away"]}
         found = http.get("/faults").json()

@@ -13,6 +13,7 @@ from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state import long_running
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
+from training_platform.quota.charges import QuotaKey
 
 NETWORKS = f"compute/v1/projects/{PROJECT}/global/networks"
 POOLS = f"container/v1/{LOCATION}/clusters/one/nodePools"
@@ -39,19 +40,19 @@ def pool(nodes: int, name: str = "cpu", **fields: Any) -> Json:
     }
 
 
-def usage(client: Client, metric: str) -> tuple[float, float]:
-    region = client.done("GET", f"compute/v1/projects/{PROJECT}/regions/us-central1")
-    found = next(each for each in region["quotas"] if each["metric"] == metric)
-    return found["usage"], found["limit"]
+def usage(client: Client, quota_id: str, region: str = "us-central1") -> tuple[float, float | None]:
+    """Return how much of a quota of Compute Engine is used, and its limit."""
+    key = QuotaKey(PROJECT, "compute.googleapis.com", quota_id, region)
+    return client.cloud.quota.used(PROJECT).get(key, 0), client.cloud.quota.limit(key)
 
 
 def test_a_pool_is_charged_and_its_charge_returned(gke: Client) -> None:
     gke.done("POST", POOLS, pool(8))
-    assert usage(gke, "CPUS") == (8 * 8, 64)
-    assert usage(gke, "INSTANCES") == (8, 10)
+    assert usage(gke, "CPUS-per-project-region") == (8 * 8, 64)
+    assert usage(gke, "INSTANCES-per-project-region") == (8, 10)
 
     gke.done("DELETE", f"{POOLS}/cpu")
-    assert usage(gke, "CPUS") == (0, 64)
+    assert usage(gke, "CPUS-per-project-region") == (0, 64)
 
 
 def test_the_last_vm_that_fits_is_taken_and_the_next_refused(gke: Client) -> None:
@@ -71,13 +72,13 @@ def test_a_resize_over_the_limit_leaves_the_pool_as_it_was(gke: Client) -> None:
     gke.done("POST", POOLS, pool(4))
 
     assert gke("POST", f"{POOLS}/cpu:setSize", {"nodeCount": 9}).code == 403
-    assert usage(gke, "CPUS") == (4 * 8, 64)
+    assert usage(gke, "CPUS-per-project-region") == (4 * 8, 64)
 
 
 def test_what_the_autoscaler_may_add_is_charged_only_when_asked_for(cloud: LocalCloud, gke: Client) -> None:
     scaling = {"enabled": True, "minNodeCount": 0, "maxNodeCount": 9}
     gke.done("POST", POOLS, pool(1, autoscaling=scaling))
-    assert usage(gke, "CPUS") == (8, 64)
+    assert usage(gke, "CPUS-per-project-region") == (8, 64)
     gke.done("DELETE", f"{POOLS}/cpu")
 
     cloud.settings = CloudSettings(node_quota="maximum")
@@ -103,15 +104,10 @@ def subnet(name: str, cidr: str) -> Json:
     return {"name": name, "network": f"projects/{PROJECT}/global/networks/net", "ipCidrRange": cidr}
 
 
-def project_usage(client: Client, metric: str) -> tuple[float, float]:
-    project = client.done("GET", f"compute/v1/projects/{PROJECT}")
-    return next((each["usage"], each["limit"]) for each in project["quotas"] if each["metric"] == metric)
-
-
 def test_the_last_network_that_fits_is_taken_and_the_next_refused(ask: Client) -> None:
     for number in range(15):
         ask.done("POST", NETWORKS, network(f"gpu-{number}"))
-    assert project_usage(ask, "NETWORKS") == (15, 15)
+    assert usage(ask, "NETWORKS-per-project", "") == (15, 15)
 
     refused = ask("POST", NETWORKS, network("more"))
 
@@ -126,7 +122,7 @@ def test_subnetworks_are_charged_over_all_regions_of_a_project(ask: Client) -> N
     ask.network()
     base = f"compute/v1/projects/{PROJECT}/regions"
     ask.done("POST", f"{base}/us-west4/subnetworks", subnet("west", "10.1.0.0/20"))
-    assert project_usage(ask, "SUBNETWORKS") == (2, 2)
+    assert usage(ask, "SUBNETWORKS-per-project", "") == (2, 2)
 
     refused = ask("POST", f"{base}/us-east4/subnetworks", subnet("east", "10.2.0.0/20"))
 
@@ -143,7 +139,7 @@ def test_a_changed_subnetwork_is_not_charged_again(ask: Client) -> None:
 
     ask.done("PATCH", f"{base}/second", {"privateIpGoogleAccess": True, "fingerprint": body["fingerprint"]})
 
-    assert project_usage(ask, "SUBNETWORKS") == (2, 2)
+    assert usage(ask, "SUBNETWORKS-per-project", "") == (2, 2)
 
 
 def test_cloud_quotas_reads_the_limits_back(ask: Client) -> None:
@@ -293,9 +289,7 @@ def test_a_pool_of_gkes_own_machine_is_charged_two_cpus_a_vm(ask: Client) -> Non
     ask.network()
     ask.cluster()  # its default pool has a VM in each of three zones
 
-    quotas = ask.done("GET", f"{COMPUTE}/regions/us-central1")["quotas"]
-
-    assert next(each["usage"] for each in quotas if each["metric"] == "CPUS") == 3 * 2
+    assert usage(ask, "CPUS-per-project-region") == (3 * 2, 64)
 
 
 def test_a_kind_is_listed_in_all_places_at_once(ask: Client) -> None:
@@ -339,9 +333,3 @@ def test_a_filestore_instance_has_backups_and_snapshots(ask: Client) -> None:
     ]
     assert ask("POST", backups, {**source, "sourceFileShare": "b"}, backupId="none").code == 400
     assert ask("POST", backups, {**source, "sourceInstance": f"{ZONE}/instances/x"}, backupId="none").code == 404
-
-
-def test_cloud_storage_has_an_account_in_each_project(ask: Client) -> None:
-    found = ask.done("GET", f"storage/v1/projects/{PROJECT}/serviceAccount")
-
-    assert found["email_address"].endswith("@gs-project-accounts.iam.gserviceaccount.com")

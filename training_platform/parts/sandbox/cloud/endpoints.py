@@ -1,11 +1,11 @@
-"""Where the gcp provider finds each service of a local cloud."""
+"""The gcp provider's endpoint for each service of a local cloud."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-# The provider's setting without gcp: and CustomEndpoint, and what its paths then begin with.
+# Prefix of a service's paths, by the provider's setting without gcp: and CustomEndpoint.
 _PATHS: Final[Mapping[str, str]] = {
     "artifactRegistry": "artifactregistry/v1/",
     "backupDr": "backupdr/v1/",
@@ -34,5 +34,5 @@ _PATHS: Final[Mapping[str, str]] = {
 
 
 def endpoints(port: int) -> dict[str, str]:
-    """Return the provider's settings, ``gcp:computeCustomEndpoint`` and the like, for a server on a port."""
+    """Return the provider's settings, such as ``gcp:computeCustomEndpoint``, for a server on a port."""
     return {f"gcp:{name}CustomEndpoint": f"http://127.0.0.1:{port}/{path}" for name, path in _PATHS.items()}

@@ -1,4 +1,4 @@
-"""The local cloud itself: a request in, Google's answer out; no HTTP here."""
+"""The local cloud without HTTP: a request in, Google's response out."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _PROJECT: Final = re.compile(r"(?:^|/)projects/([^/:]+)")
 
 
 class _ValidatedError(Exception):
-    """A request that would be taken, with its answer; it was only to be validated, so its changes are undone."""
+    """The response to a valid ``validateOnly`` request; raising it undoes the request's changes."""
 
     def __init__(self, answer: Json) -> None:
         self.answer = answer
 
 
 class LocalCloud(Cloud):
-    """Everything that the server knows. Not safe for threads: one request at a time."""
+    """A local Google Cloud. Not thread-safe: it takes one request at a time."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class LocalCloud(Cloud):
         super().__init__(projects, store or Store(), clock, settings or CloudSettings(), OperationFaults(self.faults))
 
     def settle(self) -> None:
-        """Bring every operation and resource to the state that it has reached by now."""
+        """Advance every operation and resource to its state at the clock's time."""
         self.operations.settle()
         for service in SERVICES.values():
             if service.settle is not None:
@@ -67,10 +67,10 @@ class LocalCloud(Cloud):
         *,
         caller: Caller | None = None,
     ) -> tuple[int, Json]:
-        """Return the code and the body that answer a request; ``path`` is quoted and below ``/<service>/``.
+        """Return the status code and body for a request; ``path`` is percent-encoded and below ``/<service>/``.
 
-        Without a ``caller`` the request is that of the projects' owner. A request that is refused changes nothing, nor
-        does one with ``validateOnly``.
+        Without ``caller``, the projects' owner sends it. A refused request changes nothing, and neither does one with
+        ``validateOnly``.
         """
         try:
             self.settle()
@@ -85,14 +85,14 @@ class LocalCloud(Cloud):
         except OSError as error:
             refusal = Refusal(503, f"The local cloud cannot write its state: {error.strerror or error}.")
             LOG.error("%s", refusal)  # noqa: TRY400 # one sentence is enough
-        except Exception:  # a fault of ours must still be an answer that a client understands
+        except Exception:  # clients need a readable response even if we have a bug
             LOG.exception("%s /%s/%s", verb, service, path)
             refusal = Refusal(500, "The local cloud failed; its log says where.")
         self.operations.reload()
         return refusal.code, refusal.body(service)
 
     def project_named(self, path: str, query: Mapping[str, str]) -> str:
-        """Return the project that a request names, before anything else of it is read; empty where it names none."""
+        """Return the project in a request's path or query, "" if there is none; nothing else is validated."""
         match = _PROJECT.search(path)
         name = match[1] if match else query.get("project", "")
         try:
@@ -105,29 +105,36 @@ class LocalCloud(Cloud):
     ) -> Json:
         if service == "cloudquotas":
             return answer_cloud_quotas(self, verb, path, dict(query), body, caller=caller)
-        route = _find_route(service, verb, path.rstrip("/"))  # the gcp provider creates at .../backupPlans/
-        method, api = route.method, route.api
+        route = _find_route(service, verb, path.rstrip("/"))  # the gcp provider posts to .../backupPlans/
+        method = route.method
+        api = route.api
         check_path(method, route.parameters)
         parameters = {**route.parameters, **read_query(api, method, query)}
         body = read_body(api, method, body)
-        project, resolved = self._project(route, parameters)
+        project, resolved_path = self._resolve_project(route, parameters)
         definition = SERVICES.get(api.service) or Service(name=api.service)
         enabled = f"serviceusage/projects/{project}/services/{api.host}" in self.store
         if definition.needs_enabling and project and self.settings.check_services and not enabled:
             raise service_disabled(api.host, project, number(project))
         call = Call(
-            api=api, method=method, path=resolved, parameters=parameters, body=body, project=project,
-            definition=definition, caller=caller,
-        )  # fmt: skip
-        resource = resource_of(self, call.service, resolved, project)
+            api=api,
+            method=method,
+            path=resolved_path,
+            parameters=parameters,
+            body=body,
+            project=project,
+            definition=definition,
+            caller=caller,
+        )
+        resource = resource_of(self, call.service, resolved_path, project)
         authorize(self, caller, Access(call.service, method.id, resource, {**parameters, **body}))
         answer = self._dispatch(call)
         if parameters.get("validateOnly"):
             raise _ValidatedError(answer)
         return answer
 
-    def _project(self, route: Route, parameters: Json) -> tuple[str, str]:
-        """Return the project of a request, and its path with the project by id."""
+    def _resolve_project(self, route: Route, parameters: Json) -> tuple[str, str]:
+        """Return a request's project, and its path with the project's id in place of a number."""
         path = re.sub(
             r"^projects/-/serviceAccounts/([^@]+)@([^.]+)\.", r"projects/\2/serviceAccounts/\1@\2.", route.path
         )
@@ -141,24 +148,26 @@ class LocalCloud(Cloud):
         return self.projects.resolve(name) if name else self._project_of_bucket(path), path
 
     def _project_of_bucket(self, path: str) -> str:
-        """Return the project of a bucket, ``b/<name>`` and more; requests for buckets name no project."""
+        """Return the project of the bucket in ``b/<name>/...``: these paths name no project."""
         bucket = self.store.get("/".join(["storage", *path.split("/")[:2]]))
         return bucket.project if bucket else ""
 
     def _dispatch(self, call: Call) -> Json:
-        """Answer by a handler of the service's own, else as an operation, else by the action that every kind has."""
-        service, collection, action = call.definition, call.method.collection, call.method.action
+        """Call the service's handler, else answer about an operation, else call the action that all kinds share."""
+        handlers = call.definition.handlers
+        collection = call.method.collection
+        action = call.method.action
         last = collection.rpartition(".")[2]
-        handler = service.handlers.get(f"{collection}.{action}") or service.handlers.get(f"{last}.{action}")
+        handler = handlers.get(f"{collection}.{action}") or handlers.get(f"{last}.{action}")
         if handler is not None:
             return handler(self, call)
         if last.lower().endswith("operations"):
-            if action in ("get", "wait"):  # a wait answers at once too: clients ask again, as Google has it
-                return self.existing(call.name.removesuffix("/wait")).body  # Compute Engine has it in the path
+            if action in ("get", "wait"):  # a wait returns at once too: clients poll
+                return self.existing(call.name.removesuffix("/wait")).body  # in the path of Compute Engine only
             if action == "list":
                 operations = [record.body for record in self.store.children(call.name)]
                 return {("items" if call.service == "compute" else "operations"): operations}
-        kind = service.kind(collection)
+        kind = call.definition.kind(collection)
         if kind is None or action not in ACTIONS:
             raise unimplemented(call.method.id)
         return ACTIONS[action](self, kind, call)
@@ -171,6 +180,6 @@ def _find_route(service: str, verb: str, path: str) -> Route:
     route = api.match(verb, path)
     if route is None:
         verbs = api.verbs(path)
-        more = f"; this path takes {', '.join(verbs)}" if verbs else ""
-        raise Refusal(404, f"Method not found: {verb} /{service}/{path}{more}.")
+        hint = f"; this path takes {', '.join(verbs)}" if verbs else ""
+        raise Refusal(404, f"Method not found: {verb} /{service}/{path}{hint}.")
     return route

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import isinf
 from pathlib import Path
 from typing import Final
 
 from training_platform.checks.reports.conclusion import counted
 from training_platform.config.workspace import Workspace
-from training_platform.parts.sandbox.cloud.state.quota_use import finite
 from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.recovery import clusters_of
@@ -17,7 +17,7 @@ from training_platform.parts.sandbox.run.reports import QuotaRow, is_resource
 from training_platform.parts.sandbox.run.servers import make_cloud, served
 from training_platform.resources.resource_types import RELEASE
 
-_COLLECTIONS: Final = {"b": "buckets", "o": "objects"}  # of names in the API of Cloud Storage
+_COLLECTIONS: Final = {"b": "buckets", "o": "objects"}  # collections in Cloud Storage's names
 _NO_CONTROLLERS: Final = "no controllers run: their programs, or their definitions in --crds, are missing"
 
 
@@ -33,8 +33,8 @@ def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
         for name in folder.stacks()
     }
     for name, count in stacks.items():
-        more = ", killed or under way" if folder.locks(name) else ""
-        yield f"stack {name}: {counted(count, 'resource')}{more}"
+        state = ", killed or in progress" if folder.locks(name) else ""
+        yield f"stack {name}: {counted(count, 'resource')}{state}"
     if not stacks:
         yield "stacks: none"
     cloud = make_cloud(folder, workspace, {})
@@ -45,10 +45,11 @@ def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
         if counts:
             yield f"project {project}: {_listed(counts)}"
     if folder.api_servers.exists():
-        yield "Kubernetes objects are in API servers, which run while a command does; what follows are Helm's records"
+        yield "Kubernetes objects are in API servers, which run only during a command; Helm releases are below"
     store = ObjectStore(folder.kubernetes)
-    up = (cluster for cluster in store.clusters() if f"container/{cluster}" in cloud.store)
-    for cluster in up:  # the objects of a deleted one are kept, for a cluster of its name
+    for cluster in store.clusters():
+        if f"container/{cluster}" not in cloud.store:  # a deleted cluster's objects stay, for a cluster of its name
+            continue
         yield f"cluster {cluster.rpartition('/')[2]}: {_listed(Counter(key.kind for key in store.keys(cluster)))}"
     for row in quota_rows(folder, workspace):
         limit = "" if row.limit is None else f" of {row.limit:g}"
@@ -60,30 +61,43 @@ def _listed(counts: Counter[str]) -> str:
 
 
 def quota_rows(folder: SandboxFolder, workspace: Workspace, project: str | None = None) -> list[QuotaRow]:
-    """Return the quota in use, by project; of one project, or of all."""
+    """Return the quota in use by a project, or by all."""
     cloud = make_cloud(folder, workspace, {})
+    projects = [project] if project else cloud.projects.ids()
     return [
-        QuotaRow(project=charged, service=key.service, quota=str(key), used=used, limit=finite(cloud.quota.limit(key)))
-        for charged in ([project] if project else cloud.projects.ids())
+        QuotaRow(
+            project=charged,
+            service=key.service,
+            quota=str(key),
+            used=used,
+            limit=_finite(cloud.quota.limit(key)),
+        )
+        for charged in projects
         for key, used in sorted(cloud.quota.used(charged).items())
         if used
     ]
 
 
+def _finite(limit: float | None) -> float | None:
+    return None if limit is None or isinf(limit) else limit
+
+
 def kubernetes_notes(
     folder: SandboxFolder, name: str, crds: Sequence[Path], controllers: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield a summary's notes on a stack's Kubernetes objects; ``controllers`` may run beside its API servers."""
+    """Yield a summary's notes about a stack's Kubernetes objects; ``controllers`` are those of its API servers."""
     resources = folder.resources(name)
     releases = Counter(resource["inputs"]["name"] for resource in resources if resource["type"] == RELEASE)
     count = sum(resource["type"].startswith("kubernetes:") for resource in resources) - releases.total()
     clusters = set(clusters_of(resources).values())
     objects = f"{counted(count, 'Kubernetes object')} in {counted(len(clusters), 'cluster')}"
     if folder.api_servers.exists():
-        run = f"controllers of {' and '.join(controllers)} run where their charts are installed" if controllers else ""
-        yield f"Applied to a real API server for each cluster: {objects}; {run or _NO_CONTROLLERS}."
+        running = _NO_CONTROLLERS
+        if controllers:
+            running = f"controllers of {' and '.join(controllers)} run in clusters with their charts"
+        yield f"Applied to a real API server for each cluster: {objects}; {running}."
     else:
-        judged = f", judged by the CRDs in {', '.join(map(str, crds))}" if crds else ""
-        yield f"A stand-in for the kubernetes provider kept {objects}{judged}."
+        checked = f", checked by the CRDs in {', '.join(map(str, crds))}" if crds else ""
+        yield f"A stand-in for the kubernetes provider keeps {objects}{checked}."
     if releases:
         yield f"Not rendered: the charts of {counted(releases.total(), 'Helm release')}: {_listed(releases)}."

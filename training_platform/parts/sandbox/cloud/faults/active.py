@@ -1,8 +1,8 @@
-"""The faults of a server: which there are, and which requests and operations they hit. Without faults nothing changes.
+"""The faults of a server, and which requests and operations they hit.
 
-They are not in the server's file: after a restart nothing fails any more, and earlier damage stays. Messages:
+Faults are not in the server's file: a restart clears them, but not the damage that they did. Messages:
 quoted in googleapis/google-api-php-client no. 1391 (401) and GoogleCloudPlatform/python-docs-samples no. 3482 (429),
-read 2026-11-21; that of 503, and the reasons, general knowledge.
+read 2026-11-21; 503 and the reasons, general knowledge.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ _NO_CREDENTIALS = (
     "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "
     "authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
 )
-_KEPT_EVENTS = 100  # of each fault; the number of all of them is counted
+_KEPT_EVENTS = 100  # of each fault; ``fired`` counts all of them
 
 Some = TypeVar("Some", bound=Fault)
 
 
 class NameTaken(Exception):
-    """A fault of that name exists already."""
+    """A fault with that name exists."""
 
 
 @dataclass(kw_only=True)
 class ActiveFault:
-    """A fault, when it was added, how many fitting requests or operations there were, and which it hit."""
+    """A fault, the time when it was added, how many requests or operations matched, and which it hit."""
 
     section: str
     name: str
     fault: Fault
-    at: float
-    fitting: int = 0
+    added: float
+    matched: int = 0
     fired: int = 0
     events: deque[Json] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
 
-    def under_way(self, now: float) -> bool:
+    def in_force(self, now: float) -> bool:
         """Whether it can hit now."""
-        return self.at + self.fault.from_seconds <= now and not self.past(now)
+        return self.added + self.fault.from_seconds <= now and not self.past(now)
 
     def past(self, now: float) -> bool:
         """Whether its time is over."""
         seconds = self.fault.for_seconds
-        return seconds is not None and now >= self.at + self.fault.from_seconds + seconds
+        return seconds is not None and now >= self.added + self.fault.from_seconds + seconds
 
     def hits(self) -> bool:
-        """Count a request or operation that fits, and return whether it is hit."""
-        self.fitting += 1
-        return self.fitting > self.fault.skip and (self.fault.times is None or self.fired < self.fault.times)
+        """Count a matching request or operation, and return whether it is hit."""
+        self.matched += 1
+        return self.matched > self.fault.skip and (self.fault.times is None or self.fired < self.fault.times)
 
 
 class ActiveFaults:
@@ -73,15 +73,15 @@ class ActiveFaults:
         self._active: dict[str, ActiveFault] = {}
 
     def add(self, scenario: Scenario) -> list[str]:
-        """Add every fault of a scenario, from now on, and return their names. Raises NameTaken, and then adds none."""
+        """Add every fault of a scenario and return their names. Raises NameTaken, and then adds none."""
         now = self._clock.now()
         new = {
-            name: ActiveFault(section=section, name=name, fault=fault, at=now)
+            name: ActiveFault(section=section, name=name, fault=fault, added=now)
             for section, name, fault in scenario.faults()
         }
         taken = [name for name in new if name in self._active]
         if taken:
-            raise NameTaken(f"there already: {', '.join(taken)}; clear them first")
+            raise NameTaken(f"these faults exist: {', '.join(taken)}; clear them first")
         self._active |= new
         return list(new)
 
@@ -97,40 +97,45 @@ class ActiveFaults:
         """Remove every fault."""
         self._active = {}
 
-    def over(self, name: str, at: float) -> bool:
-        """Whether a fault is cleared, or its time is over at ``at``."""
+    def over(self, name: str, moment: float) -> bool:
+        """Whether a fault is cleared, or has passed by a moment."""
         active = self._active.get(name)
-        return active is None or active.past(at)
+        return active is None or active.past(moment)
 
-    def first(self, kind: type[Some], project: str, what: str, fits: Callable[[Some], bool]) -> tuple[str, Some] | None:
-        """Return name and fault of the first of a kind that hits, and record ``what`` it hit."""
+    def first(
+        self, kind: type[Some], project: str, subject: str, matches: Callable[[Some], bool]
+    ) -> tuple[str, Some] | None:
+        """Return name and fault of the first of a kind that hits ``subject``, and record that."""
         now = self._clock.now()
         for active in self._active.values():
             fault = active.fault
-            if not isinstance(fault, kind) or fault.project not in (None, project) or not active.under_way(now):
+            if not isinstance(fault, kind) or fault.project not in (None, project) or not active.in_force(now):
                 continue
-            if fits(fault) and active.hits():
+            if matches(fault) and active.hits():
                 active.fired += 1
-                active.events.append({"time": stamp(now), "what": what})
+                active.events.append({"time": stamp(now), "what": subject})
                 return active.name, fault
         return None
 
     def shown(self) -> list[Json]:
-        """Return every fault as the control API answers it."""
+        """Return every fault as the control API shows it."""
         now = self._clock.now()
         return [
             {
-                "name": active.name, "section": active.section, "under_way": active.under_way(now),
-                "fired": active.fired, "events": list(active.events),
+                "name": active.name,
+                "section": active.section,
+                "under_way": active.in_force(now),
+                "fired": active.fired,
+                "events": list(active.events),
                 "fault": active.fault.model_dump(exclude_unset=True),
             }
             for active in self._active.values()
-        ]  # fmt: skip
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class IncomingRequest:
-    """A request before it is read; ``project`` is empty where it names none that is known."""
+    """A request that is not validated yet; ``project`` is "" if it names no known project."""
 
     verb: str
     service: str
@@ -138,11 +143,11 @@ class IncomingRequest:
     project: str
 
     def __str__(self) -> str:
-        """Return it as the record of a fault has it."""
+        """Return it as the events of a fault show it."""
         return f"{self.verb} /{self.service}/{self.path}"
 
-    def fits(self, fault: RequestFault) -> bool:
-        """Whether a fault is meant for it."""
+    def matches(self, fault: RequestFault) -> bool:
+        """Whether a fault applies to it."""
         return (
             fault.service in (None, self.service)
             and fault.verb in (None, self.verb)
@@ -151,14 +156,15 @@ class IncomingRequest:
 
 
 def refusal_unserved(faults: ActiveFaults, request: IncomingRequest) -> Refusal | None:
-    """Return the refusal by which a fault keeps a request from being served, if one does."""
-    hit = faults.first(Burst, request.project, str(request), request.fits)
+    """Return the refusal of a request that a fault leaves unserved, if any."""
+    hit = faults.first(Burst, request.project, str(request), request.matches)
     if hit is None:
         return None
-    if hit[1].code == 503:
+    _, burst = hit
+    if burst.code == 503:
         return unavailable()
     service = f"{request.service}.googleapis.com"
-    if hit[1].code == 401:
+    if burst.code == 401:
         expired = error_info("ACCESS_TOKEN_EXPIRED", {"service": service})
         return Refusal(401, _NO_CREDENTIALS, details=(expired,))
     kind = "Read" if request.verb == "GET" else "Write"
@@ -172,12 +178,12 @@ def refusal_unserved(faults: ActiveFaults, request: IncomingRequest) -> Refusal 
 
 
 def loses_answer(faults: ActiveFaults, request: IncomingRequest) -> bool:
-    """Whether a fault loses the answer to a change that took effect."""
+    """Whether a fault loses the response to a change that took effect."""
     if request.verb == "GET":
         return False
-    return faults.first(LostResponse, request.project, str(request), request.fits) is not None
+    return faults.first(LostResponse, request.project, str(request), request.matches) is not None
 
 
 def unavailable() -> Refusal:
-    """A service that is away for a moment."""
+    """A service that is briefly unavailable."""
     return Refusal(503, "The service is currently unavailable.")

@@ -1,7 +1,7 @@
-"""Faults of operations: how an operation ends that is hit when it starts, and in which state its resource is left.
+"""Faults of operations, decided at the start: the end of the operation, and the state that it leaves its resource in.
 
-All of it is written into the operation's ``meta`` as data, so that it survives a restart of the server, though the
-faults do not. Messages of stock-outs: akka/akka-core no. 32992 (GKE), read 2026-11-21; that of Vertex AI is inferred.
+Both are written into the operation's ``meta``, so that they survive a restart of the server, unlike faults. Messages
+of stock-outs: akka/akka-core no. 32992 (GKE), read 2026-11-21; that of Vertex AI is inferred.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ _PERSISTENT: Final = "aiplatform.persistentResources"
 
 
 class OperationFaults:
-    """The faults of a server, as its operations and training jobs meet them."""
+    """The faults of a server that hit operations and training jobs."""
 
     def __init__(self, faults: ActiveFaults) -> None:
         self._faults = faults
         self.over = faults.over
 
     def strike(self, starting: StartingOperation, meta: Json, now: float) -> None:
-        """Apply the first fault that fits to an operation."""
-        project, what = starting.work.project, str(starting)
+        """Apply the first matching fault to an operation."""
+        project = starting.work.project
+        subject = str(starting)
         stockout = self._faults.first(
-            Stockout, project, what, lambda fault: any(vms.missing(fault) for vms in _requested(starting))
+            Stockout, project, subject, lambda fault: any(vms.missing(fault) for vms in _requested(starting))
         )
         if stockout is not None:
             _run_out(*stockout, starting, meta, now)
             return
-        failed = self._faults.first(FailedOperation, project, what, lambda fault: _fits(fault, starting))
+        failed = self._faults.first(FailedOperation, project, subject, lambda fault: _matches(fault, starting))
         if failed is not None:
-            fault = failed[1]
+            _, fault = failed
             meta["due"] = now + (meta["due"] - now) * fault.at
             meta["error"] = ["INTERNAL", fault.message]
             meta["changes"] = _changes_of_failure(starting, fault.message, meta["changes"])
@@ -55,37 +56,41 @@ class OperationFaults:
     def shortage(self, job: TrainingJob) -> JobShortage | None:
         """Return why a job gets no VMs, if it gets none."""
 
-        def fits(fault: Stockout) -> bool:
+        def matches(fault: Stockout) -> bool:
             return fault.machine_type in job.machine_types and region_of(fault.location) == job.region
 
-        hit = self._faults.first(Stockout, job.project, str(job), fits)
+        hit = self._faults.first(Stockout, job.project, str(job), matches)
         if hit is None:
             return None
-        return JobShortage(fault=hit[0], message=_insufficient(job.region), after_seconds=hit[1].after_seconds)
+        name, fault = hit
+        return JobShortage(fault=name, message=_insufficient(job.region), after_seconds=fault.after_seconds)
 
     def failure(self, job: TrainingJob) -> tuple[float, str] | None:
-        """Return after which share of its time a job that runs will fail, and with which words, if it will."""
+        """Return the share of its time after which a running job fails, and the message; None if it succeeds."""
 
-        def fits(fault: FailedOperation) -> bool:
+        def matches(fault: FailedOperation) -> bool:
             return fault.kind == job.kind and fault.action != "delete" and fnmatchcase(job.name, fault.name)
 
-        hit = self._faults.first(FailedOperation, job.project, str(job), fits)
-        return None if hit is None else (hit[1].at, hit[1].message)
+        hit = self._faults.first(FailedOperation, job.project, str(job), matches)
+        if hit is None:
+            return None
+        _, fault = hit
+        return fault.at, fault.message
 
     def preempts(self, job: TrainingJob) -> bool:
-        """Whether a job that runs on spot VMs loses them now."""
+        """Whether a running job loses its spot VMs now."""
 
-        def fits(fault: SpotPreemption) -> bool:
+        def matches(fault: SpotPreemption) -> bool:
             return (
                 fault.machine_type in (None, *job.machine_types)
                 and (fault.location is None or region_of(fault.location) == job.region)
                 and fnmatchcase(job.name, fault.name)
             )
 
-        return self._faults.first(SpotPreemption, job.project, str(job), fits) is not None
+        return self._faults.first(SpotPreemption, job.project, str(job), matches) is not None
 
 
-def _fits(fault: OperationFault, starting: StartingOperation) -> bool:
+def _matches(fault: OperationFault, starting: StartingOperation) -> bool:
     return (
         fault.kind == starting.kind
         and fault.action in (None, starting.work.action)
@@ -95,11 +100,13 @@ def _fits(fault: OperationFault, starting: StartingOperation) -> bool:
 
 def _changes_of_failure(starting: StartingOperation, message: str, changes: list[Any]) -> list[Any]:
     """Return the changes at the end of an operation that fails."""
-    kind, target, action = starting.kind, starting.work.target, starting.work.action
+    kind = starting.kind
+    target = starting.work.target
+    action = starting.work.action
     if action == "update":
         if kind == _POOL:
             return [[target, {"status": "RUNNING_WITH_ERROR", "statusMessage": message}, False]]
-        return changes  # the written fields stay, and the resource is as ready as before
+        return changes  # the new fields stay, and the resource is ready again
     error = _error_state(kind, message)
     if error is not None:
         return [[target, error, False]]
@@ -107,7 +114,7 @@ def _changes_of_failure(starting: StartingOperation, message: str, changes: list
 
 
 def _error_state(kind: str, message: str) -> Json | None:
-    """Return the fields that say a resource is in error; None for a kind without such a state, which is not created."""
+    """Return the fields of a resource in error, None for a kind without such a state."""
     if kind == _PERSISTENT:
         return {"state": "ERROR", "error": {"code": 13, "message": message}}
     if kind in (_CLUSTER, _POOL, _INSTANCE):
@@ -120,21 +127,21 @@ def _error_state(kind: str, message: str) -> Json | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _RequestedVms:
-    """VMs of one machine type: how many, and where, each place getting as many as the others."""
+    """VMs of one machine type, spread evenly over ``places``."""
 
     machine_type: str
     nodes: int
-    places: list[str]  # zones, or the region where Vertex AI chooses a zone
+    places: list[str]  # zones, or a region in which Vertex AI chooses the zone
 
     def missing(self, fault: Stockout) -> list[str]:
-        """Return the places that have none left."""
+        """Return the places that have no VMs left."""
         if self.machine_type != fault.machine_type:
             return []
         return [place for place in self.places if fault.location in (place, region_of(place))]
 
 
 def _run_out(name: str, fault: Stockout, starting: StartingOperation, meta: Json, now: float) -> None:
-    """Let an operation end without its VMs; a pool or cluster keeps waiting for them."""
+    """Let an operation fail for lack of VMs; a pool or cluster keeps waiting for them."""
     requested = list(_requested(starting))
     missing = [(vms, place) for vms in requested for place in vms.missing(fault)]
     message = _stockout_message(fault, starting, requested, missing)
@@ -172,12 +179,12 @@ def _stockout_message(
 
 
 def _insufficient(region: str) -> str:
-    """Return Vertex AI's words for a region that has no VMs left."""
+    """Return Vertex AI's message for a region without VMs."""
     return f"Resources are insufficient in region: {region}. Please try a different region or try again later."
 
 
 def _requested(starting: StartingOperation) -> Iterator[_RequestedVms]:
-    """Yield the VMs that an operation asks for; those of a reservation are there whatever else is sold out."""
+    """Yield the VMs that an operation requests, without those of a reservation, which cannot be sold out."""
     if starting.record is None or not (starting.work.grows or starting.work.action == "create"):
         return
     if starting.kind == _PERSISTENT:

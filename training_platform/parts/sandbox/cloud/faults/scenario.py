@@ -1,4 +1,4 @@
-"""Scenario files: faults by name in a section for each way in which things go wrong, and the reading of such a file."""
+"""The model of scenario files: named faults, in a section for each kind of fault."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from training_platform.parts.sandbox.cloud.services.service_table import SERVICE
 
 
 class ScenarioError(Exception):
-    """A scenario that cannot be played; the message has every finding, each with file, line and column."""
+    """An invalid scenario; the message has every finding, with file, line and column."""
 
 
 def read_scenario(path: Path) -> Scenario:
     """Read a scenario file. Raises ScenarioError."""
     try:
-        return _scenario(read_source(path, str(path)))
+        return _validated(read_source(path, str(path)))
     except UnreadableError as error:
         raise ScenarioError(str(error)) from error
 
 
 def parse_scenario(text: str, file: str) -> Scenario:
-    """Return the scenario in a text, YAML or JSON; ``file`` is what errors call it. Raises ScenarioError."""
+    """Parse a scenario, YAML or JSON; errors call it ``file``. Raises ScenarioError."""
     try:
-        return _scenario(parse_source(text, file))
+        return _validated(parse_source(text, file))
     except UnreadableError as error:
         raise ScenarioError(str(error)) from error
 
 
-def _scenario(source: Source) -> Scenario:
+def _validated(source: Source) -> Scenario:
     findings = list(source.findings)
     try:
         scenario = Scenario.model_validate(source.value)
@@ -55,19 +55,19 @@ _KINDS = frozenset(
     f"{service.name}.{kind.collection}" for service in SERVICES.values() for kind in service.kinds if kind.style
 )
 Pattern = Annotated[str, Field(min_length=1)]
-"""A text in which ``*`` matches anything, slashes too, and ``?`` one character."""
+"""A string in which ``*`` matches anything, including slashes, and ``?`` one character."""
 
 
 class Fault(Section):
-    """The fields of every fault: whom it hits, how often and when; times are seconds of the server's clock.
+    """The fields of every fault: its project, its time and its count; times are seconds of the server's clock.
 
-    Without ``project`` it hits every project. Of the requests or operations that fit, the first ``skip`` pass, and
-    after ``times`` of them all others do.
+    Without ``project``, it hits every project. The first ``skip`` matching requests or operations pass, the next
+    ``times`` are hit, and all others pass.
     """
 
     project: ProjectId | None = None
     from_seconds: float = Field(default=0, ge=0, description="Since the fault was added.")
-    for_seconds: float | None = Field(default=None, gt=0, description="Without it: until it is cleared.")
+    for_seconds: float | None = Field(default=None, gt=0, description="Default: until it is cleared.")
     skip: int = Field(default=0, ge=0)
     times: int | None = Field(default=None, ge=1)
 
@@ -75,10 +75,10 @@ class Fault(Section):
 class Stockout(Fault):
     """A zone, or each zone of a region, has no VMs of a machine type left.
 
-    The operation that asks for them fails ``after_seconds`` (half an hour at Google). GKE leaves the pool in an error
-    state and keeps asking: once the fault is over, the pool is well; before ``after_seconds``, so is the operation.
-    Pools on a reservation and those that begin without VMs are not hit. That the operation ends well is inferred; other
-    sources: terraform-provider-google pull 10121 and no. 3304, read 2026-11-21.
+    The operation that requests them fails ``after_seconds`` (half an hour at Google). GKE leaves the pool in an error
+    state and keeps trying: once the fault is over, the pool recovers. If it is over before ``after_seconds``, the
+    operation succeeds (inferred). Pools on a reservation and pools that start without VMs are not hit. Other sources:
+    terraform-provider-google pull 10121 and no. 3304, read 2026-11-21.
     """
 
     machine_type: MachineTypeName
@@ -87,7 +87,7 @@ class Stockout(Fault):
 
 
 class OperationFault(Fault):
-    """A fault of operations: on which kind of resource, doing what, on resources of which name."""
+    """A fault of operations, by kind of resource, action and the resource's name."""
 
     kind: Annotated[str, OneOf("kind of resource with operations", _KINDS)]
     action: Literal["create", "update", "delete"] | None = None
@@ -95,20 +95,20 @@ class OperationFault(Fault):
 
 
 class FailedOperation(OperationFault):
-    """An operation that ends with an error at a share of its time, its resource left as it then is.
+    """An operation that ends with an error, at a share of its time.
 
-    A create leaves a cluster, pool, instance or persistent resource in its error state, and nothing of a kind that has
-    none; a delete leaves it in that state too. An update of a pool leaves it running with an error (inferred).
+    A create or delete leaves a cluster, pool, instance or persistent resource in its error state; a create of any other
+    kind leaves nothing. An update of a pool leaves it running with an error (inferred).
     """
 
-    at: float = Field(default=0.5, ge=0, le=1)
+    at: float = Field(default=0.5, ge=0, le=1)  # readable: the field of users' files
     message: str = Field(default="Internal error.", min_length=1)
 
 
 class SpotPreemption(Fault):
-    """Spot VMs of a training job of Vertex AI are taken away; ``name`` is the job's display name.
+    """The spot VMs of a Vertex AI training job are preempted, ``times`` times; ``name`` is the job's display name.
 
-    A job that may restart its workers waits for VMs again, any other one fails. ``times`` says how often.
+    A job that may restart its workers waits for VMs again; any other job fails.
     """
 
     machine_type: MachineTypeName | None = None
@@ -117,7 +117,7 @@ class SpotPreemption(Fault):
 
 
 class RequestFault(Fault):
-    """A fault of requests. ``path`` is the request's below the service, with its version, ``v1/projects/*``."""
+    """A fault of requests. ``path`` is below the service and begins with the version: ``v1/projects/*``."""
 
     service: Annotated[str, OneOf("service of the local cloud", _SERVICES)] | None = None
     verb: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
@@ -125,20 +125,20 @@ class RequestFault(Fault):
 
 
 class Burst(RequestFault):
-    """Requests that are refused unserved: their token expired (401), too many (429), the service is away (503)."""
+    """Requests that are refused unserved: an expired token (401), too many requests (429), no service (503)."""
 
     code: Literal[401, 429, 503]
 
 
 class LostResponse(RequestFault):
-    """A change that takes place, and whose answer never arrives: the client sees its connection closed.
+    """A change that takes effect, but whose response is lost: the client sees its connection closed.
 
-    Reads and refusals are answered: nothing took place.
+    Reads and refused requests are answered.
     """
 
 
 class Scenario(Section):
-    """A whole scenario file. A name is that of one fault, whatever its section."""
+    """A scenario file. Names are unique across sections."""
 
     stockouts: dict[Name, Stockout] = Field(default_factory=dict)
     failed_operations: dict[Name, FailedOperation] = Field(default_factory=dict)
@@ -152,12 +152,12 @@ class Scenario(Section):
         for section, name, _ in self.faults():
             if name in seen:
                 context = {"at": (section, name), "allowed": "another name", "nearest": None}
-                raise PydanticCustomError("twice", f"is a fault of {seen[name]} too", context)
+                raise PydanticCustomError("twice", f"is also a fault of {seen[name]}", context)
             seen[name] = section
         return self
 
     def faults(self) -> Iterator[tuple[str, str, Fault]]:
-        """Yield section, name and fault, as the file has them."""
+        """Yield section, name and fault in the order of the sections."""
         for section in type(self).model_fields:
             for name, fault in getattr(self, section).items():
                 yield section, name, fault

@@ -1,4 +1,4 @@
-"""The server's own API below ``/_sandbox``: settings, time, faults, and resources to forget."""
+"""The server's own API below ``/_sandbox``: settings, clock, faults, and the removal of resources."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class _Control:
         return JSONResponse(self._cloud.settings.model_dump())
 
     async def advance_clock(self, request: Request) -> Response:
-        """Move the clock on, and settle what is due by then."""
+        """Advance the clock, and settle what is due by then."""
         body = await read_json(request)
         try:
             self._cloud.clock.advance(float(body["advance"]))
         except (ValueError, TypeError, KeyError) as error:
-            return JSONResponse({"error": f'a body {{"advance": seconds}} is wanted: {error}'}, 400)
+            return JSONResponse({"error": f'the body must be {{"advance": SECONDS}}: {error}'}, 400)
         self._cloud.settle()
         self._cloud.store.flush()
         return JSONResponse({"now": self._cloud.time()})
 
     async def remove_resource(self, request: Request) -> Response:
-        """Forget a resource, as if somebody deleted it elsewhere."""
+        """Remove a resource, as if it had been deleted outside Pulumi."""
         name = request.path_params["name"]
         removed = [record for record in self._cloud.store.all() if record.name.partition("/")[2] == name]
         for record in removed:
@@ -68,7 +68,7 @@ class _Control:
         return JSONResponse(self._cloud.faults.shown())
 
     async def add_faults(self, request: Request) -> Response:
-        """Add the faults of a scenario, which is sent as its file has it, YAML or JSON."""
+        """Add the faults of a scenario; the body is its file, YAML or JSON."""
         text = (await read_bytes(request)).decode("utf-8", "replace")
         try:
             names = self._cloud.faults.add(parse_scenario(text, request.query_params.get("file", "scenario")))
@@ -90,7 +90,7 @@ class _Control:
         except KeyError:
             nearest = find_nearest(name, self._cloud.faults.names())
             hint = f" Nearest: {nearest}" if nearest else ""
-            return JSONResponse({"error": f"there is no fault {name!r}.{hint}"}, 404)
+            return JSONResponse({"error": f"no fault is named {name!r}.{hint}"}, 404)
         return self._remaining_faults()
 
     def _remaining_faults(self) -> Response:

@@ -1,8 +1,8 @@
-"""Refuses the requests of web pages, and bodies that are too long, too deep, or hold a value that no answer can hold.
+"""Refuses requests from web pages, and bodies that are too long, too deep, or not JSON that Google accepts.
 
-A browser on this machine reaches the loopback interface, whoever wrote the page it shows. A page of another site that
-knows the port could send requests (they carry its ``Origin``, or a form's content type), or read answers under a name
-of its own that points here (they carry that name as ``Host``). Programs send neither.
+Any web page in a browser on this machine can reach the loopback interface. A page that knows the port could send
+requests; they carry its ``Origin``, or a form's content type. Through a host name of its own that resolves to 127.0.0.1
+it could also read responses; such requests carry that name as ``Host``. Programs send neither.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ VERBS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _CONTENT: Final = frozenset({"application/gzip", "application/json", "application/yaml", "multipart/related"})
 MOST_BYTES: Final = 16 * 2**20
-DEEPEST: Final = 100  # messages inside messages, as Google's JSON readers have it
-_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+DEEPEST: Final = 100  # nested messages, as in Google's JSON parsers
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 class Guard:
-    """An app that only programs of this machine can ask; other requests do not reach ``app``."""
+    """Passes requests of programs on this machine to ``app``, and refuses others."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Refuse a request, or pass it on."""
         if scope["type"] != "http":
             return
         refusal = _refusal(scope["method"], Headers(scope=scope))
@@ -60,7 +60,7 @@ def _refusal(verb: str, headers: Headers) -> Refusal | None:
 
 
 async def read_bytes(request: Request) -> bytes:
-    """Return a body. Raises Refusal once it has more than ``MOST_BYTES``; the rest is not read."""
+    """Return a body. Raises Refusal after ``MOST_BYTES``, without reading the rest."""
     read = bytearray()
     async for chunk in request.stream():
         read += chunk
@@ -70,15 +70,15 @@ async def read_bytes(request: Request) -> bytes:
 
 
 async def read_json(request: Request) -> Any:
-    """Return a body as JSON, None where there is none. Raises Refusal."""
+    """Parse a body as JSON, None if it is empty. Raises Refusal."""
     raw = await read_bytes(request)
     return parse_json(raw) if raw else None
 
 
 def parse_json(raw: bytes) -> Any:
-    """Return the value of a text of JSON. Raises Refusal for a text that JSON or Google does not allow.
+    """Parse JSON. Raises Refusal for what JSON or Google does not allow.
 
-    Python's reader takes NaN, Infinity, numbers beyond every double, and halves of characters; none can be answered.
+    Python's parser takes NaN, Infinity, numbers beyond a double, and lone surrogates; no response can hold these.
     """
     if _depth(raw) > DEEPEST:
         raise _bad_json("Message too deep. Max recursion depth reached.")
@@ -94,7 +94,7 @@ def parse_json(raw: bytes) -> Any:
 
 def _depth(raw: bytes) -> int:
     depth = deepest = 0
-    for bracket in re.finditer(rb"[\[\]{}]", _TEXT.sub(b"", raw)):
+    for bracket in re.finditer(rb"[\[\]{}]", _STRING.sub(b"", raw)):
         depth += 1 if bracket[0] in b"[{" else -1
         deepest = max(deepest, depth)
         if deepest > DEEPEST:

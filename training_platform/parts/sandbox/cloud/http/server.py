@@ -1,4 +1,4 @@
-"""The local cloud over HTTP, on the loopback interface: every service below a path, ``/container/v1/projects/...``."""
+"""The local cloud over HTTP on the loopback interface, each service below its name: ``/container/v1/projects/...``."""
 
 from __future__ import annotations
 
@@ -39,37 +39,37 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 @contextmanager
 def serve(cloud: LocalCloud, port: int = 0) -> Iterator[int]:
-    """Serve for as long as the block runs; gives the port it bound. Nothing but this machine can reach it."""
-    bound = socket.create_server(("127.0.0.1", port))
+    """Serve while the block runs, and yield the port. Only this machine can reach it."""
+    listener = socket.create_server(("127.0.0.1", port))
     config = uvicorn.Config(make_app(cloud), http=_Protocol, log_config=None, access_log=False, lifespan="off")
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="local-cloud", daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="local-cloud", daemon=True)
     thread.start()
     try:
-        yield bound.getsockname()[1]
+        yield listener.getsockname()[1]
     finally:
         server.should_exit = True
         thread.join(timeout=10)
-        bound.close()
+        listener.close()
 
 
 class _Protocol(H11Protocol):
-    """Gives the app its connection, to be closed where an answer is to be lost."""
+    """Passes each connection to the app, which closes it to lose a response."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection."""
+        """Keep the connection in the state of its requests."""
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}
 
 
 def make_app(cloud: LocalCloud) -> ASGIApp:
-    """Return the app of a local cloud."""
+    """Return the ASGI app of a local cloud."""
     app = Starlette(
         routes=[
             *control.routes(cloud),
             Route("/storage/upload/storage/v1/b/{bucket}/o", _upload(cloud), methods=["POST"]),
             Route("/{service}/{path:path}", _endpoint(cloud), methods=VERBS),
-            Route("/{path:path}", _unknown, methods=VERBS),
+            Route("/{path:path}", _no_service, methods=VERBS),
         ],
         exception_handlers={Refusal: _refused},
     )
@@ -78,7 +78,8 @@ def make_app(cloud: LocalCloud) -> ASGIApp:
 
 def _endpoint(cloud: LocalCloud) -> Endpoint:
     async def answer(request: Request) -> Response:
-        service, verb = request.path_params["service"], request.method
+        service = request.path_params["service"]
+        verb = request.method
         raw = request.scope.get("raw_path", request.url.path.encode()).decode("latin-1").partition("?")[0]
         path = raw.removeprefix(f"/{service}/")
         body = await read_json(request)
@@ -102,13 +103,15 @@ def _endpoint(cloud: LocalCloud) -> Endpoint:
 
 
 def _upload(cloud: LocalCloud) -> Endpoint:
-    """Take an object of a bucket that exists, however large, and keep nothing of it but its size."""
+    """Accept an object of any size in an existing bucket, and keep only its size."""
 
     async def answer(request: Request) -> Response:
-        bucket, size = request.path_params["bucket"], 0
+        bucket = request.path_params["bucket"]
+        size = 0
         async for part in request.stream():
             size += len(part)
-        query, caller = request.query_params.multi_items(), caller_of(request.headers)
+        query = request.query_params.multi_items()
+        caller = caller_of(request.headers)
         code, answer = cloud.handle("storage", "POST", f"v1/b/{bucket}/o", query, None, caller=caller)
         if code == 200:
             answer["size"] = str(size)
@@ -118,7 +121,7 @@ def _upload(cloud: LocalCloud) -> Endpoint:
 
 
 async def _lost(request: Request, service: str) -> Response:
-    """Close the connection where the server gives it away; nobody reads what is then answered."""
+    """Close the connection, so that no response arrives; without access to it, answer 503."""
     transport = getattr(request.state, _TRANSPORT, None)
     if transport is not None:
         transport.abort()
@@ -129,12 +132,12 @@ async def _lost(request: Request, service: str) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer a refusal in its service's form."""
+    """Return a refusal in the form of its service's errors."""
     if not isinstance(error, Refusal):
         raise error
     return JSONResponse(error.body(request.path_params.get("service", "")), error.code)
 
 
-async def _unknown(request: Request) -> Response:
+async def _no_service(request: Request) -> Response:
     error = Refusal(404, f"The requested URL {request.url.path} was not found: no such service.")
     return JSONResponse(error.body(""), error.code)

@@ -1,7 +1,7 @@
-"""Google's discovery documents as routes: which method a request calls, and with which parameters.
+"""Routes of Google's discovery documents: the method that a request calls, and its parameters.
 
-The documents ship inside google-api-python-client, one is ours. They are read when first asked for: compute's takes a
-tenth of a second. Paths are below ``/<service>/``, as ``/container/v1/projects/...`` or ``/compute/beta/projects/...``.
+The documents ship with google-api-python-client, except for one of ours. Each is parsed on first use, since compute's
+takes a tenth of a second. Paths are below ``/<service>/``, such as ``/container/v1/projects/...``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from training_platform.catalog.reading import own_document
 from training_platform.catalog.types import Json
 
-# Versions by service; the gcp provider calls the beta ones where there are any.
+# Versions by service; the gcp provider calls the beta version if one exists.
 SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "aiplatform": ("v1", "v1beta1"),
     "artifactregistry": ("v1", "v1beta2"),
@@ -50,7 +50,7 @@ _COMMON: Final = frozenset({"zx", "trace", "upload_protocol", "uploadType", "quo
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """One method of one version of an API; ``path`` is below the version's base, as the document spells it."""
+    """A method of one version of an API; ``path`` is relative to the document's base."""
 
     id: str
     verb: str
@@ -62,7 +62,7 @@ class Method:
 
     @property
     def collection(self) -> str:
-        """The collection that it belongs to, dotted: ``projects.locations.clusters``."""
+        """Its collection, dotted: ``projects.locations.clusters``."""
         return self.id.split(".", 1)[1].rpartition(".")[0]
 
     @property
@@ -72,7 +72,7 @@ class Method:
 
     @cached_property
     def precision(self) -> tuple[int, int]:
-        """How many segments of its path are fixed, and how long its custom verb is: the most precise one is meant."""
+        """The number of fixed segments and the length of the custom verb: the highest of several matches is meant."""
         verb = len(self.flat_path.rpartition(":")[2]) if ":" in self.path else 0
         return sum("{" not in part for part in self.flat_path.split("/")), verb
 
@@ -115,36 +115,40 @@ class Api:
 
     @property
     def host(self) -> str:
-        """The name under which a project enables it."""
+        """Its name in Service Usage."""
         return f"{self.service}.googleapis.com"
 
     def match(self, verb: str, path: str) -> Route | None:
-        """Return the route of a path below ``/<service>/``, still quoted."""
-        rest = self._below_base(path)
-        if rest is None:
+        """Return the route of a percent-encoded path below ``/<service>/``."""
+        relative = self._relative_path(path)
+        if relative is None:
             return None
-        fitting = [method for method in self._buckets[verb, rest.count("/")] if method.shape.fullmatch(rest)]
-        if not fitting:
+        methods = [method for method in self._buckets[verb, relative.count("/")] if method.shape.fullmatch(relative)]
+        if not methods:
             return None
-        method = max(fitting, key=lambda method: method.precision)
-        match = method.template.fullmatch(rest)
+        method = max(methods, key=lambda method: method.precision)
+        match = method.template.fullmatch(relative)
         parameters = {name: unquote(value) for name, value in match.groupdict().items()} if match else {}
-        resource = rest.removeprefix(f"{self.service}/").removeprefix(f"{self.version}/")
+        resource = relative.removeprefix(f"{self.service}/").removeprefix(f"{self.version}/")
         if ":" in method.path.rpartition("/")[2]:
             resource = resource.rpartition(":")[0]
         return Route(api=self, method=method, parameters=parameters, path=unquote(resource))
 
-    def _below_base(self, path: str) -> str | None:
-        """Return a path as the document spells its own: /compute/v1/projects is /compute/compute/v1/projects."""
-        long, short = f"{self.service}/{self.version}/", f"{self.version}/"
+    def _relative_path(self, path: str) -> str | None:
+        """Return a path relative to the document's base; /compute/v1/... is short for /compute/compute/v1/..."""
+        version = f"{self.version}/"
         if self.base:
-            base = next((base for base in (self.base, short) if path.startswith(base)), None)
-            return None if base is None else path.removeprefix(base)
-        inside = next(iter(self.methods.values())).flat_path.startswith(long)
-        return self.service + "/" + path if inside and path.startswith(short) else path
+            for base in (self.base, version):
+                if path.startswith(base):
+                    return path.removeprefix(base)
+            return None
+        method = next(iter(self.methods.values()))
+        if method.flat_path.startswith(f"{self.service}/{version}") and path.startswith(version):
+            return f"{self.service}/{path}"
+        return path
 
     def schema(self, name: str) -> str:
-        """Return a schema's full name: some documents begin each with the package, ``GoogleCloudAiplatformV1beta1``."""
+        """Return a schema's full name: some documents prefix the package, ``GoogleCloudAiplatformV1beta1``."""
         if name not in self.schemas:
             package = re.compile(rf"Google[A-Za-z]*V[0-9]+(?:(?:alpha|beta)[0-9]+)?{name}")
             name = next(schema for schema in self.schemas if package.fullmatch(schema))
@@ -157,7 +161,7 @@ class Api:
 
 @cache
 def load(service: str, version: str) -> Api:
-    """Return one version of an API. Raises KeyError for one that is not served."""
+    """Return one version of an API. Raises KeyError if it is not served."""
     if version not in SERVICES.get(service, ()):
         raise KeyError(f"{service} {version}")
     document = own_document(service, version)
@@ -167,7 +171,7 @@ def load(service: str, version: str) -> Api:
 
 
 def find(service: str, path: str) -> Api | None:
-    """Return the API that a path below ``/<service>/`` names: its version comes first, or second behind a word."""
+    """Return the API of a path below ``/<service>/``, whose first or second segment is the version."""
     versions = SERVICES.get(service, ())
     version = next((part for part in path.split("/")[:2] if part in versions), None)
     return load(service, version) if version else None
@@ -189,9 +193,15 @@ def _methods(node: Json) -> Iterator[Method]:
 
 
 def _compiled(template: str, *, names: bool) -> re.Pattern[str]:
-    pattern, end = "", 0
+    pattern = ""
+    end = 0
     for variable in _VARIABLE.finditer(template):
-        value = ".+" if variable[1] and names else "[^/]+?" if variable.end() < len(template) else "[^/:]+|[^/]+"
+        if variable[1] and names:
+            value = ".+"
+        elif variable.end() < len(template):
+            value = "[^/]+?"
+        else:
+            value = "[^/:]+|[^/]+"
         group = f"(?P<{variable[2]}>{value})" if names else f"(?:{value})"
         pattern += re.escape(template[end : variable.start()]) + group
         end = variable.end()

@@ -1,8 +1,8 @@
-"""Refusals of calls, in the two forms that Google's APIs have.
+"""Refusals of requests, in the two forms of Google's APIs.
 
-Most APIs answer ``{"error": {"code", "message", "status", "details"}}``. Compute Engine and Cloud Storage answer an
-older form with a list of ``errors``, each with a ``reason``. Source: google.rpc.Status and the error pages of both
-APIs' references, general knowledge; the reasons are those that the gcp provider looks for.
+Most APIs answer ``{"error": {"code", "message", "status", "details"}}``. Compute Engine and Cloud Storage use an older
+form with a list of ``errors``, each with a ``reason``. Source: google.rpc.Status and the error pages of both
+APIs' references, general knowledge; the reasons are those that the gcp provider checks.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Refusal(Exception):
         self, code: int, message: str, *, status: str = "", reason: str = "", details: tuple[Json, ...] = ()
     ) -> None:
         super().__init__(message)
-        known = _STATUS.get(code, ("UNKNOWN", "unknown"))
+        default_status, default_reason = _STATUS.get(code, ("UNKNOWN", "unknown"))
         self.code = code
         self.message = message
-        self.status = status or known[0]
-        self.reason = reason or known[1]
+        self.status = status or default_status
+        self.reason = reason or default_reason
         self.details = details
 
     def body(self, service: str) -> Json:
@@ -69,47 +69,47 @@ def already_exists(name: str) -> Refusal:
 
 
 def invalid(message: str, *, field: str = "") -> Refusal:
-    """A value that the API does not allow; ``field`` as the request spells it."""
+    """A value that the API does not allow, with the field as the request spells it."""
     return bad_request([(field, message)]) if field else Refusal(400, message)
 
 
 def required(body: Json, field: str, path: str) -> Any:
-    """Return a field that a message needs; ``path`` is where the message is. Raises Refusal where it is missing."""
+    """Return a required field of the message at ``path``. Raises Refusal if it is missing."""
     if not body.get(field):
         raise Refusal(400, f"Invalid value for field '{path}.{field}': ''. A value is required.", reason="required")
     return body[field]
 
 
 def bad_request(violations: list[tuple[str, str]]) -> Refusal:
-    """Several values at once: the field, and why it is not valid."""
+    """Invalid values, each with its field and the reason."""
     fields = [{"field": field, "description": message} for field, message in violations]
     details = ({"@type": f"{_TYPE}BadRequest", "fieldViolations": fields},)
     return Refusal(400, "\n".join(message for _, message in violations), details=details)
 
 
 def failed_precondition(message: str) -> Refusal:
-    """A state in which the call cannot be served: a child that remains, a protected resource."""
+    """A state that forbids the request: a remaining child, a protected resource."""
     return Refusal(400, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
 
 
 def in_use(name: str, user: str) -> Refusal:
-    """A resource that another one needs, in the words of Compute Engine."""
+    """A resource in use by another, in Compute Engine's words."""
     message = f"The resource '{name}' is already being used by '{user}'"
     return Refusal(400, message, status="FAILED_PRECONDITION", reason="resourceInUseByAnotherResource")
 
 
 def conflict(message: str, *, code: int = 409) -> Refusal:
-    """A stale etag or fingerprint, or an operation that is still under way."""
+    """A stale etag or fingerprint, or an operation in progress."""
     return Refusal(code, message, status="ABORTED" if code == 409 else "FAILED_PRECONDITION", reason="conditionNotMet")
 
 
 def unimplemented(method: str) -> Refusal:
-    """A method that the document has and this server does not serve."""
+    """A method of the document that the local cloud does not implement."""
     return Refusal(501, f"{method} is not implemented by the local cloud")
 
 
 def error_info(reason: str, metadata: Mapping[str, str], domain: str = "googleapis.com") -> Json:
-    """Return the detail by which programs tell errors of one code apart."""
+    """Return the detail that distinguishes errors with the same code."""
     return {"@type": f"{_TYPE}ErrorInfo", "reason": reason, "domain": domain, "metadata": dict(metadata)}
 
 

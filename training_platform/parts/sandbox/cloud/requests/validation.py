@@ -1,8 +1,7 @@
-"""Requests against the discovery documents: unknown names, wrong types, enum values, formats, required parameters.
+"""Checks requests against the discovery documents: names, types, enum values, formats, required parameters.
 
-A body is normalised as Google's JSON reading of protobufs does it: snake_case names are taken, null is absence, 64-bit
-integers become texts, and what the document calls output only is dropped. Wordings: answers of Google's APIs to such
-bodies, general knowledge.
+Bodies are normalised as by Google's JSON parser of protobufs: snake_case names are accepted, null means absent, 64-bit
+integers become strings, and output-only fields are dropped. Messages: those of Google's APIs, general knowledge.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ Violation = tuple[str, str]  # field, what is wrong
 _KINDS: Final = {"boolean": "flag", "number": "number", "integer": "number", "string": "text"}
 _OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 _PAYLOAD: Final = "Invalid JSON payload received. "
-# Output only in the documents, and yet sent back by clients to name what they change.
+# Output only in the documents, but clients send them back to identify what they change.
 _SENT_BACK: Final = frozenset({"etag", "fingerprint", "name", "labelFingerprint", "kind", "id"})
-# The numbers of enums that skip some, by name; of all others the number is the place in the document's list. Source:
+# Numbers of the enums that skip some, by name; in all others the number is the index in the document's list. Source:
 # accelerator_type.proto and custom_job.proto of google.cloud.aiplatform, read 2026-11-21.
 _NUMBERS: Final[Mapping[str, int]] = {
     "FLEX_START": 6, "NVIDIA_TESLA_A100": 8, "NVIDIA_A100_80GB": 9, "NVIDIA_L4": 11, "NVIDIA_H100_80GB": 13,
@@ -35,8 +34,8 @@ _NUMBERS: Final[Mapping[str, int]] = {
     "NVIDIA_RTX_PRO_6000": 18, "TPU_V2": 6, "TPU_V3": 7, "TPU_V4_POD": 10, "TPU_V5_LITEPOD": 12,
 }  # fmt: skip
 _DEPTH: Final = 64
-# Sent by the released gcp provider and taken by Google, though no document has them. Source: terraform-provider-google-
-# beta, resource_compute_network.go and resource_compute_router_nat.go.
+# Sent by the released gcp provider and accepted by Google, but in no document. Source: terraform-provider-google-beta,
+# resource_compute_network.go and resource_compute_router_nat.go.
 _UNDOCUMENTED: Final = frozenset({"deleteBgpAlwaysCompareMed", "initialNatIps"})
 
 
@@ -56,20 +55,20 @@ def read_body(api: Api, method: Method, body: Any) -> Json:
 
 
 def read_query(api: Api, method: Method, query: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the query's parameters, converted. Raises Refusal for an unknown, a wrong or a missing one."""
+    """Return the converted query parameters. Raises Refusal with every unknown, invalid or missing one."""
     values: dict[str, Any] = {}
     violations: list[Violation] = []
     for name, text in query:
         if name in api.common or name.startswith("$"):
             continue
-        schema = _parameter(method, name)
-        if schema is None:
+        parameter = _query_parameter(method, name)
+        if parameter is None:
             violations.append((name, f'{_PAYLOAD}Unknown name "{name}": Cannot bind query parameter.'))
             continue
-        key, spec = schema
-        value, wrong = _from_text(spec, text)
-        if wrong:
-            violations.append((key, f"Invalid value at '{key}' ({wrong}), \"{text}\""))
+        key, spec = parameter
+        value, expected = _parse_parameter(spec, text)
+        if expected:
+            violations.append((key, f"Invalid value at '{key}' ({expected}), \"{text}\""))
         elif spec.get("repeated"):
             values.setdefault(key, []).append(value)
         else:
@@ -90,7 +89,7 @@ def check_path(method: Method, parameters: Mapping[str, str]) -> None:
             raise Refusal(400, f"Invalid value for field '{name}': '{value}'. Must match the regex '{pattern}'")
 
 
-def _parameter(method: Method, name: str) -> tuple[str, Json] | None:
+def _query_parameter(method: Method, name: str) -> tuple[str, Json] | None:
     for key in (name, camel_case(name)):
         spec = method.parameters.get(key)
         if spec is not None and spec["location"] == "query":
@@ -98,14 +97,16 @@ def _parameter(method: Method, name: str) -> tuple[str, Json] | None:
     return None
 
 
-def _from_text(spec: Json, text: str) -> tuple[Any, str]:
-    kind, form = spec.get("type"), spec.get("format", "")
+def _parse_parameter(spec: Json, text: str) -> tuple[Any, str]:
+    """Return a parameter's value, and Google's name of the expected type if the text is not one."""
+    kind = spec.get("type")
+    form = spec.get("format", "")
     if kind == "boolean":
-        # The provider sends `forceUpdateAccessRestriction=` with every change of a backup vault: an empty one is false.
+        # The provider sends `forceUpdateAccessRestriction=` with every change of a backup vault: empty means false.
         return text == "true", "" if text in ("true", "false", "") else "TYPE_BOOL"
     if kind in ("integer", "number") or form in WIDTHS:
         number = int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else None
-        return number, _refusal(spec, number)
+        return number, _mismatch(spec, number)
     if "enum" in spec and text not in spec["enum"]:
         return None, "TYPE_ENUM"
     return text, ""
@@ -134,7 +135,8 @@ class _Reader:
         if depth > _DEPTH:
             self.violations.append((path, f"{_PAYLOAD}Nesting too deep."))
             return {}
-        properties, rest = schema.get("properties", {}), schema.get("additionalProperties")
+        properties = schema.get("properties", {})
+        additional = schema.get("additionalProperties")
         read: Json = {}
         for written, item in value.items():
             name = written if written in properties else camel_case(written)
@@ -142,34 +144,36 @@ class _Reader:
                 spec = properties[name]
                 if item is not None and not (_output_only(spec) and name not in _SENT_BACK):
                     read[name] = self.read(spec, item, f"{path}.{name}" if path else name, depth + 1)
-            elif rest is not None:
-                read[written] = self.read(rest, item, f"{path}.{written}" if path else written, depth + 1)
+            elif additional is not None:
+                read[written] = self.read(additional, item, f"{path}.{written}" if path else written, depth + 1)
             elif name not in _UNDOCUMENTED:
                 where = f" at '{path}'" if path else ""
                 self.violations.append((path, f'{_PAYLOAD}Unknown name "{written}"{where}: Cannot find field.'))
         return read
 
     def _scalar(self, schema: Json, value: Any, path: str) -> Any:
-        """Read a scalar: an enum's value may be given by its number, and a 64-bit integer is kept as a text."""
-        read, more, whole = value, "", schema.get("format") in WIDTHS
+        """Read a scalar: enum values may be numbers, and 64-bit integers become strings."""
+        read = value
+        hint = ""
+        is_integer = schema.get("format") in WIDTHS
         if "enum" in schema and isinstance(value, int) and not isinstance(value, bool):
-            # Documents give no numbers: one is taken for the place in the list, which is right where none was skipped.
-            names = {_NUMBERS.get(name, place): name for place, name in enumerate(schema["enum"])}
+            # Documents have no numbers: the index in the list is right unless the enum skips numbers.
+            names = {_NUMBERS.get(name, index): name for index, name in enumerate(schema["enum"])}
             read = names.get(value, value)
         elif "enum" in schema:
-            more = f"; allowed: {', '.join(name for name in schema['enum'] if not name.endswith('_UNSPECIFIED'))}"
-        elif whole and (number := _integer(value)) is not None:
+            hint = f"; allowed: {', '.join(name for name in schema['enum'] if not name.endswith('_UNSPECIFIED'))}"
+        elif is_integer and (number := _integer(value)) is not None:
             read = number
-        if refusal := _refusal(schema, read):
-            return self._wrong(path, refusal, value, more)
-        return str(read) if whole and schema["type"] == "string" else read
+        if expected := _mismatch(schema, read):
+            return self._wrong(path, expected, value, hint)
+        return str(read) if is_integer and schema["type"] == "string" else read
 
-    def _wrong(self, path: str, kind: str, value: Any, more: str = "") -> None:
+    def _wrong(self, path: str, expected: str, value: Any, hint: str = "") -> None:
         shown = f'"{value}"' if isinstance(value, str) else str(value)
         keys = tuple(re.split(r"[.\[\]]+", path))
         if can_be_secret(keys) or any(True for _ in secrets_in(value, keys)):
             shown = HIDDEN
-        self.violations.append((path, f"Invalid value at '{path}' ({kind}), {shown[:200]}{more}"))
+        self.violations.append((path, f"Invalid value at '{path}' ({expected}), {shown[:200]}{hint}"))
 
 
 def output_only(api: Api, ref: str) -> Iterator[str]:
@@ -184,7 +188,7 @@ def _output_only(spec: Json) -> bool:
 
 
 def _integer(value: Any) -> int | None:
-    """Return a whole number in any of its spellings; None for all else."""
+    """Return an integer in any of its spellings in JSON, None for anything else."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value):
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -192,10 +196,11 @@ def _integer(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _refusal(schema: Json, value: Any) -> str:
-    """Return Google's name of the type that a scalar is not of, by the judge of documents; empty where it is."""
-    kind, form = schema.get("type") or "", schema.get("format") or ""
-    right, check = _judge(kind, form, tuple(schema.get("enum", ())))
+def _mismatch(schema: Json, value: Any) -> str:
+    """Return Google's name of the type that a scalar should have, "" if it has that type."""
+    kind = schema.get("type") or ""
+    form = schema.get("format") or ""
+    right, check = _type_check(kind, form, tuple(schema.get("enum", ())))
     problems: list[Problem] = []
     if value.__class__ is not right:
         check(value, (), problems.append)
@@ -211,7 +216,7 @@ def _refusal(schema: Json, value: Any) -> str:
 
 
 @cache
-def _judge(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, Check]:
+def _type_check(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, Check]:
     shape: Json = {"is": _KINDS.get(kind, "any")}
     if values:
         shape = {"is": "text", "enum": ["", *values]}

@@ -1,6 +1,6 @@
-"""The actions that every kind of resource has: create, get, list, change, delete, and the IAM policy.
+"""The actions that all kinds of resources share: create, get, list, change, delete, and IAM policies.
 
-A resource is refused by the rules that ``check`` runs: the same functions over views of REST bodies.
+Resources are refused by the rules of ``check``: the same functions over views of REST bodies.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def get(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
 
 
 def list_all(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
-    """List a collection, a page at a time where the method has pages."""
+    """List a collection, by page if the method has pages."""
     items = [_shown(cloud, kind, record) for record in cloud.store.children(call.name)]
     return lists.page(call, items, kind.schema)
 
 
 def patch(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
-    """Change the fields that the mask names, or those that are sent where there is no mask."""
+    """Change the fields in the mask; without a mask, those in the body."""
     mask = call.parameters.get("updateMask")
     if mask is None:
         return change(cloud, kind, call, merge)
@@ -82,7 +82,7 @@ def patch(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
 
 
 def update(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
-    """Replace the fields that a client may write; those that only the API writes stay."""
+    """Replace all fields except output-only ones."""
     if "updateMask" in call.parameters:
         return patch(cloud, kind, call)
     read_only = call.output_only(kind.schema)
@@ -90,7 +90,7 @@ def update(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
 
 
 def change(cloud: Cloud, kind: ResourceKind, call: Call, compute: Callable[[Json, Json], Json]) -> Json:
-    """Change a resource to the body that ``compute`` returns for its body and the request's."""
+    """Replace a resource's body with what ``compute`` returns for it and the request's body."""
     old = cloud.existing(call.name)
     check_versions(old, call.body)
     new = {key: value for key, value in call.body.items() if key not in _VERSIONS}
@@ -102,7 +102,7 @@ def change(cloud: Cloud, kind: ResourceKind, call: Call, compute: Callable[[Json
 
 
 def delete(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
-    """Delete a resource; its charges are free once the operation is done."""
+    """Delete a resource; its quota is released at the end of the operation."""
     record = cloud.existing(call.name)
     check_versions(record, call.parameters)
     if record.body.get(kind.protection):
@@ -131,13 +131,13 @@ def set_policy(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
 
 
 def answer_permissions(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
-    """Answer which of the permissions that it asks about a caller has."""
+    """Return which of the requested permissions the caller has on an existing resource."""
     cloud.existing(call.name)
     return caller_permissions(cloud, call)
 
 
 def caller_permissions(cloud: Cloud, call: Call) -> Json:
-    """Return those of a request's permissions that its caller has."""
+    """Return which of the requested permissions the caller has."""
     names = call.body.get("permissions") or call.parameters.get("permissions") or []
     resource = resource_of(cloud, call.service, call.path, call.project)
     return {"permissions": held_permissions(cloud, call.caller, resource, names)}
@@ -158,7 +158,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
 
 
 def check_versions(record: Record, versions: Mapping[str, Any]) -> None:
-    """Raise Refusal where a request names an etag or fingerprint that is not the resource's any more."""
+    """Raise Refusal if a request has a stale etag or fingerprint."""
     for name in _VERSIONS:
         held = record.body.get(name)
         if versions.get(name) and held and versions[name] != held:
@@ -168,7 +168,7 @@ def check_versions(record: Record, versions: Mapping[str, Any]) -> None:
 
 
 def etag(cloud: Cloud) -> str:
-    """Return an etag or fingerprint that was never used."""
+    """Return a new etag or fingerprint."""
     return base64.b64encode(cloud.store.serial().to_bytes(8, "big")).decode()
 
 
@@ -176,7 +176,7 @@ def _complete(cloud: Cloud, kind: ResourceKind, call: Call, record: Record, old:
     """Fill in a resource, refuse what Google refuses, charge quota, and write it. Raises Refusal."""
     fill_in(record.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, record, old.body if old else {})
-    if old is None and record.name in cloud.store:  # the service gave it another name
+    if old is None and record.name in cloud.store:  # the service has named it
         raise already_exists(record.name.partition("/")[2])
     if kind.etag:
         record.body[kind.etag] = etag(cloud)
@@ -187,19 +187,20 @@ def _complete(cloud: Cloud, kind: ResourceKind, call: Call, record: Record, old:
 
 
 def _shown(cloud: Cloud, kind: ResourceKind, record: Record) -> Json:
-    """Return a resource as the API answers it."""
+    """Return a resource as the API shows it."""
     return kind.show(cloud, record) if kind.show else record.body
 
 
 def _answer(
     cloud: Cloud, kind: ResourceKind, call: Call, record: Record, *, operation: tuple[str, str], state: int
 ) -> Json:
-    """Return the answer of a change: the resource, or the operation at whose end it is ready."""
+    """Return the response to a change: the resource, or the operation that makes it ready."""
     if kind.style is None:
         return _shown(cloud, kind, record)
     changes = []
     if kind.states:
-        field, ready = kind.states[0], kind.states[2]
+        field = kind.states[0]
+        ready = kind.states[2]
         record.body[field] = kind.states[state]
         changes = [StateChange(target=record.name, fields={field: ready})]
     schema = f"{call.definition.package}.{call.api.version}.{kind.schema}"
@@ -207,9 +208,9 @@ def _answer(
 
 
 def start_operation(cloud: Cloud, call: Call, collection: str, **work: Any) -> Json:
-    """Start a google.longrunning operation of a method of its own, on the resource of the path unless told otherwise.
+    """Start a google.longrunning operation for a custom method, by default on the resource of the path.
 
-    ``collection`` says how long it takes; ``work`` has the other fields of ``Work``.
+    ``collection`` determines its duration; ``work`` has further fields of ``Work``.
     """
     fields = {"project": call.project, "target": call.name, "type": call.method.action, **work}
     seconds = cloud.settings.seconds(f"{call.service}.{collection}")
@@ -219,7 +220,7 @@ def start_operation(cloud: Cloud, call: Call, collection: str, **work: Any) -> J
 def _start(
     cloud: Cloud, kind: ResourceKind, call: Call, record: Record, operation: tuple[str, str], **work: Any
 ) -> Json:
-    """Start an operation on a resource; ``operation`` is Compute Engine's name of it, and the first word of GKE's."""
+    """Start an operation on a resource; ``operation`` has the type in Compute Engine and the first word of GKE's."""
     upper = "".join(f"_{letter}" if letter.isupper() else letter for letter in kind.collection).upper()
     describe = call.definition.metadata
     return cloud.operations.start(
@@ -240,12 +241,12 @@ def _start(
 
 
 def mask_paths(mask: str) -> list[str]:
-    """Return the paths of a mask, in camelCase whichever way they are spelt."""
+    """Return the paths of a mask in camelCase, however they are spelt."""
     return [camel_case(part.strip()) for part in mask.split(",") if part.strip()]
 
 
 def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
-    """Return ``old`` with the values of ``new`` at the paths; a path that ``new`` lacks is cleared. ``*`` is all."""
+    """Return ``old`` with the values of ``new`` at the paths; paths that ``new`` lacks are cleared. ``*`` means all."""
     if "*" in paths:
         return {**old, **new}
     result = copy.deepcopy(old)
@@ -255,7 +256,7 @@ def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
 
 
 def _set_path(body: Json, path: list[str], new: Any) -> None:
-    """Set a field to that of ``new``; below a list, that of each entry to that of the entry at its place."""
+    """Copy the field at a path from ``new``; inside a list, from the entry with the same index."""
     first, *rest = path
     value = new.get(first) if isinstance(new, dict) else None
     if rest and isinstance(body.get(first), list):
@@ -272,7 +273,7 @@ def _set_path(body: Json, path: list[str], new: Any) -> None:
 
 
 def merge(old: Json, new: Json) -> Json:
-    """Return ``old`` with ``new`` merged into it, as a JSON merge patch does: maps by key, all else replaced."""
+    """Return ``old`` with ``new`` merged into it, as a JSON merge patch does: maps by key, anything else replaced."""
     result = copy.deepcopy(old)
     for key, value in new.items():
         if value is None:
@@ -286,7 +287,7 @@ def merge(old: Json, new: Json) -> Json:
 
 # Refusals by rules
 
-# Rules of Google's that no single request breaks: a default is taken, and costs something later.
+# Google refuses no request by these rules: it applies a default, which costs something later.
 _NOT_REFUSED: Final = frozenset({"vertex-boot-disk-written"})
 _RULES: Final = tuple(
     rule
@@ -296,7 +297,7 @@ _RULES: Final = tuple(
 
 
 def refuse(call: Call, record: Record, old: Record | None) -> None:
-    """Raise Refusal with every rule that the resource breaks and, where it is changed, did not break before."""
+    """Raise Refusal with every rule that the resource breaks and, if it is changed, did not break before."""
     before = {(finding.rule, finding.message) for finding in _findings(call, old)} if old else set()
     messages = []
     for finding in _findings(call, record):
@@ -334,9 +335,9 @@ def read_policy(record: Record) -> Json:
 
 
 def write_policy(cloud: Cloud, record: Record, policy: Json) -> Json:
-    """Replace a resource's policy. Raises Refusal for a stale etag, and for members and roles that cannot be."""
-    held = read_policy(record)["etag"]
-    if policy.get("etag", held) != held:
+    """Replace a resource's policy. Raises Refusal for a stale etag, and for invalid members and roles."""
+    current_etag = read_policy(record)["etag"]
+    if policy.get("etag", current_etag) != current_etag:
         raise conflict(
             "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff."
         )
@@ -367,6 +368,6 @@ def _check_member(cloud: Cloud, member: str) -> None:
         if f"iam/projects/{account[2]}/serviceAccounts/{email}" not in cloud.store:
             raise invalid(f"Service account {email} does not exist.")
     pool = _POOL.match(member)
-    # The first cluster that names a project's identity pool creates it, for ever.
+    # The first cluster with Workload Identity creates the project's identity pool, for good.
     if pool and pool[1] in projects and f"iam/projects/{pool[1]}/identityPool" not in cloud.store:
         raise invalid(f"Identity Pool does not exist ({pool[1]}.svc.id.goog).")

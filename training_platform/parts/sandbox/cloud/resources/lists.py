@@ -1,4 +1,4 @@
-"""Lists: their pages, and filters such as ``name = a AND labels.team != "b"``; no patterns."""
+"""Pages and filters of lists: ``name = a AND labels.team != "b"``, but no patterns."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ _OPERATORS: Final = frozenset({"=", "!=", ":"})
 
 
 def page(call: Call, items: Sequence[Json], schema: str) -> Json:
-    """Return the page that a list method asks for. Raises Refusal for a filter or a token that cannot be read."""
+    """Return the requested page of a list. Raises Refusal for an invalid filter or page token."""
     terms = read_filter(call.parameters.get("filter") or "")
-    items = [item for item in items if all(term.fits(item) for term in terms)]
+    items = [item for item in items if all(term.matches(item) for term in terms)]
     size = call.parameters.get("pageSize") or call.parameters.get("maxResults") or _PAGE_SIZE
     if size < 0:
         raise Refusal(400, f"Invalid page size: {size}")
-    start, more = _page_start(call.parameters.get("pageToken", "")), False
+    end = _page_start(call.parameters.get("pageToken", "")) + size
+    has_next_page = False
     if "pageToken" in call.method.parameters:
-        items, more = items[start : start + size], start + size < len(items)
+        has_next_page = end < len(items)
+        items = items[end - size : end]
     properties = call.api.schemas[call.method.response or ""]["properties"]
     body: Json = {}
     if items:
         ref = call.api.schema(schema)
         lists = (name for name, spec in properties.items() if spec.get("items", {}).get("$ref") == ref)
         body[next(lists, "items")] = items
-    if more:
-        body["nextPageToken"] = base64.urlsafe_b64encode(f"from-{start + size}".encode()).decode()
+    if has_next_page:
+        body["nextPageToken"] = base64.urlsafe_b64encode(f"from-{end}".encode()).decode()
     if call.service in ("compute", "storage") and (kind := properties.get("kind", {}).get("default")):
         body["kind"] = kind
     if call.service == "compute":
@@ -63,7 +65,7 @@ class Term:
     operator: str
     value: str
 
-    def fits(self, item: Any) -> bool:
+    def matches(self, item: Any) -> bool:
         """Whether a resource stays in the list."""
         for part in self.path.split("."):
             # Vertex AI's filters say display_name.
@@ -73,7 +75,7 @@ class Term:
 
 
 def read_filter(text: str) -> list[Term]:
-    """Return the terms of a filter, all of which a resource must fit. Raises Refusal for an unreadable filter."""
+    """Return a filter's terms; a resource must match them all. Raises Refusal for an invalid filter."""
     if len(text) > MOST_CHARACTERS:
         raise Refusal(400, f"Invalid list filter expression: longer than {MOST_CHARACTERS} characters")
     tokens = [token for token in _TOKEN.findall(text) if token.strip() and token not in ("(", ")", "AND")]

@@ -1,4 +1,4 @@
-"""A request once its method is known, and the description of a service by its kinds of resources."""
+"""A validated request, and the description of a service by its kinds of resources."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from training_platform.parts.sandbox.cloud.state.store import Record
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A request: its method, its parameters from path and query, its body as read.
+    """A validated request: its method, its parameters from path and query, its normalised body.
 
-    ``path`` is below the version and without a custom verb, projects by id: ``projects/p/zones/z/disks``.
-    ``project`` is empty where the path names none; ``definition`` has the service's additions to its document.
-    ``caller`` is None for the projects' owner.
+    ``path`` is below the version, without a custom verb, and has the project's id: ``projects/p/zones/z/disks``.
+    ``project`` is "" if the path names none; ``definition`` is what the service adds to its document. ``caller`` is
+    None for the projects' owner.
     """
 
     api: Api
@@ -45,12 +45,12 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The path as the store names it: a resource, or a collection."""
+        """The store's name of the resource or collection in the path."""
         return f"{self.service}/{self.path}"
 
     @property
     def location(self) -> str:
-        """The zone or region in the path, ``global`` where there is none."""
+        """The zone or region in the path, or ``global``."""
         parts = self.path.split("/")
         for word in ("locations", "zones", "regions"):
             if word in parts[:-1]:
@@ -66,7 +66,7 @@ class Call:
         return frozenset(output_only(self.api, self.api.schema(schema)))
 
 
-Fill = Callable[[Cloud, Call, Record, Json], None]  # the record to complete, and its body before (empty when new)
+Fill = Callable[[Cloud, Call, Record, Json], None]  # the record to complete, and its previous body ({} if it is new)
 Hook = Callable[[Cloud, Call, Record], None]
 Handler = Callable[[Cloud, Call], Json]
 
@@ -77,13 +77,13 @@ def nothing(_cloud: Cloud, _call: Call, _record: Record, _old: Json | None = Non
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """A kind of resource of a service, for the methods that all kinds have.
+    """A kind of resource of a service, for the methods that all kinds share.
 
-    ``collection`` is the last word of the document's collection, ``clusters``. ``schema`` is its body's, ``wrapper``
-    the field of a create request that holds it. ``id_in`` names the field or query parameter that holds the id, of the
-    form ``id_form``; where it is empty the server assigns an id. ``states`` are the status field and its values while
-    a resource is created, when it is ready, changed and deleted. ``protection`` is the field that protects it from
-    deletion. ``check_write`` and ``check_delete`` raise where it cannot be written or deleted for another reason.
+    ``collection`` is the last word of the document's collection, ``clusters``. ``schema`` is its body's; ``wrapper`` is
+    the field of a create request that holds the body. ``id_in`` is the field or query parameter with the id, which
+    matches ``id_form``; if it is "", the server assigns an id. ``states`` are the status field and its values while a
+    resource is created, ready, changed and deleted. ``protection`` is the field that protects it from deletion.
+    ``check_write`` and ``check_delete`` raise Refusal if anything else forbids a write or a deletion.
     """
 
     collection: str
@@ -108,23 +108,26 @@ Metadata = Callable[[Cloud, Call, ResourceKind, Record], Json]
 
 
 def operation_metadata(message: str) -> Metadata:
-    """Return the maker of the metadata of most services, a ``message`` in which ``{version}`` is the API's."""
+    """Return the metadata builder of most services; ``{version}`` in ``message`` is the API's version."""
 
     def metadata(cloud: Cloud, call: Call, _kind: ResourceKind, record: Record) -> Json:
         return {
-            "@type": f"type.googleapis.com/{message.format(version=call.api.version)}", "createTime": cloud.time(),
-            "target": record.name.partition("/")[2], "verb": call.method.action, "apiVersion": call.api.version,
-        }  # fmt: skip
+            "@type": f"type.googleapis.com/{message.format(version=call.api.version)}",
+            "createTime": cloud.time(),
+            "target": record.name.partition("/")[2],
+            "verb": call.method.action,
+            "apiVersion": call.api.version,
+        }
 
     return metadata
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """The additions of a service to its documents: kinds, and handlers by ``<collection>.<action>``.
+    """What a service adds to its document: kinds, and handlers by ``<collection>.<action>``.
 
-    ``package`` is that of its messages without the version, ``google.cloud.filestore``; ``metadata`` describes its
-    google.longrunning operations. Generated clients read both by the names that they have.
+    ``package`` is its messages' package without the version, ``google.cloud.filestore``; ``metadata`` builds the
+    metadata of its google.longrunning operations. Generated clients parse both by these names.
     """
 
     name: str
@@ -133,16 +136,16 @@ class Service:
     kinds: tuple[ResourceKind, ...] = ()
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     needs_enabling: bool = True
-    settle: Callable[[Cloud], None] | None = None  # brings resources to the state that they have reached by now
+    settle: Callable[[Cloud], None] | None = None  # advances resources to their state at the clock's time
 
     def kind(self, collection: str) -> ResourceKind | None:
-        """Return the kind of a collection, of which the last word counts."""
+        """Return the kind of a dotted collection, by its last word."""
         last = collection.rpartition(".")[2]
         return next((kind for kind in self.kinds if kind.collection == last), None)
 
 
 def fill_in(body: Json, kind: str) -> None:
-    """Complete a body, or a part of one, by the defaults of its kind in ``defaults.yaml``; fields that are set stay."""
+    """Fill in missing fields of a body, or of a part of one, from the defaults of its kind in ``defaults.yaml``."""
     for path, value in _defaults().get(kind, {}).items():
         *parents, name = path.split(".")
         message = body

@@ -1,6 +1,6 @@
-"""Compute Engine: regions, zones, networks and what belongs to them, disks, and the groups behind node pools; no VMs.
+"""Compute Engine: regions, zones, networks and their parts, disks, and the instance groups of node pools; no VMs.
 
-Regions and zones are those of the catalogue, with at least three zones a region.
+Regions and zones are those of the catalogue, with at least three zones per region.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import Json
 from training_platform.catalog.zones import zones_in
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, in_use, not_found, required
-from training_platform.parts.sandbox.cloud.resources import lists
 from training_platform.parts.sandbox.cloud.resources.actions import check_versions, etag
 from training_platform.parts.sandbox.cloud.resources.resource_kinds import (
     Call,
@@ -29,7 +28,6 @@ from training_platform.parts.sandbox.cloud.resources.resource_kinds import (
 from training_platform.parts.sandbox.cloud.services.networking import disconnect
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.long_running import COMPUTE_LINK, Work
-from training_platform.parts.sandbox.cloud.state.quota_use import finite, metric
 from training_platform.parts.sandbox.cloud.state.store import Record
 
 # Regions and zones
@@ -43,77 +41,31 @@ def regions() -> tuple[str, ...]:
 
 @cache
 def zones(region: str) -> tuple[str, ...]:
-    """Return a region's zones: those of the catalogue, filled up to three with a, b and c; us-central2 has one only."""
-    known = zones_in(region)
+    """Return a region's zones: those of the catalogue, plus a, b or c up to three; us-central2 has only one."""
+    listed = zones_in(region)
     if region == "us-central2":
-        return known
-    more = [zone for letter in "abc" if (zone := f"{region}-{letter}") not in known]
-    return tuple(sorted([*known, *more[: max(0, 3 - len(known))]]))
+        return listed
+    unlisted = [zone for zone in (f"{region}-{letter}" for letter in "abc") if zone not in listed]
+    return tuple(sorted([*listed, *unlisted[: max(0, 3 - len(listed))]]))
 
 
 def node_zones(location: str) -> list[str]:
-    """Return where a cluster's nodes are by default: in its zone, or in three zones of its region."""
-    return [location] if is_zone(location) else [zone for zone in zones(location) if len(zone) == len(location) + 2][:3]
+    """Return the default zones of a cluster's nodes: its zone, or three zones of its region."""
+    if is_zone(location):
+        return [location]
+    lettered = [zone for zone in zones(location) if len(zone) == len(f"{location}-a")]  # not us-central1-ai1a
+    return lettered[:3]
 
 
-def _region(cloud: Cloud, call: Call, name: str) -> Json:
-    if name not in regions():
-        raise not_found(f"projects/{call.project}/regions/{name}")
-    link = f"{COMPUTE_LINK}projects/{call.project}/"
-    return {
-        "kind": "compute#region", "name": name, "id": str(1000 + regions().index(name)), "status": "UP",
-        "selfLink": f"{link}regions/{name}", "zones": [f"{link}zones/{zone}" for zone in zones(name)],
-        "quotas": _quotas(cloud, call.project, name),
-    }  # fmt: skip
-
-
-def _zone(call: Call, name: str) -> Json:
-    region = name.rpartition("-")[0]
-    if name not in zones(region):
-        raise not_found(f"projects/{call.project}/zones/{name}")
-    link = f"{COMPUTE_LINK}projects/{call.project}/"
-    return {
-        "kind": "compute#zone", "name": name, "id": str(2000 + len(name)), "status": "UP", "description": name,
-        "selfLink": f"{link}zones/{name}", "region": f"{link}regions/{region}",
-    }  # fmt: skip
-
-
-def _get_project(cloud: Cloud, call: Call) -> Json:
-    return {
-        "kind": "compute#project", "name": call.project, "id": cloud.number(),
-        "quotas": _quotas(cloud, call.project, ""),
-        "selfLink": f"{COMPUTE_LINK}projects/{call.project}", "commonInstanceMetadata": {"kind": "compute#metadata"},
-    }  # fmt: skip
-
-
-def _quotas(cloud: Cloud, project: str, region: str) -> list[Json]:
-    """Return the limits and usage of a region, or of the whole project for an empty region."""
-    snapshot = cloud.projects.snapshots.get(project)
-    used: dict[str, float] = {}
-    for key, amount in cloud.quota.used(project).items():
-        if key.service == "compute.googleapis.com" and key.location == region and not key.dimensions:
-            used[key.quota_id] = used.get(key.quota_id, 0.0) + amount
-    quotas = []
-    for quota_id, rows in (snapshot.limits.get("compute.googleapis.com", {}) if snapshot else {}).items():
-        for row in rows:
-            if (row.region or "") == region and not (row.__pydantic_extra__ or row.zone):
-                limit = finite(float(row.limit)) if row.limit >= 0 else 9e15
-                quotas.append({"metric": metric(quota_id), "limit": limit, "usage": used.get(quota_id, 0.0)})
-                break
-    return quotas
-
-
-# Networks and what belongs to them
+# Networks and their parts
 
 
 def _link_network(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    """Write the full link of the network that a resource names, which must exist."""
+    """Replace a resource's network by its full link. Raises Refusal if the network does not exist."""
     text = record.body.get("network") or "default"
-    path = (
-        "projects/" + text.split("projects/", 1)[1]
-        if "projects/" in text
-        else f"projects/{record.project}/global/networks/{text.rpartition('/')[2]}"
-    )
+    path = f"projects/{record.project}/global/networks/{text.rpartition('/')[2]}"
+    if "projects/" in text:
+        path = "projects/" + text.split("projects/", 1)[1]
     if cloud.store.get(f"compute/{path}") is None:
         message = (
             f"Invalid value for field 'resource.network': '{text}'. The referenced network resource cannot be found."
@@ -123,7 +75,7 @@ def _link_network(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None
 
 
 def _fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    """Fill in a subnetwork. Raises Refusal for ranges that are not valid, or overlap others of its network."""
+    """Fill in a subnetwork. Raises Refusal for ranges that are invalid, or overlap others of its network."""
     body = record.body
     primary = _read_range(body.get("ipCidrRange", ""), "resource.ipCidrRange")
     if not old:
@@ -135,8 +87,16 @@ def _fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         ranges.append(_read_range(text, "resource.secondaryIpRanges"))
     for other in cloud.store.all(record.project):
         if other.name != record.name and "/subnetworks/" in other.name and other.body.get("network") == body["network"]:
-            for mine, theirs in ((a, b) for a in ranges for b in _ranges_of(other) if a.overlaps(b)):
-                message = f"Invalid IPCidrRange: {mine} conflicts with existing subnetwork '{other.id}' ({theirs})."
+            _check_overlap(ranges, other)
+
+
+def _check_overlap(ranges: list[IPv4Network], subnet: Record) -> None:
+    for new_range in ranges:
+        for old_range in _ranges_of(subnet):
+            if new_range.overlaps(old_range):
+                message = (
+                    f"Invalid IPCidrRange: {new_range} conflicts with existing subnetwork '{subnet.id}' ({old_range})."
+                )
                 raise Refusal(400, message)
 
 
@@ -159,8 +119,8 @@ def _read_range(text: str, field: str) -> IPv4Network:
 
 def _expand_range(cloud: Cloud, call: Call) -> Json:
     record = _changed_by(cloud, call)
-    old, new = IPv4Network(record.body["ipCidrRange"]), _read_range(call.body.get("ipCidrRange", ""), "ipCidrRange")
-    if not old.subnet_of(new):
+    new = _read_range(call.body.get("ipCidrRange", ""), "ipCidrRange")
+    if not IPv4Network(record.body["ipCidrRange"]).subnet_of(new):
         raise Refusal(400, "The new range must contain the old one.")
     record.body |= {"ipCidrRange": str(new), "fingerprint": etag(cloud)}
     return _write(cloud, record, "expandIpCidrRange")
@@ -177,7 +137,7 @@ def _fill_router(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
     names = set()
     for nat in record.body.get("nats", ()):
         if nat.get("name") in names:
-            message = f"Invalid value for field 'resource.nats': the name '{nat.get('name')}' is there twice."
+            message = f"Invalid value for field 'resource.nats': the name '{nat.get('name')}' occurs twice."
             raise Refusal(400, message)
         names.add(nat.get("name"))
         fill_in(nat, "router.nat")
@@ -186,7 +146,7 @@ def _fill_router(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
             path = "projects/" + required(subnet, "name", field).split("projects/", 1)[-1]
             subnet["name"] = COMPUTE_LINK + path
             if cloud.store.get(f"compute/{path}") is None:
-                raise Refusal(400, f"Invalid value for field '{field}.name': '{subnet['name']}' is not there.")
+                raise Refusal(400, f"Invalid value for field '{field}.name': '{subnet['name']}' does not exist.")
 
 
 def _fill_firewall(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
@@ -216,7 +176,8 @@ def _fill_disk(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
 
 def _resize_disk(cloud: Cloud, call: Call) -> Json:
     record = _changed_by(cloud, call)
-    old, new = record.body["sizeGb"], call.body.get("sizeGb", "0")
+    old = record.body["sizeGb"]
+    new = call.body.get("sizeGb", "0")
     if int(new) <= int(old):
         raise Refusal(400, f"New disk size '{new}' GB must be larger than existing size '{old}' GB.")
     record.body["sizeGb"] = new
@@ -240,16 +201,20 @@ def _set_labels(cloud: Cloud, call: Call) -> Json:
 
 
 def _changed_by(cloud: Cloud, call: Call) -> Record:
-    """Return the resource that a method of its own changes, whose verb is a part of the path: ``disks/d/resize``."""
+    """Return the resource of a custom method, whose verb ends the path: ``disks/d/resize``."""
     return cloud.existing(call.name.removesuffix(f"/{call.method.action}"))
 
 
 def _write(cloud: Cloud, record: Record, operation: str) -> Json:
     cloud.store.put(record)
     work = Work(
-        style="compute", service="compute", project=record.project, target=record.name, type=operation,
+        style="compute",
+        service="compute",
+        project=record.project,
+        target=record.name,
+        type=operation,
         seconds=cloud.settings.seconds("compute.change"),
-    )  # fmt: skip
+    )
     return cloud.operations.start(work)
 
 
@@ -267,11 +232,11 @@ def _list_everywhere(cloud: Cloud, call: Call) -> Json:
 
 
 def _check_unused(cloud: Cloud, _call: Call, record: Record) -> None:
-    """Refuse the deletion of a resource that another one names; the connections of a VPC are deleted with it."""
+    """Refuse to delete a resource that another one names; the connections of a VPC are deleted with it."""
     path = record.name.partition("/")[2]
     for other in cloud.store.all(record.project):
-        passing = "/operations/" in other.name or other.name.startswith("servicenetworking/")
-        if other.name != record.name and not passing and _names(other.body, path):
+        ignored = "/operations/" in other.name or other.name.startswith("servicenetworking/")
+        if other.name != record.name and not ignored and _names(other.body, path):
             raise in_use(path, other.name.partition("/")[2])
 
 
@@ -302,7 +267,7 @@ def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", clean_up: 
 
 
 def _fill_new(cloud: Cloud, call: Call, record: Record, schema: str) -> None:
-    """Fill in what every resource of Compute Engine has. Raises Refusal for an unknown region or zone."""
+    """Fill in the fields of all of Compute Engine's resources. Raises Refusal for an unknown region or zone."""
     path = record.name.partition("/")[2]
     parts = path.split("/")
     record.body |= {
@@ -312,12 +277,12 @@ def _fill_new(cloud: Cloud, call: Call, record: Record, schema: str) -> None:
         "selfLink": COMPUTE_LINK + path,
         "selfLinkWithId": COMPUTE_LINK + "/".join(parts[:-1]) + f"/{cloud.store.serial()}",
     }
-    places = {"regions": regions(), "zones": [zone for region in regions() for zone in zones(region)]}
-    if parts[2] in places:
-        place = "/".join(parts[:4])
-        record.body[parts[2][:-1]] = COMPUTE_LINK + place
-        if parts[3] not in places[parts[2]]:
-            raise not_found(place)
+    locations = {"regions": regions(), "zones": [zone for region in regions() for zone in zones(region)]}
+    if parts[2] in locations:
+        location = "/".join(parts[:4])
+        record.body[parts[2].removesuffix("s")] = COMPUTE_LINK + location
+        if parts[3] not in locations[parts[2]]:
+            raise not_found(location)
 
 
 _KINDS: Final = (
@@ -339,11 +304,6 @@ COMPUTE: Final = Service(
     handlers={
         **{f"{kind.collection}.aggregatedList": _list_everywhere for kind in _KINDS},
         **{f"{collection}.setLabels": _set_labels for collection in ("addresses", "disks", "globalAddresses")},
-        "regions.get": lambda cloud, call: _region(cloud, call, call.parameters["region"]),
-        "regions.list": lambda cloud, call: lists.page(call, [_region(cloud, call, r) for r in regions()], "Region"),
-        "zones.get": lambda _, call: _zone(call, call.parameters["zone"]),
-        "zones.list": lambda _, call: lists.page(call, [_zone(call, z) for r in regions() for z in zones(r)], "Zone"),
-        "projects.get": _get_project,
         "subnetworks.expandIpCidrRange": _expand_range,
         "subnetworks.setPrivateIpGoogleAccess": _set_google_access,
         "disks.resize": _resize_disk,

@@ -1,7 +1,7 @@
 """File systems: instances of Filestore and Managed Lustre, and Backup and DR, which keeps backups of Filestore.
 
-Filestore counts capacity in GiB, though the field says GB. A Lustre instance has an address of the VPC's range for
-private service access. A backup is created on request, since no clock runs backup plans here.
+Filestore's ``capacityGb`` counts GiB. A Lustre instance has an address in the VPC's range for private services access.
+Backups are created on request only: no clock runs backup plans here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _BASIC: Final = ("BASIC", "STANDARD", "PREMIUM")
 def _fill_instance(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     if old:
-        before, after = (int(instance["fileShares"][0].get("capacityGb", 0)) for instance in (old, body))
+        before = int(old["fileShares"][0].get("capacityGb", 0))
+        after = int(body["fileShares"][0].get("capacityGb", 0))
         if after < before and str(old.get("tier", "")).startswith(_BASIC):
             raise Refusal(400, f"Cannot reduce the capacity of a {old['tier']} instance from {before} to {after} GiB")
         _check_unchanged(body, old, ("tier", "networks", "protocol"))
@@ -46,7 +47,7 @@ def _fill_instance(cloud: Cloud, _call: Call, record: Record, old: Json) -> None
     block = f"10.{100 + serial // 250 % 100}.{serial % 250}"
     network = body["networks"][0]
     network.setdefault("connectMode", "DIRECT_PEERING")
-    # Private service access takes the name of a range; the API's answer where no name was sent is (unverified).
+    # With private services access this is the name of a range; the response without a name is (unverified).
     if not network.get("reservedIpRange") and network["connectMode"] == "DIRECT_PEERING":
         tier = FILESTORE_TIERS.get(body.get("tier", ""))
         size = tier.reserved_prefixes[0] if tier else 29  # STANDARD and PREMIUM are basic tiers under older names
@@ -57,14 +58,15 @@ def _fill_instance(cloud: Cloud, _call: Call, record: Record, old: Json) -> None
 
 
 def _check_restorable(cloud: Cloud, share: Json) -> None:
-    """Raise Refusal where a share is to start with a backup that does not exist, or is larger than the share."""
+    """Raise Refusal if the backup that a share starts from does not exist, or is larger than the share."""
     source = share.get("sourceBackup") or share.get("sourceBackupdrBackup")
     if not source:
         return
     backup = cloud.existing(f"{'backupdr' if share.get('sourceBackupdrBackup') else 'file'}/{source}")
-    held, wanted = int(backup.body.get("capacityGb", 0)), int(share.get("capacityGb", 0))
-    if wanted < held:
-        raise Refusal(400, f"A share of {wanted} GiB cannot hold backup '{source}' of {held} GiB")
+    backup_gib = int(backup.body.get("capacityGb", 0))
+    share_gib = int(share.get("capacityGb", 0))
+    if share_gib < backup_gib:
+        raise Refusal(400, f"A share of {share_gib} GiB cannot hold backup '{source}' of {backup_gib} GiB")
 
 
 def _check_unchanged(body: Json, old: Json, fields: tuple[str, ...]) -> None:
@@ -83,9 +85,11 @@ def _fill_backup(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if share not in shares:
         raise Refusal(400, f"The instance '{source}' has no file share '{share}'")
     record.body |= {
-        "sourceInstanceTier": instance.body["tier"], "capacityGb": shares[share]["capacityGb"],
-        "storageBytes": "0", "downloadBytes": "0",
-    }  # fmt: skip
+        "sourceInstanceTier": instance.body["tier"],
+        "capacityGb": shares[share]["capacityGb"],
+        "storageBytes": "0",
+        "downloadBytes": "0",
+    }
 
 
 def _check_snapshot(cloud: Cloud, call: Call, _record: Record, old: Json) -> None:
@@ -103,20 +107,34 @@ FILESTORE: Final = Service(
     metadata=operation_metadata("google.cloud.common.OperationMetadata"),
     kinds=(
         ResourceKind(
-            collection="instances", schema="Instance", style="longrunning", id_in="instanceId",
-            states=("state", "CREATING", "READY", "REPAIRING", "DELETING"), fill=_fill_instance,
-            protection="deletionProtectionEnabled", etag="etag",
+            collection="instances",
+            schema="Instance",
+            style="longrunning",
+            id_in="instanceId",
+            states=("state", "CREATING", "READY", "REPAIRING", "DELETING"),
+            fill=_fill_instance,
+            protection="deletionProtectionEnabled",
+            etag="etag",
         ),
         ResourceKind(
-            collection="backups", schema="Backup", style="longrunning", id_in="backupId", states=_READY,
+            collection="backups",
+            schema="Backup",
+            style="longrunning",
+            id_in="backupId",
+            states=_READY,
             fill=_fill_backup,
         ),
         ResourceKind(
-            collection="snapshots", schema="Snapshot", style="longrunning", id_in="snapshotId", parent=True,
-            states=_READY, fill=_check_snapshot,
+            collection="snapshots",
+            schema="Snapshot",
+            style="longrunning",
+            id_in="snapshotId",
+            parent=True,
+            states=_READY,
+            fill=_check_snapshot,
         ),
     ),
-)  # fmt: skip
+)
 
 # Managed Lustre
 
@@ -129,7 +147,8 @@ def _fill_lustre(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         _check_unchanged(
             body, old, ("filesystem", "network", "perUnitStorageThroughput", "kmsKey", "dynamicTierOptions")
         )
-        before, after = int(old["capacityGib"]), int(body["capacityGib"])
+        before = int(old["capacityGib"])
+        after = int(body["capacityGib"])
         if after < before:
             raise Refusal(400, f"The capacity of an instance cannot be reduced, from {before} to {after} GiB")
         return
@@ -146,10 +165,10 @@ def _fill_lustre(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 
 def _check_private(cloud: Cloud, network: str) -> None:
-    """Raise Refusal for a network that does not exist, or that Google's services have not joined."""
+    """Raise Refusal for a network that does not exist, or has no private services access."""
     match = _NETWORK.fullmatch(network)
     if match is None:
-        raise Refusal(400, f"Invalid network '{network}': projects/PROJECT/global/networks/NETWORK is wanted")
+        raise Refusal(400, f"Invalid network '{network}': must be projects/PROJECT/global/networks/NETWORK")
     name = f"projects/{cloud.projects.resolve(match[1])}/global/networks/{match[2]}"
     cloud.existing(f"compute/{name}")
     connection = f"services/servicenetworking.googleapis.com/connections/{name.replace('/', ':')}"
@@ -163,13 +182,17 @@ LUSTRE: Final = Service(
     metadata=operation_metadata("google.cloud.lustre.{version}.OperationMetadata"),
     kinds=(
         ResourceKind(
-            collection="instances", schema="Instance", style="longrunning", id_in="instanceId",
-            states=("state", "CREATING", "ACTIVE", "UPDATING", "DELETING"), fill=_fill_lustre,
+            collection="instances",
+            schema="Instance",
+            style="longrunning",
+            id_in="instanceId",
+            states=("state", "CREATING", "ACTIVE", "UPDATING", "DELETING"),
+            fill=_fill_lustre,
         ),
     ),
-)  # fmt: skip
+)
 
-# Backup and DR: vaults, plans, and the resources that have a plan
+# Backup and DR: vaults, plans, and the associations of resources with plans
 
 _DAY: Final = 86_400
 
@@ -178,10 +201,13 @@ def _fill_vault(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if old:
         return
     record.body |= {
-        "updateTime": cloud.time(), "uid": cloud.number(),
-        "backupCount": "0", "deletable": True, "totalStoredBytes": "0",
+        "updateTime": cloud.time(),
+        "uid": cloud.number(),
+        "backupCount": "0",
+        "deletable": True,
+        "totalStoredBytes": "0",
         "serviceAccount": f"vault-{record.id}@gcp-sa-backupdr-pr.iam.gserviceaccount.com",
-    }  # fmt: skip
+    }
 
 
 def _check_vault_empty(cloud: Cloud, call: Call, vault: Record) -> None:
@@ -193,15 +219,17 @@ def _check_vault_empty(cloud: Cloud, call: Call, vault: Record) -> None:
 def _fill_plan(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     vault = cloud.existing(f"backupdr/{body.get('backupVault', 'backupVault')}")
-    least = int(vault.body["backupMinimumEnforcedRetentionDuration"].rstrip("s"))
+    minimum = int(vault.body["backupMinimumEnforcedRetentionDuration"].rstrip("s"))
     for rule in body.get("backupRules", ()):
-        if rule["backupRetentionDays"] * _DAY < least:
-            raise invalid(f"Rule {rule['ruleId']} keeps backups for less than the vault's {least} s")
+        if rule["backupRetentionDays"] * _DAY < minimum:
+            raise invalid(f"Rule {rule['ruleId']} keeps backups for less than the vault's {minimum} s")
     if not old:
         body |= {
-            "updateTime": cloud.time(), "backupVaultServiceAccount": vault.body["serviceAccount"],
-            "revisionId": "v0", "supportedResourceTypes": [body["resourceType"]],
-        }  # fmt: skip
+            "updateTime": cloud.time(),
+            "backupVaultServiceAccount": vault.body["serviceAccount"],
+            "revisionId": "v0",
+            "supportedResourceTypes": [body["resourceType"]],
+        }
 
 
 def _check_plan_unused(cloud: Cloud, call: Call, plan: Record) -> None:
@@ -225,7 +253,7 @@ def _fill_association(cloud: Cloud, _call: Call, record: Record, old: Json) -> N
 
 
 def _trigger_backup(cloud: Cloud, call: Call) -> Json:
-    """Create a backup of a resource that has a plan, now."""
+    """Create a backup of a resource with a plan now."""
     record = cloud.existing(call.name)
     instance = cloud.existing(f"file/{record.body['resource']}")
     name = f"{record.body['dataSource']}/backups/{cloud.number()}"
@@ -239,10 +267,14 @@ def _trigger_backup(cloud: Cloud, call: Call) -> Json:
     }
     cloud.store.put(Record(name=f"backupdr/{name}", project=record.project, body=backup))
     return start_operation(
-        cloud, call, "backups", response=copy.deepcopy(record.body), where=call.location,
+        cloud,
+        call,
+        "backups",
+        response=copy.deepcopy(record.body),
+        where=call.location,
         schema=f"google.cloud.backupdr.{call.api.version}.BackupPlanAssociation",
         metadata={"target": name, "verb": "create", "apiVersion": call.api.version},
-    )  # fmt: skip
+    )
 
 
 _STATES: Final = ("state", "CREATING", "ACTIVE", "UPDATING", "DELETING")
@@ -252,17 +284,31 @@ BACKUP_DR: Final = Service(
     metadata=operation_metadata("google.cloud.backupdr.{version}.OperationMetadata"),
     kinds=(
         ResourceKind(
-            collection="backupVaults", schema="BackupVault", style="longrunning", id_in="backupVaultId",
-            states=_STATES, fill=_fill_vault, check_delete=_check_vault_empty,
+            collection="backupVaults",
+            schema="BackupVault",
+            style="longrunning",
+            id_in="backupVaultId",
+            states=_STATES,
+            fill=_fill_vault,
+            check_delete=_check_vault_empty,
         ),
         ResourceKind(
-            collection="backupPlans", schema="BackupPlan", style="longrunning", id_in="backupPlanId", states=_STATES,
-            fill=_fill_plan, check_delete=_check_plan_unused,
+            collection="backupPlans",
+            schema="BackupPlan",
+            style="longrunning",
+            id_in="backupPlanId",
+            states=_STATES,
+            fill=_fill_plan,
+            check_delete=_check_plan_unused,
         ),
         ResourceKind(
-            collection="backupPlanAssociations", schema="BackupPlanAssociation", style="longrunning",
-            id_in="backupPlanAssociationId", states=_STATES, fill=_fill_association,
+            collection="backupPlanAssociations",
+            schema="BackupPlanAssociation",
+            style="longrunning",
+            id_in="backupPlanAssociationId",
+            states=_STATES,
+            fill=_fill_association,
         ),
     ),
     handlers={"projects.locations.backupPlanAssociations.triggerBackup": _trigger_backup},
-)  # fmt: skip
+)

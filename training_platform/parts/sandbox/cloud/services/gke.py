@@ -1,4 +1,4 @@
-"""GKE: clusters and their node pools, and the methods that change them; ``gke_defaults`` has what the API fills in."""
+"""GKE: clusters and their node pools, and the methods that change them; ``gke_defaults`` fills in computed fields."""
 
 from __future__ import annotations
 
@@ -45,14 +45,15 @@ def _fill_cluster(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     body = record.body
     if not old:
         pools = body.pop("nodePools", None)
-        count, config = body.get("initialNodeCount"), body.get("nodeConfig", {})
+        count = body.get("initialNodeCount")
+        config = body.get("nodeConfig", {})
         if pools and (count or config):
             raise Refusal(400, "Cluster.initial_node_count and node_config must not be set together with node_pools.")
         if not pools and not count and not body.get("autopilot", {}).get("enabled"):
             raise Refusal(400, "Cluster.initial_node_count must be greater than zero.")
         for pool in pools or ():
             required(pool, "name", "cluster.node_pools[]")
-        body.pop("id", None)  # GKE's to give
+        body.pop("id", None)  # GKE assigns it
         body["location"] = body["zone"] = call.location
         body["selfLink"] = CONTAINER_LINK + f"{call.path}/{record.id}"
         record.meta["first_pools"] = pools or [{"name": "default-pool", "initialNodeCount": count, "config": config}]
@@ -77,16 +78,18 @@ def _create_first_pools(cloud: Cloud, call: Call, cluster: Record) -> None:
 
 
 def _show_cluster(cloud: Cloud, record: Record) -> Json:
-    """Return a cluster with its pools; the cluster's own configuration is the first pool's."""
+    """Return a cluster with its pools; its ``nodeConfig`` is that of the first pool."""
     records = cloud.store.children(f"{record.name}/nodePools")
     pools = [pool.body for pool in records]
-    return {
+    body = {
         **record.body,
         "nodePools": pools,
         "instanceGroupUrls": [url for pool in pools for url in pool.get("instanceGroupUrls", ())],
         "currentNodeCount": sum(pool.meta.get("nodes", 0) for pool in records),
-        **({"nodeConfig": pools[0]["config"]} if pools else {}),
     }
+    if pools:
+        body["nodeConfig"] = pools[0]["config"]
+    return body
 
 
 def _remove_cluster_groups(cloud: Cloud, _call: Call, cluster: Record) -> None:
@@ -108,7 +111,7 @@ def _check_cluster_free(cloud: Cloud, _call: Call, record: Record) -> None:
 
 
 def _check_free(cloud: Cloud, name: str) -> None:
-    """Raise Refusal while an operation on a cluster or pool is under way; the provider then tries again."""
+    """Raise Refusal while an operation on a cluster or pool is in progress; the provider then retries."""
     operation = cloud.operations.pending(name)
     if operation is not None:
         raise failed_precondition(f"Cluster is running incompatible operation {operation.id}.")
@@ -123,17 +126,18 @@ def _cluster_of(record: Record) -> str:
 
 
 def _update_cluster(cloud: Cloud, call: Call) -> Json:
-    """Apply the ``desired`` fields of an update, each to the field of the cluster that it is called after."""
+    """Apply the ``desired`` fields of an update to the cluster's fields of the same names."""
     record = cloud.existing(call.name)
     _check_free(cloud, record.name)
-    body, update = record.body, call.body.get("update", {})
+    body = record.body
+    update = call.body.get("update", {})
     if update.get("etag") and update["etag"] != body["etag"]:
         raise conflict("The etag is stale.")
     of_pools = {field: value for field, value in update.items() if field in _TABLE["pool_fields"]}
     for field, value in update.items():
         if field not in of_pools and field not in ("etag", "desiredNodePoolId"):
             inner = _TABLE["inside"].get(field)
-            _put(body, _place(call, field), value.get(inner, False) if inner else value)
+            _set_field(body, _path_of(call, field), value.get(inner, False) if inner else value)
     if of_pools:
         _update_pools(cloud, call, record, of_pools)
     if "desiredMasterVersion" in update:
@@ -144,10 +148,10 @@ def _update_cluster(cloud: Cloud, call: Call) -> Json:
     return _start(cloud, record, "UPDATE_CLUSTER")
 
 
-def _place(call: Call, desired: str) -> list[str]:
-    """Return where in a cluster a field of an update belongs. Raises Refusal for a field that belongs nowhere."""
-    if desired in _TABLE["places"]:
-        return _TABLE["places"][desired].split(".")
+def _path_of(call: Call, desired: str) -> list[str]:
+    """Return the path in a cluster that a field of an update sets. Raises Refusal if there is none."""
+    if desired in _TABLE["paths"]:
+        return _TABLE["paths"][desired].split(".")
     name = desired.removeprefix("desired")
     field = name[:1].lower() + name[1:]
     parents = {"Cluster": [], "NetworkConfig": ["networkConfig"], "IPAllocationPolicy": ["ipAllocationPolicy"]}
@@ -157,9 +161,9 @@ def _place(call: Call, desired: str) -> list[str]:
     raise Refusal(501, f"Changing a cluster's {desired} is not implemented by the local cloud")
 
 
-def _put(body: Json, place: list[str], value: object) -> None:
+def _set_field(body: Json, path: list[str], value: object) -> None:
     """Set a field; messages are merged."""
-    *parents, field = place
+    *parents, field = path
     for name in parents:
         body = body.setdefault(name, {})
     old = body.get(field)
@@ -168,11 +172,11 @@ def _put(body: Json, place: list[str], value: object) -> None:
 
 def _update_pools(cloud: Cloud, call: Call, cluster: Record, fields: Json) -> None:
     """Set fields of the pool that an update names, or of all. Raises Refusal for a pool that does not exist."""
-    wanted = call.body["update"].get("desiredNodePoolId", "-")
+    pool_id = call.body["update"].get("desiredNodePoolId", "-")
     pools = cloud.store.children(f"{cluster.name}/nodePools")
-    names = [pool.name for pool in pools if wanted in ("-", pool.id)]
+    names = [pool.name for pool in pools if pool_id in ("-", pool.id)]
     if not names:
-        raise not_found(f"{call.path}/nodePools/{wanted}")
+        raise not_found(f"{call.path}/nodePools/{pool_id}")
     for name in names:
         pool = cloud.existing(name)
         for desired, value in fields.items():
@@ -200,7 +204,8 @@ def _set_cluster_field(cloud: Cloud, call: Call) -> Json:
 
 def _update_pool(cloud: Cloud, call: Call) -> Json:
     record = _free_pool(cloud, call)
-    body, config = record.body, record.body["config"]
+    body = record.body
+    config = body["config"]
     of_config = call.properties("NodeConfig")
     for field, value in call.body.items():
         if field in ("name", "projectId", "zone", "clusterId", "nodePoolId", "etag"):
@@ -212,9 +217,11 @@ def _update_pool(cloud: Cloud, call: Call) -> Json:
         elif field in _TABLE["inner"]:
             config[field] = value.get(_TABLE["inner"][field], {} if field in ("labels", "resourceLabels") else [])
         elif field == "diskSizeGb":
-            config[field], config["bootDisk"]["sizeGb"] = int(value), value
+            config["diskSizeGb"] = int(value)
+            config["bootDisk"]["sizeGb"] = value
         elif field == "diskType":
-            config[field] = config["bootDisk"][field] = value
+            config["diskType"] = value
+            config["bootDisk"]["diskType"] = value
         elif field == "bootDisk":
             config["bootDisk"] = merge(config.get("bootDisk", {}), value)
             config.pop("diskSizeGb", None)
@@ -266,15 +273,20 @@ def _complete_pool(cloud: Cloud, call: Call, record: Record) -> None:
 
 
 def _start(cloud: Cloud, record: Record, operation: str, *, grows: bool = False) -> Json:
-    """Write a changed cluster or pool, and start the operation at whose end it runs again."""
+    """Store a changed cluster or pool, and start the operation after which it is running again."""
     record.body["status"] = "RECONCILING"
     cloud.store.put(record)
-    pool = "/nodePools/" in record.name
+    kind = "container.nodePools" if "/nodePools/" in record.name else "container.clusters.update"
     work = Work(
-        style="container", service="container", project=record.project, target=record.name, type=operation,
-        seconds=cloud.settings.seconds("container.nodePools" if pool else "container.clusters.update"),
-        changes=[StateChange(target=record.name, fields={"status": "RUNNING"})], grows=grows,
-    )  # fmt: skip
+        style="container",
+        service="container",
+        project=record.project,
+        target=record.name,
+        type=operation,
+        seconds=cloud.settings.seconds(kind),
+        changes=[StateChange(target=record.name, fields={"status": "RUNNING"})],
+        grows=grows,
+    )
     return cloud.operations.start(work)
 
 
@@ -286,24 +298,44 @@ def _get_server_config(_cloud: Cloud, _call: Call) -> Json:
         if name
     ]
     return {
-        "defaultClusterVersion": CHANNEL_VERSIONS[""], "validMasterVersions": versions, "validNodeVersions": versions,
-        "channels": channels, "defaultImageType": "COS_CONTAINERD",
+        "defaultClusterVersion": CHANNEL_VERSIONS[""],
+        "validMasterVersions": versions,
+        "validNodeVersions": versions,
+        "channels": channels,
+        "defaultImageType": "COS_CONTAINERD",
         "validImageTypes": ["COS_CONTAINERD", "UBUNTU_CONTAINERD"],
-    }  # fmt: skip
+    }
 
 
 GKE: Final = Service(
     name="container",
     kinds=(
         ResourceKind(
-            collection="clusters", schema="Cluster", style="container", wrapper="cluster", id_form=_NAME,
-            states=_STATES, fill=_fill_cluster, after_create=_create_first_pools, check_delete=_check_cluster_free,
-            clean_up=_remove_cluster_groups, show=_show_cluster, etag="etag",
+            collection="clusters",
+            schema="Cluster",
+            style="container",
+            wrapper="cluster",
+            id_form=_NAME,
+            states=_STATES,
+            fill=_fill_cluster,
+            after_create=_create_first_pools,
+            check_delete=_check_cluster_free,
+            clean_up=_remove_cluster_groups,
+            show=_show_cluster,
+            etag="etag",
         ),
         ResourceKind(
-            collection="nodePools", schema="NodePool", style="container", wrapper="nodePool", parent=True,
-            id_form=_NAME, states=_STATES, etag="etag", fill=_fill_pool,
-            check_write=_check_cluster_free, check_delete=_check_cluster_free,
+            collection="nodePools",
+            schema="NodePool",
+            style="container",
+            wrapper="nodePool",
+            parent=True,
+            id_form=_NAME,
+            states=_STATES,
+            etag="etag",
+            fill=_fill_pool,
+            check_write=_check_cluster_free,
+            check_delete=_check_cluster_free,
             after_create=lambda cloud, _, pool: put_groups(cloud, pool),
             clean_up=lambda cloud, _, pool: remove_groups(cloud, pool),
         ),
@@ -312,12 +344,10 @@ GKE: Final = Service(
         "clusters.update": _update_cluster,
         "clusters.setResourceLabels": _set_cluster_field,
         "clusters.setMaintenancePolicy": _set_cluster_field,
-        "clusters.setNetworkPolicy": _set_cluster_field,
         "nodePools.update": _update_pool,
         "nodePools.setAutoscaling": _set_pool_field,
         "nodePools.setManagement": _set_pool_field,
         "nodePools.setSize": _set_size,
         "locations.getServerConfig": _get_server_config,
-        "zones.getServerconfig": _get_server_config,
     },
-)  # fmt: skip
+)

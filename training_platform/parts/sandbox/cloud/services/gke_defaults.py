@@ -1,6 +1,6 @@
-"""What GKE works out for clusters and node pools, beside ``defaults.yaml``: versions, ranges, endpoints, groups.
+"""Fields that GKE computes for clusters and node pools: versions, ranges, endpoints, instance groups.
 
-Sources: as of ``defaults.yaml``.
+Constant defaults are in ``defaults.yaml``, with the sources of both.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import zlib
 from typing import Final
 from uuid import UUID
 
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, invalid
 from training_platform.parts.sandbox.cloud.resources.resource_kinds import fill_in
@@ -18,7 +19,7 @@ from training_platform.parts.sandbox.cloud.state.long_running import COMPUTE_LIN
 from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
 
-# One version a channel, recent enough for every machine of the catalogue (inferred).
+# One version per channel, recent enough for every machine of the catalogue (inferred).
 CHANNEL_VERSIONS: Final = {
     "": "1.34.1-gke.3899001",
     "RAPID": "1.35.0-gke.2745000",
@@ -31,7 +32,7 @@ CHANNEL_VERSIONS: Final = {
 
 
 def fill_cluster(cloud: Cloud, record: Record) -> None:
-    """Complete a cluster, new or changed; fields that are set stay."""
+    """Fill in missing fields of a new or changed cluster."""
     body = record.body
     if "id" not in body:
         serial = cloud.store.serial()
@@ -51,22 +52,24 @@ def fill_cluster(cloud: Cloud, record: Record) -> None:
     body["etag"] = cloud.number()
 
 
-def resolve_version(asked: str, channel: str) -> str:
-    """Return a version in full. Raises Refusal for a version that no channel offers."""
-    if asked in ("", "-", "latest"):
+def resolve_version(requested: str, channel: str) -> str:
+    """Return the full version for a prefix or an alias. Raises Refusal for a version that no channel offers."""
+    if requested in ("", "-", "latest"):
         return CHANNEL_VERSIONS.get(channel, CHANNEL_VERSIONS[""])
-    fitting = [full for full in CHANNEL_VERSIONS.values() if f"{full}.".startswith((f"{asked}.", f"{asked}-"))]
-    if fitting:
-        return max(fitting)
-    if "-gke." in asked:
-        return asked  # written in full: our table is older than it
-    raise Refusal(400, f'Master version "{asked}" is unsupported.')
+    prefixes = (f"{requested}.", f"{requested}-")
+    matching = [version for version in CHANNEL_VERSIONS.values() if f"{version}.".startswith(prefixes)]
+    if matching:
+        return max(matching)
+    if "-gke." in requested:
+        return requested  # a full version, newer than our table
+    raise Refusal(400, f'Master version "{requested}" is unsupported.')
 
 
 def _fill_network(cloud: Cloud, record: Record) -> None:
-    """Write the network, subnetwork and ranges of a cluster, all of which must exist."""
-    body, project = record.body, record.project
-    region = body["location"] if body["location"].count("-") == 1 else body["location"].rpartition("-")[0]
+    """Write a cluster's network, subnetwork and ranges. Raises Refusal if one of them does not exist."""
+    body = record.body
+    project = record.project
+    region = region_of(body["location"])
     network = _full_path(body.get("network") or "default", f"projects/{project}/global/networks/")
     subnet = _full_path(body.get("subnetwork") or "default", f"projects/{project}/regions/{region}/subnetworks/")
     if cloud.store.get(f"compute/{network}") is None:
@@ -88,7 +91,7 @@ def _fill_network(cloud: Cloud, record: Record) -> None:
 
 
 def _full_path(text: str, parent: str) -> str:
-    """Return a network's or subnet's path from its name, its path or its link."""
+    """Return the path of a network or subnet, given its name, path or link."""
     return "projects/" + text.split("projects/", 1)[1] if "projects/" in text else parent + text
 
 
@@ -98,7 +101,8 @@ def _fill_endpoints(record: Record, serial: int) -> None:
     host = f"gke-{body['id'][:32]}-{number(record.project)}.{body['location']}.gke.goog"
     config["dnsEndpointConfig"]["endpoint"] = host
     ip = config["ipEndpointsConfig"]
-    private, public = f"10.128.{serial % 250}.2", f"192.0.2.{serial % 250 + 1}"  # TEST-NET-1, for documentation
+    private = f"10.128.{serial % 250}.2"
+    public = f"192.0.2.{serial % 250 + 1}"  # TEST-NET-1, for documentation
     body["endpoint"] = ""
     if ip["enabled"]:
         ip |= {"privateEndpoint": private, "publicEndpoint": public}
@@ -111,7 +115,7 @@ def _fill_endpoints(record: Record, serial: int) -> None:
 
 
 def fill_pool(body: Json, cluster: Json) -> None:
-    """Complete a pool of a cluster, new or changed; fields that are set stay."""
+    """Fill in missing fields of a cluster's new or changed pool."""
     fill_in(body, "container.nodePools")
     body.setdefault("locations", list(cluster["locations"]))
     body.setdefault("version", cluster["currentMasterVersion"])
@@ -160,37 +164,43 @@ def _provisioning_model(config: Json) -> str:
     return "reservation" if affinity == "SPECIFIC_RESERVATION" else "on-demand"
 
 
-# The managed instance groups of a pool, one a zone, which Compute Engine's API shows
+# A pool's managed instance groups, one per zone, in Compute Engine
 
 
 def group_urls(pool: Record) -> list[str]:
-    """Return the links of a pool's groups, as ``instanceGroupUrls`` has them."""
+    """Return the links of a pool's instance groups, for ``instanceGroupUrls``."""
     return [COMPUTE_LINK + _group_path(pool, zone) for zone in pool.body["locations"]]
 
 
 def put_groups(cloud: Cloud, pool: Record) -> None:
-    """Create or resize a pool's groups, and delete those of zones that it left."""
+    """Create or resize a pool's instance groups, and delete those in zones that it left."""
     remove_groups(cloud, pool)
-    zones, nodes = pool.body["locations"], pool.meta.get("nodes", 0)
+    zones = pool.body["locations"]
+    nodes = pool.meta.get("nodes", 0)
     for index, zone in enumerate(zones):
         path = _group_path(pool, zone)
         name = path.rpartition("/")[2]
         base = name.removesuffix("-grp")
         link = f"{COMPUTE_LINK}projects/{pool.project}/zones/{zone}"
         body = {
-            "kind": "compute#instanceGroupManager", "id": cloud.number(), "name": name, "zone": link,
-            "creationTimestamp": cloud.time(), "selfLink": COMPUTE_LINK + path,
+            "kind": "compute#instanceGroupManager",
+            "id": cloud.number(),
+            "name": name,
+            "zone": link,
+            "creationTimestamp": cloud.time(),
+            "selfLink": COMPUTE_LINK + path,
             "baseInstanceName": base,
             "targetSize": nodes // len(zones) + (index < nodes % len(zones)),
             "instanceGroup": f"{link}/instanceGroups/{name}",
             "instanceTemplate": f"{COMPUTE_LINK}projects/{pool.project}/global/instanceTemplates/{base}",
-            "fingerprint": "AAAAAAAAAAA=", "status": {"isStable": True},
-        }  # fmt: skip
+            "fingerprint": "AAAAAAAAAAA=",
+            "status": {"isStable": True},
+        }
         cloud.store.put(Record(name=f"compute/{path}", project=pool.project, body=body, meta={"pool": pool.name}))
 
 
 def remove_groups(cloud: Cloud, pool: Record) -> None:
-    """Delete a pool's groups."""
+    """Delete a pool's instance groups."""
     for record in cloud.store.all(pool.project):
         if record.meta.get("pool") == pool.name:
             cloud.store.delete(record.name)

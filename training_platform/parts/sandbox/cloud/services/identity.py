@@ -1,7 +1,7 @@
 """Identity and secrets: IAM's accounts and custom roles, Policy Troubleshooter, Cloud KMS, Secret Manager.
 
-Every key that is asked for exists, with a policy; nothing is encrypted. Versions of secrets are not kept, so that no
-value is.
+A key exists, with a policy, as soon as a request names it; nothing is encrypted. Versions of secrets are not stored, so
+their values are not either.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ def _fill_account(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     record.name = f"iam/{path}"
     unique = str(10**20 + cloud.store.serial() * 104_729)
     record.body |= {
-        "name": path, "projectId": record.project, "uniqueId": unique, "email": email, "oauth2ClientId": unique,
-    }  # fmt: skip
+        "name": path,
+        "projectId": record.project,
+        "uniqueId": unique,
+        "email": email,
+        "oauth2ClientId": unique,
+    }
 
 
 def _get_account(cloud: Cloud, call: Call) -> Json:
-    """Return an account by its email or by its unique id."""
+    """Return an account, given its e-mail address or its unique id."""
     record = cloud.store.get(call.name)
     if record is not None:
         return record.body
@@ -54,15 +58,6 @@ def _patch_account(cloud: Cloud, call: Call) -> Json:
     return record.body
 
 
-def _enable_or_disable_account(cloud: Cloud, call: Call) -> Json:
-    record = cloud.existing(call.name)
-    record.body.pop("disabled", None)
-    if call.method.action == "disable":
-        record.body["disabled"] = True
-    cloud.store.put(record)
-    return {}
-
-
 def _fill_role(_cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if not old:
         record.body["name"] = record.name.removeprefix("iam/")
@@ -72,21 +67,29 @@ IAM: Final = Service(
     name="iam",
     kinds=(
         ResourceKind(
-            collection="serviceAccounts", schema="ServiceAccount", wrapper="serviceAccount", id_in="accountId",
-            id_form=r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])", fill=_fill_account, etag="etag",  # 6 to 30 characters
+            collection="serviceAccounts",
+            schema="ServiceAccount",
+            wrapper="serviceAccount",
+            id_in="accountId",
+            id_form=r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])",  # 6 to 30 characters
+            fill=_fill_account,
+            etag="etag",
         ),
         ResourceKind(
-            collection="roles", schema="Role", wrapper="role", id_in="roleId", id_form=r"[a-zA-Z0-9_.]{3,64}",
-            fill=_fill_role, etag="etag",
+            collection="roles",
+            schema="Role",
+            wrapper="role",
+            id_in="roleId",
+            id_form=r"[a-zA-Z0-9_.]{3,64}",
+            fill=_fill_role,
+            etag="etag",
         ),
     ),
     handlers={
         "serviceAccounts.patch": _patch_account,
         "serviceAccounts.get": _get_account,
-        "serviceAccounts.enable": _enable_or_disable_account,
-        "serviceAccounts.disable": _enable_or_disable_account,
     },
-)  # fmt: skip
+)
 
 # Policy Troubleshooter, which tells everything to everybody here
 
@@ -118,7 +121,7 @@ def _key(cloud: Cloud, call: Call) -> Record:
 
 CLOUD_KMS: Final = Service(
     name="cloudkms",
-    needs_enabling=False,  # keys are in a project of their own, which no stack of ours prepares
+    needs_enabling=False,  # keys are in another project, whose APIs no stack enables
     handlers={
         "cryptoKeys.get": lambda cloud, call: _key(cloud, call).body,
         "cryptoKeys.getIamPolicy": lambda cloud, call: read_policy(_key(cloud, call)),

@@ -1,8 +1,8 @@
-"""Cloud Monitoring (alert policies, notification channels, dashboards), and the entries of Cloud Logging.
+"""Cloud Monitoring (alert policies, notification channels, dashboards), and Cloud Logging.
 
-Training jobs of Vertex AI write entries when they begin, run and end. No program runs here, so a job writes Vertex AI's
-own lines, those of task ``service`` (inferred); all other entries are written by ``entries.write``. A training pipeline
-has no lines: those of its job are under the job's id.
+Vertex AI's training jobs have log entries for their creation, start and end. No program runs here, so these are only
+Vertex AI's own entries, of task ``service`` (inferred); all others come from ``entries.write``. A training pipeline has
+no entries: those of its job have the job's id.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, failed_precondition
-from training_platform.parts.sandbox.cloud.resources.actions import mask_paths
+from training_platform.parts.sandbox.cloud.resources.actions import create
 from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.services.vertex_jobs import JOB_KINDS, PIPELINES
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
@@ -25,14 +25,14 @@ _KEPT_MUTATIONS: Final = 10  # how many Google keeps is unverified
 _LAYOUTS: Final = frozenset({"columnLayout", "gridLayout", "mosaicLayout", "rowLayout"})
 _MOST_COLUMNS: Final = 48
 _LABELS: Final = {"email": "email_address", "slack": "channel_name", "pubsub": "topic", "webhook_tokenauth": "url"}
-"""The label that each type of channel needs."""
+"""The required label of each type of channel."""
 
 
 def _fill_channel(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     body = record.body
     label = _LABELS.get(body.get("type", ""))
     if not body.get("type"):
-        raise Refusal(400, "A channel has a type")
+        raise Refusal(400, "Field notification_channel.type is required.")
     if label and label not in body.get("labels", {}):
         raise Refusal(400, f"Field \"notification_channel.labels\" lacks '{label}'")
     changed = {"mutateTime": cloud.time()}
@@ -82,13 +82,16 @@ MONITORING: Final = Service(
     name="monitoring",
     kinds=(
         ResourceKind(
-            collection="notificationChannels", schema="NotificationChannel", id_in="", fill=_fill_channel,
+            collection="notificationChannels",
+            schema="NotificationChannel",
+            id_in="",
+            fill=_fill_channel,
             check_delete=_check_channel_unused,
         ),
         ResourceKind(collection="alertPolicies", schema="AlertPolicy", id_in="", fill=_fill_alert_policy),
         ResourceKind(collection="dashboards", schema="Dashboard", id_in="", fill=_check_dashboard, etag="etag"),
     ),
-)  # fmt: skip
+)
 
 # Cloud Logging
 
@@ -98,11 +101,11 @@ _VALUES: Final = r'"[^"]*"|\("[^"]*"(?: OR "[^"]*")*\)'
 _TERM: Final = re.compile(rf"(?:(?P<path>[\w.]+)\s*(?P<operator>=~|>=|<=|=|:)|log_id(?=\())\s*(?P<values>{_VALUES})")
 _VALUE: Final = re.compile(r'"([^"]*)"')
 _OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
-    "=": lambda value, wanted: value == wanted,
-    ":": lambda value, wanted: wanted in value,
-    ">=": lambda value, wanted: value >= wanted,
-    "<=": lambda value, wanted: value <= wanted,
-    "=~": lambda value, wanted: re.search(wanted, value) is not None,
+    "=": lambda value, operand: value == operand,
+    ":": lambda value, operand: operand in value,
+    ">=": lambda value, operand: value >= operand,
+    "<=": lambda value, operand: value <= operand,
+    "=~": lambda value, operand: re.search(operand, value) is not None,
 }
 _LINES: Final = (
     ("createTime", "Waiting for job to be provisioned."),
@@ -115,9 +118,12 @@ _PAGE: Final = 50
 def _write_entries(cloud: Cloud, call: Call) -> Json:
     for written in call.body.get("entries", ()):
         entry = {
-            "logName": call.body.get("logName", ""), "resource": call.body.get("resource", {"type": "global"}),
-            "timestamp": cloud.time(), "insertId": cloud.number(), **written,
-        }  # fmt: skip
+            "logName": call.body.get("logName", ""),
+            "resource": call.body.get("resource", {"type": "global"}),
+            "timestamp": cloud.time(),
+            "insertId": cloud.number(),
+            **written,
+        }
         if not entry["logName"].startswith("projects/"):
             raise Refusal(400, "An entry needs a log_name, projects/[PROJECT_ID]/logs/[LOG_ID].")
         project = cloud.projects.resolve(entry["logName"].split("/")[1])
@@ -128,15 +134,18 @@ def _write_entries(cloud: Cloud, call: Call) -> Json:
 def _list_entries(cloud: Cloud, call: Call) -> Json:
     terms = list(_read_filter(call.body.get("filter", "")))
     sources = [_entries_of(cloud, name) for name in call.body.get("resourceNames", ())]
-    entries = [entry for source in sources for entry in source if all(fits(entry) for fits in terms)]
+    entries = [entry for source in sources for entry in source if all(matches(entry) for matches in terms)]
     entries.sort(key=lambda entry: str(entry["timestamp"]), reverse=call.body.get("orderBy") == "timestamp desc")
-    start, size = int(call.body.get("pageToken") or 0), int(call.body.get("pageSize") or _PAGE)
-    more = {"nextPageToken": str(start + size)} if start + size < len(entries) else {}
-    return {"entries": entries[start : start + size], **more}
+    start = int(call.body.get("pageToken") or 0)
+    end = start + int(call.body.get("pageSize") or _PAGE)
+    page: Json = {"entries": entries[start:end]}
+    if end < len(entries):
+        page["nextPageToken"] = str(end)
+    return page
 
 
 def _entries_of(cloud: Cloud, name: str) -> Iterator[Json]:
-    """Yield the entries of a project, or of a view: those that sinks take to its bucket. Raises Refusal."""
+    """Yield the entries of a project, or of a log view: those that sinks route to its bucket. Raises Refusal."""
     project = cloud.projects.resolve(name.split("/")[1])
     if "/views/" not in name:
         yield from _entries(cloud, project)
@@ -146,7 +155,7 @@ def _entries_of(cloud: Cloud, name: str) -> Iterator[Json]:
     sinks = (record.body for record in cloud.store.all(project) if record.name.startswith(f"{_SINKS}/{project}/sinks/"))
     filters = [list(_read_filter(sink.get("filter", ""))) for sink in sinks if sink["destination"] == destination]
     for entry in _entries(cloud, project):
-        if any(all(fits(entry) for fits in terms) for terms in filters):
+        if any(all(matches(entry) for matches in terms) for terms in filters):
             yield entry
 
 
@@ -164,17 +173,23 @@ def _entries_of_job(record: Record) -> Iterator[Json]:
     for field, text in _LINES:
         if field in record.body:
             yield {
-                "logName": log, "resource": {"type": "ml_job", "labels": labels}, "timestamp": record.body[field],
-                "insertId": f"{record.id}-{field}", "severity": "INFO", "jsonPayload": {"message": text},
-            }  # fmt: skip
+                "logName": log,
+                "resource": {"type": "ml_job", "labels": labels},
+                "timestamp": record.body[field],
+                "insertId": f"{record.id}-{field}",
+                "severity": "INFO",
+                "jsonPayload": {"message": text},
+            }
 
 
 def _read_filter(text: str) -> Iterator[Callable[[Json], bool]]:
-    """Yield the comparisons of a filter, which AND joins, each with a value or several in brackets, which OR joins.
+    """Yield the comparisons of a filter, joined by AND; the values of a comparison are joined by OR in brackets.
 
-    Raises Refusal for anything else of Logging's language.
+    Raises Refusal for anything else in Logging's language.
     """
-    for part in text.split(" AND ") if text else ():
+    if not text:
+        return
+    for part in text.split(" AND "):
         match = _TERM.fullmatch(part.strip())
         if match is None:
             raise Refusal(400, f"Unparseable filter: {part}")
@@ -182,16 +197,16 @@ def _read_filter(text: str) -> Iterator[Callable[[Json], bool]]:
         if match["path"]:
             yield _comparison(match["path"], _OPERATORS[match["operator"]], values)
         else:
-            yield _comparison("logName", lambda value, wanted: value.endswith(f"/logs/{wanted}"), values)
+            yield _comparison("logName", lambda value, operand: value.endswith(f"/logs/{operand}"), values)
 
 
-def _comparison(path: str, fits: Callable[[str, str], bool], values: list[str]) -> Callable[[Json], bool]:
-    """Return the comparison of a field with values, of which any may fit."""
+def _comparison(path: str, matches: Callable[[str, str], bool], values: list[str]) -> Callable[[Json], bool]:
+    """Return the comparison of a field with values; any of them may match."""
 
     def compare(entry: Any) -> bool:
         for part in path.split("."):
             entry = entry.get(part) if isinstance(entry, dict) else None
-        return entry is not None and any(fits(str(entry), wanted) for wanted in values)
+        return entry is not None and any(matches(str(entry), value) for value in values)
 
     return compare
 
@@ -208,26 +223,10 @@ def _fill_bucket(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
 
 
 def _create_bucket(cloud: Cloud, call: Call) -> Json:
-    """Create a log bucket, as the provider asks for it: by an operation, which is done at once. Raises Refusal."""
-    record = Record(name=f"{call.name}/{call.parameters['bucketId']}", project=call.project, body=dict(call.body))
-    if cloud.store.get(record.name) is not None:
-        raise Refusal(409, f"Bucket {record.id} already exists")
-    _fill_bucket(cloud, call, record, {})
-    cloud.store.put(record)
-    return _done(cloud, call, record)
-
-
-def _update_bucket(cloud: Cloud, call: Call) -> Json:
-    record = cloud.existing(call.name)
-    for path in mask_paths(call.parameters.get("updateMask", "")):
-        record.body[path] = call.body.get(path)
-    cloud.store.put(record)
-    return _done(cloud, call, record)
-
-
-def _done(cloud: Cloud, call: Call, record: Record) -> Json:
+    """Create a log bucket by an operation, as the provider does; it ends at once."""
+    bucket = create(cloud, _BUCKETS, call)
     location = call.path.partition("/buckets")[0]
-    return {"name": f"{location}/operations/{cloud.number()}", "done": True, "response": record.body}
+    return {"name": f"{location}/operations/{cloud.number()}", "done": True, "response": bucket}
 
 
 def _fill_sink(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
@@ -235,11 +234,12 @@ def _fill_sink(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         record.body |= {"createTime": cloud.time(), "writerIdentity": ""}  # none for a bucket of the same project
 
 
+_BUCKETS: Final = ResourceKind(collection="buckets", schema="LogBucket", id_in="bucketId", fill=_fill_bucket)
 LOGGING: Final = Service(
     name="logging",
-    needs_enabling=False,  # every project has it enabled, until somebody disables it
+    needs_enabling=False,  # every project has it enabled by default
     kinds=(
-        ResourceKind(collection="buckets", schema="LogBucket", id_in="bucketId", fill=_fill_bucket),
+        _BUCKETS,
         ResourceKind(collection="views", schema="LogView", id_in="viewId", parent=True, fill=_name_by_path),
         ResourceKind(collection="sinks", schema="LogSink", fill=_fill_sink),
     ),
@@ -247,6 +247,5 @@ LOGGING: Final = Service(
         "entries.write": _write_entries,
         "entries.list": _list_entries,
         "buckets.createAsync": _create_bucket,
-        "buckets.updateAsync": _update_bucket,
     },
 )

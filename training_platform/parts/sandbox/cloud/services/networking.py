@@ -1,7 +1,7 @@
-"""Cloud DNS, and private service access by which services of Google get addresses in a VPC; nothing answers queries.
+"""Cloud DNS, without a name server, and private services access, which gives Google's services addresses in a VPC.
 
-Source of DNS: the discovery document, and Google's documentation of changes and zones, that records change as a whole
-and that a zone is deleted only when empty; read 2026-11-22.
+Sources for DNS: the discovery document, and Google's documentation of changes, which apply all of their records or
+none, and of zones, which can be deleted only when empty; read 2026-11-22.
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ def _fill_zone(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 
 def _patch_zone(cloud: Cloud, call: Call) -> Json:
-    """Change a zone; the answer is an operation that is done."""
+    """Change a zone; the response is a finished operation."""
     change(cloud, _ZONES, call, merge)
     return {
-        "kind": "dns#operation", "id": cloud.number(), "type": "UPDATE", "status": "DONE", "startTime": cloud.time(),
-    }  # fmt: skip
+        "kind": "dns#operation",
+        "id": cloud.number(),
+        "type": "UPDATE",
+        "status": "DONE",
+        "startTime": cloud.time(),
+    }
 
 
 def _check_zone_empty(cloud: Cloud, _call: Call, zone: Record) -> None:
@@ -44,12 +48,12 @@ def _check_zone_empty(cloud: Cloud, _call: Call, zone: Record) -> None:
 
 
 def _change_records(cloud: Cloud, call: Call) -> Json:
-    """Delete and add records, all or none: deletions name a record as it is."""
+    """Delete and add records, all or none; a deletion has the record's current values."""
     zone = cloud.existing(call.name.rpartition("/")[0])
     deleted = {_record_name(zone, deletion): deletion for deletion in call.body.get("deletions", ())}
     for name, deletion in deleted.items():
-        held = cloud.existing(name)
-        if any(held.body.get(field) != deletion.get(field) for field in ("ttl", "rrdatas")):
+        current = cloud.existing(name)
+        if any(current.body.get(field) != deletion.get(field) for field in ("ttl", "rrdatas")):
             raise Refusal(412, f"Precondition not met for 'entity.change.deletions': {deletion.get('name')}")
     added = [
         Record(name=_record_name(zone, addition), project=zone.project, body=addition)
@@ -72,7 +76,8 @@ def _change_records(cloud: Cloud, call: Call) -> Json:
 
 
 def _record_name(zone: Record, body: Json) -> str:
-    name, domain = str(body.get("name", "")), zone.body["dnsName"]
+    name = str(body.get("name", ""))
+    domain = zone.body["dnsName"]
     if name != domain and not name.endswith(f".{domain}"):
         raise Refusal(400, f"Invalid value for 'entity.change.additions[].name': '{name}' is not in {domain}")
     return f"{zone.name}/rrsets/{body.get('type', '')} {name}"
@@ -80,9 +85,9 @@ def _record_name(zone: Record, body: Json) -> str:
 
 def _list_records(cloud: Cloud, call: Call) -> Json:
     cloud.existing(call.name.rpartition("/")[0])
-    wanted = {field: call.parameters[field] for field in ("name", "type") if field in call.parameters}
+    criteria = {field: call.parameters[field] for field in ("name", "type") if field in call.parameters}
     bodies = [record.body for record in cloud.store.children(call.name)]
-    return lists.page(call, [body for body in bodies if wanted.items() <= body.items()], "ResourceRecordSet")
+    return lists.page(call, [body for body in bodies if criteria.items() <= body.items()], "ResourceRecordSet")
 
 
 _ZONES: Final = ResourceKind(
@@ -99,11 +104,11 @@ DNS: Final = Service(
     },
 )
 
-# Private service access: the one connection of a VPC
+# Private services access: the connection of a VPC
 
 
 def _write_connection(cloud: Cloud, call: Call) -> Json:
-    """Create or change a connection, which takes its addresses from existing ranges of its network."""
+    """Create or change a connection, whose addresses are in existing ranges of its network."""
     network = _network(cloud, required(call.body, "network", "connection"))
     if call.method.action == "create" and _connection_name(call, network) in cloud.store:
         raise already_exists(f"{call.path} of {network}")
@@ -129,7 +134,7 @@ def _delete_connection(cloud: Cloud, call: Call) -> Json:
 
 
 def disconnect(cloud: Cloud, _call: Call, network: Record) -> None:
-    """Delete the connections of a VPC that is deleted, as its peering is (general knowledge, not tried)."""
+    """Delete the connections of a deleted VPC, like its peering (general knowledge, not tried)."""
     name = network.name.removeprefix("compute/").replace("/", ":")
     for record in cloud.store.all(network.project):
         if record.name.startswith("servicenetworking/") and record.name.endswith(f"/connections/{name}"):
@@ -137,10 +142,10 @@ def disconnect(cloud: Cloud, _call: Call, network: Record) -> None:
 
 
 def _network(cloud: Cloud, name: str) -> str:
-    """Return the path of a network with its project by id, since clients write its number."""
+    """Return a network's path with its project's id, since clients may write the number."""
     parts = name.split("/")
     if len(parts) < 2:
-        raise Refusal(400, f"Invalid network '{name}': projects/PROJECT/global/networks/NETWORK is wanted")
+        raise Refusal(400, f"Invalid network '{name}': must be projects/PROJECT/global/networks/NETWORK")
     parts[1] = cloud.projects.resolve(parts[1])
     path = "/".join(parts)
     if cloud.store.get(f"compute/{path}") is None:

@@ -1,8 +1,8 @@
-"""Projects: their policies, the APIs that they have enabled, their quotas, and the budgets of billing accounts.
+"""Projects: their policies, enabled APIs and quotas, and the budgets of billing accounts.
 
-No project is created or deleted here. Google ships no discovery document of Cloud Quotas: its limits are those of the
-snapshot, and preferences are kept. A preference changes no limit, since Google grants in its own time, and it cannot be
-deleted, as in the real API. Shapes: the reference of Cloud Quotas v1 (general knowledge) and
+No project is created or deleted here. Cloud Quotas has no discovery document: its limits are those of the snapshot, and
+preferences are stored. A preference changes no limit, since Google decides later, and cannot be deleted, as in the real
+API. Shapes: the reference of Cloud Quotas v1 (general knowledge) and
 ``training_platform/quota/snapshot.py``.
 """
 
@@ -45,17 +45,23 @@ def _get_project(cloud: Cloud, call: Call) -> Json:
     created = _project(cloud, call).body["createTime"]
     if call.api.version == "v1":
         return {
-            "projectNumber": number(project), "projectId": project, "lifecycleState": "ACTIVE", "name": project,
+            "projectNumber": number(project),
+            "projectId": project,
+            "lifecycleState": "ACTIVE",
+            "name": project,
             "createTime": created,
-        }  # fmt: skip
+        }
     return {
-        "name": f"projects/{number(project)}", "projectId": project, "state": "ACTIVE", "displayName": project,
+        "name": f"projects/{number(project)}",
+        "projectId": project,
+        "state": "ACTIVE",
+        "displayName": project,
         "createTime": created,
-    }  # fmt: skip
+    }
 
 
 def _project(cloud: Cloud, call: Call) -> Record:
-    """Return a project as a resource, which holds its policy."""
+    """Return a project's record, which has its policy."""
     name = f"cloudresourcemanager/projects/{call.project}"
     record = cloud.store.get(name)
     if record is None:
@@ -66,7 +72,7 @@ def _project(cloud: Cloud, call: Call) -> Record:
 
 RESOURCE_MANAGER: Final = Service(
     name="cloudresourcemanager",
-    needs_enabling=False,  # the provider asks it about a project before it enables anything there
+    needs_enabling=False,  # the provider reads a project before it enables APIs there
     handlers={
         "projects.get": _get_project,
         "projects.getIamPolicy": lambda cloud, call: read_policy(_project(cloud, call)),
@@ -77,7 +83,7 @@ RESOURCE_MANAGER: Final = Service(
     },
 )
 
-# Service Usage: which APIs a project has enabled, and the accounts that Google's services act under
+# Service Usage: a project's enabled APIs, and the accounts of Google's services in it
 
 # The domains of service agents differ from the APIs' names. Source: service agents, Google's IAM reference,
 # general knowledge.
@@ -88,22 +94,22 @@ _AGENTS: Final = {
     "cloudservices": "cloudservices",
 }
 _HOST: Final = re.compile(r"[a-z][a-z0-9.-]*\.googleapis\.com\Z")
-_BATCH: Final = 20  # services that one batchEnable takes
+_BATCH: Final = 20  # the most services that a batchEnable takes
 
 
 def _enable(cloud: Cloud, call: Call) -> Json:
-    return _start(cloud, call, {"service": _enabled(cloud, call, _api(call))}, "EnableServiceResponse")
+    return _start(cloud, call, {"service": _enable_api(cloud, call, _api(call))}, "EnableServiceResponse")
 
 
 def _batch_enable(cloud: Cloud, call: Call) -> Json:
     apis = call.body.get("serviceIds", [])
     if not 0 < len(apis) <= _BATCH:
         raise invalid(f"service_ids has {len(apis)} services; allowed: 1 to {_BATCH}", field="service_ids")
-    services = [_enabled(cloud, call, api) for api in apis]
+    services = [_enable_api(cloud, call, api) for api in apis]
     return _start(cloud, call, {"services": services}, "BatchEnableServicesResponse")
 
 
-def _enabled(cloud: Cloud, call: Call, api: str) -> Json:
+def _enable_api(cloud: Cloud, call: Call, api: str) -> Json:
     """Enable an API and return its body."""
     if not _HOST.match(api):
         raise invalid(f"Service {api} is not found or permission denied.")
@@ -112,13 +118,6 @@ def _enabled(cloud: Cloud, call: Call, api: str) -> Json:
     if name not in cloud.store:
         cloud.store.put(record)
     return record.body
-
-
-def _disable(cloud: Cloud, call: Call) -> Json:
-    if call.name not in cloud.store:
-        raise failed_precondition(f"Service {_api(call)} is not enabled.")
-    cloud.store.delete(call.name)
-    return _start(cloud, call, {"service": _service(call, _api(call), "DISABLED")}, "DisableServiceResponse")
 
 
 def _get_service(cloud: Cloud, call: Call) -> Json:
@@ -168,11 +167,10 @@ def _start(cloud: Cloud, call: Call, response: Json, schema: str) -> Json:
 
 SERVICE_USAGE: Final = Service(
     name="serviceusage",
-    needs_enabling=False,  # every project has it, or nothing could ever be enabled
+    needs_enabling=False,  # always enabled, since it enables the others
     handlers={
         "services.enable": _enable,
         "services.batchEnable": _batch_enable,
-        "services.disable": _disable,
         "services.get": _get_service,
         "services.list": _list_services,
         "services.batchGet": _batch_get,
@@ -187,7 +185,8 @@ def _fill_budget(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
     body = record.body
     if not old:
         unique = str(UUID(int=cloud.store.serial() * 2**64 + 2**126))
-        record.name, body["name"] = f"{call.name}/{unique}", f"{call.path}/{unique}"
+        record.name = f"{call.name}/{unique}"
+        body["name"] = f"{call.path}/{unique}"
     if "amount" not in body:
         raise Refusal(400, "Request contains an invalid argument: a budget has an amount.")
     if not body["budgetFilter"].get("customPeriod"):
@@ -218,7 +217,8 @@ def answer_cloud_quotas(
     match = _PATH.fullmatch(path)
     if match is not None:
         project = cloud.projects.resolve(match[2])
-        infos, preferences = _INFOS.fullmatch(match[3]), _PREFERENCES.fullmatch(match[3])
+        infos = _INFOS.fullmatch(match[3])
+        preferences = _PREFERENCES.fullmatch(match[3])
         collection = "services.quotaInfos" if infos else "quotaPreferences"
         action = {"GET": "list" if infos else "get", "POST": "create", "PATCH": "patch"}.get(verb, "")
         method = f"cloudquotas.projects.locations.{collection}.{action}"
@@ -276,12 +276,12 @@ def _get_preferences(cloud: Cloud, project: str, name: str | None) -> Json:
 
 def _write_preference(cloud: Cloud, project: str, name: str, body: Any, *, new: bool, create: bool) -> Json:
     path = f"projects/{project}/locations/global/quotaPreferences/{name}"
-    held = cloud.store.get(f"cloudquotas/{path}")
-    if held is not None and new:
+    current = cloud.store.get(f"cloudquotas/{path}")
+    if current is not None and new:
         raise already_exists(path)
-    if held is None and not (new or create):
+    if current is None and not (new or create):
         raise not_found(path)
-    old = held.body if held else {}
+    old = current.body if current else {}
     if not isinstance(body, dict) or not isinstance(body.get("quotaConfig"), dict):
         raise Refusal(400, "quota_config is required")
     unknown = sorted(set(body) - _FIELDS)

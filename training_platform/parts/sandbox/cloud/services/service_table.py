@@ -1,4 +1,4 @@
-"""What each service has beyond its discovery document, by the service's short name."""
+"""What each service adds to its discovery document, by its short name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buckets of Cloud Storage, with their policies, and repositories of Artifact Registry; their contents are not kept."""
+"""Cloud Storage's buckets, with their policies, and Artifact Registry's repositories; contents are not stored."""
 
 from __future__ import annotations
 
@@ -24,15 +24,21 @@ _MULTI_REGIONS: Final = frozenset({"US", "EU", "ASIA"})
 
 
 def _fill_bucket(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    body, now = record.body, cloud.time()
+    body = record.body
+    now = cloud.time()
     if not old:
         location = body.get("location", "US").upper()
         multi_region = location in _MULTI_REGIONS
         body |= {
-            "kind": "storage#bucket", "id": record.id, "projectNumber": number(record.project), "timeCreated": now,
-            "selfLink": f"https://www.googleapis.com/storage/v1/b/{record.id}", "location": location,
-            "locationType": "multi-region" if multi_region else "region", "generation": cloud.number(),
-        }  # fmt: skip
+            "kind": "storage#bucket",
+            "id": record.id,
+            "projectNumber": number(record.project),
+            "timeCreated": now,
+            "selfLink": f"https://www.googleapis.com/storage/v1/b/{record.id}",
+            "location": location,
+            "locationType": "multi-region" if multi_region else "region",
+            "generation": cloud.number(),
+        }
         if multi_region:
             body.setdefault("rpo", "DEFAULT")
         soft = body.setdefault("softDeletePolicy", {"retentionDurationSeconds": "604800"})
@@ -49,11 +55,11 @@ def _fill_bucket(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 
 def _write_on_conditions(cloud: Cloud, call: Call) -> Json:
-    """Change or delete a bucket, where its metageneration is the one that the request wants."""
-    held = cloud.existing(call.name).body["metageneration"]
-    for name, wanted in (("ifMetagenerationMatch", True), ("ifMetagenerationNotMatch", False)):
+    """Change or delete a bucket, if the request's conditions on its metageneration hold."""
+    current = cloud.existing(call.name).body["metageneration"]
+    for name, must_match in (("ifMetagenerationMatch", True), ("ifMetagenerationNotMatch", False)):
         value = call.parameters.get(name)
-        if value is not None and (str(value) == held) is not wanted:
+        if value is not None and (str(value) == current) is not must_match:
             raise Refusal(412, "At least one of the pre-conditions you specified did not hold.")
     return ACTIONS[call.method.action](cloud, STORAGE.kinds[0], call)
 
@@ -82,31 +88,25 @@ def _test_permissions(cloud: Cloud, call: Call) -> Json:
 
 
 def _list_nothing(cloud: Cloud, call: Call) -> Json:
-    """List objects or caches, of which no bucket has any here."""
+    """List no objects or caches: buckets have none here."""
     cloud.existing("/".join(call.name.split("/")[:3]))
     return {"kind": f"storage#{call.method.collection}"}
 
 
-def _take_object(cloud: Cloud, call: Call) -> Json:
-    """Take an object of a bucket that exists, and keep nothing of it."""
+def _accept_object(cloud: Cloud, call: Call) -> Json:
+    """Accept an object in an existing bucket, without storing it."""
     bucket = cloud.existing(call.name.removesuffix("/o"))
     return {"kind": "storage#object", "bucket": bucket.id, "name": call.parameters.get("name", "")}
 
 
 def _no_object(_cloud: Cloud, call: Call) -> Json:
-    """Refuse to show an object, of which no bucket has any here."""
+    """Refuse to show an object: buckets have none here."""
     raise Refusal(404, f"No such object: {call.path.removeprefix('b/').replace('/o/', '/', 1)}")
 
 
 def _bucket(cloud: Cloud, call: Call) -> Record:
-    """Return the bucket of a request for its policy: ``storage/b/<name>/iam``."""
+    """Return the bucket of a path to its policy, ``storage/b/<name>/iam``."""
     return cloud.existing(call.name.partition("/iam")[0])
-
-
-def _get_service_account(_cloud: Cloud, call: Call) -> Json:
-    """Return the account by which Cloud Storage itself acts in a project."""
-    email = f"service-{number(call.project)}@gs-project-accounts.iam.gserviceaccount.com"
-    return {"kind": "storage#serviceAccount", "email_address": email}
 
 
 STORAGE: Final = Service(
@@ -121,9 +121,8 @@ STORAGE: Final = Service(
         "buckets.setIamPolicy": _set_policy,
         "buckets.testIamPermissions": _test_permissions,
         "objects.get": _no_object,
-        "objects.insert": _take_object,
+        "objects.insert": _accept_object,
         "objects.list": _list_nothing,
-        "serviceAccount.get": _get_service_account,
         "anywhereCaches.list": _list_nothing,
     },
 )
@@ -159,8 +158,11 @@ ARTIFACT_REGISTRY: Final = Service(
     metadata=_metadata,
     kinds=(
         ResourceKind(
-            collection="repositories", schema="Repository", style="longrunning", id_in="repositoryId",
+            collection="repositories",
+            schema="Repository",
+            style="longrunning",
+            id_in="repositoryId",
             fill=_fill_repository,
         ),
     ),
-)  # fmt: skip
+)

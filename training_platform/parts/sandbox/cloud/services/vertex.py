@@ -32,7 +32,7 @@ def _fill_persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Js
 
 
 def _patch_persistent_resource(cloud: Cloud, call: Call) -> Json:
-    """Change the number of VMs of a resource's pools; the mask is required, and there is no PUT.
+    """Change the size of a resource's pools; the mask is required, and there is no PUT.
 
     Source: persistentResources.patch of the discovery document of google-api-python-client 2.202, read 2026-11-22.
     """
@@ -42,12 +42,13 @@ def _patch_persistent_resource(cloud: Cloud, call: Call) -> Json:
 
 
 def _reboot(cloud: Cloud, call: Call) -> Json:
-    """Restart the VMs of a resource that no job uses; pools that scale begin again with their fewest.
+    """Restart the VMs of a resource that no job uses; autoscaled pools start again at their minimum.
 
     Source: Vertex AI docs, reboot a persistent resource; facts read 2026-08-22.
     """
     record = cloud.existing(call.name)
-    state, location = record.body["state"], record.name.rpartition("/persistentResources/")[0]
+    state = record.body["state"]
+    location = record.name.rpartition("/persistentResources/")[0]
     if state not in ("RUNNING", "ERROR"):
         raise failed_precondition(f"The persistent resource {call.path} is {state}.")
     for other in cloud.store.all():
@@ -61,13 +62,16 @@ def _reboot(cloud: Cloud, call: Call) -> Json:
     cloud.store.put(record)
     package = f"google.cloud.aiplatform.{call.api.version}"
     return start_operation(
-        cloud, call, "persistentResources", schema=f"{package}.PersistentResource",
+        cloud,
+        call,
+        "persistentResources",
+        schema=f"{package}.PersistentResource",
         changes=[StateChange(target=record.name, fields={"state": "RUNNING"})],
         metadata=_dated(cloud, f"{package}.RebootPersistentResourceOperationMetadata"),
-    )  # fmt: skip
+    )
 
 
-# TensorBoards and metadata stores
+# TensorBoards
 
 
 def _fill_tensorboard(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
@@ -90,9 +94,13 @@ def _dated(cloud: Cloud, message: str) -> Json:
 
 
 _PERSISTENT_RESOURCES: Final = ResourceKind(
-    collection="persistentResources", schema="PersistentResource", style="longrunning", id_in="persistentResourceId",
-    states=("state", "PROVISIONING", "RUNNING", "UPDATING", "STOPPING"), fill=_fill_persistent_resource,
-)  # fmt: skip
+    collection="persistentResources",
+    schema="PersistentResource",
+    style="longrunning",
+    id_in="persistentResourceId",
+    states=("state", "PROVISIONING", "RUNNING", "UPDATING", "STOPPING"),
+    fill=_fill_persistent_resource,
+)
 VERTEX: Final = Service(
     name="aiplatform",
     package="google.cloud.aiplatform",
@@ -100,7 +108,11 @@ VERTEX: Final = Service(
     kinds=(
         _PERSISTENT_RESOURCES,
         ResourceKind(
-            collection="tensorboards", schema="Tensorboard", style="longrunning", id_in="", fill=_fill_tensorboard,
+            collection="tensorboards",
+            schema="Tensorboard",
+            style="longrunning",
+            id_in="",
+            fill=_fill_tensorboard,
             etag="etag",
         ),
         *vertex_jobs.KINDS,
@@ -111,4 +123,4 @@ VERTEX: Final = Service(
         "persistentResources.reboot": _reboot,
     },
     settle=vertex_jobs.settle,
-)  # fmt: skip
+)

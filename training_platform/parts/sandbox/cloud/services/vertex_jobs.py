@@ -1,19 +1,19 @@
 """Vertex AI's training jobs (custom jobs, hyperparameter tuning jobs, training pipelines) and their states over time.
 
-The three hold the same thing at different places: a CustomJobSpec. Source: Vertex AI's discovery documents and docs on
-custom jobs and Dynamic Workload Scheduler; facts read 2026-11-21.
+Each has a CustomJobSpec, at a different path. Source: Vertex AI's discovery documents and docs on custom jobs and
+Dynamic Workload Scheduler; facts read 2026-11-21.
 
-A job is PENDING and RUNNING for as many seconds as the settings ``aiplatform.jobs.pending`` and ``.running`` say; on a
-persistent resource, where it asks for no VMs of its own, it is PENDING for ``.pendingKept``. A job that exceeds a quota
-only by what others hold is QUEUED until they hold less. Where a stock-out hits it, a FLEX_START job is QUEUED until
-there are VMs, at most for its longest wait; any other job fails. A spot job that is preempted begins again where it may
-restart its workers, else it fails. While a job holds VMs it holds quota. The messages of these failures are inferred.
+A job is PENDING and RUNNING for the seconds in the settings ``aiplatform.jobs.pending`` and ``.running``. On a
+persistent resource, where it needs no VMs of its own, it is PENDING for ``.pendingKept``. A job that exceeds a quota
+only because of other jobs is QUEUED until they use less. If a stock-out hits it, a FLEX_START job is QUEUED until there
+are VMs, at most for its longest wait; any other job fails. A preempted spot job starts again if it may restart its
+workers, else it fails. A job with VMs uses quota. The messages of these failures are inferred.
 
-A training pipeline creates a custom job, or a tuning job, which does its work, and ends as that job ends. It is RUNNING
-as soon as the job exists, also while the job waits for its VMs: google-cloud-aiplatform printed
-``PIPELINE_STATE_RUNNING`` for others seconds after the creation. It names the job in ``trainingTaskMetadata``:
-discovery document of 2026-11-06, CustomJobMetadata and HyperparameterTuningJobMetadata. Both read 2026-11-22. Inferred
-are the job's name, that it has the pipeline's labels, and the refusal of inputs that are not those of a job.
+A training pipeline creates a custom job or a tuning job, and ends as that job ends. It is RUNNING as soon as the job
+exists, even while the job waits for VMs: users of google-cloud-aiplatform saw ``PIPELINE_STATE_RUNNING`` seconds after
+the creation. It names the job in ``trainingTaskMetadata``: discovery document of 2026-11-06, CustomJobMetadata and
+HyperparameterTuningJobMetadata. Both read 2026-11-22. Inferred: the job's name, that it has the pipeline's labels, and
+the refusal of inputs that are not a job's.
 """
 
 from __future__ import annotations
@@ -42,15 +42,18 @@ JOB_KINDS: Final = {
     PIPELINES: "TrainingPipeline",
 }
 """The schema of each kind of job."""
-_JOB: Final = "works"  # in a pipeline that has not ended: the job that does its work
+_JOB: Final = "works"  # key of the job's name in the meta of a pipeline that has not ended
 _CAPACITY: Final[Mapping[str, str]] = {"SPOT": "spot", "FLEX_START": "flex-start"}
-_INTERNAL, _EXHAUSTED, _UNAVAILABLE = 13, 8, 14  # codes of google.rpc
-_STEPS: Final = 1_000  # more than a job takes between two requests, were it preempted every second
+_EXHAUSTED: Final = 8  # codes of google.rpc
+_INTERNAL: Final = 13
+_UNAVAILABLE: Final = 14
+_STEPS: Final = 1_000  # limit of a job's changes between two requests, if a fault preempts it again and again
 
 
 def name_and_date(cloud: Cloud, record: Record, old: Json) -> None:
-    """Name a resource of Vertex AI by its project's number, as the API answers it, and date it."""
-    body, now = record.body, cloud.time()
+    """Write a resource's name, with its project's number as in Vertex AI, and its times."""
+    body = record.body
+    now = cloud.time()
     if not old:
         path = record.name.partition("/")[2]
         body["name"] = path.replace(f"projects/{record.project}/", f"projects/{number(record.project)}/", 1)
@@ -68,16 +71,18 @@ def _create(cloud: Cloud, call: Call) -> Json:
     spec = _job_spec(kind, body)
     created = Record(name=f"{call.name}/{cloud.number()}", project=call.project, body=body)
     job = _job_of_pipeline(cloud, created, call.api) if kind == PIPELINES else created
-    job.meta["job"] = _ask_for(cloud, call, kind, spec)
+    job.meta["job"] = _job_needs(cloud, call, kind, spec)
     trials = int((body.get("trainingTaskInputs") or body).get("parallelTrialCount", 1))
     charges = list(_charges(cloud, call, job.meta["job"], trials))
     try:
         cloud.quota.hold("aiplatform", job, charges)
     except Refusal:
-        # A job is queued until there is quota; one that exceeds a limit alone is refused. Source: Vertex AI docs,
+        # A job is queued until there is quota, and refused if it exceeds a limit by itself. Source: Vertex AI docs,
         # understanding the training service; read 2026-11-22.
-        if any((limit := cloud.quota.limit(key)) is not None and amount > limit for key, amount in charges):
-            raise
+        for key, amount in charges:
+            limit = cloud.quota.limit(key)
+            if limit is not None and amount > limit:
+                raise
         job.meta["job"]["asks"] = [[list(key), amount] for key, amount in charges]
     records = {created.name: created, job.name: job}.values()
     for record in records:
@@ -102,25 +107,24 @@ def _job_spec(kind: str, body: Json) -> Json:
 
 
 def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
-    """Return the job that does the work of a new pipeline, without what it asks for.
+    """Return the job of a new pipeline, without the VMs that it needs.
 
-    Raises Refusal where the inputs, which the document types as anything, are not those of such a job.
+    Raises Refusal if the inputs, which have no type in the document, are not those of a job.
     """
     body = pipeline.body
-    inputs = whole_numbers(body["trainingTaskInputs"])  # a field that is typed as anything has doubles alone
-    kind, title = "customJobs", "custom-job"
+    inputs = whole_numbers(body["trainingTaskInputs"])  # numbers are doubles in a field without a type
+    kind = "customJobs"
+    job: Json = {field: body[field] for field in ("labels", "encryptionSpec") if field in body}
     if "trialJobSpec" in inputs:
-        kind, title = "hyperparameterTuningJobs", "hyperparameter-tuning-job"
-    job: Json = {
-        "displayName": f"{body['displayName']}-{title}",
-        **{field: body[field] for field in ("labels", "encryptionSpec") if field in body},
-        **({"jobSpec": inputs} if kind == "customJobs" else inputs),
-    }
+        kind = "hyperparameterTuningJobs"
+        job |= {"displayName": f"{body['displayName']}-hyperparameter-tuning-job", **inputs}
+    else:
+        job |= {"displayName": f"{body['displayName']}-custom-job", "jobSpec": inputs}
     try:
         job = read_body(api, api.methods[f"aiplatform.projects.locations.{kind}.create"], job)
     except Refusal as error:
-        where = "Unable to parse `training_pipeline.training_task_inputs` into the `inputs` defined in the file:"
-        raise Refusal(400, f"{where} {body['trainingTaskDefinition']}: {error}") from error
+        problem = "Unable to parse `training_pipeline.training_task_inputs` into the `inputs` defined in the file:"
+        raise Refusal(400, f"{problem} {body['trainingTaskDefinition']}: {error}") from error
     parent = pipeline.name.rpartition(f"/{PIPELINES}/")[0]
     record = Record(name=f"{parent}/{kind}/{cloud.number()}", project=pipeline.project, body=job)
     pipeline.meta[_JOB] = record.name
@@ -128,8 +132,8 @@ def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
     return record
 
 
-def _ask_for(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
-    """Return what a job asks for, as data that outlives the server. Raises Refusal for what Vertex AI refuses."""
+def _job_needs(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
+    """Return what a job needs, as data for its ``meta``. Raises Refusal for what Vertex AI refuses."""
     pools = [pool for pool in spec.get("workerPoolSpecs", ()) if pool]
     if not pools:
         raise Refusal(400, "worker_pool_specs must have at least one worker pool")
@@ -145,9 +149,13 @@ def _ask_for(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
             raise not_found(path)
     wait = scheduling.get("maxWaitDuration", "86400s" if strategy == "FLEX_START" else "0s")
     return {
-        "kind": kind, "pools": machines, "strategy": strategy, "wait": float(wait.removesuffix("s")),
-        "restarts": bool(scheduling.get("restartJobOnWorkerRestart")), "resource": resource,
-    }  # fmt: skip
+        "kind": kind,
+        "pools": machines,
+        "strategy": strategy,
+        "wait": float(wait.removesuffix("s")),
+        "restarts": bool(scheduling.get("restartJobOnWorkerRestart")),
+        "resource": resource,
+    }
 
 
 def _machine(pool: Json) -> Json:
@@ -160,20 +168,25 @@ def _machine(pool: Json) -> Json:
         raise Refusal(400, "worker_pool_specs[] requires container_spec or python_package_spec")
     disk = pool.get("diskSpec", {})
     return {
-        "machine": name, "accelerator": machine.get("acceleratorType", ""),
-        "accelerators": machine.get("acceleratorCount"), "replicas": int(pool.get("replicaCount", 1)),
-        "disk": disk.get("bootDiskType", VERTEX_DEFAULT_DISK), "disk_gb": int(disk.get("bootDiskSizeGb", 100)),
-    }  # fmt: skip
+        "machine": name,
+        "accelerator": machine.get("acceleratorType", ""),
+        "accelerators": machine.get("acceleratorCount"),
+        "replicas": int(pool.get("replicaCount", 1)),
+        "disk": disk.get("bootDiskType", VERTEX_DEFAULT_DISK),
+        "disk_gb": int(disk.get("bootDiskSizeGb", 100)),
+    }
 
 
 def _charges(cloud: Cloud, call: Call, job: Json, trials: int) -> Iterator[tuple[QuotaKey, float]]:
-    """Yield the charges of a job's VMs, for as many trials side by side; those of a persistent resource have theirs."""
-    for pool in () if job["resource"] else job["pools"]:
+    """Yield the charges of a job's VMs for parallel trials; a persistent resource is already charged for its VMs."""
+    if job["resource"]:
+        return
+    for pool in job["pools"]:
         usage = VmUsage(
             project=call.project,
             machine_type=pool["machine"],
             nodes=pool["replicas"] * trials,
-            capacity=_CAPACITY.get(job["strategy"], "on-demand"),  # type: ignore[arg-type] # two of its choices
+            capacity=_CAPACITY.get(job["strategy"], "on-demand"),  # type: ignore[arg-type] # one of its choices
             location=call.location,
             disk_type=pool["disk"],
             disk_gb=pool["disk_gb"],
@@ -185,7 +198,7 @@ def _charges(cloud: Cloud, call: Call, job: Json, trials: int) -> Iterator[tuple
 
 
 def _cancel(cloud: Cloud, call: Call) -> Json:
-    """Cancel a job, or the one that does the work of a pipeline; a job that has ended stays as it is."""
+    """Cancel a job, or the job of a pipeline; a job that has ended stays as it is."""
     record = cloud.existing(call.name)
     job = cloud.existing(record.meta[_JOB]) if _JOB in record.meta else record
     if "job" in job.meta:
@@ -212,7 +225,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 
 
 def settle(cloud: Cloud) -> None:
-    """Bring every job, and then every pipeline, to the state that it has reached by now."""
+    """Advance every job, then every pipeline, to its state at the clock's time."""
     _settle_jobs(cloud)
     for name in [record.name for record in cloud.store.all() if _JOB in record.meta]:
         pipeline = cloud.existing(name)
@@ -221,7 +234,7 @@ def settle(cloud: Cloud) -> None:
 
 
 def _follow(pipeline: Record, job: Record) -> None:
-    """Write into a pipeline the state that its job has reached."""
+    """Copy a job's state into its pipeline."""
     body = pipeline.body
     field = "backingCustomJob" if "/customJobs/" in job.name else "backingHyperparameterTuningJob"
     body["trainingTaskMetadata"] = {field: job.body["name"]}
@@ -249,18 +262,23 @@ def _settle_jobs(cloud: Cloud) -> None:
 
 def _queue(cloud: Cloud, record: Record) -> None:
     """Let a job wait for quota, or for its VMs, which a fault may withhold."""
-    now, job = cloud.clock.now(), record.meta["job"]
+    now = cloud.clock.now()
+    job = record.meta["job"]
     shortage = None if "asks" in job else cloud.interference.shortage(_as_job(record))
     queued = "asks" in job or (shortage is not None and job["strategy"] == "FLEX_START")
     _enter(record, "QUEUED" if queued else "PENDING", now)
     if shortage is not None:
-        held = {"held_by": shortage.fault} if queued else {"fails_at": now + shortage.after_seconds}
-        job |= {**held, "message": shortage.message}
+        job["message"] = shortage.message
+        if queued:
+            job["held_by"] = shortage.fault
+        else:
+            job["fails_at"] = now + shortage.after_seconds
 
 
 def _leave_queue(cloud: Cloud, record: Record) -> bool:
-    """Let a queued job go on once others hold less quota, or there are VMs; return whether its state changed."""
-    job, now = record.meta["job"], cloud.clock.now()
+    """Continue a queued job once it gets quota or VMs, or end its wait; return whether its state changed."""
+    job = record.meta["job"]
+    now = cloud.clock.now()
     if "asks" in job:
         try:
             cloud.quota.hold("aiplatform", record, charges_of(job["asks"]))
@@ -280,8 +298,9 @@ def _leave_queue(cloud: Cloud, record: Record) -> bool:
 
 
 def _leave_pending(cloud: Cloud, record: Record) -> bool:
-    """Let a job run that has waited for its VMs, or fail for want of them; return whether its state changed."""
-    job, now = record.meta["job"], cloud.clock.now()
+    """Run a job that has its VMs, or fail it for lack of them; return whether its state changed."""
+    job = record.meta["job"]
+    now = cloud.clock.now()
     if "fails_at" in job:
         if now < job["fails_at"]:
             return False
@@ -295,14 +314,16 @@ def _leave_pending(cloud: Cloud, record: Record) -> bool:
     record.body.setdefault("startTime", stamp(begins))
     failure = cloud.interference.failure(_as_job(record))
     if failure is not None:
-        share, job["message"] = failure
+        share, message = failure
+        job["message"] = message
         job["fails_at"] = begins + share * cloud.settings.seconds("aiplatform.jobs.running")
     return True
 
 
 def _leave_running(cloud: Cloud, record: Record) -> bool:
-    """Let a job end that has run for its time, fails or is preempted; return whether its state changed."""
-    job, now = record.meta["job"], cloud.clock.now()
+    """End a job that is finished, fails or is preempted; return whether its state changed."""
+    job = record.meta["job"]
+    now = cloud.clock.now()
     ends = job.get("fails_at", job["since"] + cloud.settings.seconds("aiplatform.jobs.running"))
     if now >= ends:
         if "fails_at" in job:
@@ -322,13 +343,14 @@ def _leave_running(cloud: Cloud, record: Record) -> bool:
 _PHASES: Final = {"QUEUED": _leave_queue, "PENDING": _leave_pending, "RUNNING": _leave_running}
 
 
-def _enter(record: Record, phase: str, at: float) -> None:
-    record.meta["job"] |= {"phase": phase, "since": at}
-    record.body |= {"state": f"JOB_STATE_{phase}", "updateTime": stamp(at)}
+def _enter(record: Record, phase: str, seconds: float) -> None:
+    record.meta["job"] |= {"phase": phase, "since": seconds}
+    record.body |= {"state": f"JOB_STATE_{phase}", "updateTime": stamp(seconds)}
 
 
-def _end(record: Record, phase: str, at: float, code: int = 0, message: str = "") -> None:
-    record.body |= {"state": f"JOB_STATE_{phase}", "updateTime": stamp(at), "endTime": stamp(at)}
+def _end(record: Record, phase: str, seconds: float, code: int = 0, message: str = "") -> None:
+    ended = stamp(seconds)
+    record.body |= {"state": f"JOB_STATE_{phase}", "updateTime": ended, "endTime": ended}
     if code:
         record.body["error"] = {"code": code, "message": message}
     del record.meta["job"]
@@ -336,7 +358,7 @@ def _end(record: Record, phase: str, at: float, code: int = 0, message: str = ""
 
 
 def _as_job(record: Record) -> TrainingJob:
-    """Return a job as faults look at it."""
+    """Return a job as faults see it."""
     job = record.meta["job"]
     return TrainingJob(
         kind=f"aiplatform.{job['kind']}",

@@ -1,12 +1,12 @@
-"""Whether IAM lets a caller do what a request asks, by the policies that the local cloud holds.
+"""Checks whether a caller may make a request, by the IAM policies in the local cloud.
 
 A caller is the member that a bearer token names, ``as:user:ada@example.com``, ``as:serviceAccount:...``, or
-``as:group:...`` for somebody who is in that group and nothing else. Any other token is that of the projects' owner, who
-is never asked. Google's own accounts have the roles that Google grants them once their API is enabled.
+``as:group:...`` for somebody who is in that group and nothing else. Any other token is that of the projects' owner,
+whose requests are not checked. Google's own accounts have the roles that Google grants them once their API is enabled.
 
-Permissions of methods and roles are those of the catalogue; ``resources.rights`` evaluates them. Nobody's rights on a
-billing account are known here, and who may start an operation may poll it where its name has no project.
-Wording: refusals that users of Google Cloud quoted, read 2026-11-24; that of a service agent is inferred.
+Permissions of methods and roles are those of the catalogue; ``resources.rights`` evaluates them. Rights on billing
+accounts are unknown here. Whoever may start an operation may poll it if its name has no project. Messages: refusals
+that users of Google Cloud quoted, read 2026-11-24; that of a service agent is inferred.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _NEEDS_QUOTA_PROJECT: Final = "cloudquotas"
 
 
 class Caller(NamedTuple):
-    """Who sends a request, and the project whose quota the request counts against, empty without one."""
+    """The sender of a request, and the quota project that it names, "" if none."""
 
     member: str
     quota_project: str = ""
 
 
 class Access(NamedTuple):
-    """What a request asks of IAM: the method, the resource of its path, and its parameters with its body."""
+    """What IAM sees of a request: the method, the resource in the path, and its parameters with its body."""
 
     service: str
     method: str
@@ -60,17 +60,17 @@ def caller_of(headers: Mapping[str, str]) -> Caller | None:
 
 
 def authorize(cloud: Cloud, caller: Caller | None, access: Access) -> None:
-    """Refuse what a caller may not do, as Google words it. Raises Refusal."""
+    """Raise Refusal, in Google's words, if a caller may not make a request."""
     if caller is None:
         return
     rights = rights_of(cloud)
     if caller.quota_project:
-        used = f"projects/{cloud.projects.resolve(caller.quota_project)}"
-        if rights.grant_of(caller.member, _USE.permission, used) is None:
-            raise _quota_project_denied(used.partition("/")[2], access.service)
+        quota_project = cloud.projects.resolve(caller.quota_project)
+        if rights.grant_of(caller.member, _USE.permission, f"projects/{quota_project}") is None:
+            raise _quota_project_denied(quota_project, access.service)
     elif access.service == _NEEDS_QUOTA_PROJECT and caller.member.startswith(_PEOPLE):
         raise _quota_project_missing()
-    # Service Networking has the project in its body alone.
+    # Service Networking names the project only in its body.
     resource = _by_id(cloud, access.resource or resource_named(str(access.request.get("network", "")), ""))
     if resource.startswith("billingAccounts/") or access.method.endswith(".testIamPermissions"):
         return
@@ -94,7 +94,7 @@ def authorize(cloud: Cloud, caller: Caller | None, access: Access) -> None:
 
 
 def held_permissions(cloud: Cloud, caller: Caller | None, resource: str, names: Collection[str]) -> list[str]:
-    """Return those of some permissions that a caller has on a resource; the owner has all."""
+    """Return which of the named permissions a caller has on a resource; the owner has all."""
     if caller is None:
         return list(names)
     rights = rights_of(cloud)
@@ -102,7 +102,7 @@ def held_permissions(cloud: Cloud, caller: Caller | None, resource: str, names: 
 
 
 def rights_of(cloud: Cloud) -> Rights:
-    """Return who may do what by all policies, custom roles and groups of the cloud."""
+    """Return the rights that all policies, custom roles and groups of the cloud grant."""
     return Rights(
         grants=[*_policy_grants(cloud), *_grants_of_agents(cloud)],
         groups=cloud.settings.groups,
@@ -116,7 +116,9 @@ def resource_of(cloud: Cloud, service: str, path: str, project: str) -> str:
         _, bucket, *below = [*path.split("/"), ""]
         if not bucket:
             return f"projects/{project}"
-        return "/".join(["buckets", bucket, *(["objects", *below[1:]] if below[0] == "o" else [])]).rstrip("/")
+        if below[0] == "o":
+            return "/".join(["buckets", bucket, "objects", *below[1:]]).rstrip("/")
+        return f"buckets/{bucket}"
     if path.startswith(("projects/", "billingAccounts/")):
         return path
     record = cloud.store.get(f"{service}/{path}")
@@ -156,7 +158,7 @@ def _project_of_bucket(cloud: Cloud, bucket: str) -> str:
 
 
 def _by_id(cloud: Cloud, resource: str) -> str:
-    """Return a resource with its project by id, where the cloud knows the project."""
+    """Return a resource with its project's id in place of the number, if the cloud knows the project."""
     kind, _, rest = resource.partition("/")
     project, slash, below = rest.partition("/")
     if kind != "projects" or project in cloud.projects.ids():
@@ -166,11 +168,13 @@ def _by_id(cloud: Cloud, resource: str) -> str:
 
 
 def _modified_roles(cloud: Cloud, access: Access) -> frozenset[str]:
-    """Return the roles that a change of a policy grants to somebody, or takes away."""
+    """Return the roles that a change of a policy grants or revokes."""
     if not access.method.endswith(".setIamPolicy"):
         return frozenset()
-    record = next((each for each in cloud.store.all() if _resource_of_record(each) == access.resource), None)
-    before = _members_by_role(record.meta.get("policy", {}) if record else {})
+    policies = (
+        record.meta.get("policy", {}) for record in cloud.store.all() if _resource_of_record(record) == access.resource
+    )
+    before = _members_by_role(next(policies, {}))
     after = _members_by_role(access.request.get("policy", access.request))
     return frozenset(role for role, _ in before ^ after)
 
@@ -183,17 +187,24 @@ def _members_by_role(policy: Json) -> set[tuple[str, str]]:
 
 
 def _denied(service: str, who: str, need: Requirement) -> Refusal:
-    permission, resource, address = need.permission, need.resource, who.partition(":")[2]
+    permission = need.permission
+    resource = need.resource
+    address = who.partition(":")[2]
     if permission == "iam.serviceAccounts.actAs":
         account = resource.rpartition("/")[2]
         return Refusal(403, f"Permission '{permission}' denied on service account {account} (or it may not exist).")
     if need.agent:
         message = f"Permission '{permission}' denied on resource '{resource}' (or it may not exist) for {address}."
     elif service == "storage":
-        kind = "object" if ".objects." in permission else "bucket" if resource.startswith("buckets/") else "project"
+        if ".objects." in permission:
+            kind = "Storage object"
+        elif resource.startswith("buckets/"):
+            kind = "Storage bucket"
+        else:
+            kind = "project"
         message = (
-            f"{address} does not have {permission} access to the Google Cloud {'' if kind == 'project' else 'Storage '}"
-            f"{kind}. Permission '{permission}' denied on resource (or it may not exist)."
+            f"{address} does not have {permission} access to the Google Cloud {kind}. Permission '{permission}' denied "
+            "on resource (or it may not exist)."
         )
     elif service == "compute":
         message = f"Required '{permission}' permission for '{resource}'"

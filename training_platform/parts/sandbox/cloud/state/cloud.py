@@ -1,4 +1,4 @@
-"""The state that services read and write: projects, resources, operations, quota, settings. It knows no service."""
+"""The state that services read and write: projects, resources, operations, quota, settings."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ REAL_DURATIONS = {
 
 
 class CloudSettings(BaseModel):
-    """What a person can set while the server runs.
+    """Settings that can change while the server runs.
 
-    Durations are seconds by kind, ``<service>.<collection>``, or ``*`` for every other kind. ``node_quota`` says which
-    VMs of a pool are charged: those that it has, as Google charges them, or those that the autoscaler may add, which
-    shows on the first day what would fail on the busiest.
+    Durations are seconds by kind, ``<service>.<collection>``, or ``*`` for every other kind. ``node_quota`` selects the
+    VMs of a pool that are charged: its current VMs, as Google does, or its maximum under autoscaling, which shows on
+    the first day what would fail on the busiest.
     """
 
-    # The title is the name in the error that a client of the server gets.
+    # Errors that a client of the server gets name the title.
     model_config = ConfigDict(title="Settings", extra="forbid", strict=True, frozen=True)
 
     durations: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     node_quota: NodeQuota = "current"
     check_services: bool = Field(default=True, description="Refuse calls to an API that the project has not enabled.")
     groups: dict[str, list[str]] = Field(
-        default_factory=dict, description="Members of groups by e-mail, group:... among them: who may do what."
+        default_factory=dict, description="Members of each group, by its e-mail address; a member may be group:..."
     )
 
     def seconds(self, kind: str) -> float:
@@ -60,20 +60,20 @@ class Cloud:
         self.quota = QuotaUse(projects, store)
 
     def existing(self, name: str) -> Record:
-        """Return a resource. Raises Refusal where it does not exist."""
+        """Return a resource. Raises Refusal if it does not exist."""
         record = self.store.get(name)
         if record is None:
             raise not_found(name.partition("/")[2])
         return record
 
     def charge(self, service: str, record: Record) -> None:
-        """Charge a resource that is created or changed. Raises Refusal where a limit is exceeded."""
+        """Charge a created or changed resource. Raises Refusal if it exceeds a limit."""
         self.quota.charge(service, record, self.settings.node_quota)
 
     def number(self) -> str:
-        """Return a numeric id of 19 digits, never used before."""
+        """Return a new numeric id of 19 digits."""
         return str(4_000_000_000_000_000_000 + self.store.serial() * 7_919)
 
     def time(self) -> str:
-        """Return the time as APIs write it."""
+        """Return the current time in the format of Google's APIs."""
         return stamp(self.clock.now())

@@ -1,8 +1,8 @@
-"""Operations: a change while it is under way; and the clock by which it ends.
+"""Long-running operations, and the clock by which they end.
 
-An operation is a resource too, and so survives a restart: its ``meta`` holds when it is due and the changes that then
-happen, as data. Every request first ends the operations that are due. A fault may let an operation fail; that is undone
-once the fault is over, be it before the operation's end or after.
+An operation is a resource too, so it survives a restart: its ``meta`` has the time at which it is due, and the changes
+that it then makes. Each request first ends the operations that are due. A fault may make an operation fail; once the
+fault is over, the failure is undone, even after the operation's end.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from training_platform.parts.sandbox.cloud.state.store import Record, Store
 
 COMPUTE_LINK: Final = "https://www.googleapis.com/compute/v1/"
 CONTAINER_LINK: Final = "https://container.googleapis.com/v1/"
-# How many operations of a project that are done are kept, and for how long each is kept at least, in seconds. Google
-# keeps its own for days; a client asks for one until it has seen it done, and the gcp provider every 10 s at most.
+# Finished operations that are kept for each project, and the seconds for which each is kept at least. Google keeps
+# them for days; clients poll an operation until they see its end, the gcp provider at most every 10 s.
 KEPT_OPERATIONS: Final = 500
 KEPT_SECONDS: Final = 60.0
-MOST_OPERATIONS: Final = 5_000  # beyond which none is kept for its age
+MOST_OPERATIONS: Final = 5_000  # however young they are
 _MOST_SECONDS: Final = 10 * 365 * 86_400.0
 
 Style = Literal["compute", "container", "longrunning"]
@@ -34,7 +34,7 @@ Style = Literal["compute", "container", "longrunning"]
 
 @dataclass(frozen=True, kw_only=True)
 class StateChange:
-    """A change at the end of an operation: ``fields`` are merged into ``target``, or it is deleted."""
+    """A change at the end of an operation: ``fields`` are merged into ``target``, or ``target`` is deleted."""
 
     target: str
     fields: Json = field(default_factory=dict)
@@ -43,11 +43,11 @@ class StateChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """An operation to start: on which resource, of which type (``insert``, ``CREATE_CLUSTER``), for how long.
+    """An operation to start: its target, type (``insert``, ``CREATE_CLUSTER``) and duration.
 
-    ``response`` and its ``schema`` are the answer of a google.longrunning operation in the end; None is the target's
-    body as it then is. ``metadata`` describes it meanwhile. ``where`` is the path below which the operation is named;
-    empty: the target's location. ``grows`` says of a change that it asks for VMs; a create always may.
+    ``response``, with its ``schema``, is the result of a google.longrunning operation; None means the target's body at
+    the end. ``metadata`` describes it until then. ``where`` is the path below which the operation is named; None means
+    the target's location. ``grows`` marks an update that requests VMs; a create is always assumed to.
     """
 
     style: Style
@@ -75,7 +75,7 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class StartingOperation:
-    """An operation that is about to start; ``children`` are the node pools of its target, where that is a cluster."""
+    """An operation that is about to start; ``children`` are the node pools of a cluster."""
 
     kind: str  # service and collection, container.nodePools
     work: Work
@@ -83,28 +83,28 @@ class StartingOperation:
     children: Sequence[Record]
 
     def __str__(self) -> str:
-        """Return it as the record of a fault has it."""
+        """Return it as the events of a fault show it."""
         return f"{self.work.action} {self.work.target}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """A training job that asks for VMs, or has them; none of its own where ``machine_types`` is empty."""
+    """A training job that requests or has VMs; ``machine_types`` is empty on a persistent resource."""
 
     kind: str  # service and collection, aiplatform.customJobs
     project: str
-    name: str  # the one that people see
+    name: str  # the display name
     region: str
     machine_types: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return it as the record of a fault has it."""
+        """Return it as the events of a fault show it."""
         return f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobShortage:
-    """Why a job gets no VMs: the fault, Google's words, and after how long a job that does not wait is told so."""
+    """Why a job gets no VMs: the fault, Google's message, and the seconds until a job that does not wait fails."""
 
     fault: str
     message: str
@@ -112,29 +112,29 @@ class JobShortage:
 
 
 class Interference(Protocol):
-    """The faults that operations and jobs meet."""
+    """The faults that can hit operations and jobs."""
 
     def strike(self, starting: StartingOperation, meta: Json, now: float) -> None:
-        """Change when an operation ends, and how: ``due``, ``changes``, ``error`` and the like."""
+        """Change the time and result of an operation: ``due``, ``changes``, ``error`` and the like."""
 
     def shortage(self, job: TrainingJob) -> JobShortage | None:
         """Return why a job gets no VMs, if it gets none."""
 
     def failure(self, job: TrainingJob) -> tuple[float, str] | None:
-        """Return after which share of its time a job that runs will fail, and with which words, if it will."""
+        """Return the share of its time after which a running job fails, and the message; None if it succeeds."""
 
     def preempts(self, job: TrainingJob) -> bool:
-        """Whether a job that runs on spot VMs loses them now."""
+        """Whether a running job loses its spot VMs now."""
 
-    def over(self, name: str, at: float) -> bool:
-        """Whether a fault is cleared, or its time is over at a time."""
+    def over(self, name: str, moment: float) -> bool:
+        """Whether a fault is cleared, or has passed by a moment."""
 
 
 # Time
 
 
 class Clock:
-    """The machine's time in seconds since 1970, moved on by ``advance``."""
+    """The machine's time in seconds since 1970, plus what ``advance`` added."""
 
     def __init__(self, source: Callable[[], float] = time.time) -> None:
         self._source = source
@@ -145,22 +145,22 @@ class Clock:
         return self._source() + self.ahead
 
     def advance(self, seconds: float) -> None:
-        """Move the time on. Raises ValueError for a move back, after which finished work would be under way again."""
+        """Advance the time. Raises ValueError for a move back, which would restart finished operations."""
         if not 0 <= seconds <= _MOST_SECONDS - self.ahead:
-            raise ValueError("the clock moves on, not back, and no more than ten years in all")
+            raise ValueError("the clock moves forward only, by at most ten years in all")
         self.ahead += seconds
 
 
 def stamp(seconds: float) -> str:
-    """Return a time as Google's APIs write it."""
+    """Return a time in the format of Google's APIs."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-# Operations under way
+# Operations in progress
 
 
 class Operations:
-    """Starts operations and ends them when they are due."""
+    """Starts operations, and ends them when they are due."""
 
     def __init__(self, store: Store, clock: Clock, faults: Interference) -> None:
         self._store = store
@@ -169,22 +169,23 @@ class Operations:
         self.reload()
 
     def reload(self) -> None:
-        """Read from the store which operations there are, as after a start."""
+        """Read the operations from the store, as after a restart."""
         records = [record for record in self._store.all() if "/operations/" in record.name]
         self._pending = {record.name for record in records if "due" in record.meta}
         self._recovering = {record.name for record in records if "recovers" in record.meta} - self._pending
-        self._done: dict[str, deque[str]] = defaultdict(deque)  # by project, those that ended first at the left
+        self._done: dict[str, deque[str]] = defaultdict(deque)  # by project, the oldest at the left
         for record in records:
             if record.name not in self._pending | self._recovering:
                 self._done[record.project].append(record.name)
 
     def pending(self, target: str) -> Record | None:
-        """Return an operation that is under way on a resource."""
-        return next((record for record in self._under_way() if record.meta["target"] == target), None)
+        """Return the operation in progress on a resource, if any."""
+        return next((record for record in self._in_progress() if record.meta["target"] == target), None)
 
     def start(self, work: Work) -> Json:
-        """Start an operation and return its body; an operation of no length is done at once."""
-        serial, now = self._store.serial(), self._clock.now()
+        """Start an operation and return its body; one of 0 seconds ends at once."""
+        serial = self._store.serial()
+        now = self._clock.now()
         path = _path_of(work, serial, now)
         meta: Json = {
             "due": now + work.seconds,
@@ -211,27 +212,28 @@ class Operations:
         return (self._store.get(record.name) or record).body
 
     def settle(self) -> None:
-        """End every operation that is due, in order, and recover those whose fault is over."""
+        """End the operations that are due, in order, and undo failures whose fault is over."""
         now = self._clock.now()
         self._pending = {name for name in self._pending if name in self._store}
-        for record in self._under_way():
-            self._relieve(record, now)
-        due = [record for record in self._under_way() if record.meta["due"] <= now]
+        for record in self._in_progress():
+            self._cancel_failure(record, now)
+        due = [record for record in self._in_progress() if record.meta["due"] <= now]
         for record in sorted(due, key=lambda record: (record.meta["due"], record.meta["serial"])):
             self._end(record)
         for name in [*self._recovering]:
             self._recover(name, now)
 
-    def _under_way(self) -> list[Record]:
-        return [record for name in self._pending if (record := self._store.get(name))]
+    def _in_progress(self) -> list[Record]:
+        records = [self._store.get(name) for name in self._pending]
+        return [record for record in records if record is not None]
 
-    def _relieve(self, record: Record, now: float) -> None:
-        """Let an operation under way end well after all, where the fault by which it would fail is over before that."""
+    def _cancel_failure(self, record: Record, now: float) -> None:
+        """Let an operation in progress succeed after all, if its fault is over before its end."""
         meta = record.meta
         if "recovers" in meta and self._faults.over(meta["recovers"]["after"], min(now, meta["due"])):
-            well = meta.pop("recovers")
+            success = meta.pop("recovers")
             del meta["error"]
-            meta |= {"due": max(now, well["due"]), "changes": well["changes"]}
+            meta |= {"due": max(now, success["due"]), "changes": success["changes"]}
             self._store.put(record)
 
     def _end(self, record: Record) -> None:
@@ -253,7 +255,7 @@ class Operations:
             self._forget_old(record)
 
     def _recover(self, name: str, now: float) -> None:
-        """Let a resource be as if its operation had not failed, where the fault by which it failed is over."""
+        """Change a resource as if its operation had not failed, if the fault is over."""
         record = self._store.get(name)
         if record is not None and not self._faults.over(record.meta["recovers"]["after"], now):
             return
@@ -272,13 +274,13 @@ class Operations:
         if delete:
             self._store.delete(target)
         elif record is not None:
-            record.body.pop("statusMessage", None)  # it told of a failure that is over
+            record.body.pop("statusMessage", None)  # of an earlier failure
             record.meta.pop("recovers_by", None)
             record.body.update(fields)
             self._store.put(record)
 
     def _forget_old(self, record: Record) -> None:
-        """Keep an operation that is done with the newest of its project, and delete older ones."""
+        """Add a finished operation to those kept of its project, and delete the oldest if there are too many."""
         done = self._done[record.project]
         done.append(record.name)
         while len(done) > KEPT_OPERATIONS:
@@ -293,20 +295,24 @@ class Operations:
 
 
 def _path_of(work: Work, serial: int, now: float) -> str:
-    """Return where an operation is found: beside its target, in the target's location; ``now`` is in seconds."""
+    """Return an operation's path, by default in its target's location."""
     unique = UUID(int=(serial * 0x9E3779B97F4A7C15F39CC0605CEDC835) % 2**128)
-    name = f"operation-{int(now * 1000)}-{unique}" if work.style != "longrunning" else f"{unique}"
+    name = str(unique) if work.style == "longrunning" else f"operation-{int(now * 1000)}-{unique}"
     if work.where is not None:
         return f"{work.where}operations/{name}"
     parts = work.target.split("/")[1:]
-    place = parts[: 3 if parts[2] == "global" else 4]
-    return "/".join([*place, "operations", name])
+    location = parts[: 3 if parts[2] == "global" else 4]
+    return "/".join([*location, "operations", name])
 
 
 def _body_at_start(work: Work, path: str, serial: int, now: str) -> Json:
-    parts, target = path.split("/"), work.target.partition("/")[2]
+    parts = path.split("/")
+    target = work.target.partition("/")[2]
     if work.style == "longrunning":
-        return {"name": path, **({"metadata": work.metadata} if work.metadata else {}), "done": False}
+        body: Json = {"name": path, "done": False}
+        if work.metadata:
+            body["metadata"] = work.metadata
+        return body
     if work.style == "container":
         return {
             "name": parts[-1],
@@ -318,8 +324,7 @@ def _body_at_start(work: Work, path: str, serial: int, now: str) -> Json:
             "selfLink": CONTAINER_LINK + path,
             "targetLink": CONTAINER_LINK + target,
         }
-    place = {parts[2][:-1]: COMPUTE_LINK + "/".join(parts[:4])} if parts[2] in ("zones", "regions") else {}
-    return {
+    body = {
         "kind": "compute#operation",
         "id": str(10**18 + serial),
         "name": parts[-1],
@@ -330,13 +335,16 @@ def _body_at_start(work: Work, path: str, serial: int, now: str) -> Json:
         "insertTime": now,
         "startTime": now,
         "selfLink": COMPUTE_LINK + path,
-        **place,
     }
+    if parts[2] in ("zones", "regions"):
+        body[parts[2].removesuffix("s")] = COMPUTE_LINK + "/".join(parts[:4])
+    return body
 
 
 def _write_end(body: Json, meta: Json, target: Json) -> None:
-    """Write into a body that its operation is done; ``target`` is the body of its resource as it then is."""
-    style, ended = meta["style"], stamp(meta["due"])
+    """Write the end of an operation into its body; ``target`` is its target's body at the end."""
+    style = meta["style"]
+    ended = stamp(meta["due"])
     if style == "longrunning":
         body["done"] = True
         metadata = body.get("metadata", {})
@@ -345,15 +353,19 @@ def _write_end(body: Json, meta: Json, target: Json) -> None:
         if "genericMetadata" in metadata:
             metadata["genericMetadata"]["updateTime"] = ended
         if "error" not in meta:
-            schema = f"type.googleapis.com/{meta['schema'] or 'google.protobuf.Empty'}"
-            body["response"] = {"@type": schema, **(target if meta["response"] is None else meta["response"])}
+            response = target if meta["response"] is None else meta["response"]
+            schema = meta["schema"] or "google.protobuf.Empty"
+            body["response"] = {"@type": f"type.googleapis.com/{schema}", **response}
     else:
-        body.update({"status": "DONE", "endTime": ended} | ({"progress": 100} if style == "compute" else {}))
+        body |= {"status": "DONE", "endTime": ended}
+        if style == "compute":
+            body["progress"] = 100
     if "error" in meta:
         code, message = meta["error"]
         if style == "compute":
             body["error"] = {"errors": [{"code": code, "message": message}]}
-            body["httpErrorStatusCode"], body["httpErrorMessage"] = 400, "BAD REQUEST"
+            body["httpErrorStatusCode"] = 400
+            body["httpErrorMessage"] = "BAD REQUEST"
             return
         if style == "container":
             body["statusMessage"] = message

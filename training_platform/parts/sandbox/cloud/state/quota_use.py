@@ -1,13 +1,12 @@
-"""Projects with their quotas: the share of each limit that resources hold, and the refusal of one that exceeds it.
+"""Projects and their quotas: what resources use of each limit, and the refusal of a resource that exceeds one.
 
-Charges are in a resource's ``meta``, so they are returned however it is deleted. Arithmetic and limits are those of
-``quota/``; a limit that the snapshot does not list is not enforced. VMs of a machine type that the catalogue does not
-know are refused, since nobody could say what to charge for them.
+Charges are in a resource's ``meta``, so any deletion releases them. Arithmetic and limits are those of ``quota/``; a
+limit that the snapshot does not list is not enforced. VMs of a machine type outside the catalogue are refused, since
+their charge is unknown.
 """
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,20 +25,20 @@ from training_platform.views.node_pool import NodePoolView
 from training_platform.views.vertex import PersistentPoolView
 
 NodeQuota = Literal["current", "maximum"]
-# GKE's own choice for a pool that names none. Shared-core machines are not in the catalogue; this one is charged
-# as many CPUs as the row beside it (Compute docs, general-purpose machines: 2 vCPUs; general knowledge).
+# GKE's default machine type. Shared-core machines are not in the catalogue; this one is charged like the type beside it
+# (Compute docs, general-purpose machines: 2 vCPUs; general knowledge).
 _CHARGED_AS: Final = {"e2-medium": "e2-standard-2"}
 
 
 class Projects:
-    """Projects by id and by number; each has the quota limits of its snapshot, or none."""
+    """Projects by id and by number, with the quota limits of their snapshots."""
 
     def __init__(self, snapshots: Mapping[str, Snapshot], more: Iterable[str] = ()) -> None:
         self.snapshots = dict(snapshots)
         self._ids = {*snapshots, *more}
 
     def add(self, project: str) -> None:
-        """Add a project, as somebody with the rights would create it."""
+        """Add a project."""
         self._ids.add(project)
 
     def ids(self) -> list[str]:
@@ -47,7 +46,7 @@ class Projects:
         return sorted(self._ids)
 
     def resolve(self, text: str) -> str:
-        """Return the id of a project named by id or number. Raises Refusal: Google does not say which is missing."""
+        """Return a project's id, given its id or number. Raises Refusal; like Google's, it does not say why."""
         for project in self._ids:
             if text in (project, number(project)):
                 return project
@@ -55,21 +54,21 @@ class Projects:
 
 
 def number(project: str) -> str:
-    """Return a project's number, always the same for an id."""
+    """Return a project's number, which its id determines."""
     return str(100_000_000_000 + zlib.crc32(project.encode()))
 
 
 class QuotaUse:
-    """Every charge of every project, read from the resources that hold it."""
+    """The quota that each project's resources use, from the charges in their ``meta``."""
 
     def __init__(self, projects: Projects, store: Store) -> None:
         self._projects = projects
         self._store = store
 
     def charge(self, service: str, record: Record, nodes: NodeQuota) -> None:
-        """Charge a resource that is created or changed, and of its VMs those that ``nodes`` says.
+        """Charge a created or changed resource; ``nodes`` selects the VMs of a pool that are charged.
 
-        Raises Refusal in its API's form where a limit is exceeded.
+        Raises Refusal in the words of its API if it exceeds a limit.
         """
         collection = f"{service}.{record.name.split('/')[-2]}"
         views = views_of_rest(collection, record.body, project=record.project, name=record.name.partition("/")[2])
@@ -80,50 +79,45 @@ class QuotaUse:
         self.hold(service, record, [(self.charged_key(row.keys), row.amount) for row in charges if row.amount])
 
     def hold(self, service: str, record: Record, charges: Iterable[tuple[QuotaKey, float]]) -> None:
-        """Charge amounts to a resource, in place of what it held. Raises Refusal where a limit is exceeded."""
-        wanted = _sums(charges)
+        """Replace a resource's charges. Raises Refusal if they exceed a limit."""
+        new_charges = _sums(charges)
         used = self.used(record.project, without=record.name)
-        for key, amount in wanted.items():
+        for key, amount in new_charges.items():
             limit = self.limit(key)
             if limit is not None and used[key] + amount > limit:
-                raise _refusal(service, key, amount, limit, used[key])
-        record.meta["charges"] = [[list(key), amount] for key, amount in wanted.items()]
+                raise _exceeded(service, key, amount, limit, used[key])
+        record.meta["charges"] = [[list(key), amount] for key, amount in new_charges.items()]
 
     def used(self, project: str, *, without: str = "") -> dict[QuotaKey, float]:
-        """Return what a project's resources hold, by quota key."""
+        """Return the use of a project's resources, by quota key."""
         records = (record for record in self._store.all(project) if record.name != without)
         return _sums(charge for record in records for charge in charges_of(record.meta.get("charges", ())))
 
     def limit(self, key: QuotaKey) -> float | None:
-        """Return a limit; None where none is known."""
+        """Return a limit, None if it is unknown."""
         snapshot = self._projects.snapshots.get(key.project)
         return snapshot.limit(key) if snapshot else None
 
     def charged_key(self, keys: tuple[QuotaKey, ...]) -> QuotaKey:
-        """Return the one key that an amount counts against: the first with a limit, else the first."""
+        """Return the key that an amount is charged to: the first with a limit, else the first."""
         return next((key for key in keys if self.limit(key)), keys[0])
 
 
 def charges_of(rows: Iterable[Any]) -> Iterator[tuple[QuotaKey, float]]:
-    """Yield charges that are kept as data."""
+    """Parse the charges in a resource's ``meta``."""
     for (project, service, quota_id, location, dimensions), amount in rows:
         yield QuotaKey(project, service, quota_id, location, tuple((name, value) for name, value in dimensions)), amount
 
 
-def metric(quota_id: str) -> str:
-    """Return the name that compute's ``regions.get`` and its errors have for a quota id: ``N2_CPUS``."""
+def _metric(quota_id: str) -> str:
+    """Return the name of a quota id in errors: ``N2_CPUS``."""
     return quota_id.partition("-per-project")[0].replace("-", "_").upper()
-
-
-def finite(limit: float | None) -> float | None:
-    """Return a limit that a number can say; None where there is none."""
-    return None if limit is None or math.isinf(limit) else limit
 
 
 def _with_known_machine(view: View) -> View:
     """Return a view with a machine type that can be charged. Raises Refusal for an unknown machine type.
 
-    An upgrade takes its extra VMs when it runs, so that a pool is charged without them.
+    Surge VMs are not charged: an upgrade takes them only while it runs.
     """
     if not isinstance(view, (NodePoolView, PersistentPoolView)):
         return view
@@ -141,7 +135,7 @@ def _with_known_machine(view: View) -> View:
 
 
 def _with_current_nodes(view: View, nodes: int | None) -> View:
-    """Return a pool with the VMs that it has, not those it may have; ``nodes`` is a node pool's size now."""
+    """Return a view with a pool's current VMs as its maximum; ``nodes`` is a node pool's current size."""
     if isinstance(view, PersistentPoolView):
         return view.replaced(max_replicas=None)
     if not isinstance(view, NodePoolView):
@@ -157,19 +151,19 @@ def _sums(charges: Iterable[tuple[QuotaKey, float]]) -> dict[QuotaKey, float]:
     return total
 
 
-def _refusal(service: str, key: QuotaKey, asked: float, limit: float, used: float) -> Refusal:
-    """Return the error as each API words it. Sources: reports of users that quote them, general knowledge."""
+def _exceeded(service: str, key: QuotaKey, requested: float, limit: float, used: float) -> Refusal:
+    """Return the error in the API's words. Sources: reports of users that quote them, general knowledge."""
     left = max(0.0, limit - used)
     place = f" in region {key.location}" if key.location else " globally"
     if service == "container":
         message = (
-            f'Insufficient regional quota to satisfy request: resource "{metric(key.quota_id)}": request requires '
-            f"'{asked:.1f}' and is short '{asked - left:.1f}'. project has a quota of '{limit:.1f}' with '{left:.1f}' "
-            f"available{place}."
+            f'Insufficient regional quota to satisfy request: resource "{_metric(key.quota_id)}": request requires '
+            f"'{requested:.1f}' and is short '{requested - left:.1f}'. project has a quota of '{limit:.1f}' with "
+            f"'{left:.1f}' available{place}."
         )
         return Refusal(403, message, reason="quotaExceeded")
     if service == "compute":
-        message = f"Quota '{metric(key.quota_id)}' exceeded.  Limit: {limit:.1f}{place}."
+        message = f"Quota '{_metric(key.quota_id)}' exceeded.  Limit: {limit:.1f}{place}."
         return Refusal(403, message, reason="quotaExceeded")
     if service == "aiplatform":
         return Refusal(429, f"The following quotas are exceeded: {key.quota_id}")

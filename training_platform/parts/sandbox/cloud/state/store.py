@@ -1,8 +1,8 @@
 """The resources of the local cloud by full name, kept in one file.
 
 A name is the service and the path below its version, ``container/projects/p/locations/l/clusters/c``; the project is
-in it, by id, so that two projects never meet. The file is written anew when ``flush`` is called: a server that is
-killed loses what it did not flush, so the app flushes before it answers.
+in it, by id, so projects never share a name. ``flush`` rewrites the file. A killed server loses unflushed changes, so
+the app flushes before it responds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FORMAT = 1
 
 @dataclass(kw_only=True)
 class Record:
-    """A resource: ``body`` as the API answers it, ``meta`` the knowledge beside it (policy, charges, operation)."""
+    """A resource: ``body`` as the API shows it, ``meta`` what the server adds (policy, charges, operation)."""
 
     name: str
     project: str
@@ -37,7 +37,7 @@ class Record:
 
 
 class Store:
-    """Every resource. ``path`` None keeps them in memory alone."""
+    """Every resource; only in memory if ``path`` is None."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -48,29 +48,29 @@ class Store:
             self._load(path)
 
     def get(self, name: str) -> Record | None:
-        """Return a resource, to be changed at will: nothing is kept before it is put back."""
+        """Return a copy of a resource; ``put`` stores its changes."""
         return copy.deepcopy(self._records.get(name))
 
     def __contains__(self, name: str) -> bool:
         return name in self._records
 
     def put(self, record: Record) -> None:
-        """Write a resource, new or changed."""
+        """Store a new or changed resource."""
         self._records[record.name] = record
         self._changed = True
 
     def delete(self, name: str) -> None:
-        """Delete a resource with everything below it; deleting it twice is not an error."""
+        """Delete a resource and everything below it, if it exists."""
         for key in [name, *(record.name for record in self.below(name))]:
             self._changed = self._records.pop(key, None) is not None or self._changed
 
     def below(self, name: str) -> Iterator[Record]:
-        """Yield everything below a name, in the order of creation; to be read only, as in every list of resources."""
+        """Yield everything below a name in the order of creation. Like those of all lists, these are not copies."""
         prefix = f"{name}/"
         yield from [record for key, record in self._records.items() if key.startswith(prefix)]
 
     def children(self, collection: str) -> list[Record]:
-        """Return the resources directly in a collection, in order of name; ``-`` matches any one part of it."""
+        """Return the resources directly in a collection, by name; ``-`` matches any one segment."""
         if "/-/" in f"{collection}/":
             form = re.compile("/".join("[^/]+" if part == "-" else re.escape(part) for part in collection.split("/")))
             records = [record for record in self._records.values() if form.fullmatch(record.name.rpartition("/")[0])]
@@ -79,28 +79,30 @@ class Store:
         return sorted(records, key=lambda record: record.name)
 
     def all(self, project: str | None = None) -> list[Record]:
-        """Return every resource, or those of one project, in the order of creation. Any thread may ask."""
+        """Return every resource, or those of one project, in the order of creation. Thread-safe."""
         return [record for record in list(self._records.values()) if project in (None, record.project)]
 
     def serial(self) -> int:
-        """Return a number never returned before: ids, etags and fingerprints come from it."""
+        """Return the next serial number, for ids, etags and fingerprints."""
         self._serial += 1
         self._changed = True
         return self._serial
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Undo the block's changes where it raises, or where they cannot be written at its end."""
-        records, changed = self._records.copy(), self._changed
+        """Undo the block's changes if it raises, or if they cannot be written at its end."""
+        records = self._records.copy()
+        changed = self._changed
         try:
             yield
             self.flush()
         except BaseException:
-            self._records, self._changed = records, changed
+            self._records = records
+            self._changed = changed
             raise
 
     def flush(self) -> None:
-        """Write the file where anything changed since the last time. Raises OSError."""
+        """Write the file if anything has changed since the last flush. Raises OSError."""
         if self._changed and self.path is not None:
             content = {"format": _FORMAT, "serial": self._serial, "records": [asdict(record) for record in self.all()]}
             write_whole(self.path, json.dumps(content, separators=(",", ":")))
@@ -114,4 +116,4 @@ class Store:
             self._serial = int(content["serial"])
             self._records = {fields["name"]: Record(**fields) for fields in content["records"]}
         except (TypeError, KeyError, ValueError) as error:
-            raise BrokenFile(path, "it does not hold what the local cloud writes") from error
+            raise BrokenFile(path, "it is not in the format of the local cloud") from error
