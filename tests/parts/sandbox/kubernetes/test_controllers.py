@@ -13,8 +13,14 @@ from pathlib import Path
 import pytest
 
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes, context
-from training_platform.parts.sandbox.kubernetes.controller_programs import IN_SANDBOX, PROGRAMS, ApiStore, find_binaries
-from training_platform.parts.sandbox.kubernetes.object_store import ObjectRefused
+from training_platform.parts.sandbox.kubernetes.controller_programs import (
+    IN_SANDBOX,
+    PROGRAMS,
+    ApiStore,
+    find_binaries,
+    release_values,
+)
+from training_platform.parts.sandbox.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore
 from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 
 
@@ -53,6 +59,22 @@ def test_a_controller_runs_whose_program_is_named_and_whose_kinds_are_defined(
 
     assert able(tmp_path, *IN_SANDBOX.values()) == ["kueue"]
     assert able(tmp_path, IN_SANDBOX["jobset"]) == []
+
+
+def test_controllers_run_by_the_helm_releases_of_their_charts() -> None:
+    releases = ObjectStore()
+    keys = {
+        "kueue": Key(HELM, "Release", "kube-system", "queues"),
+        "jobset": Key(HELM, "Release", "kube-system", "sets"),
+        "other": Key(HELM, "Release", "kube-system", "other"),
+        "lws": Key("example.com", "Release", "kube-system", "lws"),
+    }
+    for chart, key in keys.items():
+        values = {"values": {"of": chart}} if chart != "jobset" else {}
+        releases.create("main", key, {**values, "status": {"chart": chart}}, "releases")
+
+    assert release_values(releases, "main", ["kueue", "jobset", "lws"]) == {"kueue": {"of": "kueue"}, "jobset": {}}
+    assert release_values(releases, "elsewhere", ["kueue"]) == {}
 
 
 @pytest.mark.parametrize(

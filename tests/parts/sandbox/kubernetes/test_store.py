@@ -22,9 +22,9 @@ from training_platform.parts.sandbox.kubernetes.object_store import (
     PropertyChange,
     changes,
     from_struct,
+    path_text,
     pruned,
     put,
-    text,
     with_secrets,
 )
 from training_platform.parts.sandbox.kubernetes.wire import UNKNOWNS, readable, wire_struct
@@ -253,7 +253,7 @@ def test_changes_are_found(old: Any, new: Any, found: dict[str, str]) -> None:
 
 
 def test_a_path_is_written_as_the_engine_writes_it() -> None:
-    assert text(("metadata", "labels", "example.com/a", 0)) == 'metadata.labels["example.com/a"][0]'
+    assert path_text(("metadata", "labels", "example.com/a", 0)) == 'metadata.labels["example.com/a"][0]'
 
 
 @pytest.mark.parametrize(

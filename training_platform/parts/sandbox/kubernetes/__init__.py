@@ -1,8 +1,8 @@
 """The sandbox's Kubernetes: a light store, real API servers with controllers, and simulated nodes.
 
-``plugin`` stands in for Pulumi's kubernetes provider, and answers as it does in everything that a program can see
-(names, ids, diffs, replacements). It keeps objects in a light store (``objects``, ``store``), and refuses what an API
-server refuses and can be known without one: unknown fields by the CRDs that it was given (``definitions``), taken
-names, missing namespaces. Or it applies them to real API servers
-(``api_servers``), beside which controllers may run (``controllers``), on nodes that are objects only (``nodes``).
+``plugin`` replaces Pulumi's kubernetes provider, and behaves like it in everything that a program can see: names, ids,
+diffs, replacements. It keeps objects in a light store (``stored_objects``, ``object_store``), which refuses what can be
+refused without an API server: unknown fields by the given CRDs (``definitions``), taken names, missing namespaces. Or
+it applies them to real API servers (``api_servers``) with controllers (``controller_programs``) and nodes that are only
+objects (``nodes``).
 """

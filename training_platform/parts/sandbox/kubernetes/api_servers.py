@@ -1,8 +1,8 @@
-"""Real Kubernetes API servers on the loopback interface, one for each cluster, and the REST calls to one of them.
+"""Real Kubernetes API servers on the loopback interface, one for each cluster, and REST calls to them.
 
-Clusters are apart because they hold namespaces and cluster-wide objects of the same names. They share one etcd, in
-which each has a prefix of its own. An API server is started when its cluster is first asked for; it takes 3 s and
-270 MB (kube-apiserver 1.33, idle machine, 2026-11-21), and nothing where a run changes no object of the cluster.
+Each cluster needs its own, since clusters have namespaces and cluster-scoped objects of the same names. They share one
+etcd, with a prefix for each cluster. An API server starts at its cluster's first call, in 3 s, and takes 270 MB
+(kube-apiserver 1.33, idle machine, 2026-11-21).
 """
 
 from __future__ import annotations
@@ -31,24 +31,23 @@ from training_platform.views.inputs import at
 
 ETCD: Final = "etcd"
 API_SERVER: Final = "kube-apiserver"
-START_SECONDS: Final = 120.0  # far more than a start takes where all processors are busy
+START_SECONDS: Final = 120.0  # far more than a start takes on a busy machine
 FIELD_MANAGER: Final = "pulumi-kubernetes"
 _POLL_SECONDS: Final = 0.05
 _PARTS_OF_GKE: Final = 6  # projects/*/locations/*/clusters/*
-# Admission plugins for which a controller does half of the work, and no controller may run: without ServiceAccount
-# only tokens of pods are missing; a quota that nobody counts refuses everything; with the third no claim would ever be
-# deleted.
+# Admission plugins that need a controller, which may not run. Without ServiceAccount, only tokens of pods are missing;
+# a quota without counts refuses everything; with the third, claims could never be deleted.
 _QUOTA: Final = "ResourceQuota"
 _NO_PLUGINS: Final = ("ServiceAccount", _QUOTA, "StorageObjectInUseProtection")
 _NAMESPACES: Final = "/api/v1/namespaces"
 
 
 class ControlPlanes:
-    """API servers by cluster, for as long as the block runs; ``folder`` keeps their data, certificates and logs.
+    """API servers by cluster, while the block runs; ``folder`` has their data, certificates and logs.
 
-    ``binaries`` is the folder of both programs. The folder of a cluster is called as the cluster is, and its file
-    ``kubeconfig`` is for people and for the released plugin; that of ``folder`` has all clusters. ``quotas`` of
-    namespaces are enforced only where Kubernetes' controllers count them.
+    ``binaries`` is the folder of both programs. Each cluster has a folder of its name with a ``kubeconfig``, for people
+    and the released plugin; the one in ``folder`` has all clusters. ``quotas`` enforces those of namespaces, which
+    takes Kubernetes' controllers.
     """
 
     def __init__(self, binaries: Path, folder: Path, *, quotas: bool = False) -> None:
@@ -70,7 +69,7 @@ class ControlPlanes:
             process.close()
 
     def server(self, cluster: str) -> ApiServer:
-        """Return the API server of a cluster, which is started unless it runs; one thread at a time for a cluster.
+        """Return a cluster's API server, started if necessary; one thread at a time may call this for a cluster.
 
         Raises ObjectRefused if it does not start.
         """
@@ -86,7 +85,7 @@ class ControlPlanes:
                 write_private(self._folder / "kubeconfig", json.dumps({**configs[-1], **rows}, indent=1))
         return self._servers[cluster]
 
-    def place(self, cluster: str) -> Path:
+    def folder_of(self, cluster: str) -> Path:
         """Return the folder of a cluster."""
         return self._folder / quote(cluster)
 
@@ -105,62 +104,62 @@ class ControlPlanes:
         return url
 
     def _start(self, cluster: str) -> ApiServer:
-        place = self.place(cluster)
-        place.mkdir(parents=True, exist_ok=True)
-        server = ApiServer(f"https://127.0.0.1:{free_port()}", secrets.token_urlsafe(), place / "apiserver.crt")
-        tokens = place / "tokens.csv"
+        folder = self.folder_of(cluster)
+        folder.mkdir(parents=True, exist_ok=True)
+        server = ApiServer(f"https://127.0.0.1:{free_port()}", secrets.token_urlsafe(), folder / "apiserver.crt")
+        tokens = folder / "tokens.csv"
         write_private(tokens, f'{server.token},admin,admin,"system:masters"\n')
         flags = {
             "etcd-servers": self._etcd,
             "etcd-prefix": f"/{quote(cluster)}",
             "bind-address": "127.0.0.1",
             "secure-port": server.url.rpartition(":")[2],
-            "cert-dir": place,  # it makes a key and a certificate for itself there, and keeps them
+            "cert-dir": folder,  # it creates its key and certificate there
             "token-auth-file": tokens,
-            "allow-privileged": "true",  # as on GKE, whose driver installers are
+            "allow-privileged": "true",  # as on GKE, whose driver installers need it
             "authorization-mode": "RBAC",
             "service-account-issuer": "https://kubernetes.default.svc",
-            "service-account-signing-key-file": place / "apiserver.key",
-            "service-account-key-file": place / "apiserver.crt",
+            "service-account-signing-key-file": folder / "apiserver.key",
+            "service-account-key-file": folder / "apiserver.crt",
             "service-cluster-ip-range": "10.96.0.0/16",
             "disable-admission-plugins": self._without,
         }
-        process = run_program(self._binaries / API_SERVER, flags, place)
+        process = run_program(self._binaries / API_SERVER, flags, folder)
         with self._lock:
             self._running.append(process)
-        _wait_for(process, (place / "apiserver.key").exists)  # written after the certificate
+        _wait_for(process, (folder / "apiserver.key").exists)  # written after the certificate
         wait_until_ready(process, server.http, "/readyz")
-        write_private(place / "kubeconfig", server.kubeconfig(context(cluster)))
+        write_private(folder / "kubeconfig", server.kubeconfig(context(cluster)))
         return server
 
 
 def context(cluster: str) -> str:
-    """Return a cluster's context: gcloud's for a cluster of GKE."""
+    """Return a cluster's kubeconfig context, which is gcloud's for a GKE cluster."""
     parts = cluster.split("/")
     return context_name(*parts[1::2]) if len(parts) == _PARTS_OF_GKE else "cluster"
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nobody listens on now."""
+    """Return a port of the loopback interface that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port: int = bound.getsockname()[1]
         return port
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that nobody else on the machine may read."""
+    """Write a file that other users of the machine cannot read."""
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
 
 
 def run_program(binary: Path, flags: Mapping[str, object], logs: Path, inside: Sequence[str] = ()) -> TiedProcess:
-    """Start a program, by the command ``inside`` if any; its log is called as the program is."""
+    """Start a program, run by the command ``inside`` if any; its log has the program's name."""
     command = [*inside, str(binary), *(f"--{name}={value}" for name, value in flags.items())]
     return TiedProcess(command, logs / f"{binary.name}.log")
 
 
 def wait_until_ready(process: TiedProcess, http: httpx.Client, url: str) -> None:
-    """Return once a server answers at a URL. Raises ObjectRefused where it ends, or ``START_SECONDS`` are over."""
+    """Return once a server answers at a URL. Raises ObjectRefused if it ends, or after ``START_SECONDS``."""
 
     def ready() -> bool:
         try:
@@ -175,42 +174,45 @@ def _wait_for(process: TiedProcess, ready: Callable[[], bool]) -> None:
     _wait_until(
         ready,
         lambda: f"{process.log.stem} did not start; {process.log} ends with: {process.last_words()}",
-        hopeless=lambda: process.ended,
+        fails=lambda: process.ended,
     )
 
 
 def _wait_until(
-    holds: Callable[[], bool], refusal: Callable[[], str], hopeless: Callable[[], bool] = lambda: False
+    holds: Callable[[], bool], refusal: Callable[[], str], fails: Callable[[], bool] = lambda: False
 ) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not holds():
-        if hopeless() or time.monotonic() > deadline:
+        if fails() or time.monotonic() > deadline:
             raise ObjectRefused(refusal())
         time.sleep(_POLL_SECONDS)
 
 
-class NotThere(ObjectRefused):
-    """The object, its namespace, or its kind is not there."""
+class ObjectNotFound(ObjectRefused):
+    """The object, its namespace or its kind does not exist."""
 
 
 class ApiConflict(ObjectRefused):
-    """Somebody else changed the object meanwhile."""
+    """The object was changed in the meantime."""
 
 
-_REFUSALS: Final[dict[int, type[ObjectRefused]]] = {HTTPStatus.NOT_FOUND: NotThere, HTTPStatus.CONFLICT: ApiConflict}
+_REFUSALS: Final[dict[int, type[ObjectRefused]]] = {
+    HTTPStatus.NOT_FOUND: ObjectNotFound,
+    HTTPStatus.CONFLICT: ApiConflict,
+}
 
 
 @dataclass(frozen=True)
 class ApiServer:
-    """An API server: its address, a token that may do anything, and the certificate to expect.
+    """An API server: its address, an administrator's token, and its certificate.
 
-    A call that it refuses raises ObjectRefused. Safe to use from several threads.
+    A refused call raises ObjectRefused. Thread-safe.
     """
 
     url: str
     token: str
     certificate: Path
-    _kinds: dict[tuple[str, str], Json] = field(default_factory=dict, init=False)  # as discovery has them, by root
+    _kinds: dict[tuple[str, str], Json] = field(default_factory=dict, init=False)  # rows of discovery, by root and kind
 
     @cached_property
     def http(self) -> httpx.Client:
@@ -218,7 +220,7 @@ class ApiServer:
         return self.client()
 
     def client(self) -> httpx.Client:
-        """Return a new client that reaches this server and no other."""
+        """Return a new client for this server only."""
         return httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {self.token}"},
@@ -228,23 +230,25 @@ class ApiServer:
         )
 
     def kubeconfig(self, name: str = "cluster", account: str | None = None) -> str:
-        """Return a kubeconfig for kubectl and the released plugin, as JSON; with ``account`` in that user's name."""
+        """Return a kubeconfig for kubectl and the released plugin, as JSON; ``account`` is the user to impersonate."""
         cluster = {"server": self.url, "certificate-authority": str(self.certificate)}
-        acting = {"as": account, "as-groups": ["system:masters"]} if account else {}
+        user: Json = {"token": self.token}
+        if account:
+            user |= {"as": account, "as-groups": ["system:masters"]}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": self.token, **acting}}],
+            "users": [{"name": name, "user": user}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
             "current-context": name,
         }
         return json.dumps(config, indent=1)
 
     def path(self, group: str, version: str, kind: str, namespace: str = "", name: str = "") -> str:
-        """Return the path of an object; without a version, in the one that the server prefers.
+        """Return the path of an object, by default in the server's preferred version.
 
-        Raises NotThere for an unknown kind.
+        Raises ObjectNotFound for an unknown kind.
         """
         root = f"/api/{version or 'v1'}"
         if group:
@@ -253,22 +257,22 @@ class ApiServer:
             self._kinds.update({(root, row["kind"]): row for row in self._resources(root)})
         row = self._kinds.get((root, kind))
         if row is None:
-            raise NotThere(f'no matches for kind "{kind}" in version "{root.removeprefix("/apis/")}"')
+            raise ObjectNotFound(f'no matches for kind "{kind}" in version "{root.removeprefix("/apis/")}"')
         inside = f"/namespaces/{namespace}" if row["namespaced"] and namespace else ""
         return f"{root}{inside}/{row['name']}" + (f"/{name}" if name else "")
 
     def read(self, path: str) -> Json | None:
-        """An object without the server's notes on who set which field, or ``None``."""
+        """Return an object without ``managedFields``, or ``None``."""
         try:
             return _plain(self.call("GET", path))
-        except NotThere:
+        except ObjectNotFound:
             return None
 
     def apply(self, path: str, obj: Json, *, dry_run: bool = False, force: bool = False) -> Json:
         """Apply an object server-side: create it, or set its fields and delete those that an earlier apply set.
 
-        With ``force`` fields that others have set are taken over; else they are a conflict, which is refused. Fields
-        that a kind lacks are refused (seen with 1.33), and by strict validation fields that are written twice.
+        ``force`` takes over fields that others have set; without it they are a conflict. Unknown fields (seen with
+        1.33) and repeated fields are refused.
         """
         options = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "force": str(force).lower()}
         if dry_run:
@@ -277,17 +281,17 @@ class ApiServer:
         return _plain(self.call("PATCH", path, params=options, json=obj, headers=headers))
 
     def merge(self, path: str, body: Json) -> None:
-        """Change fields of an object by a merge patch; null deletes one."""
+        """Change fields of an object by a merge patch; null deletes a field."""
         self.call("PATCH", path, json=body, headers={"Content-Type": "application/merge-patch+json"})
 
     def delete(self, path: str, *, controlled: bool = False) -> None:
-        """Delete an object; deleting it twice is not an error.
+        """Delete an object, if it exists.
 
-        Where controllers run (``controlled``) it waits until they remove their finalizers, else it removes them.
+        With controllers (``controlled``), wait until they have removed their finalizers; without, remove them.
         """
         try:
             self.call("DELETE", path, params={"propagationPolicy": "Background"})
-        except NotThere:
+        except ObjectNotFound:
             return
 
         def finalizers() -> list[str]:
@@ -303,13 +307,13 @@ class ApiServer:
             self.merge(path, {"metadata": {"finalizers": None}})
 
     def ensure_namespace(self, name: str) -> None:
-        """Create a namespace unless it is there."""
+        """Create a namespace if it does not exist."""
         path = f"{_NAMESPACES}/{name}"
         if self.read(path) is None:
             self.apply(path, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     def delete_namespace(self, name: str) -> None:
-        """Delete a namespace and all in it, as its controller does; without one, in its place."""
+        """Delete a namespace and everything in it, with the namespace controller or instead of it."""
         path = f"{_NAMESPACES}/{name}"
         self.delete(path)
         deadline = time.monotonic() + START_SECONDS
@@ -321,32 +325,28 @@ class ApiServer:
                         self.call("DELETE", f"{root}/namespaces/{name}/{row['name']}")
             try:
                 self.call("PUT", f"{path}/finalize", json={**self.call("GET", path), "spec": {"finalizers": []}})
-            except NotThere:
+            except ObjectNotFound:
                 return
-            except ApiConflict:  # the controller is at it
+            except ApiConflict:  # with the controller
                 time.sleep(_POLL_SECONDS)
 
     def define(self, definitions: Iterable[Json]) -> None:
-        """Install CustomResourceDefinitions, and wait until discovery names every kind of them.
+        """Install CustomResourceDefinitions, and wait until discovery lists their kinds.
 
-        A controller asks once which kinds there are, and ends, or works without, where one is missing.
+        A controller runs discovery once; if a kind is missing, it exits or ignores the kind.
         """
-        wanted = set()
+        defined: set[str] = set()
         for definition in definitions:
-            name, spec = definition["metadata"]["name"], definition["spec"]
-            path = self.path("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", name)
+            spec = definition["spec"]
+            path = self.path(
+                "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", definition["metadata"]["name"]
+            )
             self.apply(path, definition, force=True)
             served = (version["name"] for version in spec["versions"] if version["served"])
-            wanted |= {f"{spec['group']}/{version}/{spec['names']['plural']}" for version in served}
+            defined |= {f"{spec['group']}/{version}/{spec['names']['plural']}" for version in served}
 
         def missing() -> set[str]:
-            accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-            return wanted - {
-                f"{group['metadata']['name']}/{version['version']}/{resource['resource']}"
-                for group in self.call("GET", "/apis", headers={"Accept": accept})["items"]
-                for version in group["versions"]
-                for resource in version.get("resources", ())
-            }
+            return defined - self._discovered()
 
         _wait_until(
             lambda: not missing(),
@@ -356,22 +356,32 @@ class ApiServer:
             ),
         )
 
+    def _discovered(self) -> set[str]:
+        """Return the resources of all API groups, as GROUP/VERSION/PLURAL."""
+        accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        resources: set[str] = set()
+        for group in self.call("GET", "/apis", headers={"Accept": accept})["items"]:
+            for version in group["versions"]:
+                prefix = f"{group['metadata']['name']}/{version['version']}"
+                resources |= {f"{prefix}/{resource['resource']}" for resource in version.get("resources", ())}
+        return resources
+
     def call(self, method: str, path: str, **options: Any) -> Json:
-        """Return the answer to a request; ``options`` are httpx's."""
+        """Return the response to a request; ``options`` are httpx's."""
         try:
-            answer = self.http.request(method, path, **options)
+            response = self.http.request(method, path, **options)
         except httpx.TransportError as error:
             raise ObjectRefused(f"the API server of the cluster does not answer: {error}") from error
-        body: Json = answer.json() if answer.headers["Content-Type"].startswith("application/json") else {}
-        if answer.is_success:
+        body: Json = response.json() if response.headers["Content-Type"].startswith("application/json") else {}
+        if response.is_success:
             return body
-        raise _REFUSALS.get(answer.status_code, ObjectRefused)(body.get("message") or answer.text.strip())
+        raise _REFUSALS.get(response.status_code, ObjectRefused)(body.get("message") or response.text.strip())
 
     def _resources(self, root: str) -> list[Json]:
-        """Every kind of a version; one that has none is empty. Parts of objects, such as ``pods/log``, are left out."""
+        """Return the resources of a version, without subresources such as ``pods/log``; [] if it is not served."""
         try:
             return [row for row in self.call("GET", root)["resources"] if "/" not in row["name"]]
-        except NotThere:
+        except ObjectNotFound:
             return []
 
 

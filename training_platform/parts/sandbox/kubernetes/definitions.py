@@ -1,9 +1,9 @@
-"""CustomResourceDefinitions: whether an API server would take an object of a custom kind.
+"""Checks objects of custom kinds by their CustomResourceDefinitions, as an API server does.
 
-``load_crds`` reads a folder; ``CrdSchema.errors`` judges one object: its shape (types, required and unknown fields,
-enums, patterns, limits, forms, keys of lists that must be unique) as the rules judge documents. CEL rules and a kind's
-own webhooks are left to real API servers. An object may hold unknowns (the engine's strings, ``UNKNOWN``, any foreign
-object) and secrets: a constraint that depends on an unknown is passed over, the others are checked.
+``load_crds`` reads a folder; ``CrdSchema.errors`` checks one object: its shape (types, required and unknown fields,
+enums, patterns, limits, formats, keys of lists that must be unique), as the rules check documents. CEL rules and a
+kind's webhooks are left to real API servers. An object may hold unknowns (the engine's strings, ``UNKNOWN``, any
+foreign object) and secrets; constraints that depend on an unknown are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.kubernetes.object_store import text
+from training_platform.parts.sandbox.kubernetes.object_store import path_text
 from training_platform.parts.sandbox.kubernetes.wire import readable
 from training_platform.rules.documents.openapi import OPEN, KindReader, Shapes
 from training_platform.rules.documents.problems import Problem
@@ -25,7 +25,7 @@ from training_platform.rules.documents.shapes import Check, Documents
 
 
 class Failure(NamedTuple):
-    """An input that is refused before anything is tried; ``property`` is a path, empty for the whole object."""
+    """An invalid input; ``property`` is its path, "" for the whole object."""
 
     property: str
     reason: str
@@ -36,7 +36,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class CrdSchema:
-    """One served version of a custom kind; ``spec`` is the CRD's own OpenAPI schema."""
+    """One served version of a custom kind; ``spec`` is the CRD's OpenAPI schema."""
 
     namespaced: bool
     spec: Json
@@ -46,19 +46,19 @@ class CrdSchema:
         return [str(failure) for failure in self.failures(obj)]
 
     def failures(self, obj: Mapping[str, Any]) -> list[Failure]:
-        """The same by path and reason."""
-        return failures_by(self._judge, readable(obj))
+        """Return what an API server would refuse, by path."""
+        return failures_by(self._check, readable(obj))
 
     @cached_property
-    def _judge(self) -> Check:
-        """The judge of whole objects; an object's metadata is the server's own and is not judged."""
+    def _check(self) -> Check:
+        """The check of a whole object, except for its metadata, which the server validates."""
         shapes = Shapes()
         number = KindReader(shapes, {}, alone=True).kind(self.spec, shapes.number(OPEN))
         return Documents(shapes.rows, strict=True, alone=True).judged(number).check
 
 
 def failures_by(check: Check, value: Any) -> list[Failure]:
-    """Return the errors that a judge finds in a readable value, with what is allowed and the nearest valid value."""
+    """Return the errors that a check finds in a readable value, with what is allowed and the nearest valid value."""
     problems: list[Problem] = []
     check(value, (), problems.append)
     failures: list[Failure] = []
@@ -66,12 +66,12 @@ def failures_by(check: Check, value: Any) -> list[Failure]:
         if problem.severity == "error":
             allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
             nearest = f"; nearest: {problem.nearest!r}" if problem.nearest else ""
-            failures.append(Failure(text(problem.keys), f"{problem.message}{allowed}{nearest}"))
+            failures.append(Failure(path_text(problem.keys), f"{problem.message}{allowed}{nearest}"))
     return sorted(failures)
 
 
 def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
-    """Read the schema of every CRD under a folder, by group, version and kind; raises as ``read_definitions`` does."""
+    """Read the schemas of all CRDs under a folder, by group, version and kind. Raises FileNotFoundError."""
     specs = [definition["spec"] for definition in read_definitions(folder)]
     return {
         (spec["group"], version["name"], spec["names"]["kind"]): CrdSchema(
@@ -84,9 +84,9 @@ def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
 
 
 def read_definitions(folder: Path) -> list[Json]:
-    """Read every CRD under a folder as it is written; other YAML documents are passed over.
+    """Read every CRD under a folder, and skip other YAML documents.
 
-    ``FileNotFoundError`` for a folder that is not there, since an empty answer would approve everything.
+    Raises FileNotFoundError for a missing folder, since without CRDs every object would be accepted.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder of CRDs at {folder}")
@@ -98,4 +98,4 @@ def read_definitions(folder: Path) -> list[Json]:
     ]
 
 
-_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same reading, ten times as fast
+_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, with the same result

@@ -1,8 +1,8 @@
 """Simulated nodes: a Node object for each VM of a cluster's node pools, and pods that are deleted at once.
 
-Labels and taints are those that GKE gives (GKE docs, labels and taints of nodes, as of the flavors' in
-``config.pools``). Capacity is all that the machine type has; GKE reserves a few percent of a VM for itself. The
-place of a VM in a data centre is invented: all of one pool are in one block.
+Labels and taints are GKE's (GKE docs, labels and taints of nodes, read as for the flavors in ``config.expansion``).
+Capacity is that of the machine type; GKE reserves a few percent of a VM for itself. The location of a VM in a data
+centre is made up: all VMs of a pool are in one block.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _NODES: Final = "/api/v1/nodes"
 _SECONDS: Final = 0.5  # between two comparisons
 _RUNNING: Final = frozenset({"RUNNING", "RUNNING_WITH_ERROR", "RECONCILING"})
 _GPU: Final = "nvidia.com/gpu"
-# Labels by the setting of a pool that says how its VMs are got.
+# Labels by the setting of a pool's provisioning model.
 _PROVISIONING: Final = {"spot": "cloud.google.com/gke-spot", "flexStart": "cloud.google.com/gke-flex-start"}
 
 
 @contextmanager
 def kubelets(server: ApiServer, nodes: Callable[[], Mapping[str, Json]]) -> Iterator[None]:
-    """Keep a cluster's Node objects equal to ``nodes``, by name, for as long as the block runs.
+    """Keep a cluster's Node objects equal to ``nodes``, by name, while the block runs.
 
-    A pod that is being deleted, or whose node does not exist any more, is deleted at once: no container of it ever ran.
+    A pod that is being deleted, or whose node is gone, is deleted at once, since it has no running container.
     """
     ended = Event()
 
     def run() -> None:
         while not ended.wait(_SECONDS):
             try:
-                wanted = nodes()
-                _register(server, wanted)
-                _delete_pods(server, wanted)
+                current = nodes()
+                _register(server, current)
+                _delete_pods(server, current)
             except (ObjectRefused, KeyError) as error:  # the next comparison tries again
                 LOG.warning("nodes are not up to date: %s", error)
 
@@ -58,17 +58,19 @@ def kubelets(server: ApiServer, nodes: Callable[[], Mapping[str, Json]]) -> Iter
         thread.join()
 
 
-def _register(server: ApiServer, wanted: Mapping[str, Json]) -> None:
+def _register(server: ApiServer, nodes: Mapping[str, Json]) -> None:
     registered = {node["metadata"]["name"]: node for node in _items(server, _NODES)}
-    for name in registered.keys() - wanted.keys():
+    for name in registered.keys() - nodes.keys():
         server.call("DELETE", f"{_NODES}/{name}")
-    for name, node in wanted.items():
+    for name, node in nodes.items():
         if name not in registered:
             server.call("POST", _NODES, json={**node, "apiVersion": "v1", "kind": "Node"})
         conditions = at(registered.get(name), ("status", "conditions")) or []
         if not any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions):
             server.merge(f"{_NODES}/{name}/status", {"status": node["status"]})
-            server.merge(f"{_NODES}/{name}", {"spec": node["spec"]})  # the server adds the taint of one not ready
+            server.merge(
+                f"{_NODES}/{name}", {"spec": node["spec"]}
+            )  # clears the taint that the server gives to new nodes
 
 
 def _delete_pods(server: ApiServer, nodes: Mapping[str, Json]) -> None:
@@ -81,11 +83,11 @@ def _delete_pods(server: ApiServer, nodes: Mapping[str, Json]) -> None:
 
 
 def _items(server: ApiServer, path: str) -> list[Json]:
-    return list(server.call("GET", path, params={"resourceVersion": "0"})["items"])  # as last seen, from memory
+    return list(server.call("GET", path, params={"resourceVersion": "0"})["items"])  # from the server's cache
 
 
 class SimulatedPool(NamedTuple):
-    """A node pool as the GKE API describes it, and the number of VMs that it was created with."""
+    """A node pool as the GKE API shows it, and the number of VMs that it was created with."""
 
     cluster: str
     name: str
@@ -94,19 +96,22 @@ class SimulatedPool(NamedTuple):
 
 
 def node_objects(pools: Iterable[SimulatedPool]) -> dict[str, Json]:
-    """Return the nodes of running pools by name, ``MOST_NODES`` at most."""
+    """Return the nodes of running pools by name, at most ``MOST_NODES``."""
     running = (pool for pool in pools if pool.body.get("status") in _RUNNING)
-    return dict(islice((node for pool in running for node in _of_pool(pool)), MOST_NODES))
+    return dict(islice((node for pool in running for node in _nodes_of_pool(pool)), MOST_NODES))
 
 
-def _of_pool(pool: SimulatedPool) -> Iterator[tuple[str, Json]]:
-    """Yield names and objects of the initial VMs of a pool, and no fewer than its autoscaler keeps."""
-    zones, config = pool.body["locations"], pool.body["config"]
+def _nodes_of_pool(pool: SimulatedPool) -> Iterator[tuple[str, Json]]:
+    """Yield names and objects of a pool's initial VMs, but no fewer than its autoscaler keeps."""
+    zones = pool.body["locations"]
+    config = pool.body["config"]
     machine = MACHINE_TYPES.get(config.get("machineType", ""))
     labels = {**config.get("labels", {}), POOL_LABEL: pool.name}
-    own_taints = (_taint(taint["key"], taint.get("value", ""), taint["effect"]) for taint in config.get("taints", ()))
-    taints = {taint["key"]: taint for taint in own_taints}
-    capacity = {"cpu": "2", "memory": "4Gi"}  # of e2-medium, which alone is outside the catalogue
+    taints = {
+        taint["key"]: _taint(taint["key"], taint.get("value", ""), taint["effect"])
+        for taint in config.get("taints", ())
+    }
+    capacity = {"cpu": "2", "memory": "4Gi"}  # of e2-medium, the only type outside the catalogue
     if machine is not None:
         memory = f"{int(machine.memory_gb)}Gi"
         capacity = {"cpu": str(machine.vcpus), "memory": memory, "ephemeral-storage": "1Ti"}
@@ -114,9 +119,9 @@ def _of_pool(pool: SimulatedPool) -> Iterator[tuple[str, Json]]:
             taints[ARCHITECTURE_LABEL] = _taint(ARCHITECTURE_LABEL, "arm64")
         if gpus := config.get("accelerators"):
             partitions = machine.accelerator.partitions if machine.accelerator else {}
-            places = int(gpus[0].get("gpuSharingConfig", {}).get("maxSharedClientsPerGpu", 1))
-            places *= partitions.get(gpus[0].get("gpuPartitionSize", ""), 1)
-            capacity[_GPU] = str(int(gpus[0]["acceleratorCount"]) * places)
+            pods_per_gpu = int(gpus[0].get("gpuSharingConfig", {}).get("maxSharedClientsPerGpu", 1))
+            pods_per_gpu *= partitions.get(gpus[0].get("gpuPartitionSize", ""), 1)
+            capacity[_GPU] = str(int(gpus[0]["acceleratorCount"]) * pods_per_gpu)
             labels["cloud.google.com/gke-accelerator"] = gpus[0]["acceleratorType"]
             labels |= {level: f"{pool.name}-{level.rpartition('-')[2]}" for level in BLOCK_LEVELS[:-2]}
             taints.setdefault(_GPU, _taint(_GPU, "present"))
@@ -130,22 +135,26 @@ def _of_pool(pool: SimulatedPool) -> Iterator[tuple[str, Json]]:
         labels[QUEUED_LABEL] = "true"
         taints[QUEUED_LABEL] = _taint(QUEUED_LABEL, "true")
     labels |= {label: "true" for setting, label in _PROVISIONING.items() if config.get(setting)}
-    nodes, scaling = pool.initial_nodes, pool.body.get("autoscaling", {})
+    nodes = pool.initial_nodes
+    scaling = pool.body.get("autoscaling", {})
     if scaling.get("enabled"):
         nodes = max(nodes, scaling.get("totalMinNodeCount", 0), scaling.get("minNodeCount", 0) * len(zones))
     resources = {**capacity, "pods": "110"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     for index in range(nodes):
-        name, zone = f"gke-{pool.cluster[:20]}-{pool.name[:20]}-{index}", zones[index % len(zones)]
-        own = {
+        name = f"gke-{pool.cluster[:20]}-{pool.name[:20]}-{index}"
+        zone = zones[index % len(zones)]
+        node_labels = {
+            **labels,
             "kubernetes.io/hostname": name,
             "node.kubernetes.io/instance-type": config.get("machineType", ""),
             "topology.kubernetes.io/region": zone.rpartition("-")[0],
             "topology.kubernetes.io/zone": zone,
-            **({BLOCK_LEVELS[-2]: f"{pool.name}-host-{index}"} if _GPU in capacity else {}),
         }
+        if _GPU in capacity:
+            node_labels[BLOCK_LEVELS[-2]] = f"{pool.name}-host-{index}"
         node = {
-            "metadata": {"name": name, "labels": {**labels, **own}},
+            "metadata": {"name": name, "labels": node_labels},
             "spec": {"taints": list(taints.values())},
             "status": {"capacity": resources, "allocatable": resources, "conditions": [ready]},
         }
@@ -153,5 +162,5 @@ def _of_pool(pool: SimulatedPool) -> Iterator[tuple[str, Json]]:
 
 
 def _taint(key: str, value: str, effect: str = "NO_SCHEDULE") -> Json:
-    """Return a taint as Kubernetes has it; ``effect`` is the GKE API's."""
+    """Return a taint as Kubernetes spells it; ``effect`` is the GKE API's."""
     return {"key": key, "value": value, "effect": effect.title().replace("_", "")}

@@ -1,12 +1,12 @@
-"""The light store: the objects of every cluster in memory and, if asked, in a JSON file that survives a restart.
+"""The light store: the objects of every cluster in memory, and optionally in a JSON file.
 
 Objects are kept by group, not by version: a cluster serves one object in all versions of its kind. Fields that a
 server fills in are deterministic, so two runs of a program have equal states: ``uid`` from the object's identity,
 ``resourceVersion`` counting its updates from 1, one fixed ``creationTimestamp``. No controller runs, so status fields
 stay empty. The file holds secrets in plain text, as a cluster does.
 
-Below the store: property values as the engine sends them. Most code keeps values as they were sent, and asks
-``readable`` for a copy without secrets, in which every unknown is ``UNKNOWN``.
+Below the store are functions on property values as the engine sends them; ``readable`` copies such a value without
+secrets, and with ``UNKNOWN`` for every unknown.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from training_platform.parts.sandbox.files import BrokenFile, read_json, write_w
 from training_platform.parts.sandbox.kubernetes.wire import as_sent
 
 CREATED: Final = "2026-01-01T00:00:00Z"
-HELM: Final = "helm.sh"  # the group of Helm releases, which are kept here even where objects are in API servers
+HELM: Final = "helm.sh"  # group of Helm releases, which are kept here even if objects are in API servers
 # The last two are GKE's, for managed Prometheus.
 BUILT_IN: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease", "gmp-system", "gmp-public"})
 
 
 class ObjectRefused(Exception):
-    """A refusal of an API server; the text is the whole answer."""
+    """A refusal by an API server, with its message."""
 
 
 class Key(NamedTuple):
-    """An object's identity within a cluster; ``namespace`` is empty for cluster-scoped kinds."""
+    """An object's identity within a cluster; ``namespace`` is "" for cluster-scoped kinds."""
 
     group: str
     kind: str
@@ -47,10 +47,9 @@ class Key(NamedTuple):
 
 
 class ObjectStore:
-    """Objects by cluster and key, as ``ApiStore`` has them in real API servers.
+    """Objects by cluster and key, with the methods of ``ApiStore``.
 
-    Safe to use from several threads; each object that it returns is the caller's own copy. ``resource`` is the plural
-    by which a refusal calls an object.
+    Thread-safe; every object that it returns is a copy. ``resource`` is the plural of a kind in refusals.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -62,37 +61,37 @@ class ObjectStore:
                 for record in read_json(file):
                     self._objects[record["cluster"], Key(*record["key"])] = record["object"]
             except (TypeError, KeyError) as error:
-                raise BrokenFile(file, "it does not hold what the stand-in writes") from error
+                raise BrokenFile(file, "it is not in the format of the stand-in") from error
 
     def clusters(self) -> list[str]:
-        """Clusters that hold an object."""
+        """Return the clusters with an object."""
         with self._lock:
             return sorted({cluster for cluster, _ in self._objects})
 
     def keys(self, cluster: str) -> list[Key]:
-        """The keys of a cluster's objects; built-in namespaces are not counted."""
+        """Return the keys of a cluster's objects, without built-in namespaces."""
         with self._lock:
             return sorted(key for owner, key in self._objects if owner == cluster)
 
     def read(self, cluster: str, key: Key) -> Json | None:
-        """An object, or ``None``."""
+        """Return an object, or ``None``."""
         with self._lock:
             return copy.deepcopy(self._objects.get((cluster, key)))
 
-    def own(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # as in ApiStore
-        """The fields of a live object that the program set; no value is spelt differently here."""
+    def set_fields(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # as in ApiStore
+        """Return the fields of a live object that the program has set."""
         return pruned(live, inputs)
 
     def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
-        """Refuse in a preview what a create or an update would refuse: nothing that this store could know."""
+        """Accept every object: nothing that this store refuses is known in a preview."""
 
     def has_namespace(self, cluster: str, name: str) -> bool:
-        """Whether objects can be put into a namespace."""
+        """Whether a namespace exists."""
         with self._lock:
             return name in BUILT_IN or (cluster, _namespace(name)) in self._objects
 
     def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
-        """Store a new object, and return it with the fields that the server fills in."""
+        """Store a new object, and return it with the fields that a server adds."""
         with self._lock:
             built_in = key == _namespace(key.name) and key.name in BUILT_IN
             if built_in or (cluster, key) in self._objects:
@@ -102,7 +101,7 @@ class ObjectStore:
             return self._write(cluster, key, obj, 1)
 
     def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
-        """Put an object in the place of the one with its key; fields that it lacks are deleted."""
+        """Replace an object, and return it with the fields that a server adds."""
         with self._lock:
             old = self._objects.get((cluster, key))
             if old is None:
@@ -110,39 +109,42 @@ class ObjectStore:
             return self._write(cluster, key, obj, int(old["metadata"]["resourceVersion"]) + 1)
 
     def delete(self, cluster: str, key: Key) -> None:
-        """Delete an object, and with a namespace all that is in it; deleting it twice is not an error."""
+        """Delete an object, if it exists; with a namespace, delete everything in it."""
         with self._lock:
-            inside = key.name if key == _namespace(key.name) else None
+            deleted = {key}
+            if key == _namespace(key.name):
+                deleted |= {other for other in self.keys(cluster) if other.namespace == key.name}
             self._save(
                 {
                     (owner, other): obj
                     for (owner, other), obj in self._objects.items()
-                    if owner != cluster or not (other == key or (inside and other.namespace == inside))
+                    if owner != cluster or other not in deleted
                 }
             )
 
     def ensure_namespace(self, cluster: str, name: str) -> None:
-        """Create a namespace unless it is there."""
+        """Create a namespace if it does not exist."""
         with self._lock:
             if not self.has_namespace(cluster, name):
                 obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 self.create(cluster, _namespace(name), obj, "namespaces")
 
     def _write(self, cluster: str, key: Key, obj: Json, version: int) -> Json:
-        """Write an object with the fields that a server fills in, and return it."""
-        filled = {
+        metadata = {
+            **obj.get("metadata", {}),
             "name": key.name,
             "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join((cluster, *key)))),
             "resourceVersion": str(version),
             "creationTimestamp": CREATED,
-            **({"namespace": key.namespace} if key.namespace else {}),
         }
-        live = {**obj, "metadata": {**obj.get("metadata", {}), **filled}}
+        if key.namespace:
+            metadata["namespace"] = key.namespace
+        live = {**obj, "metadata": metadata}
         self._save({**self._objects, (cluster, key): copy.deepcopy(live)})
         return live
 
     def _save(self, objects: dict[tuple[str, Key], Json]) -> None:
-        """Hold these objects, and no others; where they cannot be written, the change is refused."""
+        """Replace all objects. Raises ObjectRefused if they cannot be written."""
         if self._file is not None:
             records = [{"cluster": c, "key": key, "object": obj} for (c, key), obj in sorted(objects.items())]
             try:
@@ -160,17 +162,17 @@ PropertyPath = tuple[str | int, ...]
 
 
 def from_struct(struct: Struct) -> Json:
-    """Read a protobuf struct."""
+    """Return a Struct as the engine sent it."""
     return {name: as_sent(value) for name, value in struct.fields.items()}
 
 
 def is_secret(value: Any) -> bool:
-    """Whether a value as the engine sent it is wrapped as a secret."""
+    """Whether a value is wrapped as a secret."""
     return isinstance(value, Mapping) and value.get(SIGNATURE) == SECRET
 
 
 def with_secrets(value: Any, like: Any) -> Any:
-    """Mark as secret in ``value`` what is secret in ``like``, a value as the engine sent it."""
+    """Wrap as secrets in ``value`` what is secret in ``like``."""
     if is_secret(like):
         return {SIGNATURE: SECRET, "value": with_secrets(value, like["value"])}
     if isinstance(value, dict) and isinstance(like, Mapping):
@@ -181,21 +183,21 @@ def with_secrets(value: Any, like: Any) -> Any:
 
 
 def put(value: Json, path: tuple[str, ...], item: Any) -> Json:
-    """Copy a value as the engine sent it and set one field, inside secrets too; below an unknown nothing is set."""
+    """Return a copy of a value with one field set, even inside a secret; below an unknown, nothing is set."""
     changed = copy.deepcopy(value)
-    here: Any = changed
+    parent: Any = changed
     for name in path[:-1]:
-        here = here.setdefault(name, {})
-        while is_secret(here):
-            here = here["value"]
-        if not isinstance(here, dict):
+        parent = parent.setdefault(name, {})
+        while is_secret(parent):
+            parent = parent["value"]
+        if not isinstance(parent, dict):
             return changed
-    here[path[-1]] = item
+    parent[path[-1]] = item
     return changed
 
 
 def pruned(live: Json, like: Json) -> Json:
-    """The fields of a live object that earlier inputs had set; fields that a server or others set are left out."""
+    """Return the fields of a live object that are set in ``like``, earlier inputs."""
     return {
         name: pruned(item, like[name]) if isinstance(item, dict) and isinstance(like[name], dict) else item
         for name, item in live.items()
@@ -210,12 +212,12 @@ class PropertyChange(NamedTuple):
     kind: Literal["add", "delete", "update"]
 
     def within(self, path: PropertyPath) -> bool:
-        """Whether the change touches ``path``: at it, below it, or by adding or deleting something above it."""
+        """Whether the change is at ``path``, below it, or of something that contains it."""
         shared = min(len(path), len(self.path))
         return self.path[:shared] == path[:shared]
 
     def __str__(self) -> str:
-        return text(self.path)
+        return path_text(self.path)
 
 
 def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[PropertyChange]:
@@ -234,13 +236,13 @@ def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[PropertyCha
         yield PropertyChange(path, "update")
 
 
-def text(path: PropertyPath) -> str:
-    """Write a path as the engine does: ``spec.flavors[0]["example.com/key"]``."""
+def path_text(path: PropertyPath) -> str:
+    """Return a path as the engine writes it: ``spec.flavors[0]["example.com/key"]``."""
     written = ""
     for step in path:
         if isinstance(step, int):
             written += f"[{step}]"
-        elif any(mark in step for mark in '."[]'):
+        elif any(character in step for character in '."[]'):
             escaped = step.replace('"', '\\"')
             written += f'["{escaped}"]'
         else:

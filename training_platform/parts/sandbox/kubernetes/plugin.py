@@ -1,9 +1,9 @@
 """A stand-in for Pulumi's kubernetes provider: the gRPC plugin that the engine calls, and its providers' settings.
 
-The engine attaches to it with ``PULUMI_DEBUG_PROVIDERS=kubernetes:PORT``. An attached plugin is one process for every
-provider resource of a program, and only ``Configure`` names a provider. The engine opens one connection per provider,
-so the peer of a call tells the provider. A call on a connection that was never configured is served only where all
-providers so far mean one cluster.
+The engine attaches to it with ``PULUMI_DEBUG_PROVIDERS=kubernetes:PORT``. One attached plugin serves every provider
+resource of a program, and only ``Configure`` names a provider. The engine opens one connection per provider, so the
+peer of a call identifies the provider. A call on a connection without ``Configure`` is served only if all providers so
+far have the same settings.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def serve(
     store: ObjectStore | None = None,
     objects: ObjectStore | ApiStore | None = None,
 ) -> Iterator[int]:
-    """Serve the plugin on the loopback interface for as long as the block runs; gives the port it bound."""
+    """Serve the plugin on the loopback interface while the block runs, and yield the port."""
     threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="kubernetes-provider")
     server = grpc.server(threads, options=_NO_LIMITS)
     plugin = Plugin(store or ObjectStore(), crds, objects)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(plugin, server)
     try:
-        bound: int = server.add_insecure_port(f"127.0.0.1:{port}")
+        bound_port: int = server.add_insecure_port(f"127.0.0.1:{port}")
         server.start()
-        yield bound
+        yield bound_port
     finally:
         server.stop(grace=None).wait()
         threads.shutdown()
@@ -73,15 +73,15 @@ def _answering_refusals(method: _Method) -> _Method:
         try:
             return method(plugin, request, context)
         except ObjectRefused as refusal:
-            context.abort(grpc.StatusCode.UNKNOWN, str(refusal))  # the code that the released provider's errors have
+            context.abort(grpc.StatusCode.UNKNOWN, str(refusal))  # the code of the released provider's errors
 
     return call
 
 
 class Plugin(provider_pb2_grpc.ResourceProviderServicer):
-    """The provider plugin; custom kinds are judged by the CRDs under ``crds``.
+    """The provider plugin; custom kinds are checked by the CRDs under ``crds``.
 
-    Releases are kept in ``store``, and objects too unless ``objects`` keeps them.
+    Releases are in ``store``; objects are in ``objects`` if it is given, else in ``store`` too.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
 
     @override
     def GetPluginInfo(self, request: Empty, context: Any) -> plugin_pb2.PluginInfo:
-        """The version of the SDK beside us: the engine warns of a plugin that is older than the SDK or names none."""
+        """Return the SDK's version: the engine warns about a plugin that is older than the SDK or has no version."""
         return plugin_pb2.PluginInfo(version=version("pulumi-kubernetes"))
 
     @override
@@ -138,10 +138,12 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     @override
     @_answering_refusals
     def Check(self, request: pb.CheckRequest, context: Any) -> pb.CheckResponse:
-        call, olds, news = self._call(request, context), from_struct(request.olds), from_struct(request.news)
-        options, digest = request.autonaming, hashlib.sha256(request.randomSeed or request.urn.encode()).hexdigest()
-        generated = options.proposed_name or f"{request.name}-{digest[:8]}"
-        autonaming = options.mode != pb.CheckRequest.AutonamingOptions.DISABLE
+        call = self._call(request, context)
+        olds = from_struct(request.olds)
+        news = from_struct(request.news)
+        digest = hashlib.sha256(request.randomSeed or request.urn.encode()).hexdigest()
+        generated = request.autonaming.proposed_name or f"{request.name}-{digest[:8]}"
+        autonaming = request.autonaming.mode != pb.CheckRequest.AutonamingOptions.DISABLE
         inputs, failures = self._family(request).check(call, olds, news, generated, autonaming)
         refused = [pb.CheckFailure(property=path, reason=reason) for path, reason in failures]
         return pb.CheckResponse(inputs=wire_struct(inputs), failures=refused)
@@ -149,7 +151,8 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     @override
     @_answering_refusals
     def Diff(self, request: pb.DiffRequest, context: Any) -> pb.DiffResponse:
-        call, olds = self._call(request, context), readable(from_struct(request.old_inputs))
+        call = self._call(request, context)
+        olds = readable(from_struct(request.old_inputs))
         news = readable(from_struct(request.news))
         ignored = {mark for name in request.ignoreChanges for mark in (f"{name}.", f"{name}[")}
         changed = [change for change in changes(olds, news) if not f"{change}.".startswith(tuple(ignored))]
@@ -164,7 +167,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
             changes=_some(changed),
             diffs=sorted({str(change.path[0]) for change in changed}),
             replaces=replaces,
-            deleteBeforeReplace=bool(replaces) and family.in_the_way(olds, news),
+            deleteBeforeReplace=bool(replaces) and family.deletes_first(olds, news),
             hasDetailedDiff=True,
             detailedDiff=details,
         )
@@ -172,14 +175,16 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     @override
     @_answering_refusals
     def Create(self, request: pb.CreateRequest, context: Any) -> pb.CreateResponse:
-        call, inputs = self._call(request, context), from_struct(request.properties)
+        call = self._call(request, context)
+        inputs = from_struct(request.properties)
         created = self._family(request).create(call, inputs, preview=request.preview)
         return pb.CreateResponse(id=created.id, properties=wire_struct(created.properties))
 
     @override
     @_answering_refusals
     def Read(self, request: pb.ReadRequest, context: Any) -> pb.ReadResponse:
-        call, inputs = self._call(request, context), from_struct(request.inputs)
+        call = self._call(request, context)
+        inputs = from_struct(request.inputs)
         live = self._family(request).read(call, request.id, inputs)
         return pb.ReadResponse(
             id=live.id, properties=wire_struct(live.properties), inputs=wire_struct(live.inputs or {})
@@ -188,7 +193,8 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     @override
     @_answering_refusals
     def Update(self, request: pb.UpdateRequest, context: Any) -> pb.UpdateResponse:
-        call, inputs = self._call(request, context), from_struct(request.news)
+        call = self._call(request, context)
+        inputs = from_struct(request.news)
         updated = self._family(request).update(call, request.id, inputs, preview=request.preview)
         return pb.UpdateResponse(properties=wire_struct(updated.properties))
 
@@ -209,7 +215,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     def _unimplemented(self, _request: Any, context: Any) -> Any:
-        """Answer as the generated methods would, which log a traceback with it."""
+        """Refuse as the generated methods do, but without the traceback that they log."""
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "the stand-in kubernetes provider has no such call")
 
     Parameterize = GetSchema = GetMapping = GetMappings = Construct = Call = List = cast(Any, _unimplemented)
@@ -220,10 +226,12 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     def _call(self, request: Any, context: Any) -> ResourceCall:
         kind = ObjectKind.of_token(request.type)
         with self._lock:
-            known = set(self._providers.values())
-            settings = self._providers.get(context.peer()) or (known.pop() if len(known) == 1 else None)
+            settings = self._providers.get(context.peer())
+            distinct = set(self._providers.values())
+        if settings is None and len(distinct) == 1:
+            settings = distinct.pop()
         if settings is None:
-            raise ObjectRefused("the connection of this call was never configured, so its cluster is not known")
+            raise ObjectRefused("the connection of this call was never configured, so its cluster is unknown")
         return ResourceCall(kind, settings)
 
 
@@ -232,9 +240,9 @@ def _some(changed: Sequence[object]) -> pb.DiffResponse.DiffChanges.ValueType:
 
 
 def configured(urn: str, args: Json) -> ProviderSettings:
-    """Read the arguments of ``Configure``.
+    """Parse the arguments of ``Configure``.
 
-    A cluster is known by ``clusterIdentifier``, so that several stacks see one cluster; without it, by the provider.
+    ``clusterIdentifier`` identifies a cluster, so that several stacks share it; without one, the provider does.
     """
     settings = readable(args)
     namespace = settings.get("namespace")
@@ -246,11 +254,13 @@ def configured(urn: str, args: Json) -> ProviderSettings:
 
 
 def changed_settings(old: Json, new: Json) -> tuple[list[str], list[str]]:
-    """Changed properties, and those of them that replace the provider and with it all of its resources.
+    """Return the changed properties, and those that replace the provider with all of its resources.
 
-    Another ``clusterIdentifier`` does. A provider without one is never replaced here; none of the platform's lacks it.
+    Only another ``clusterIdentifier`` does; a provider without one is never replaced here.
     """
-    before, after = readable(old), readable(new)
+    before = readable(old)
+    after = readable(new)
     changed = sorted({str(change.path[0]) for change in changes(before, after)})
-    old_id, new_id = before.get("clusterIdentifier"), after.get("clusterIdentifier")
+    old_id = before.get("clusterIdentifier")
+    new_id = after.get("clusterIdentifier")
     return changed, ["clusterIdentifier"] if old_id and new_id and old_id != new_id else []

@@ -1,8 +1,8 @@
-"""Kubernetes objects and Helm releases: how the released provider and an API server treat them, controllers apart.
+"""Kubernetes objects and Helm releases, as the released provider and an API server without controllers treat them.
 
-``Objects`` and ``Releases`` answer the same calls. Inputs and outcomes are values as the engine sent them (``values``),
-except where a docstring says otherwise. No chart is fetched or rendered, so a release creates no objects but the
-namespace that ``createNamespace`` asks for; as with Helm, that namespace outlives the release.
+``Objects`` and ``Releases`` take the same calls. Inputs and results are values as the engine sends them, unless a
+docstring says otherwise. No chart is fetched or rendered, so a release creates no object except the namespace that
+``createNamespace`` requests; as with Helm, that namespace outlives the release.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from training_platform.views.inputs import at, holds_unknown
 if TYPE_CHECKING:
     from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore
 
-AUTONAMED: Final = "pulumi.com/autonamed"  # the annotation by which the provider knows names that it generated
-TIMEOUT_SECONDS: Final = 300  # of a release: the provider's default, which it writes into the inputs
+AUTONAMED: Final = "pulumi.com/autonamed"  # annotation of objects whose names the provider generated
+TIMEOUT_SECONDS: Final = 300  # of a release: the provider writes this default into the inputs
 _SET_BY_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp")
-# A server invents these for a dry run, and the provider takes them for known; the object itself will have others.
+# A server makes these up for a dry run, and the provider treats them as known; the real object has others.
 _DRY_RUN: Final = {"uid": "00000000-0000-0000-0000-000000000000", "creationTimestamp": CREATED}
-_NOT_YET: Final = {"status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE}  # of a release, in a preview
+_UNKNOWN_OUTPUTS: Final = {"status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE}  # of a release
 _TABLE: Final = yaml.safe_load(Path(__file__).with_name("kinds.yaml").read_text(encoding="utf-8"))
 _CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _TABLE["cluster_scoped"].items() for kind in kinds)
 
 
 class ObjectKind(NamedTuple):
-    """Group (empty for core), version and kind."""
+    """Group ("" for core), version and kind."""
 
     group: str
     version: str
@@ -58,7 +58,7 @@ class ObjectKind(NamedTuple):
 
     @classmethod
     def of_token(cls, token: str) -> ObjectKind:
-        """Read a Pulumi type such as ``kubernetes:core/v1:Namespace``. Raises ObjectRefused for another form."""
+        """Parse a Pulumi type such as ``kubernetes:core/v1:Namespace``. Raises ObjectRefused for another form."""
         parts = token.split(":")
         if len(parts) != 3 or parts[1].count("/") != 1:
             raise ObjectRefused(f"{token!r} names no Kubernetes kind: expected kubernetes:<group>/<version>:<kind>")
@@ -67,40 +67,42 @@ class ObjectKind(NamedTuple):
 
     @property
     def namespaced(self) -> bool | None:
-        """Whether objects live in a namespace; ``None`` for a custom kind, which only its CRD can tell."""
+        """Whether objects are in a namespace; ``None`` for a custom kind, whose CRD decides."""
         if (self.group, self.kind) in _CLUSTER_SCOPED:
             return False
         return True if "." not in self.group or self.group.endswith(".k8s.io") else None
 
     @property
     def resource(self) -> str:
-        """The plural that messages of an API server use, such as ``clusterroles.rbac.authorization.k8s.io``."""
+        """The plural in an API server's messages, such as ``clusterroles.rbac.authorization.k8s.io``."""
         name = self.kind.lower()
         if name.endswith(("s", "x", "ch")):
             name += "es"
+        elif name.endswith("y") and name[-2] not in "aeou":
+            name = name.removesuffix("y") + "ies"
         else:
-            name = name[:-1] + "ies" if name.endswith("y") and name[-2] not in "aeou" else name + "s"
+            name += "s"
         return f"{name}.{self.group}" if self.group else name
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSettings:
-    """A configured provider; ``cluster`` says which cluster's objects it sees."""
+    """A configured provider; ``cluster`` identifies the cluster whose objects it sees."""
 
     cluster: str
     default_namespace: str = "default"
-    forces_namespace: bool = False  # the provider names a namespace, which inputs without one are given
+    forces_namespace: bool = False  # inputs without a namespace get the default one
 
 
 class ResourceCall(NamedTuple):
-    """A call about a resource of a kind, by a provider with these settings."""
+    """The kind of a call's resource, and the settings of its provider."""
 
     kind: ObjectKind
     settings: ProviderSettings
 
 
 class ResourceState(NamedTuple):
-    """A resource after a call; without an id there is none. ``inputs`` are those that a read found."""
+    """A resource after a call; its id is "" if it does not exist. ``inputs`` are the result of a read."""
 
     id: str
     properties: Json
@@ -108,7 +110,7 @@ class ResourceState(NamedTuple):
 
 
 class Objects:
-    """Objects of every kind, judged by the CRDs in ``schemas`` where one defines the kind, else by our documents."""
+    """Objects of every kind, checked by the CRD in ``schemas`` if one defines the kind, else by our documents."""
 
     def __init__(self, store: ObjectStore | ApiStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
         self._store = store
@@ -117,15 +119,16 @@ class Objects:
     def check(
         self, call: ResourceCall, olds: Json, news: Json, generated: str, autonaming: bool
     ) -> tuple[Json, list[Failure]]:
-        """Name the object, put it in the provider's namespace, and judge it; ``olds`` is empty for a new object.
+        """Name an object, put it into the provider's namespace, and check it; ``olds`` is empty for a new object.
 
-        ``generated`` is the name of one that the program does not name, where ``autonaming`` is not disabled.
+        ``generated`` is the name of an object that the program does not name, unless ``autonaming`` is disabled.
         """
-        inputs, failures = news, list[Failure]()
+        inputs = news
+        failures: list[Failure] = []
         if call.kind.kind.endswith("List"):
             failures.append(Failure("kind", "lists cannot be created; create the objects in them"))
         if call.kind.kind.endswith("Patch"):
-            failures.append(Failure("kind", "the stand-in provider patches no objects that others made"))
+            failures.append(Failure("kind", "the stand-in provider cannot patch objects"))
         if not at(readable(news), ("metadata", "name")):
             old = readable(olds)
             name = generated if autonaming else ""
@@ -136,8 +139,8 @@ class Objects:
                 inputs = put(inputs, ("metadata", "annotations", AUTONAMED), "true")
             else:
                 failures.append(Failure("metadata.name", "must be set, since auto-naming is disabled"))
-        unplaced = not at(readable(inputs), ("metadata", "namespace"))
-        if call.settings.forces_namespace and unplaced and self._namespaced(call, inputs):
+        has_namespace = bool(at(readable(inputs), ("metadata", "namespace")))
+        if call.settings.forces_namespace and not has_namespace and self._namespaced(call, inputs):
             inputs = put(inputs, ("metadata", "namespace"), call.settings.default_namespace)
         group, version, kind = call.kind
         if schema := self._schemas.get(call.kind):
@@ -150,25 +153,28 @@ class Objects:
         """Yield the fields whose change replaces an object."""
         yield from (("kind",), ("metadata", "name"), ("metadata", "namespace"))
         group, _, kind = call.kind
-        yield from (tuple(path.split(".")) for path in _TABLE["immutable"].get(group, {}).get(kind, ()))
+        for path in _TABLE["immutable"].get(group, {}).get(kind, ()):
+            yield tuple(path.split("."))
         if (group, kind) == ("", "Secret"):
             yield from (("type",), ("data",), ("stringData",))
         if (group, kind) == ("", "ConfigMap"):
             yield from (("data",), ("binaryData",))
 
-    def in_the_way(self, olds: Json, news: Json) -> bool:
-        """Whether the replaced object has the name of the new one, and is deleted first."""
-        named, autonamed = at(news, ("metadata", "name")), at(news, ("metadata", "annotations", AUTONAMED)) == "true"
+    def deletes_first(self, olds: Json, news: Json) -> bool:
+        """Whether the replaced object has the name of the new one, so it is deleted first."""
+        autonamed = at(news, ("metadata", "annotations", AUTONAMED)) == "true"
         same = all(at(olds, ("metadata", field)) == at(news, ("metadata", field)) for field in ("name", "namespace"))
-        return bool(named and same and not autonamed)
+        return bool(at(news, ("metadata", "name"))) and same and not autonamed
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
-        """Create the object; as the provider's, a preview tells a dry run's fields only of wholly known inputs."""
-        plain, cluster = readable(inputs), call.settings.cluster
+        """Create the object; like the provider's, a preview returns a dry run's fields if all inputs are known."""
+        plain = readable(inputs)
+        cluster = call.settings.cluster
         if preview and holds_unknown(plain):
             return ResourceState("", inputs)
         metadata = at(plain, ("metadata",)) or {}
-        name, namespace = metadata.get("name"), metadata.get("namespace") or call.settings.default_namespace
+        name = metadata.get("name")
+        namespace = metadata.get("namespace") or call.settings.default_namespace
         if not name or name is UNKNOWN:
             raise ObjectRefused(f"{call.kind.kind}: name is required")
         key = Key(call.kind.group, call.kind.kind, namespace if self._namespaced(call, inputs) else "", name)
@@ -179,21 +185,24 @@ class Objects:
         return ResourceState(f"{key.namespace}/{key.name}" if key.namespace else key.name, _filled(inputs, live))
 
     def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
-        """The live object, and as its inputs the fields that the program had set; all of them in an import."""
-        cluster, key = call.settings.cluster, _key(call.kind, identity)
+        """Return the live object, and as its inputs the fields that the program has set; in an import, all fields."""
+        cluster = call.settings.cluster
+        key = _key(call.kind, identity)
         live = self._store.read(cluster, key)
         if live is None:
             return ResourceState("", {})
         if inputs:
-            own = self._store.own(cluster, key, live, readable(inputs))
+            set_fields = self._store.set_fields(cluster, key, live, readable(inputs))
         else:
             metadata = {name: value for name, value in live["metadata"].items() if name not in _SET_BY_SERVER}
-            own = {**live, "metadata": metadata}
-        return ResourceState(identity, with_secrets(live, inputs), with_secrets(own, inputs))
+            set_fields = {**live, "metadata": metadata}
+        return ResourceState(identity, with_secrets(live, inputs), with_secrets(set_fields, inputs))
 
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
-        """Update in place; as a server's dry run, a preview refuses the same, unless a value is unknown."""
-        cluster, key, plain = call.settings.cluster, _key(call.kind, identity), readable(inputs)
+        """Update in place; a preview is a dry run, unless a value is unknown."""
+        cluster = call.settings.cluster
+        key = _key(call.kind, identity)
+        plain = readable(inputs)
         live = self._store.read(cluster, key)
         if not preview:
             live = self._store.update(cluster, key, plain, call.kind.resource)
@@ -202,18 +211,18 @@ class Objects:
         return ResourceState(identity, _filled(inputs, live) if live else inputs)
 
     def delete(self, call: ResourceCall, identity: str) -> None:
-        """Delete the object; deleting it twice is not an error."""
+        """Delete the object, if it exists."""
         self._store.delete(call.settings.cluster, _key(call.kind, identity))
 
     def _namespaced(self, call: ResourceCall, inputs: Json) -> bool:
-        """Scope by the CRD, else by the kind; a custom kind without CRD is namespaced where its inputs name one."""
+        """Return the scope of the CRD or kind; a custom kind without CRD is namespaced if its inputs are."""
         schema = self._schemas.get(call.kind)
-        known = schema.namespaced if schema else call.kind.namespaced
-        return bool(at(readable(inputs), ("metadata", "namespace"))) if known is None else known
+        namespaced = schema.namespaced if schema else call.kind.namespaced
+        return bool(at(readable(inputs), ("metadata", "namespace"))) if namespaced is None else namespaced
 
 
 def _filled(inputs: Json, live: Json) -> Json:
-    """The inputs with the fields that the server added, their secrets and unknowns left alone."""
+    """Return the inputs, including secrets and unknowns, with the fields that the server adds."""
     filled = inputs
     for field in (*_SET_BY_SERVER, "name", "namespace"):
         if field in live["metadata"]:
@@ -227,7 +236,7 @@ def _key(kind: ObjectKind, identity: str) -> Key:
 
 
 class Releases:
-    """Releases by namespace and name, kept in ``store``; ``objects`` is where their namespaces are."""
+    """Releases by namespace and name, in ``store``; their namespaces are in ``objects``."""
 
     def __init__(self, store: ObjectStore, objects: ObjectStore | ApiStore) -> None:
         self._store = store
@@ -236,7 +245,7 @@ class Releases:
     def check(
         self, call: ResourceCall, olds: Json, news: Json, generated: str, _autonaming: bool
     ) -> tuple[Json, list[Failure]]:
-        """Fill in the inputs that the provider fills in: name, namespace and time-out."""
+        """Fill in the provider's defaults: name, namespace and timeout."""
         inputs = dict(news)
         inputs["name"] = inputs.get("name") or olds.get("name") or generated
         inputs["namespace"] = inputs.get("namespace") or call.settings.default_namespace
@@ -245,43 +254,48 @@ class Releases:
         return inputs, [] if inputs.get("chart") else [Failure("chart", "required, but missing")]
 
     def fixed(self, _call: ResourceCall) -> Iterator[PropertyPath]:
-        """A release of another name or namespace is another release."""
+        """Yield the fields that identify a release."""
         yield from (("name",), ("namespace",))
 
-    def in_the_way(self, _olds: Json, _news: Json) -> bool:
-        """Another release has another name."""
+    def deletes_first(self, _olds: Json, _news: Json) -> bool:
+        """Return False: a replacement has another name."""
         return False
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
-        """Record the release, with its namespace where it asks for one; a preview creates nothing and knows no id."""
+        """Record the release, and create its namespace if it requests that; a preview has no id."""
         if preview:
-            return ResourceState("", {**inputs, **_NOT_YET})
-        plain, cluster = readable(inputs), call.settings.cluster
+            return ResourceState("", {**inputs, **_UNKNOWN_OUTPUTS})
+        plain = readable(inputs)
+        cluster = call.settings.cluster
         key = Key(HELM, "Release", plain["namespace"], plain["name"])
         if self._store.read(cluster, key) is not None:
             raise ObjectRefused(f'release "{key.name}": cannot re-use a name that is still in use, it already exists')
         if plain.get("createNamespace"):
             self._objects.ensure_namespace(cluster, key.namespace)
         if self._objects.has_namespace(cluster, key.namespace):
-            self._store.ensure_namespace(cluster, key.namespace)  # which may be another store
+            self._store.ensure_namespace(cluster, key.namespace)  # it may be another store
         live = self._store.create(cluster, key, _released(plain, 1), "releases")
         self._create_secret(cluster, live)
         return ResourceState(f"{key.namespace}/{key.name}", _outputs(inputs, live))
 
     def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
-        """The release as it is recorded, and the inputs that the program had set; all of them in an import."""
-        live = self._store.read(call.settings.cluster, Key(HELM, "Release", *identity.split("/", 1)))
+        """Return the recorded release, and the inputs that the program has set; in an import, all inputs."""
+        live = self._store.read(call.settings.cluster, _release_key(identity))
         if live is None:
             return ResourceState("", {})
         live.pop("metadata")
-        own = pruned(live, readable(inputs)) if inputs else {k: v for k, v in live.items() if k != "status"}
-        return ResourceState(identity, with_secrets(_outputs(live, live), inputs), with_secrets(own, inputs))
+        if inputs:
+            set_inputs = pruned(live, readable(inputs))
+        else:
+            set_inputs = {name: value for name, value in live.items() if name != "status"}
+        return ResourceState(identity, with_secrets(_outputs(live, live), inputs), with_secrets(set_inputs, inputs))
 
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
         """Record the release's next revision."""
         if preview:
-            return ResourceState(identity, {**inputs, **_NOT_YET})
-        key, cluster = Key(HELM, "Release", *identity.split("/", 1)), call.settings.cluster
+            return ResourceState(identity, {**inputs, **_UNKNOWN_OUTPUTS})
+        key = _release_key(identity)
+        cluster = call.settings.cluster
         old = self._store.read(cluster, key)
         if old is None:
             raise ObjectRefused(f'release "{key.name}" not found')
@@ -291,14 +305,15 @@ class Releases:
         return ResourceState(identity, _outputs(inputs, live))
 
     def delete(self, call: ResourceCall, identity: str) -> None:
-        """Forget the release; deleting it twice is not an error."""
-        key, cluster = Key(HELM, "Release", *identity.split("/", 1)), call.settings.cluster
+        """Delete the record of the release, if it exists."""
+        key = _release_key(identity)
+        cluster = call.settings.cluster
         if (old := self._store.read(cluster, key)) is not None:
             self._delete_secret(cluster, old)
         self._store.delete(cluster, key)
 
     def _create_secret(self, cluster: str, release: Json) -> None:
-        """Write Helm's own record of a release into an API server, where others look for it."""
+        """Write Helm's own record of a release into an API server, for programs that read it."""
         status = release["status"]
         if self._objects is self._store or not self._objects.has_namespace(cluster, status["namespace"]):
             return
@@ -315,16 +330,24 @@ class Releases:
             self._objects.delete(cluster, _secret(release["status"]))
 
 
+def _release_key(identity: str) -> Key:
+    return Key(HELM, "Release", *identity.split("/", 1))
+
+
 def _secret(status: Json) -> Key:
     return Key("", "Secret", status["namespace"], f"sh.helm.release.v1.{status['name']}.v{status['revision']}")
 
 
 def _released(inputs: Json, revision: int) -> Json:
-    """Return a release with its status; a version that is not named is the newest, which cannot be known here."""
+    """Return a release with its status; without a version it is the newest, which is unknown here."""
     status = {
-        "name": inputs["name"], "namespace": inputs["namespace"], "revision": revision, "status": "deployed",
-        "chart": str(inputs["chart"]).rstrip("/").rpartition("/")[2], "version": inputs.get("version", ""),
-    }  # fmt: skip
+        "name": inputs["name"],
+        "namespace": inputs["namespace"],
+        "revision": revision,
+        "status": "deployed",
+        "chart": str(inputs["chart"]).rstrip("/").rpartition("/")[2],
+        "version": inputs.get("version", ""),
+    }
     return {**inputs, "status": status}
 
 

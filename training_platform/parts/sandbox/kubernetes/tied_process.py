@@ -1,7 +1,7 @@
 """Runs a program that ends with the process that started it: ``python tied_process.py PROGRAM ARGS...``.
 
-They are tied by standard input: a pipe whose other end closes with the starter, killed or not. It is a process of its
-own, since no system but Linux ends a child with its parent, and Linux does so with the thread that started it.
+They are tied by standard input, a pipe whose other end closes with the starter, even if that is killed. This takes a
+process in between, since only Linux ends a child with its parent, and does so already with the thread that started it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
-GRACE_SECONDS: Final = 5.0  # between asking a program to end and killing it
+GRACE_SECONDS: Final = 5.0  # between SIGTERM and SIGKILL
 
 
 class TiedProcess:
-    """A program that runs until ``close``, or until this process is gone; what it says goes to ``log``."""
+    """A program that runs until ``close``, or until this process ends; its output goes to ``log``."""
 
     def __init__(self, command: list[str], log: Path) -> None:
         with log.open("ab") as out:
@@ -34,22 +34,22 @@ class TiedProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether the program is gone."""
+        """Whether the program has ended."""
         return self._process.poll() is not None
 
     def last_words(self) -> str:
-        """The last lines of its log."""
+        """Return the last lines of its log."""
         return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:])
 
     def close(self) -> None:
-        """End the program, and wait until it is gone."""
+        """End the program, and wait for its end."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
 
 
 def main() -> int:
-    """Run the program and return its exit code; end it when standard input does."""
+    """Run the program and return its exit code; end it when standard input closes."""
     process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603 # the starter's own command
 
     def end_with_input() -> None:

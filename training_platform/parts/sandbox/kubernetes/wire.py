@@ -1,6 +1,6 @@
-"""Values on Pulumi's wire (protobuf Structs) as plain Python, and the marks by which an object is more than a map.
+"""Converts values on Pulumi's wire (protobuf Structs) to plain Python, and back.
 
-An unknown is a string with a reserved value, and a secret an object with a signature. Source: pulumi/pulumi v3.259
+An unknown is a string with a reserved value; a secret is an object with a signature. Source: pulumi/pulumi v3.259
 pkg/resource/plugin/rpc.go, read 2026-11-21.
 """
 
@@ -18,7 +18,7 @@ from training_platform.resources.stack_resource import UNKNOWN
 _RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
 UNKNOWNS = frozenset(
     {
-        rpc.UNKNOWN,  # a string, and whatever an SDK does not type
+        rpc.UNKNOWN,  # string, and values to which an SDK gives no type
         "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",  # bool
         "3eeb2bf0-c639-47a8-9e75-3b44932eb421",  # number
         "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",  # array
@@ -30,17 +30,12 @@ UNKNOWNS = frozenset(
 
 
 def plain_struct(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """Return an object of the wire as a dict, whole numbers as ``int``, unknown as ``UNKNOWN``, secrets unwrapped."""
-    return {key: plain(value) for key, value in struct.fields.items()}
-
-
-def plain(value: struct_pb2.Value) -> Any:
-    """Return a value of the wire as plain Python; a reference to a resource becomes its id."""
-    return readable(as_sent(value))
+    """Return a Struct as a dict, integers as ``int``, unknowns as ``UNKNOWN``, secrets unwrapped."""
+    return {key: readable(as_sent(value)) for key, value in struct.fields.items()}
 
 
 def as_sent(value: struct_pb2.Value) -> Any:
-    """Return a value of the wire with its marks, whole numbers as ``int``, since the wire has floats only."""
+    """Return a wire value with its signatures, integers as ``int``, since the wire has only floats."""
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
         return {key: as_sent(item) for key, item in value.struct_value.fields.items()}
@@ -52,7 +47,7 @@ def as_sent(value: struct_pb2.Value) -> Any:
 
 
 def readable(value: Any) -> Any:
-    """Copy a value as it was sent without its marks; unknowns, and what is not JSON at all, become ``UNKNOWN``."""
+    """Copy a value without its signatures; unknowns and non-JSON values become ``UNKNOWN``, resources become ids."""
     if isinstance(value, str):
         return UNKNOWN if value in UNKNOWNS else value
     if isinstance(value, dict):
@@ -70,7 +65,7 @@ def readable(value: Any) -> Any:
 
 
 def wire_struct(values: dict[str, Any]) -> struct_pb2.Struct:
-    """Return a dict as an object of the wire, ``UNKNOWN`` as the engine's mark for it."""
+    """Return a dict as a Struct, ``UNKNOWN`` as the engine's string for unknowns."""
     return struct_pb2.Struct(fields={key: _wire(value) for key, value in values.items()})
 
 
