@@ -110,7 +110,7 @@ def brought_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandb
     sandbox = small(tmp_path_factory.mktemp("adopt") / "repository", STACK)
     folder = sandbox.folder
     with (
-        folder.alone(),
+        folder.locked(),
         serving(folder, read_stacks(folder.root, ()), durations={}) as servers,
         announced(folder, servers),
     ):

@@ -90,7 +90,7 @@ def _adopted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adopted]:
     (root / "stacks" / "Pulumi.small-vision.yaml").write_text(TEAM)
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     with (
-        folder.alone(),
+        folder.locked(),
         serving(folder, read_stacks(root, ()), durations={}, crds=[SCHEMAS], programs=programs) as servers,
         announced(folder, servers),
     ):

@@ -26,7 +26,7 @@ from training_platform.parts.sandbox.cloud import local_cloud
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal
 from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
-from training_platform.parts.sandbox.run.existing import existing_things
+from training_platform.parts.sandbox.run.existing import existing_resources
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks
 from training_platform.resources.resource_types import BUCKET, CRYPTO_KEY_MEMBER
@@ -43,7 +43,7 @@ def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
     folder, crds = sandbox.folder, [SCHEMAS] if SCHEMAS.is_dir() else []
     shutil.copytree(request.param / "stacks", folder.root / "stacks", dirs_exist_ok=True)
     with (
-        folder.alone(),
+        folder.locked(),
         serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,
         announced(folder, servers),
     ):
@@ -114,7 +114,7 @@ def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet, monkeypatc
     monkeypatch.setattr(local_cloud, "authorize", calls.authorize)
     set_up(workspace, fleet.ask)
     roles = {name for name in held(fleet.sandbox.folder) if "/roles/" in name}  # the set-up made them
-    stays = roles | retained(workspace) | {thing.record for thing in existing_things(workspace)}
+    stays = roles | retained(workspace) | {resource.record for resource in existing_resources(workspace)}
     environments, teams = levels(workspace)
     stacks = [*environments, *teams]
 
@@ -173,7 +173,7 @@ def test_the_provider_says_what_iam_refuses_and_leaves_nothing(fleet: Fleet) -> 
 
     assert nobody.returncode == ran.returncode == 1
     assert "denied" in nobody.stdout + nobody.stderr
-    assert left <= {thing.record for thing in existing_things(workspace)}
+    assert left <= {thing.record for thing in existing_resources(workspace)}
     said = ran.stdout + ran.stderr
     assert lacks in said
     assert "Traceback" not in said

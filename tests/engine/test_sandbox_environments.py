@@ -171,7 +171,7 @@ def test_it_comes_up_beside_what_is_there_and_leaves_that_when_it_goes(tmp_path:
     folder = place.folder
     crds = [SCHEMAS] if SCHEMAS.is_dir() else []
     with (
-        folder.alone(),
+        folder.locked(),
         serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,
         announced(folder, servers),
     ):

@@ -50,7 +50,7 @@ def test_a_protected_pool_is_replaced_or_removed_only_where_the_stack_file_lifts
         refused = sandbox("up", "small")
         assert refused.returncode == 1
         assert f"{name}: " in refused.stderr
-        assert "deletion_protection: false, in the section that may go" in refused.stderr
+        assert "deletion_protection: false, in the section to be deleted" in refused.stderr
         assert pools(sandbox) == before
 
     file.write_text(CHANGED + LIFT + OTHER + LIFT)

@@ -27,7 +27,7 @@ from tests.parts.sandbox.run.repositories import Sandbox, held, without_stacks
 from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.run.existing import existing_things
+from training_platform.parts.sandbox.run.existing import existing_resources
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks
@@ -120,7 +120,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     sandbox = repository(tmp_path_factory.mktemp("fleet") / "repository")
     folder, crds = sandbox.folder, [SCHEMAS] if SCHEMAS.is_dir() else []
     with (
-        folder.alone(),
+        folder.locked(),
         serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,
         announced(folder, servers),
     ):
@@ -216,7 +216,7 @@ def test_an_up_that_is_killed_time_and_again_ends_as_one_that_was_not(
     assert unchanged("up", "dev", sandbox("up", "dev"))
     assert state(folder, "dev") == state(fleet.sandbox.folder, "dev")
     # Whatever is brought up, the sandbox makes what any stack file says exists: prod's reservations and roles too.
-    existing = {thing.record for thing in existing_things(read_workspace(folder.root))}
+    existing = {resource.record for resource in existing_resources(read_workspace(folder.root))}
     assert held(folder) == {
         name: count
         for name, count in brought_up.environments.items()

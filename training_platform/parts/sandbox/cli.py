@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 app = Commands("sandbox", help="Run the real Pulumi engine against a local Google Cloud.")
 
-_stack = click.argument("stack", metavar="STACK", shell_complete=complete_stacks, help="A stack of stacks/.")
+_stack = click.argument("stack", metavar="STACK", shell_complete=complete_stacks, help="Stack in stacks/.")
 _durations = click.option(
     "--duration",
     "durations",
@@ -43,12 +43,12 @@ _crds = click.option(
     "--crds",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder of CRDs to check custom objects by.",
+    help="Folder of CRDs by which custom objects are checked.",
 )
 _api_server = click.option(
-    "--api-server", is_flag=True, help="Apply Kubernetes objects to real API servers: KUBEBUILDER_ASSETS."
+    "--api-server", is_flag=True, help="Apply Kubernetes objects to real API servers; needs KUBEBUILDER_ASSETS."
 )
-_scenario = click.option("--scenario", type=PATH, metavar="FILE", help="A file of faults to inject.")
+_scenario = click.option("--scenario", type=PATH, metavar="FILE", help="File of faults to inject.")
 _where = stacked(click.option("--workspace", type=PATH, help="Folder of the sandbox; default: .sandbox/."), root_option)
 _run = stacked(
     click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: no limit."),
@@ -60,7 +60,7 @@ _run = stacked(
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxOptions:
-    """The options of the commands; each command takes those it needs, and ends without the extra."""
+    """The commands' options; each command takes those it needs."""
 
     durations: tuple[str, ...] = ()
     parallel: int | None = None
@@ -73,17 +73,17 @@ class SandboxOptions:
     root: Path | None = None
 
     def __post_init__(self) -> None:
-        """End the command where the extra is missing."""
+        """End the command if the extra is missing."""
         need("sandbox", "sandbox")
 
     def folder(self) -> SandboxFolder:
-        """Return where the sandbox is."""
+        """Return the sandbox's folder."""
         from training_platform.parts.sandbox.run.folder import folder_at
 
         return folder_at(repository(self.root), self.workspace)
 
     def ask(self, version: str) -> bool:
-        """Decide about a download: ``--yes``, else the person at the terminal, else nobody."""
+        """Whether to download the CLI: yes with ``--yes``, as the user answers at a terminal, else no."""
         if self.yes or not sys.stdin.isatty():
             return self.yes
         return click.confirm(f"The Pulumi CLI is not on PATH. Download version {version}?", err=True)
@@ -98,7 +98,7 @@ class SandboxOptions:
 @_scenario
 @_run
 def up(stack: str, resume: bool, **chosen: Any) -> None:
-    """Bring a stack up, and a team's environment before it.
+    """Bring a stack up; for a team, first its environment.
 
     Needs the extra `sandbox`, the Pulumi CLI and its gcp plugin. Exit code 0: success. 1: the engine or the cloud
     refused. 2: the command could not run.
@@ -113,7 +113,7 @@ def up(stack: str, resume: bool, **chosen: Any) -> None:
 @_crds
 @_run
 def preview(stack: str, **chosen: Any) -> None:
-    """Print the changes of an up; a team's environment must be up. Needs the Pulumi CLI and its gcp plugin."""
+    """Print what `up` would change; a team's environment must be up. Needs the Pulumi CLI and its gcp plugin."""
     with _session(stack, SandboxOptions(**chosen)) as session:
         _print(session.preview(stack))
 
@@ -154,11 +154,11 @@ def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
 @_scenario
 @_where
 def serve(port: int, **chosen: Any) -> None:
-    """Serve the local cloud until interrupted, for this command's other runs or an engine run by hand.
+    """Serve the local cloud until interrupted, for other sandbox commands or for Pulumi by hand.
 
-    Prints the gcp provider's settings, for config: of a stack file.
+    Prints the gcp provider's settings for config: in a stack file.
     """
-    options = SandboxOptions(**chosen)  # before the imports, some of which the extra brings
+    options = SandboxOptions(**chosen)  # first, since some of the imports need the extra
     from training_platform.parts.sandbox.cloud.endpoints import endpoints
     from training_platform.parts.sandbox.run.faults import playing
     from training_platform.parts.sandbox.run.servers import (
@@ -167,20 +167,21 @@ def serve(port: int, **chosen: Any) -> None:
         parse_durations,
         serving,
         settings_lines,
-        wait_for_the_end,
+        wait_for_signal,
     )
     from training_platform.parts.sandbox.run.session import read_stacks
 
-    with _problems():
-        folder, seconds = options.folder(), parse_durations(options.durations)
-        programs = api_server_programs(folder, asked_for=options.api_server)
+    with _errors_end_the_command():
+        folder = options.folder()
+        durations = parse_durations(options.durations)
+        programs = api_server_programs(folder, requested=options.api_server)
         stacks = read_stacks(folder.root, ())
         with (
-            folder.alone(),
+            folder.locked(),
             serving(
                 folder,
                 stacks,
-                durations=seconds,
+                durations=durations,
                 crds=options.crds,
                 port=port,
                 programs=programs,
@@ -192,18 +193,18 @@ def serve(port: int, **chosen: Any) -> None:
             for line in settings_lines(servers, endpoints(servers.cloud)):
                 say(line)
             sys.stdout.flush()
-            wait_for_the_end()
+            wait_for_signal()
 
 
 @app.command("status", epilog=example("training-platform sandbox status"))
 @_where
 def status(**chosen: Any) -> None:
     """Print the sandbox's resources, and the quota in use."""
-    options = SandboxOptions(**chosen)  # before the imports, some of which the extra brings
+    options = SandboxOptions(**chosen)  # first, since some of the imports need the extra
     from training_platform.parts.sandbox.run.session import read_stacks
     from training_platform.parts.sandbox.run.status import status_lines
 
-    with _problems():
+    with _errors_end_the_command():
         folder = options.folder()
         for line in status_lines(folder, read_stacks(folder.root, ())):
             say(line)
@@ -217,7 +218,7 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
     from training_platform.parts.sandbox.run.servers import parse_durations
     from training_platform.parts.sandbox.run.session import RunOptions, session
 
-    with _problems():
+    with _errors_end_the_command():
         settings = RunOptions(
             durations=parse_durations(options.durations),
             parallel=options.parallel or PARALLEL,
@@ -232,13 +233,13 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
 
 
 @contextmanager
-def _problems() -> Iterator[None]:
-    """End the command with one message and the exit code that fits."""
+def _errors_end_the_command() -> Iterator[None]:
+    """End the command with one message and exit code 1 or 2 if the block fails."""
     from training_platform.parts.sandbox.run.reports import RunFailed
 
     try:
         yield
-    except OSError as error:  # a full disk, a folder that nobody may write to
+    except OSError as error:  # such as a full disk, or a folder without write permission
         fail(f"{error.filename or 'the sandbox'}: {error.strerror or error}.")
     except RunFailed as error:
         if error.summary is not None:

@@ -14,7 +14,7 @@ from pulumi.automation import PulumiCommand
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.run import engine
-from training_platform.parts.sandbox.run.engine import with_way_out
+from training_platform.parts.sandbox.run.engine import with_remedy
 from training_platform.parts.sandbox.run.folder import CannotRun
 
 
@@ -109,7 +109,7 @@ def test_a_plugin_is_found_on_path_and_in_pulumis_own_folder(bare: Path, tmp_pat
     assert engine.has_plugin("kubernetes")
 
 
-SAID = "In the stack file the flag is deletion_protection: false, in the section that may go."
+SAID = "The flag in the stack file is deletion_protection: false, in the section to be deleted."
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ SAID = "In the stack file the flag is deletion_protection: false, in the section
     ],
 )
 def test_a_refusal_of_the_engine_comes_with_what_to_write_in_the_stack_file(refusal: str) -> None:
-    assert with_way_out(refusal + "\n").startswith(f"{refusal}\n{SAID}")
+    assert with_remedy(refusal + "\n").startswith(f"{refusal}\n{SAID}")
 
 
 @pytest.mark.parametrize("message", ["", "main-h100-pool: creating NodePool: EOF\n"])
 def test_another_error_is_left_as_it_is(message: str) -> None:
-    assert with_way_out(message) == message
+    assert with_remedy(message) == message

@@ -7,7 +7,7 @@ from tests.stack_files import workspace_of
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.run.existing import make_existing
+from training_platform.parts.sandbox.run.existing import create_existing
 
 POOL = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 2, "gpu_direct": False}
 ENVIRONMENT: dict[str, Any] = {
@@ -43,7 +43,7 @@ def cloud_of(*projects: str) -> LocalCloud:
 def test_what_stack_files_say_exists_is_made_and_listed() -> None:
     cloud = cloud_of("example-guest", "example-host")
 
-    lines = make_existing(cloud, guest())
+    lines = create_existing(cloud, guest())
 
     assert sorted(lines) == sorted([
         "network shared-vpc",
@@ -69,17 +69,17 @@ def test_what_stack_files_say_exists_is_made_and_listed() -> None:
 
 def test_what_is_there_already_stays_as_it_is() -> None:
     cloud = cloud_of("example-guest", "example-host")
-    first = make_existing(cloud, guest())
+    first = create_existing(cloud, guest())
     before = {record.name: record.body for record in cloud.store.all()}
 
-    assert make_existing(cloud, guest()) == first
+    assert create_existing(cloud, guest()) == first
     assert {record.name: record.body for record in cloud.store.all()} == before
 
 
 def test_what_the_local_cloud_refuses_is_said() -> None:
-    lines = make_existing(cloud_of("example-guest"), guest())  # without the host project
+    lines = create_existing(cloud_of("example-guest"), guest())  # without the host project
 
-    assert lines[0].startswith("network shared-vpc (not made: ")
+    assert lines[0].startswith("network shared-vpc (not created: ")
     assert "bucket example-images" in lines
 
 
@@ -87,6 +87,6 @@ def test_a_bucket_that_a_stack_creates_is_not_made() -> None:
     bucket = {"name": "example-guest-guest-vision-checkpoints", "location": "us-central1"}
     workspace = guest(data_sets={"mine": {"size_gib": 5, "bucket": bucket}})
 
-    lines = make_existing(cloud_of("example-guest", "example-host"), workspace)
+    lines = create_existing(cloud_of("example-guest", "example-host"), workspace)
 
     assert [line for line in lines if line.startswith("bucket ")] == ["bucket example-logs"]

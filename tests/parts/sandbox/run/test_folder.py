@@ -89,9 +89,9 @@ def test_protection_is_lifted_in_the_copy_of_one_environment(folder: SandboxFold
 
 
 def test_two_commands_cannot_serve_one_folder(folder: SandboxFolder) -> None:
-    with folder.alone(), pytest.raises(CannotRun, match="sandbox serve"), folder.alone():
+    with folder.locked(), pytest.raises(CannotRun, match="sandbox serve"), folder.locked():
         pass
-    with folder.alone():
+    with folder.locked():
         pass
 
 
@@ -114,7 +114,7 @@ def test_an_empty_file_of_attributes_is_taken_away_and_a_whole_one_stays(folder:
     for name, text in {**kept, "dev.json.attrs": "", "dev.json.0f1e.tmp": "{"}.items():
         (stacks / name).write_text(text)
 
-    folder.mend("dev")
+    folder.remove_partial_files("dev")
 
     assert {path.name for path in stacks.iterdir()} == kept.keys()
 
@@ -133,9 +133,9 @@ def test_a_lock_is_held_while_its_process_is_there(folder: SandboxFolder) -> Non
 def test_what_was_under_way_is_kept_until_a_resume_is_through(folder: SandboxFolder) -> None:
     folder.copy("dev", {})
 
-    folder.remember("dev", [{"type": "creating"}])
+    folder.save_pending("dev", [{"type": "creating"}])
     assert folder.pending("dev") == [{"type": "creating"}]
-    folder.remember("dev", [])
+    folder.save_pending("dev", [])
     assert folder.pending("dev") == []
 
 
@@ -236,7 +236,7 @@ def test_protection_is_lifted_whether_the_file_speaks_of_it_or_not(old: str) -> 
 
 
 def test_credentials_inside_braces_are_refused_rather_than_passed_on() -> None:
-    with pytest.raises(CannotRun, match="gcp:accessToken stands in a mapping in braces"):
+    with pytest.raises(CannotRun, match="gcp:accessToken is in a mapping in braces"):
         sandboxed("config: {gcp:accessToken: abc}\n")
 
 

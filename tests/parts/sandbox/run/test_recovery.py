@@ -17,10 +17,10 @@ from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.run.faults import FaultControl, fault_lines, playing
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
 from training_platform.parts.sandbox.run.recovery import (
-    HalfMade,
+    HalfCreated,
     Holdings,
     clusters_of,
-    find_half_made,
+    find_half_created,
     find_id,
     find_pending_creates,
     holdings,
@@ -226,7 +226,7 @@ def test_what_a_fault_hit_in_this_run_is_told_and_what_it_hit_before_is_not() ->
     assert list(fault_lines([fault], {"a": 2})) == [
         "Fault a (failed operations) hit 5: create 2, create 3, create 4 and 2 more."
     ]
-    assert list(fault_lines([fault], {"a": 7})) == ["Hit nothing: a (failed operations)."]
+    assert list(fault_lines([fault], {"a": 7})) == ["Faults that hit nothing: a (failed operations)."]
 
 
 @pytest.mark.parametrize(
@@ -251,17 +251,17 @@ def test_a_pool_in_error_and_a_cluster_whose_create_failed_are_made_anew() -> No
     pool = {"urn": POOL_URN, "type": "gcp:container/nodePool:NodePool", "id": "pool", "initErrors": ["failed"]}
     cluster = {"urn": CLUSTER, "type": "gcp:container/cluster:Cluster", "id": "cluster", "initErrors": ["failed"]}
 
-    assert find_half_made([pool], [], holding_status()) == []
-    assert find_half_made([pool], [], holding_status(pool="ERROR")) == [HalfMade(POOL_URN, "pool", in_state=True)]
-    assert find_half_made([pool | {"initErrors": None}], [], holding_status(pool="ERROR")) == [
-        HalfMade(POOL_URN, "pool", in_state=True)
+    assert find_half_created([pool], [], holding_status()) == []
+    assert find_half_created([pool], [], holding_status(pool="ERROR")) == [HalfCreated(POOL_URN, "pool", in_state=True)]
+    assert find_half_created([pool | {"initErrors": None}], [], holding_status(pool="ERROR")) == [
+        HalfCreated(POOL_URN, "pool", in_state=True)
     ]
     begun = {"type": "creating", "resource": {**pool, "custom": True, "inputs": POOL_INPUTS}}
-    assert find_half_made([pool | {"id": POOL_ID}], [begun], holding_status(pool="ERROR")) == [
-        HalfMade(POOL_URN, POOL_ID, in_state=True)
+    assert find_half_created([pool | {"id": POOL_ID}], [begun], holding_status(pool="ERROR")) == [
+        HalfCreated(POOL_URN, POOL_ID, in_state=True)
     ]
-    assert find_half_made([cluster], [], holding_status()) == [HalfMade(CLUSTER, "cluster", in_state=True)]
-    assert find_half_made([cluster | {"initErrors": []}], [], holding_status()) == []
+    assert find_half_created([cluster], [], holding_status()) == [HalfCreated(CLUSTER, "cluster", in_state=True)]
+    assert find_half_created([cluster | {"initErrors": []}], [], holding_status()) == []
 
 
 def test_an_instance_in_error_that_pulumi_forgot_is_found_by_its_inputs_unless_another_stack_has_it() -> None:
@@ -269,8 +269,8 @@ def test_an_instance_in_error_that_pulumi_forgot_is_found_by_its_inputs_unless_a
     resource = {"urn": HOMES, "type": "gcp:filestore/instance:Instance", "inputs": inputs, "custom": True}
     operations = [{"type": "creating", "resource": resource}]
 
-    assert find_half_made([], operations, holding_status()) == [HalfMade(HOMES, HOMES_ID, in_state=False)]
-    assert find_half_made([], operations, holding_status().without([{"id": HOMES_ID}])) == []
+    assert find_half_created([], operations, holding_status()) == [HalfCreated(HOMES, HOMES_ID, in_state=False)]
+    assert find_half_created([], operations, holding_status().without([{"id": HOMES_ID}])) == []
 
 
 def test_a_create_that_failed_is_kept_with_its_inputs_as_a_pending_one_is() -> None:

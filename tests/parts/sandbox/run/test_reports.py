@@ -71,7 +71,7 @@ def test_what_has_not_ended_is_under_way_and_the_oldest_comes_first() -> None:
         (1, step("resourcePreEvent", "a")), (2, step("resourcePreEvent", "b")), (3, step("resOutputsEvent", "a"))
     )
 
-    assert [each.name for each in found.under_way()] == ["b"]
+    assert [each.name for each in found.in_progress()] == ["b"]
     assert found.done() == 1
 
 
@@ -149,7 +149,7 @@ def test_a_refresh_counts_neither_components_nor_a_stack_that_is_read() -> None:
     found = timeline()
     found.counts = {"same": 3}
 
-    assert as_text(summarize("dev", "refresh", found, unseen=2)).startswith("dev: refresh done: 1 unchanged")
+    assert as_text(summarize("dev", "refresh", found, without_events=2)).startswith("dev: refresh done: 1 unchanged")
 
 
 def test_a_preview_says_what_would_be_done() -> None:

@@ -89,10 +89,10 @@ def test_what_fails_is_said_and_the_resumed_stack_is_one_that_never_failed(
     )
     refused(no_pools, 'main-.*-pool: .* was created in the error state "ERROR"')
     refused(no_pools, "main-.*-pool: .*: EOF")
-    refused(no_pools, "To go on: `training-platform sandbox up small --resume`")
+    refused(no_pools, "To continue: `training-platform sandbox up small --resume`")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert re.search(r"Resumed: imported main-\w+-pool as ", resumed.stdout)
-    assert re.search(r"Resumed: deleted main-\w+-pool, which was half made", resumed.stdout)
+    assert re.search(r"Resumed: deleted main-\w+-pool, which was half created", resumed.stdout)
     assert re.match(r"small: up done: \d+ unchanged\n", again.stdout), again.stdout + again.stderr
     assert state(sandbox.folder) == state(never_failed[0].folder)
     assert held(sandbox.folder) == held(never_failed[0].folder)
@@ -110,7 +110,7 @@ def faults_of(sandbox: Sandbox) -> Iterator[FaultControl]:
     folder = sandbox.folder
     stacks = read_stacks(folder.root, ())
     with (
-        folder.alone(),
+        folder.locked(),
         serving(folder, stacks, durations={"container.nodePools": POOL_SECONDS}) as servers,
         announced(folder, servers),
     ):

@@ -231,39 +231,39 @@ def notes(folder: SandboxFolder) -> str:
 
 
 def test_unless_told_otherwise_the_stand_in_keeps_objects(folder: SandboxFolder, binaries: Path) -> None:
-    assert api_server_programs(folder, asked_for=False) is None
+    assert api_server_programs(folder, requested=False) is None
 
 
 def test_api_servers_need_both_programs_in_the_named_folder(
     folder: SandboxFolder, binaries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert api_server_programs(folder, asked_for=True) == binaries
+    assert api_server_programs(folder, requested=True) == binaries
 
     (binaries / "etcd").unlink()
     with pytest.raises(CannotRun, match="needs etcd in the folder that KUBEBUILDER_ASSETS names"):
-        api_server_programs(folder, asked_for=True)
+        api_server_programs(folder, requested=True)
     monkeypatch.delenv("KUBEBUILDER_ASSETS")
     with pytest.raises(CannotRun, match="needs etcd and kube-apiserver"):
-        api_server_programs(folder, asked_for=True)
+        api_server_programs(folder, requested=True)
 
 
 def test_a_sandbox_with_api_servers_keeps_them(folder: SandboxFolder, binaries: Path) -> None:
     folder.api_servers.mkdir()
 
-    assert api_server_programs(folder, asked_for=False) == binaries
+    assert api_server_programs(folder, requested=False) == binaries
 
 
 def test_objects_of_one_sandbox_are_not_in_two_places(folder: SandboxFolder, binaries: Path) -> None:
     keep_an_object(folder)
 
-    with pytest.raises(CannotRun, match="in the stand-in: name another --workspace"):
-        api_server_programs(folder, asked_for=True)
+    with pytest.raises(CannotRun, match="in a file: use another --workspace"):
+        api_server_programs(folder, requested=True)
 
 
 def test_a_summary_says_how_many_objects_went_where_and_what_was_left_out(folder: SandboxFolder) -> None:
     keep_a_state(folder)
 
-    assert "A stand-in for the kubernetes provider kept 1 Kubernetes object in 1 cluster." in notes(folder)
+    assert "A stand-in for the kubernetes provider keeps 1 Kubernetes object in 1 cluster." in notes(folder)
     assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)
     folder.api_servers.mkdir()
     assert (
@@ -280,8 +280,7 @@ def test_a_summary_names_the_controllers_that_run_beside_api_servers(folder: San
     said = "\n".join(kubernetes_notes(folder, "dev", (), ("kueue", "jobset")))
 
     assert (
-        "1 Kubernetes object in 1 cluster; controllers of kueue and jobset run where their charts are installed."
-        in said
+        "1 Kubernetes object in 1 cluster; controllers of kueue and jobset run in clusters with their charts." in said
     )
 
 

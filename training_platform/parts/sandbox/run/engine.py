@@ -1,7 +1,7 @@
 """The real engine, through Pulumi's Automation API: one stack, in the sandbox's copy of the program.
 
-Its environment has nothing of the person's own accounts, and no way to the network. Its tools are the released ones:
-the Pulumi CLI and its plugins, from PATH or Pulumi's own folder.
+Its environment has none of the user's accounts, and no network. Its tools are the released Pulumi CLI and plugins, from
+PATH or Pulumi's own folder.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from pulumi.automation._stack import ImportResource  # a parameter of a public m
 from pulumi.automation.errors import CommandError, ConcurrentUpdateError, InvalidVersionError, StackNotFoundError
 from semver import VersionInfo
 
-from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, persons_home
+from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, users_pulumi_home
 from training_platform.parts.sandbox.run.guardian import MARK, end_marked
 from training_platform.parts.sandbox.run.recovery import PendingCreate
 from training_platform.parts.sandbox.run.reports import RunFailed, Timeline, name_of
 from training_platform.parts.sandbox.run.servers import TOKEN, Servers
 
-# More operations than any graph here is wide, so that only needs make one wait for another.
+# More operations than any graph here is wide, so that operations wait only for their dependencies.
 PARALLEL: Final = 1000
-PASSPHRASE: Final = "sandbox"  # noqa: S105 # the state holds no real secret
+PASSPHRASE: Final = "sandbox"  # noqa: S105 # the state has no real secrets
 CLI: Final = "https://www.pulumi.com/docs/install/"
 OLDEST_CLI: Final = "3.260.0"
-"""The oldest version of the Pulumi CLI that the tests have run; Pulumi.yaml has the CLI itself refuse older ones."""
-# Inputs of the gcp provider; of a cluster's it keeps a note of its own, Filestore's is the API's.
+"""The oldest Pulumi CLI that the tests have run; by Pulumi.yaml, the CLI itself refuses to be older."""
+# Inputs of the gcp provider: a cluster's is only in the state, Filestore's is in the API too.
 ENABLED: Final = "deletionProtectionEnabled"
 API_FIELDS: Final = ("deletionProtection", ENABLED)
 _SIGNAL_SECONDS: Final = 0.5  # a signal that comes just before a wait is seen after it
 _ENGINES_REFUSAL: Final = re.compile(r"marked for protection|because it is protected")
-# Requests there are refused at once: port 9 is the discard service, which no machine runs any more.
+# Requests to it are refused at once: port 9 is the discard service, which machines no longer run.
 _NOWHERE: Final = "http://127.0.0.1:9"
 _PERSONAL: Final = re.compile(
     r"(PULUMI|GOOGLE|GCLOUD|CLOUDSDK|GCE|HELM)_|KUBECONFIG\Z|(HTTPS?|ALL|NO)_PROXY\Z", re.IGNORECASE
@@ -53,39 +53,39 @@ Command = Literal["up", "preview", "refresh", "destroy"]
 
 @dataclass(frozen=True)
 class Engine:
-    """The engine for one stack; each method runs one command to its end, and raises RunFailed where it fails."""
+    """The engine for one stack; each method runs a command to its end, and raises RunFailed if it fails."""
 
     stack: Stack
     parallel: int = PARALLEL
 
     def perform(self, command: Command, timeline: Timeline, target: list[str] | None = None) -> None:
-        """Bring the stack up, or preview, refresh or destroy it; ``target`` limits that to some URNs."""
+        """Run ``up``, ``preview``, ``refresh`` or ``destroy``; ``target`` limits it to some URNs."""
         call: Callable[..., object] = getattr(self.stack, command)
         options = {"parallel": self.parallel, "on_event": timeline.take, "color": "never", "suppress_progress": True}
         _run(timeline, lambda: call(target=target, **options))
 
     def cancel(self) -> None:
-        """Remove the lock of a run that was killed."""
+        """Remove the lock of a killed run."""
         _run(Timeline(), self.stack.cancel)
 
     def settle_pending(self, creates: Iterable[PendingCreate]) -> None:
-        """Forget pending operations, and import those creates into the state that took place.
+        """Remove pending operations from the state, and import the creates that succeeded.
 
         ``pulumi refresh --import-pending-creates`` is meant for this, but 3.259 drops its arguments (tried on
-        2026-11-21), so ``pulumi import`` does it.
+        2026-11-21), so this uses ``pulumi import``.
         """
         self.run("refresh", "--yes", "--skip-preview", "--clear-pending-creates", f"--parallel={self.parallel}")
         created = [create for create in creates if create.id is not None]
         state = self.stack.export_stack().deployment or {}
-        known = {resource["urn"] for resource in state.get("resources", ())}
-        unknown = [create for create in created if create.urn not in known]
-        if unknown:
-            _run(Timeline(), lambda: self._import(unknown))
+        urns = {resource["urn"] for resource in state.get("resources", ())}
+        missing = [create for create in created if create.urn not in urns]
+        if missing:
+            _run(Timeline(), lambda: self._import(missing))
         if created:
             _run(Timeline(), lambda: self._restore_inputs(created))
 
     def _import(self, creates: Sequence[PendingCreate]) -> None:
-        """Import resources under their parents, by their providers; no parent is the stack itself."""
+        """Import resources with their parents and providers; without a parent, under the stack itself."""
         urns = {create.parent for create in creates if "::pulumi:pulumi:Stack::" not in create.parent}
         urns |= {create.provider for create in creates}
         names = {urn: f"r{index}" for index, urn in enumerate(sorted(urns - {""}))}
@@ -101,10 +101,10 @@ class Engine:
         self.stack.import_resources(resources=resources, name_table=table, protect=False, generate_code=False)
 
     def _restore_inputs(self, creates: Sequence[PendingCreate]) -> None:
-        """Put back the inputs that were recorded when the create began.
+        """Restore the inputs that were recorded when the create began.
 
-        An import takes the API's answer for inputs. For a field whose changes the program ignores, that would stay for
-        good: a flex-start pool's upgrade settings, which GKE chooses, are none that the provider accepts.
+        An import takes the API's values as inputs. A field whose changes the program ignores would keep them for good,
+        but the provider rejects the upgrade settings that GKE chooses for a flex-start pool.
         """
         state = self.stack.export_stack()
         inputs = {create.urn: create.inputs for create in creates if create.inputs}
@@ -115,7 +115,7 @@ class Engine:
         self.stack.import_stack(state)
 
     def lift(self) -> None:
-        """Remove every protection from the state, Pulumi's and the APIs'."""
+        """Remove all protection from the state, both Pulumi's and the APIs'."""
         state = self.stack.export_stack()
         for resource in (state.deployment or {}).get("resources", ()):
             resource["protect"] = False
@@ -128,7 +128,7 @@ class Engine:
         self.run("state", "unprotect", "--all", "--yes")
 
     def run(self, *args: str) -> str:
-        """Run a command that the Automation API has no method for, and return its output."""
+        """Run a command without a method in the Automation API, and return its output."""
         workspace = self.stack.workspace
         environment = dict(workspace.env_vars)
         printed: list[str] = []
@@ -150,7 +150,7 @@ def open_engine(
     parallel: int,
     new: Callable[[], None],
 ) -> Engine:
-    """Return the engine for a stack, which is created where there is none; then ``new`` is called."""
+    """Return the engine for a stack; ``new`` is called after the stack is created, if it does not exist."""
     workspace = LocalWorkspace(work_dir=str(checkout), env_vars=dict(environment), pulumi_command=command)
     try:
         stack = uninterrupted(lambda: Stack.select(name, workspace))
@@ -167,11 +167,11 @@ def _run(timeline: Timeline, call: Callable[[], object]) -> None:
         uninterrupted(call)
     except ConcurrentUpdateError as error:
         raise RunFailed(
-            "an earlier run was killed, or is still under way: the stack is locked. If none is, run the same command "
+            "the stack is locked: another run is in progress, or was killed. If none is in progress, run this command "
             "with --resume."
         ) from error
     except CommandError as error:
-        raise RunFailed(with_way_out("\n".join(timeline.errors)) or _last_lines(str(error))) from error
+        raise RunFailed(with_remedy("\n".join(timeline.errors)) or _last_lines(str(error))) from error
 
 
 def uninterrupted(call: Callable[[], Result]) -> Result:
@@ -195,21 +195,21 @@ def _last_lines(text: str) -> str:
     return "\n".join(lines[-20:])
 
 
-def with_way_out(message: str) -> str:
-    """Add to the engine's message on a protection how a stack file lifts it: the engine names flags in programs."""
+def with_remedy(message: str) -> str:
+    """Add the flag of stack files to the engine's message about a protection, which names flags of programs."""
     if not _ENGINES_REFUSAL.search(message):
         return message
     return (
-        f"{message.rstrip()}\nIn the stack file the flag is deletion_protection: false, in the section that may go. It "
-        "is set together with a change that replaces, and deployed before a removal: docs/changes.md."
+        f"{message.rstrip()}\nThe flag in the stack file is deletion_protection: false, in the section to be deleted. "
+        "Set it in the same change as a replacement, but deploy it before a removal: docs/changes.md."
     )
 
 
 def protected(resources: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the logical names of a state's resources that Pulumi or an API protects from being deleted."""
+    """Return the logical names of a state's resources that Pulumi or an API protects from deletion."""
     names = []
     for resource in resources:
-        outputs = {} if resource.get("external") else resource.get("outputs") or {}  # resources only read stay
+        outputs = {} if resource.get("external") else resource.get("outputs") or {}  # no run deletes it
         if resource.get("protect") or any(outputs.get(name) is True for name in API_FIELDS):
             names.append(name_of(resource["urn"]))
     return names
@@ -223,12 +223,12 @@ def engine_environment(
     *,
     member: str | None = None,
 ) -> dict[str, str]:
-    """Return the variables for the engine; ``endpoints`` are the gcp provider's settings, ``gcp:fileCustomEndpoint``.
+    """Return the engine's variables; ``endpoints`` are settings of the gcp provider: ``gcp:fileCustomEndpoint``.
 
-    ``member`` is the one whose rights count in the local cloud, None for the projects' owner.
+    The run has the rights of ``member`` in the local cloud, by default those of the projects' owner.
 
-    Endpoints are variables and not configuration, since configuration stays in the state: on another port, every run
-    would find the provider changed, and a destroy would ask the old port.
+    Endpoints are variables, not configuration, since configuration stays in the state: on another port, every run would
+    find the provider changed, and a destroy would call the old port.
     """
     variables = {
         MARK: str(os.getpid()),
@@ -238,7 +238,7 @@ def engine_environment(
         "PULUMI_GCP_SKIP_REGION_VALIDATION": "true",
         "PULUMI_HOME": str(folder.home),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PYTHONPATH": str(checkout),  # the copy, wherever the repository is installed from
+        "PYTHONPATH": str(checkout),  # the copy, even if the package is installed elsewhere
         "GOOGLE_OAUTH_ACCESS_TOKEN": f"as:{member}" if member else TOKEN,
         "CLOUDSDK_CONFIG": str(folder.path / "gcloud"),
         "GCE_METADATA_HOST": _NOWHERE.removeprefix("http://"),
@@ -259,7 +259,7 @@ def variable(setting: str) -> str:
 
 @contextmanager
 def without_personal_settings() -> Iterator[None]:
-    """Hide the person's accounts, proxies and Pulumi settings, which every process started meanwhile would inherit."""
+    """Hide the user's accounts, proxies and Pulumi settings from processes that start inside the block."""
     hidden = {name: value for name, value in os.environ.items() if _PERSONAL.match(name)}
     for name in hidden:
         del os.environ[name]
@@ -270,12 +270,12 @@ def without_personal_settings() -> Iterator[None]:
 
 
 def pulumi_command(may_install: Callable[[str], bool]) -> PulumiCommand:
-    """Return the CLI: from PATH, else the one that was installed before, else newly installed if allowed.
+    """Return the CLI: from PATH, else the one installed by an earlier run, else a new one.
 
-    ``may_install`` is asked with the version. Raises CannotRun, whose one sentence tells how to get the CLI.
+    ``may_install`` decides whether to download a version. Raises CannotRun, whose message says how to get the CLI.
     """
-    wanted = version("pulumi")
-    installed = Path.home() / ".pulumi" / "versions" / wanted
+    sdk_version = version("pulumi")
+    installed = Path.home() / ".pulumi" / "versions" / sdk_version
     try:
         if shutil.which("pulumi"):
             return PulumiCommand(version=VersionInfo.parse(OLDEST_CLI))
@@ -284,7 +284,7 @@ def pulumi_command(may_install: Callable[[str], bool]) -> PulumiCommand:
     except (InvalidVersionError, OSError, subprocess.SubprocessError) as error:
         reason = " ".join(str(error).split()).removesuffix(".")
         raise CannotRun(f"the Pulumi CLI does not work: {reason}. See {CLI}.") from error
-    if not may_install(wanted):
+    if not may_install(sdk_version):
         raise CannotRun(f"the Pulumi CLI is not on PATH: install version {OLDEST_CLI} or later from {CLI}.")
     try:
         return PulumiCommand.install()
@@ -296,15 +296,15 @@ def pulumi_command(may_install: Callable[[str], bool]) -> PulumiCommand:
 
 
 def require_gcp() -> None:
-    """Raise CannotRun unless the gcp plugin is at hand."""
+    """Raise CannotRun if the gcp plugin is missing."""
     if not has_plugin("gcp"):
-        wanted = version("pulumi-gcp")
+        sdk_version = version("pulumi-gcp")
         raise CannotRun(
-            f"the gcp plugin is neither on PATH nor installed: run `pulumi plugin install resource gcp v{wanted}`."
+            f"the gcp plugin is neither on PATH nor installed: run `pulumi plugin install resource gcp v{sdk_version}`."
         )
 
 
 def has_plugin(name: str) -> bool:
-    """Whether a resource plugin is on PATH, or in Pulumi's folder in whichever version."""
-    folder = persons_home() / "plugins"
+    """Whether a resource plugin is on PATH, or any version of it in Pulumi's folder."""
+    folder = users_pulumi_home() / "plugins"
     return shutil.which(f"pulumi-resource-{name}") is not None or any(folder.glob(f"resource-{name}-v*/"))

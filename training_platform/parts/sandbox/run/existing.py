@@ -1,6 +1,6 @@
-"""What stack files say exists: other people made it, so the local cloud makes it before the first run.
+"""Resources that stack files name as existing, which the local cloud creates before the first run.
 
-It stays when a stack is destroyed, as other people's things do.
+They belong to other people, so they stay when a stack is destroyed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 
 
 class Existing(NamedTuple):
-    """A resource of somebody else: how people call it, its record in the local cloud, and the request that makes it."""
+    """Somebody else's resource: a title for people, its name in the local cloud, and the request that creates it."""
 
     title: str
     record: str
@@ -37,26 +37,26 @@ class Existing(NamedTuple):
     body: dict[str, Any]
 
 
-def make_existing(cloud: LocalCloud, workspace: Workspace) -> list[str]:
-    """Make what is not there yet, and return a line for each thing that stack files say exists."""
+def create_existing(cloud: LocalCloud, workspace: Workspace) -> list[str]:
+    """Create the resources that stack files name as existing, if missing, and return a line for each."""
     settings = cloud.settings
     cloud.settings = settings.model_copy(update={"check_services": False, "durations": {}})
     lines = []
-    things = {thing.record: thing for thing in existing_things(workspace)}
-    for thing in things.values():
-        line = thing.title
-        if thing.record not in cloud.store:
-            code, answer = cloud.handle(thing.service, "POST", thing.path, thing.query, thing.body)
-            if code != 200:  # HTTP's own number
-                line = f"{thing.title} (not made: {answer['error']['message']})"
+    resources = {resource.record: resource for resource in existing_resources(workspace)}
+    for resource in resources.values():
+        line = resource.title
+        if resource.record not in cloud.store:
+            code, response = cloud.handle(resource.service, "POST", resource.path, resource.query, resource.body)
+            if code != 200:
+                line = f"{resource.title} (not created: {response['error']['message']})"
         lines.append(line)
     cloud.settle()
     cloud.settings = settings
     return lines
 
 
-def existing_things(workspace: Workspace) -> Iterator[Existing]:
-    """Yield what stack files say exists, networks before what is in them."""
+def existing_resources(workspace: Workspace) -> Iterator[Existing]:
+    """Yield the resources that stack files name as existing, networks before their contents."""
     for _, environment in workspace.environments():
         yield from _networks(environment)
     plans = list(_plans(workspace))
@@ -75,7 +75,7 @@ def existing_things(workspace: Workspace) -> Iterator[Existing]:
 
 
 def _plans(workspace: Workspace) -> Iterator[tuple[Plan, str]]:
-    """Yield plans with the projects of their stacks; a stack that has none is reported by whatever runs it."""
+    """Yield plans with their stacks' projects; an error in a plan is reported when its stack runs."""
     for stack in plannable(workspace, workspace.stacks):
         try:
             plan = stack_plan(stack, workspace)
@@ -126,9 +126,10 @@ def _role(name: str) -> Existing:
 
 
 def _cluster(path: str, workspace: Workspace) -> Iterator[Existing]:
-    """Yield a cluster by its full name, and before it its network and a subnet of its own name."""
+    """Yield a cluster's network, a subnet with the cluster's name, and the cluster."""
     collection, _, name = path.rpartition("/")
-    project, region = path.split("/")[1], region_of(path.split("/")[3])
+    project = path.split("/")[1]
+    region = region_of(path.split("/")[3])
     environments = [home for _, home in workspace.environments() if home.project == project]
     network = str(existing_network(environments[0]) or f"projects/{project}/global/networks/default")
     owner = network.split("/")[1]
@@ -158,18 +159,18 @@ def _cluster(path: str, workspace: Workspace) -> Iterator[Existing]:
 
 
 def _reservations(pool: Resource, project: str) -> Iterator[Existing]:
-    """Yield the reservation that a node pool takes its VMs from, as large as the pool may become."""
+    """Yield the reservations of a node pool's VMs."""
     config = pool.inputs["node_config"]
     affinity = config.get("reservation_affinity") or {}
     for value in affinity.get("values") or ():
         name = value.rpartition("/")[2]
         owner = value.split("/")[1] if value.startswith("projects/") else project
         for zone in pool.inputs.get("node_locations") or [pool.inputs["location"]]:
-            place = f"projects/{owner}/zones/{zone}/reservations"
+            parent = f"projects/{owner}/zones/{zone}/reservations"
             specific = {"count": "1", "instanceProperties": {"machineType": config["machine_type"]}}
             body = {"name": name, "specificReservationRequired": True, "specificReservation": specific}
             title = f"reservation {name} in {zone}"
-            yield Existing(title, f"compute/{place}/{name}", "compute", f"v1/{place}", (), body)
+            yield Existing(title, f"compute/{parent}/{name}", "compute", f"v1/{parent}", (), body)
 
 
 def _buckets(resource: Resource) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A run's use of the local cloud's control API: a scenario's faults, and resources to be deleted or unprotected."""
+"""The local cloud's control API in a run: a scenario's faults, and resources to delete or unprotect."""
 
 from __future__ import annotations
 
@@ -26,17 +26,15 @@ class FaultControl:
         self._port = port
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return every fault with the number of times that it hit, and the last ones of these."""
+        """Return every fault with the number of its hits, and the last hits."""
         faults: list[dict[str, Any]] = _ask(self._port, "GET", "_sandbox/faults")
         return faults
 
     def add(self, path: Path) -> list[str]:
-        """Add a scenario file's faults and return their names. Raises CannotRun where it cannot be played."""
+        """Add a scenario file's faults and return their names. Raises CannotRun for an invalid scenario."""
         check_scenario(path)
-        added: list[str] = _ask(self._port, "POST", f"_sandbox/faults?file={quote(str(path))}", path.read_bytes())[
-            "added"
-        ]
-        return added
+        response = _ask(self._port, "POST", f"_sandbox/faults?file={quote(str(path))}", path.read_bytes())
+        return list(response["added"])
 
     def clear(self, names: Sequence[str]) -> None:
         """Remove faults. Raises CannotRun for a name that does not exist."""
@@ -45,16 +43,16 @@ class FaultControl:
 
 
 def check_scenario(path: Path) -> None:
-    """Read a scenario file. Raises CannotRun with everything that is wrong in it, each with file, line and column."""
+    """Raise CannotRun with every finding in a scenario file, with file, line and column."""
     try:
         read_scenario(path)
     except ScenarioError as error:
-        raise CannotRun(f"the scenario cannot be played:\n{error}") from error
+        raise CannotRun(f"the scenario is invalid:\n{error}") from error
 
 
 @contextmanager
 def playing(port: int, scenario: Path | None) -> Iterator[None]:
-    """Have a scenario's faults on a server for as long as the block runs."""
+    """Add a scenario's faults to a server while the block runs."""
     if scenario is None:
         yield
         return
@@ -64,13 +62,13 @@ def playing(port: int, scenario: Path | None) -> Iterator[None]:
         yield
     finally:
         present = {fault["name"] for fault in faults.listed()}
-        left = [name for name in names if name in present]  # somebody may have cleared some meanwhile
+        left = [name for name in names if name in present]  # others may have been cleared inside the block
         if left:
             faults.clear(left)
 
 
 def fault_lines(faults: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> Iterator[str]:
-    """Yield the operations that each fault hit beyond the number that ``before`` tells, and the faults without any."""
+    """Yield what each fault has hit since the counts in ``before``, and the faults that hit nothing."""
     idle = []
     for fault in faults:
         hits = fault["fired"] - before.get(fault["name"], 0)
@@ -79,32 +77,32 @@ def fault_lines(faults: Sequence[Mapping[str, Any]], before: Mapping[str, int]) 
             idle.append(title)
             continue
         events = [event["what"] for event in fault["events"]][-hits:]
-        more = f" and {hits - _MOST_EVENTS} more" if hits > _MOST_EVENTS else ""
-        yield f"Fault {title} hit {hits}: {', '.join(events[:_MOST_EVENTS])}{more}."
+        rest = f" and {hits - _MOST_EVENTS} more" if hits > _MOST_EVENTS else ""
+        yield f"Fault {title} hit {hits}: {', '.join(events[:_MOST_EVENTS])}{rest}."
     if idle:
-        yield f"Hit nothing: {', '.join(idle)}."
+        yield f"Faults that hit nothing: {', '.join(idle)}."
 
 
 def remove(port: int, name: str) -> None:
-    """Delete a resource from the local cloud with all that belongs to it, even where the API would refuse that."""
+    """Delete a resource and everything below it from the local cloud, even if the API would refuse that."""
     _ask(port, "DELETE", f"_sandbox/resources/{quote(name)}")
 
 
 def unprotect(port: int, name: str) -> None:
-    """Let the local cloud delete a Filestore instance, by its full name."""
+    """Remove the deletion protection of a Filestore instance, by its full name."""
     path = f"file/v1beta1/{quote(name)}?updateMask={ENABLED}"
     _ask(port, "PATCH", path, json.dumps({ENABLED: False}).encode(), "application/json")
 
 
 def _ask(port: int, verb: str, path: str, body: bytes | None = None, content: str = "application/yaml") -> Any:
-    # A proxy of the environment would not find this machine.
+    # A proxy could not reach this machine.
     with httpx.Client(trust_env=False, timeout=_SECONDS, headers={"Content-Type": content}) as client:
         try:
-            answer = client.request(verb, f"http://127.0.0.1:{port}/{path}", content=body)
+            response = client.request(verb, f"http://127.0.0.1:{port}/{path}", content=body)
         except httpx.TransportError as error:
             raise CannotRun(f"the local cloud on port {port} does not answer: {error}.") from error
-    if answer.is_success:
-        return answer.json()
-    refusal = answer.json()["error"]
+    if response.is_success:
+        return response.json()
+    refusal = response.json()["error"]
     message = refusal["message"] if isinstance(refusal, dict) else refusal
     raise CannotRun(f"{message}.".replace("..", "."))

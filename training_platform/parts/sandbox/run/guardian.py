@@ -1,7 +1,7 @@
-"""Ends an engine and its plugins when the process that started them was ended: ``python guardian.py MARK``.
+"""Ends an engine and its plugins when the process that started them has ended: ``python guardian.py MARK``.
 
-The engine outlives its starter, and its plugins outlive the engine: both would go on creating with nobody to read the
-outcome. They are known by a variable of their environment, which plugins inherit. Linux alone shows it, in ``/proc``.
+The engine outlives its starter, and plugins outlive the engine: they would go on creating resources that nothing
+records. An environment variable identifies them, which plugins inherit. Only Linux shows it, in ``/proc``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Final
 
 MARK: Final = "TRAINING_PLATFORM_ENGINE_OF"
-_GRACE_SECONDS: Final = 5.0  # between asking the processes to end and killing them
+_GRACE_SECONDS: Final = 5.0  # between SIGTERM and SIGKILL
 
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Have what carries this process's mark ended if this process is killed inside the block."""
+    """End the processes with this process's mark if this process is killed inside the block."""
     command = [sys.executable, "-I", __file__, f"{MARK}={os.getpid()}"]
     guardian = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
     try:
@@ -33,13 +33,13 @@ def guarded() -> Iterator[None]:
 
 
 def main() -> None:
-    """Wait for the starter; kill what it left behind where it did not say that it ended."""
+    """Wait for the starter; if it was killed, end the processes that it left behind."""
     if not sys.stdin.buffer.read():
         end_marked(sys.argv[1])
 
 
 def end_marked(mark: str) -> None:
-    """Ask processes with a mark, ``NAME=VALUE``, to end, and kill them after a while."""
+    """End processes with a mark, ``NAME=VALUE``, and kill them after a grace period."""
     for number, seconds in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, 0.0)):
         for pid in _marked(mark.encode()):
             with suppress(ProcessLookupError):
@@ -50,12 +50,12 @@ def end_marked(mark: str) -> None:
 
 
 def _marked(mark: bytes) -> list[int]:
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # another user's, or gone
+        with suppress(OSError):  # another user's process, or one that has ended
             if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found
+                pids.append(int(path.parent.name))
+    return pids
 
 
 if __name__ == "__main__":

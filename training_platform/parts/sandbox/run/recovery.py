@@ -1,18 +1,18 @@
-"""Recovery from a run that was killed or whose creates failed: creates under way, and half-made resources.
+"""Recovery from a killed run or failed creates: unfinished creates, and half-created resources.
 
-Pulumi records that a create began, with its inputs, and would create a second resource: names with a random suffix are
-in the inputs too, so that the id can be put together. An addition that creates nothing of its own, such as a member of
-a role, is forgotten: to create it again changes nothing.
+Pulumi records the inputs of a create that began, but would create a second resource. The inputs include names with a
+random suffix, so the id follows from them. Additions without a resource of their own, such as a member of a role, are
+dropped: creating them again changes nothing.
 
-Of a create that failed late, Pulumi keeps the resource and only updates it the next time, so that a node pool in error
-stays in error; others it forgets, though the cloud has them. Seen with engine 3.259 and the gcp provider on 2026-11-21.
+If a create fails late, Pulumi keeps some resources and later only updates them, so a node pool in error stays in error;
+it drops others, although the cloud has them. Seen with engine 3.259 and the gcp provider on 2026-11-21.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from training_platform.parts.sandbox.cloud.state.store import Store
@@ -20,13 +20,13 @@ from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.resources.resource_types import BUCKET, KUBERNETES, RESOURCE_TYPES, ROUTER_NAT, imported_as
 
-_SUFFIXED = re.compile(r"(.+-)[0-9a-f]{7}")  # as Pulumi names what has no name of its own
+_SUFFIXED = re.compile(r"(.+-)[0-9a-f]{7}")  # as in Pulumi's automatic names
 
 
 class PendingCreate(NamedTuple):
-    """A create that was under way; ``id`` is None where nothing was created, or another create changes nothing.
+    """An unfinished create; ``id`` is None if nothing was created, or if creating it again changes nothing.
 
-    ``inputs`` are empty where they are not known.
+    ``inputs`` are {} if they are unknown.
     """
 
     urn: str
@@ -37,8 +37,8 @@ class PendingCreate(NamedTuple):
     inputs: Mapping[str, Any]
 
 
-class HalfMade(NamedTuple):
-    """A resource that is to be created anew; ``in_state`` tells whether Pulumi knows it."""
+class HalfCreated(NamedTuple):
+    """A resource to be created again; ``in_state`` says whether Pulumi's state has it."""
 
     urn: str
     id: str
@@ -46,21 +46,21 @@ class HalfMade(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """The stand-ins' contents: bodies of cloud resources by name, and ids of objects by cluster."""
+    """The stand-ins' contents: bodies of cloud resources by name, and ids of Kubernetes objects."""
 
     cloud: Mapping[str, Mapping[str, Any]]
     objects: frozenset[tuple[str, str, str]]  # cluster, kind and id
 
     def without(self, others: Iterable[Mapping[str, Any]]) -> Holdings:
-        """Return the contents without the resources in other stacks' states: their names are not a stack's own."""
-        theirs = {resource.get("id") for resource in others}
-        return self._replace(cloud={name: body for name, body in self.cloud.items() if name not in theirs})
+        """Return the contents without the cloud resources in other stacks' states."""
+        ids = {resource.get("id") for resource in others}
+        return self._replace(cloud={name: body for name, body in self.cloud.items() if name not in ids})
 
 
 def holdings(folder: SandboxFolder) -> Holdings:
     """Read the stand-ins' contents from their files.
 
-    Objects in API servers are not among them: to create one again takes over the one that is there.
+    Objects in API servers are left out: creating one again takes over the existing one.
     """
     objects = ObjectStore(folder.kubernetes)
     keys = [(cluster, key) for cluster in objects.clusters() for key in objects.keys(cluster)]
@@ -72,62 +72,75 @@ def holdings(folder: SandboxFolder) -> Holdings:
 def find_pending_creates(
     operations: Iterable[Mapping[str, Any]], held: Holdings, clusters: Mapping[str, str]
 ) -> list[PendingCreate]:
-    """Return the creates among a state's pending operations, each with its id where the stand-ins have it.
+    """Return the creates among a state's pending operations, each with its id if the stand-ins have it.
 
-    ``clusters`` are those of the Kubernetes providers, by URN. Components are left out: to create one again creates
-    nothing.
+    ``clusters`` are those of the Kubernetes providers, by URN. Components are left out, since creating one again
+    creates nothing.
     """
     creates = []
-    for resource in (operation["resource"] for operation in operations if operation["type"] == "creating"):
+    for resource in _created_by(operations):
         if resource.get("custom"):
             provider = resource.get("provider", "").rpartition("::")[0]
-            identity = find_id(resource, held, clusters.get(provider, ""))
-            parent, inputs = resource.get("parent", ""), resource.get("inputs") or {}
-            known = {} if resource.get("previewed") else inputs
-            creates.append(PendingCreate(resource["urn"], resource["type"], identity, parent, provider, known))
+            inputs = {} if resource.get("previewed") else resource.get("inputs") or {}
+            create = PendingCreate(
+                urn=resource["urn"],
+                type=resource["type"],
+                id=find_id(resource, held, clusters.get(provider, "")),
+                parent=resource.get("parent", ""),
+                provider=provider,
+                inputs=inputs,
+            )
+            creates.append(create)
     return creates
 
 
-def find_half_made(
-    resources: Iterable[Mapping[str, Any]], operations: Iterable[Mapping[str, Any]], held: Holdings
-) -> list[HalfMade]:
-    """Return the resources to be deleted and created anew: those in error, and clusters whose create failed.
+def _created_by(operations: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the resources of the creates among pending operations."""
+    for operation in operations:
+        if operation["type"] == "creating":
+            yield operation["resource"]
 
-    The provider deletes a cluster's first pool only after its create succeeded, so a failed one never becomes what the
-    program asked for, even where GKE mends it.
+
+def find_half_created(
+    resources: Iterable[Mapping[str, Any]], operations: Iterable[Mapping[str, Any]], held: Holdings
+) -> list[HalfCreated]:
+    """Return the resources to delete and create again: those in error, and clusters whose create failed.
+
+    The provider deletes a cluster's first pool only after a successful create, so a failed cluster never matches the
+    program, even if GKE repairs it.
     """
     broken = {}
-    known = set()
+    urns = set()
     for resource in resources:
-        known.add(resource["urn"])
+        urns.add(resource["urn"])
         identity = str(resource.get("id", ""))
         row = RESOURCE_TYPES.get(resource["type"])
         failed = row and row.failed_create and resource.get("initErrors")
         if failed or _in_error(held.cloud.get(identity, {})):
-            broken[resource["urn"]] = HalfMade(resource["urn"], identity, in_state=True)
-    for resource in (operation["resource"] for operation in operations if operation["type"] == "creating"):
+            broken[resource["urn"]] = HalfCreated(resource["urn"], identity, in_state=True)
+    for resource in _created_by(operations):
         identity = str(find_id(resource, held) or "")
-        if resource["urn"] not in known and _in_error(held.cloud.get(identity, {})):
-            broken[resource["urn"]] = HalfMade(resource["urn"], identity, in_state=False)
+        if resource["urn"] not in urns and _in_error(held.cloud.get(identity, {})):
+            broken[resource["urn"]] = HalfCreated(resource["urn"], identity, in_state=False)
     return list(broken.values())
 
 
-def lost_creates(creates: Iterable[Mapping[str, Any]], unknown: Holdings) -> list[dict[str, Any]]:
-    """Return the creates that a preview wants although ``unknown``, what no state knows, has such a resource.
+def lost_creates(creates: Iterable[Mapping[str, Any]], unrecorded: Holdings) -> list[dict[str, Any]]:
+    """Return the creates of a preview whose resources exist in ``unrecorded``, the contents that no state has.
 
-    A preview draws another random suffix for a name than the create had: the one of the resource is put in its place.
-    The inputs are those of the preview, some of which nobody knows yet: an import takes the API's instead.
+    The preview's random suffix of a name differs from the created one, which replaces it. The inputs are the preview's,
+    in which some values are unknown: an import takes the API's instead.
     """
     lost = []
     for create in creates:
         resource = create["resource"]
-        names = [resource["inputs"]]
+        candidates = [resource["inputs"]]
         if suffixed := _SUFFIXED.fullmatch(str(resource["inputs"].get("name", ""))):
-            drawn = re.compile(rf"(?:.*/)?({re.escape(suffixed[1])}[0-9a-f]{{7}})")
-            found = (drawn.fullmatch(held) for held in unknown.cloud)
-            names = [{**resource["inputs"], "name": match[1]} for match in found if match]
-        for inputs in names:
-            if resource["custom"] and find_id({**resource, "inputs": inputs}, unknown):
+            same_prefix = re.compile(rf"(?:.*/)?({re.escape(suffixed[1])}[0-9a-f]{{7}})")
+            matches = (same_prefix.fullmatch(name) for name in unrecorded.cloud)
+            candidates = [{**resource["inputs"], "name": match[1]} for match in matches if match]
+        for inputs in candidates:
+            if resource["custom"] and find_id({**resource, "inputs": inputs}, unrecorded):
                 lost.append({**create, "resource": {**resource, "inputs": inputs, "previewed": True}})
                 break
     return lost
@@ -140,12 +153,13 @@ def clusters_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> str | None:
-    """Return the id under which the stand-ins have a resource with these inputs; an object, in its own cluster."""
-    kind, inputs = resource["type"], resource.get("inputs") or {}
+    """Return the id of a resource with these inputs in the stand-ins; an object's, in its cluster."""
+    kind = resource["type"]
+    inputs = resource.get("inputs") or {}
     if kind.startswith(KUBERNETES):
         metadata = inputs if kind.endswith(":Release") else inputs.get("metadata", {})
-        name, namespace = metadata.get("name"), metadata.get("namespace")
-        identities = (f"{namespace}/{name}", str(name))
+        name = str(metadata.get("name"))
+        identities = (f"{metadata.get('namespace')}/{name}", name)
         objects = (identity for identity in identities if (cluster, kind.rpartition(":")[2], identity) in held.objects)
         return next(objects, None)
     row = RESOURCE_TYPES.get(kind)
@@ -164,10 +178,10 @@ def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> s
 
 
 def _title(inputs: Mapping[str, Any]) -> str:
-    """Return the name that people see, of what Google numbers; a dashboard has its own in its text."""
+    """Return the display name of a resource with a number for a name; a dashboard's is in its JSON."""
     try:
         return str(json.loads(inputs["dashboardJson"])["displayName"])
-    except (KeyError, TypeError, ValueError):  # of another type, or not known yet
+    except (KeyError, TypeError, ValueError):  # another type, or unknown
         return str(inputs.get("displayName", ""))
 
 
@@ -181,8 +195,8 @@ def _filled(template: str, inputs: Mapping[str, Any]) -> str | None:
 
 def _is_held(kind: str, identity: str, held: Holdings) -> bool:
     if kind == ROUTER_NAT:  # a part of its router
-        *place, router, name = identity.split("/")
-        path = "projects/{}/regions/{}/routers/{}".format(*place, router)
+        project, region, router, name = identity.split("/")
+        path = f"projects/{project}/regions/{region}/routers/{router}"
         return any(nat.get("name") == name for nat in held.cloud.get(path, {}).get("nats", ()))
     return (f"b/{identity}" if kind == BUCKET else identity) in held.cloud
 

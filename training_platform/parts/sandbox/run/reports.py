@@ -1,4 +1,4 @@
-"""What a run did: its timeline from the engine's events, its summary; and its progress meanwhile."""
+"""Reports on a run: its timeline from the engine's events, its summary, and its progress."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rich.text import Text
 
 REFERENCE: Final = "pulumi:pulumi:StackReference"
 _UNCHANGED: Final = frozenset({"same", "refresh", "read"})
-# The bridge's log of an error that the engine then reports, plugins from PATH, and a program that was interrupted.
+# The bridge's log of an error that the engine reports too, plugins on PATH, and an interrupted program.
 _NOISE: Final = re.compile(
     r"^sdk-v2/provider2\.go:|^using pulumi-\S+ from \$PATH|KeyboardInterrupt|^(update|preview) failed$"
 )
-# Steps by which the engine notes a replacement that other steps carry out.
+# Steps that only announce a replacement, which other steps make.
 _NOTES: Final = frozenset({"replace", "remove-pending-replace", "import-replacement"})
 _PAST: Final = {
     "create": "created", "update": "updated", "delete": "deleted", "import": "imported",
@@ -35,14 +35,14 @@ _FUTURE: Final = {op: f"to {op}" for op in ("create", "update", "delete", "repla
 _NAMING: Final = {
     "preview": {"create-replacement": "replaces", "delete": "deletes", "update": "updates"},
     "refresh": {"delete": "is gone:", "update": "drifted:"},
-}  # by command, the steps that are named
-_COMPUTED: Final = ("__", "effectiveLabels", "pulumiLabels")  # the bridge's own, which follow from other fields
+}  # by command, the steps whose resources are listed
+_COMPUTED: Final = ("__", "effectiveLabels", "pulumiLabels")  # of the bridge, computed from other fields
 _MOST_CHANGES: Final = 40
-_MOST_UNDER_WAY: Final = 5  # operations that the progress shows, the longest first
+_MOST_IN_PROGRESS: Final = 5  # operations in the progress line, the oldest first
 
 
 class RunFailed(Exception):
-    """The engine, the cloud or a protection refused; ``summary`` has the steps until then. Exit code 1."""
+    """The engine, the cloud or a protection refused; ``summary`` has the steps before that. Exit code 1."""
 
     def __init__(self, message: str, summary: Summary | None = None) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class RunFailed(Exception):
 
 @dataclass(kw_only=True)
 class Step:
-    """One operation on one resource; times are seconds since the run began, ``ended`` None while it is under way."""
+    """An operation on a resource; times are seconds since the run began, ``ended`` is None while in progress."""
 
     urn: str
     op: str
@@ -60,7 +60,7 @@ class Step:
     ended: float | None = None
     failed: bool = False
     custom: bool = True
-    fields: tuple[str, ...] = ()  # that differ, as the provider names them
+    fields: tuple[str, ...] = ()  # that differ, in the provider's spelling
 
     @property
     def name(self) -> str:
@@ -69,26 +69,26 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """How long it took, as its events arrived here."""
+        """Its duration, measured by the arrival of its events."""
         return (self.ended or self.began) - self.began
 
     @property
     def changes(self) -> bool:
-        """Whether it changed a resource, and did not only read it."""
+        """Whether it changed a resource rather than read it."""
         return self.op not in _UNCHANGED and is_resource(self.urn, self.type, custom=self.custom)
 
 
 @dataclass
 class Timeline:
-    """Takes the engine's events, from whichever thread; ``counts`` are its own, of resources and components by step."""
+    """Collects the engine's events, from any thread; ``counts`` are the engine's, by step, including components."""
 
     clock: Callable[[], float] = time.monotonic
     steps: list[Step] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    failed_creates: list[dict[str, Any]] = field(default_factory=list)  # as a state has its pending operations
-    creates: list[dict[str, Any]] = field(default_factory=list)  # that began or, in a preview, would; in the same form
+    failed_creates: list[dict[str, Any]] = field(default_factory=list)  # like the pending operations of a state
+    creates: list[dict[str, Any]] = field(default_factory=list)  # begun or, in a preview, planned; in the same form
 
     def __post_init__(self) -> None:
         self._began = self.clock()
@@ -96,7 +96,7 @@ class Timeline:
         self._lock = threading.Lock()
 
     def take(self, event: Any) -> None:
-        """Take one ``pulumi.automation.EngineEvent``; its own times are whole seconds, so arrival is measured."""
+        """Add a ``pulumi.automation.EngineEvent``; its times are in seconds only, so its arrival is measured."""
         with self._lock:
             if before := event.resource_pre_event:
                 self._begin(before.metadata)
@@ -114,13 +114,13 @@ class Timeline:
             elif summary := event.summary_event:
                 self.counts = {str(getattr(op, "value", op)): n for op, n in summary.resource_changes.items()}
 
-    def under_way(self) -> list[Step]:
-        """Return the operations that have begun and not ended, the oldest first."""
+    def in_progress(self) -> list[Step]:
+        """Return the operations in progress, the oldest first."""
         with self._lock:
             return sorted((step for step in self._open.values() if step.changes), key=lambda step: step.began)
 
     def done(self) -> int:
-        """Return how many operations have ended."""
+        """Return the number of operations that have ended."""
         with self._lock:
             return len(self.steps)
 
@@ -133,11 +133,11 @@ class Timeline:
         return [step for step in self.steps if step.changes]
 
     def length(self) -> float:
-        """Return seconds between the beginning of the first change and the end of the last."""
+        """Return the seconds from the start of the first change to the end of the last."""
         steps = self.changed()
-        return max((step.began + step.seconds for step in steps), default=0) - min(
-            (step.began for step in steps), default=0
-        )
+        start = min((step.began for step in steps), default=0)
+        end = max((step.began + step.seconds for step in steps), default=0)
+        return end - start
 
     def _begin(self, metadata: Any) -> None:
         op = _op(metadata)
@@ -145,9 +145,13 @@ class Timeline:
             state = metadata.new or metadata.old
             custom = bool(state and state.custom)
             step = Step(
-                urn=metadata.urn, op=op, type=metadata.type, began=self.elapsed(), custom=custom,
+                urn=metadata.urn,
+                op=op,
+                type=metadata.type,
+                began=self.elapsed(),
+                custom=custom,
                 fields=_fields(metadata),
-            )  # fmt: skip
+            )
             self._open[metadata.urn, op] = step
             if op == "create" and metadata.new:
                 self.creates.append(_pending(metadata))
@@ -155,29 +159,35 @@ class Timeline:
     def _end(self, metadata: Any, *, failed: bool) -> None:
         op = _op(metadata)
         step = self._open.pop((metadata.urn, op), None)
-        if step is None:  # what a refresh finds is known only at its end
+        if step is None:  # the result of a refresh is known only at its end
             step = self._open.pop((metadata.urn, "refresh"), None)
         if step is None:
             return
-        step.op, step.fields = op, _fields(metadata) or step.fields
-        step.ended, step.failed = self.elapsed(), failed
+        step.op = op
+        step.fields = _fields(metadata) or step.fields
+        step.ended = self.elapsed()
+        step.failed = failed
         self.steps.append(step)
         if failed and step.op == "create" and metadata.new:
             self.failed_creates.append(_pending(metadata))
 
 
 def _pending(metadata: Any) -> dict[str, Any]:
-    """Return a create as a state has its pending operations."""
+    """Return a create in the form of a state's pending operations."""
     new = metadata.new
     resource = {
-        "urn": metadata.urn, "type": metadata.type, "custom": new.custom, "inputs": dict(new.inputs or {}),
-        "parent": new.parent or "", "provider": new.provider or "",
-    }  # fmt: skip
+        "urn": metadata.urn,
+        "type": metadata.type,
+        "custom": new.custom,
+        "inputs": dict(new.inputs or {}),
+        "parent": new.parent or "",
+        "provider": new.provider or "",
+    }
     return {"type": "creating", "resource": resource}
 
 
 def _fields(metadata: Any) -> tuple[str, ...]:
-    """Return the fields that differ: of a replacement those that cause it, if the provider says which."""
+    """Return the fields that differ; for a replacement, those that cause it, if the provider names them."""
     detailed = {
         path: str(getattr(diff.diff_kind, "value", ""))
         for path, diff in (metadata.detailed_diff or {}).items()
@@ -189,12 +199,12 @@ def _fields(metadata: Any) -> tuple[str, ...]:
 
 
 def name_of(urn: str) -> str:
-    """Return the logical name that a URN ends with; it may hold ``::`` itself."""
+    """Return the logical name at the end of a URN; it may contain ``::``."""
     return urn.split("::", 3)[-1]
 
 
 def is_resource(urn: str, resource_type: str, *, custom: bool) -> bool:
-    """Whether `check` counts a resource too: no component, no stack that is read, no provider that the engine adds."""
+    """Whether `check` counts a resource too: not a component, a stack reference or a default provider."""
     added = resource_type.startswith("pulumi:providers:") and name_of(urn).startswith("default")
     return custom and resource_type != REFERENCE and not added
 
@@ -205,7 +215,7 @@ def _op(metadata: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaRow:
-    """A quota in use; ``limit`` is None where none is known, or it is unlimited."""
+    """A quota in use; ``limit`` is None if it is unknown or unlimited."""
 
     project: str
     service: str
@@ -216,7 +226,7 @@ class QuotaRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A run of one stack. ``steps`` are in the order in which they ended; times in seconds since the run began.
+    """A run of one stack. ``steps`` are in the order of their ends; times are seconds since the run began.
 
     ``counts`` are resources by step, without components, as `check` counts them.
     """
@@ -229,7 +239,7 @@ class Summary:
     seconds: float
     quotas: list[QuotaRow]
     notes: list[str]
-    file: str | None  # which has all of this
+    file: str | None  # with this summary as JSON
     warnings: list[str]
 
 
@@ -241,25 +251,33 @@ def summarize(
     failed: bool = False,
     quotas: Collection[QuotaRow] = (),
     notes: Collection[str] = (),
-    unseen: int = 0,
+    without_events: int = 0,
     file: Path | None = None,
 ) -> Summary:
     """Return the summary of a run.
 
-    ``unseen`` is the number of components and references that a refresh counts without an event for each.
+    ``without_events`` is the number of components and references that a refresh counts without events.
     """
     changed = timeline.changed()
     counts = Counter(timeline.counts or (step.op for step in timeline.steps))
-    uncounted = (step.op for step in timeline.steps if not step.custom or step.type == REFERENCE)
-    others = Counter(uncounted) + Counter(same=unseen)
+    uncounted = Counter(step.op for step in timeline.steps if not step.custom or step.type == REFERENCE)
+    uncounted["same"] += without_events
     return Summary(
         stack=stack,
         command=command,
         failed=failed,
-        counts=dict(counts - others),
+        counts=dict(counts - uncounted),
         steps=[
-            {"name": step.name, "op": step.op, "type": step.type, "began": step.began, "seconds": step.seconds,
-             "failed": step.failed, "urn": step.urn, "fields": list(step.fields)}
+            {
+                "name": step.name,
+                "op": step.op,
+                "type": step.type,
+                "began": step.began,
+                "seconds": step.seconds,
+                "failed": step.failed,
+                "urn": step.urn,
+                "fields": list(step.fields),
+            }
             for step in changed
         ],
         seconds=timeline.length(),
@@ -267,16 +285,16 @@ def summarize(
         notes=list(notes),
         file=str(file) if file else None,
         warnings=list(timeline.warnings),
-    )  # fmt: skip
+    )
 
 
 def as_json(summary: Summary) -> str:
-    """Return the summary for programs."""
+    """Return a summary for programs."""
     return json.dumps(asdict(summary), indent=1)
 
 
 def as_text(summary: Summary) -> str:
-    """Return the summary for people."""
+    """Return a summary for people."""
     return "\n".join(_lines(summary))
 
 
@@ -287,7 +305,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     if summary.command in _NAMING:
         yield from _change_lines(summary)
     elif summary.steps:
-        yield "  In this order, by kind:"
+        yield "  By kind, in order:"
         kinds = Counter((step["op"], step["failed"], _short(step["type"])) for step in summary.steps)
         for (op, failed, kind), count in kinds.items():
             yield f"    {f'failed to {op}' if failed else _PAST.get(op, op)} {count} {kind}"
@@ -302,11 +320,11 @@ def _lines(summary: Summary) -> Iterator[str]:
     for note in summary.notes:
         yield f"  {note}"
     if summary.file is not None:
-        yield f"  Everything, in the order in which it was done: {summary.file}"
+        yield f"  Every operation, in order: {summary.file}"
 
 
 def _change_lines(summary: Summary) -> Iterator[str]:
-    """Yield what a preview would replace, change or delete, or what a refresh found, with the fields that differ."""
+    """Yield the changes that a preview plans or a refresh found, with the fields that differ."""
     words = _NAMING[summary.command]
     steps = [step for step in summary.steps if step["op"] in words]
     for step in sorted(steps, key=lambda step: list(words).index(step["op"]))[:_MOST_CHANGES]:
@@ -317,7 +335,7 @@ def _change_lines(summary: Summary) -> Iterator[str]:
 
 
 def _short(kind: str) -> str:
-    """Return ``gcp NodePool`` for ``gcp:container/nodePool:NodePool``, and ``gcp provider`` for a provider itself."""
+    """Return ``gcp NodePool`` for ``gcp:container/nodePool:NodePool``, and ``gcp provider`` for a provider."""
     parts = kind.split(":")
     if parts[1:2] == ["providers"]:
         return f"{parts[-1]} provider"
@@ -326,24 +344,25 @@ def _short(kind: str) -> str:
 
 @contextmanager
 def live_progress(console: Console, title: str, timeline: Timeline) -> Iterator[None]:
-    """Show on a terminal, for as long as the block runs, how many steps are done and which are under way."""
+    """Show the finished steps and those in progress on a terminal while the block runs."""
     if not console.is_terminal:
         yield
         return
 
     def line() -> Text:
-        under_way = [step.name for step in timeline.under_way()]
-        more = f" and {len(under_way) - _MOST_UNDER_WAY} more" if len(under_way) > _MOST_UNDER_WAY else ""
-        names = ", ".join(under_way[:_MOST_UNDER_WAY])
-        return Text(f"{title}: {timeline.done()} steps, {timeline.elapsed():.0f} s; under way: {names or 'none'}{more}")
+        names = [step.name for step in timeline.in_progress()]
+        shown = ", ".join(names[:_MOST_IN_PROGRESS]) or "none"
+        if len(names) > _MOST_IN_PROGRESS:
+            shown += f" and {len(names) - _MOST_IN_PROGRESS} more"
+        return Text(f"{title}: {timeline.done()} steps, {timeline.elapsed():.0f} s; in progress: {shown}")
 
     with Live(get_renderable=line, console=console, refresh_per_second=4, transient=True):
         yield
 
 
 @contextmanager
-def patient(say: Callable[[str], None]) -> Iterator[None]:
-    """Leave the first Ctrl-C to the engine, which gets it from the terminal as well; the second ends this process."""
+def first_interrupt_for_engine(say: Callable[[str], None]) -> Iterator[None]:
+    """Leave the first Ctrl-C to the engine, which the terminal sends it too; the second ends this process."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -351,7 +370,7 @@ def patient(say: Callable[[str], None]) -> Iterator[None]:
 
     def once(*_: object) -> None:
         signal.signal(signal.SIGINT, before)
-        say("stopping: the engine ends what is under way; Ctrl-C again kills it, and then --resume takes over")
+        say("stopping: the engine finishes what it has begun; Ctrl-C again kills it, and --resume then recovers")
 
     signal.signal(signal.SIGINT, once)
     try:

@@ -1,4 +1,4 @@
-"""The stand-ins that a run needs, in this process or in the one of ``sandbox serve``."""
+"""The stand-ins of a run, in this process or in that of ``sandbox serve``."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from training_platform.parts.sandbox.kubernetes.controller_programs import ApiSt
 from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, node_objects
 from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.kubernetes.plugin import serve as serve_kubernetes
-from training_platform.parts.sandbox.run.existing import make_existing
+from training_platform.parts.sandbox.run.existing import create_existing
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, is_alive, start_of
 from training_platform.quota.snapshot import read_snapshots
 
-ASSETS: Final = "KUBEBUILDER_ASSETS"  # as the tools of kubernetes-sigs/controller-runtime call it
-TOKEN: Final = "dummy"  # noqa: S105 # the local cloud asks for a token, whichever
-# Of the shortest operation: with more, a run spends a noticeable part of its time asleep between two polls.
+ASSETS: Final = "KUBEBUILDER_ASSETS"  # the variable of kubernetes-sigs/controller-runtime's tools
+TOKEN: Final = "dummy"  # noqa: S105 # the local cloud accepts any token
+# Share of the shortest operation: with more, a run noticeably waits between polls.
 POLL_SHARE: Final = 0.02
-SHORTEST_POLL: Final = 0.05  # seconds; below it, polling itself is what keeps the processors busy
-LONGEST_POLL: Final = 10.0  # seconds, the provider's own choice
-# The provider waits so long for more calls of a kind to send as one; by itself 3 s, three times over for an API to
-# be enabled. The calls of one step of a stack come within less.
+SHORTEST_POLL: Final = 0.05  # seconds; with less, polling itself takes the CPU
+LONGEST_POLL: Final = 10.0  # seconds, the provider's default
+# The time for which the provider collects calls of a kind into a batch: by default 3 s, three times to enable an API.
+# The calls of one step of a stack take less.
 BATCHING: Final = '{"sendAfter":"500ms"}'
 
 
 @dataclass(frozen=True)
 class Servers:
-    """The ports of the loopback interface on which the stand-ins listen."""
+    """The stand-ins' ports on the loopback interface, and their settings."""
 
     cloud: int
     kubernetes: int
     durations: Mapping[str, float]
     controllers: Sequence[str] = ()  # beside each API server
-    existing: Sequence[str] = ()  # what was made since the stack files say that it exists
+    existing: Sequence[str] = ()  # lines about the resources that stack files name as existing
 
 
 @contextmanager
@@ -63,9 +63,9 @@ def running(
     crds: Sequence[Path],
     programs: Path | None,
 ) -> Iterator[Servers]:
-    """Give the servers of ``sandbox serve`` where it runs, else serve for as long as the block runs.
+    """Yield the servers of ``sandbox serve`` if it runs, else serve while the block runs.
 
-    Raises CannotRun for options that only a server of one's own could be given.
+    Raises CannotRun for options that ``sandbox serve`` must be given.
     """
     shared = served(folder)
     if shared is not None:
@@ -73,12 +73,12 @@ def running(
         if options:
             raise CannotRun(
                 f"{' and '.join(options)} cannot be set for one run while `training-platform sandbox serve` runs: "
-                "stop it, or give it the option."
+                "stop it, or start it with the option."
             )
         yield shared
         return
-    with folder.alone(), serving(folder, workspace, durations=durations, crds=crds, programs=programs) as own:
-        yield own
+    with folder.locked(), serving(folder, workspace, durations=durations, crds=crds, programs=programs) as servers:
+        yield servers
 
 
 @contextmanager
@@ -92,24 +92,24 @@ def serving(
     programs: Path | None = None,
     at_once: bool = False,
 ) -> Iterator[Servers]:
-    """Serve both stand-ins on the loopback interface for as long as the block runs.
+    """Serve both stand-ins on the loopback interface while the block runs.
 
-    With ``programs``, the folder of etcd and kube-apiserver, objects are in API servers, started when they are needed;
-    with ``at_once`` those of clusters that were up before start first of all.
+    With ``programs``, the folder of etcd and kube-apiserver, objects are in API servers, which start when they are
+    needed, or with ``at_once`` immediately for existing clusters.
     """
     folder.prepare()
     cloud = make_cloud(folder, workspace, durations)
-    existing = make_existing(cloud, workspace)
+    existing = create_existing(cloud, workspace)
     try:
         store = ObjectStore(folder.kubernetes)
         with (
             _api_store(folder, programs, crds, store, cloud) as objects,
-            serve_cloud(cloud, port) as bound,
-            serve_kubernetes(crds=crds, store=store, objects=objects) as plugin,
+            serve_cloud(cloud, port) as cloud_port,
+            serve_kubernetes(crds=crds, store=store, objects=objects) as plugin_port,
         ):
             if objects is not None and at_once:
                 objects.start(store.clusters())
-            yield Servers(bound, plugin, durations, objects.controllers if objects else (), existing)
+            yield Servers(cloud_port, plugin_port, durations, objects.controllers if objects else (), existing)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES) or error.filename:
             raise
@@ -117,19 +117,20 @@ def serving(
 
 
 def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
-    """Return the local cloud as its file has it: projects of all stacks, networks and keys, the repository's quotas.
+    """Return the local cloud from its file, with the projects of all stacks, networks and keys, and their quotas.
 
-    A project that no file names any more exists for as long as it holds something: a stack may be on its way out.
+    A project that no stack file names exists while it has resources, for stacks that are to be destroyed.
     """
     snapshots = read_snapshots(folder.root, today(folder.root)).by_project
     store = Store(folder.cloud)
-    known = {project for stack in workspace.stacks.values() if (project := workspace.project_of(stack))}
-    known |= {
-        project for _, home in workspace.environments() if home.encryption for project in home.encryption.projects
-    }
-    known |= {home.host_project for _, home in workspace.environments() if home.host_project}
-    known |= {record.project for record in store.all() if record.project}
-    return LocalCloud(Projects(snapshots, known), store=store, settings=CloudSettings(durations=dict(durations)))
+    projects = {workspace.project_of(stack) for stack in workspace.stacks.values()}
+    for _, environment in workspace.environments():
+        projects.add(environment.host_project)
+        if environment.encryption:
+            projects.update(environment.encryption.projects)
+    projects.update(record.project for record in store.all())
+    named = sorted(project for project in projects if project)
+    return LocalCloud(Projects(snapshots, named), store=store, settings=CloudSettings(durations=dict(durations)))
 
 
 @contextmanager
@@ -147,38 +148,38 @@ def _api_store(
 
 
 def cluster_nodes(store: Store, cluster: str) -> dict[str, dict[str, Any]]:
-    """Return the Node objects of a cluster of the local cloud by name; ``cluster`` is its full name in the GKE API."""
+    """Return the Node objects of a cluster by name; ``cluster`` is its full name in the GKE API."""
     prefix = f"container/{cluster}/nodePools/"
     pools = (record for record in store.all() if record.name.startswith(prefix))
     name = cluster.rpartition("/")[2]
     return node_objects(SimulatedPool(name, pool.id, pool.body, pool.meta.get("nodes", 0)) for pool in pools)
 
 
-def api_server_programs(folder: SandboxFolder, *, asked_for: bool) -> Path | None:
-    """Return the folder of etcd and kube-apiserver, or None where the stand-in keeps objects in its own file.
+def api_server_programs(folder: SandboxFolder, *, requested: bool) -> Path | None:
+    """Return the folder of etcd and kube-apiserver, or None if the stand-in keeps objects in its file.
 
-    A sandbox keeps the kind of store that it began with. Raises CannotRun where objects are in the file, or a program
-    is missing from the folder that ``KUBEBUILDER_ASSETS`` names.
+    The first run decides this for a sandbox. Raises CannotRun if objects are in the file already, or if a program is
+    missing from the folder in ``KUBEBUILDER_ASSETS``.
     """
-    if not asked_for and not folder.api_servers.exists():
+    if not requested and not folder.api_servers.exists():
         return None
     if not folder.api_servers.exists() and ObjectStore(folder.kubernetes).clusters():
         raise CannotRun(
-            f"{folder.path} has its Kubernetes objects in the stand-in: name another --workspace for --api-server."
+            f"{folder.path} has its Kubernetes objects in a file: use another --workspace with --api-server."
         )
     programs = Path(os.environ.get(ASSETS) or "-")
     missing = [name for name in (ETCD, API_SERVER) if shutil.which(name, path=str(programs)) is None]
     if missing:
         raise CannotRun(
             f"a real API server needs {' and '.join(missing)} in the folder that {ASSETS} names: run "
-            f"`setup-envtest use -p env` of kubernetes-sigs/controller-runtime, which gets them and prints the setting."
+            "`setup-envtest use -p env` of kubernetes-sigs/controller-runtime, which downloads them and prints it."
         )
     return programs.resolve()
 
 
 @contextmanager
 def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
-    """Let other commands find these servers for as long as the block runs."""
+    """Let other commands find these servers while the block runs."""
     file = _announcement(folder)
     ports = {
         "pid": os.getpid(),
@@ -199,9 +200,9 @@ def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
 
 
 def served(folder: SandboxFolder) -> Servers | None:
-    """Return the servers that ``sandbox serve`` runs for this folder; None where none does, or it was killed.
+    """Return the servers of this folder's ``sandbox serve``, None if it does not run.
 
-    Raises BrokenFile for a file that no ``sandbox serve`` wrote.
+    Raises BrokenFile for a file that ``sandbox serve`` did not write.
     """
     file = _announcement(folder)
     if not file.exists():
@@ -209,8 +210,13 @@ def served(folder: SandboxFolder) -> Servers | None:
     content = read_json(file)
     try:
         alive = is_alive(content["pid"]) and content["started"] == start_of(content["pid"])
-        controllers, existing = tuple(content.get("controllers", ())), tuple(content.get("existing", ()))
-        servers = Servers(content["cloud"], content["kubernetes"], content["durations"], controllers, existing)
+        servers = Servers(
+            cloud=content["cloud"],
+            kubernetes=content["kubernetes"],
+            durations=content["durations"],
+            controllers=tuple(content.get("controllers", ())),
+            existing=tuple(content.get("existing", ())),
+        )
     except (AttributeError, KeyError, TypeError) as error:
         raise BrokenFile(file, "it does not name the servers") from error
     return servers if alive else None
@@ -221,18 +227,18 @@ def _announcement(folder: SandboxFolder) -> Path:
 
 
 def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
-    """Return the settings of a gcp provider that waits for this cloud, and not as it would wait for Google's."""
+    """Return settings of the gcp provider for this cloud, which answers faster than Google's."""
     return {"gcp:batching": BATCHING, "gcp:pollInterval": poll_interval(durations)}
 
 
 def poll_interval(durations: Mapping[str, float]) -> str:
-    """Return ``gcp:pollInterval`` for operations of these lengths in seconds, as Go writes it: ``0.2s``."""
+    """Return ``gcp:pollInterval`` for operations of these durations in seconds, as a Go duration: ``200ms``."""
     shortest = min((seconds for seconds in durations.values() if seconds > 0), default=0)
     return f"{round(1000 * min(LONGEST_POLL, max(SHORTEST_POLL, POLL_SHARE * shortest)))}ms"
 
 
 def settings_lines(servers: Servers, endpoints: Mapping[str, str]) -> Iterator[str]:
-    """Yield the output of ``sandbox serve``: settings for a stack file that is run by hand against these servers."""
+    """Yield the output of ``sandbox serve``: settings for a stack file, to run Pulumi by hand against these servers."""
     yield f"# The local cloud listens on http://127.0.0.1:{servers.cloud}/ until interrupted."
     yield f"# The stand-in Kubernetes provider: export PULUMI_DEBUG_PROVIDERS=kubernetes:{servers.kubernetes}"
     yield "config:"
@@ -243,8 +249,8 @@ def settings_lines(servers: Servers, endpoints: Mapping[str, str]) -> Iterator[s
         yield f"  {setting}: {value}"
 
 
-def wait_for_the_end() -> None:
-    """Return when the process is told to stop."""
+def wait_for_signal() -> None:
+    """Return after SIGINT or SIGTERM."""
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
@@ -252,9 +258,9 @@ def wait_for_the_end() -> None:
 
 
 def parse_durations(texts: Sequence[str]) -> dict[str, float]:
-    """Return seconds by kind from ``container.clusters=6``, ``*=1``, or ``real``, roughly the times at Google.
+    """Parse seconds by kind: ``container.clusters=6``, ``*=1``, or ``real``, roughly the durations at Google.
 
-    ``real/100`` is a hundredth of that. Later ones win. Raises CannotRun for anything else.
+    ``real/100`` is a hundredth of these. Later texts win. Raises CannotRun for anything else.
     """
     durations: dict[str, float] = {}
     for text in texts:
@@ -263,7 +269,7 @@ def parse_durations(texts: Sequence[str]) -> dict[str, float]:
         number = _number(divisor or "1") if base == "real" else _number(seconds)
         if number is None or (base == "real" and not number):
             raise CannotRun(
-                f"--duration {text}: write a kind and seconds, container.clusters=6 or *=1, or real, or real/100."
+                f"--duration {text}: write a kind and seconds (container.clusters=6, *=1), real, or real/100."
             )
         if base == "real":
             durations |= {name: value / number for name, value in REAL_DURATIONS.items()}

@@ -41,7 +41,7 @@ from training_platform.parts.sandbox.run.guardian import guarded
 from training_platform.parts.sandbox.run.recovery import (
     Holdings,
     clusters_of,
-    find_half_made,
+    find_half_created,
     find_pending_creates,
     holdings,
     lost_creates,
@@ -52,9 +52,9 @@ from training_platform.parts.sandbox.run.reports import (
     Summary,
     Timeline,
     as_json,
+    first_interrupt_for_engine,
     live_progress,
     name_of,
-    patient,
     summarize,
 )
 from training_platform.parts.sandbox.run.servers import Servers, api_server_programs, provider_settings, running
@@ -63,9 +63,9 @@ from training_platform.parts.sandbox.run.status import kubernetes_notes, quota_r
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """A person's options for a run; durations are seconds by kind of the local cloud, ``container.clusters``.
+    """The options of a run; durations are seconds by kind of the local cloud, ``container.clusters``.
 
-    The local cloud judges a run by the rights of ``member``; without one the run is the projects' owner.
+    A run has the rights of ``member`` in the local cloud, by default those of the projects' owner.
     """
 
     durations: Mapping[str, float] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Session:
-    """Everything that a run needs, found and started. ``say`` tells a person the next step."""
+    """The tools, servers and options of a run. ``say`` prints the next step."""
 
     folder: SandboxFolder
     workspace: Workspace
@@ -89,54 +89,55 @@ class Session:
     say: Callable[[str], None]
 
     def up(self, name: str, *, resume: bool = False) -> Iterator[Summary]:
-        """Bring a stack up, and before it the environment that it reads; yields a summary for each."""
+        """Bring a stack up, first the environment that it reads, and yield a summary of each."""
         stack = self.workspace.stacks[name]
         home = stack.environment_name
-        for each in dict.fromkeys((home, name)) if resume else ():
-            self.folder.restore(each)
+        if resume:
+            for stack_to_restore in dict.fromkeys((home, name)):
+                self.folder.restore(stack_to_restore)
         if stack.team and (self.folder.is_restored(home) or not self.is_up(home)):
-            self.say(f"{name} reads what {home} exports: bringing that up first")
+            self.say(f"bringing up {home} first, since {name} reads its exports")
             yield from self.up(home, resume=resume)
         with self.engine(name) as engine:
             notes = self._resumed(name, engine) if resume else []
             if self.servers.existing:
-                notes.append(f"Exists, as the stack files say: {', '.join(self.servers.existing)}.")
+                notes.append(f"Existing resources of the stack files: {', '.join(self.servers.existing)}.")
             yield self._run(name, "up", engine, notes)
 
     def preview(self, name: str) -> Summary:
-        """Report what an ``up`` would do. Raises CannotRun where a team's environment is not up."""
+        """Report what ``up`` would change. Raises CannotRun if a team's environment is not up."""
         stack = self.workspace.stacks[name]
         if stack.team and not self.is_up(stack.environment_name):
             raise CannotRun(
-                f"{name} reads what {stack.environment_name} exports, which is not up in this sandbox: run "
+                f"{name} reads the exports of {stack.environment_name}, which is not up in this sandbox: run "
                 f"`training-platform sandbox up {stack.environment_name}` first."
             )
         with self.engine(name) as engine:
             return self._run(name, "preview", engine)
 
     def refresh(self, name: str) -> Summary:
-        """Take the cloud's resources as they are into the state."""
+        """Update the state from the cloud."""
         with self.engine(name) as engine:
             return self._run(name, "refresh", engine)
 
     def destroy(self, name: str, *, lift: bool = False) -> Summary:
-        """Delete everything of a stack. Raises RunFailed where it is protected, or a team's stack is up in it."""
+        """Delete a stack's resources. Raises RunFailed if it is protected, or a team's stack is up in it."""
         self._refuse_destroy(name, lift)
         notes = self._lifted(name) if lift else []
         with self.engine(name) as engine:
             return self._run(name, "destroy", engine, notes)
 
     def is_up(self, name: str) -> bool:
-        """Whether a stack's state has the program's exports, which are written last."""
+        """Whether a stack's state has exports, which are written last."""
         resources = self.folder.resources(name)
         return any(resource.get("outputs") for resource in resources if resource["type"] == "pulumi:pulumi:Stack")
 
     @contextmanager
     def engine(self, name: str, *, lift: bool = False) -> Iterator[Engine]:
-        """Give the engine for a stack, in a fresh copy of the program."""
+        """Yield the engine for a stack, in a new copy of the program."""
         config = {
             **provider_settings(self.servers.durations),
-            "gcp:disableGlobalProjectWarning": "true",  # every resource here names its project
+            "gcp:disableGlobalProjectWarning": "true",  # every resource names its project
         }
         stack = self.workspace.stacks.get(name)
         home = stack.environment_name if stack else None
@@ -146,11 +147,11 @@ class Session:
 
         def new() -> None:
             self.folder.keep_salt(name)
-            copy()  # without the engine's changes, which would move lines
+            copy()  # undoes the engine's changes, which would shift lines
 
         checkout = copy()
         if self.folder.holder(name) is None:
-            self.folder.mend(name)
+            self.folder.remove_partial_files(name)
         environment = engine_environment(
             self.folder, checkout, self.servers, endpoints(self.servers.cloud), member=self.options.member
         )
@@ -158,28 +159,29 @@ class Session:
             yield open_engine(self.command, checkout, environment, name, parallel=self.options.parallel, new=new)
 
     def _run(self, name: str, command: Command, engine: Engine, notes: Sequence[str] = ()) -> Summary:
-        """Run a command and leave its summary in the folder; where it fails, the summary is left all the same."""
+        """Run a command and write its summary, even if it fails."""
         before = self.folder.resources(name)
         faults = FaultControl(self.servers.cloud)
         hits = {fault["name"]: fault["fired"] for fault in faults.listed()}
         timeline = Timeline()
         problem: RunFailed | None = None
         stack = self.workspace.stacks.get(name)
-        with patient(self.say), live_progress(self.console, f"{command} {name}", timeline):
+        with first_interrupt_for_engine(self.say), live_progress(self.console, f"{command} {name}", timeline):
             try:
                 engine.perform(command, timeline)
             except RunFailed as error:
                 problem = error
         if problem is not None and not timeline.steps:
-            raise problem  # nothing was done, and the summary of the run before stays
+            raise problem  # it did nothing, so the previous summary stays
+        without_events = 0
+        if command == "refresh":
+            without_events = sum(not resource["custom"] or resource["type"] == REFERENCE for resource in before)
         objects = kubernetes_notes(self.folder, name, self.options.crds, self.servers.controllers)
         summary = summarize(
             name,
             command,
             timeline,
-            unseen=sum(
-                not resource["custom"] or resource["type"] == REFERENCE for resource in before if command == "refresh"
-            ),
+            without_events=without_events,
             failed=problem is not None,
             quotas=quota_rows(self.folder, self.workspace, self.workspace.project_of(stack) if stack else None),
             notes=[*notes, *fault_lines(faults.listed(), hits), *objects],
@@ -187,26 +189,24 @@ class Session:
         )
         self.folder.summary(name).write_text(as_json(summary), encoding="utf-8")
         if command == "up":
-            self.folder.remember(name, timeline.failed_creates if problem else [])
+            self.folder.save_pending(name, timeline.failed_creates if problem else [])
         if problem is not None:
             message = str(problem)
-            if timeline.failed_creates:  # another ``up`` might find in its way the resources that they left behind
+            if timeline.failed_creates:  # a plain ``up`` might collide with the resources that they left behind
                 resume = f"`training-platform sandbox up {name} --resume`"
-                message += f"\nTo go on: {resume}, which first clears away what is half made."
+                message += f"\nTo continue: {resume}, which first deletes half-created resources."
             raise RunFailed(message, summary)
         return summary
 
     def _resumed(self, name: str, engine: Engine) -> list[str]:
-        """Take over from a killed run: lift its lock, and import the creates that took place into the state."""
+        """Take over from a killed run: remove its lock, and import the creates that succeeded."""
         notes = []
         pid = self.folder.holder(name)
         if pid is not None:
-            raise CannotRun(
-                f"the run that holds the lock of {name} is still under way, as process {pid}: end it first."
-            )
+            raise CannotRun(f"process {pid} holds the lock of {name} and is still running: end it first.")
         if self.folder.locks(name):
             engine.cancel()
-            notes.append("Resumed: lifted the lock of the killed run.")
+            notes.append("Resumed: removed the lock of the killed run.")
         operations = self.folder.pending(name)
         notes += self._cleared(name, engine, operations)
         if operations:
@@ -216,34 +216,37 @@ class Session:
             preview = Timeline()
             engine.perform("preview", preview)
             lost = lost_creates(preview.creates, self._held(name).without(self.folder.resources(name)))
-            notes += self._imported(name, engine, lost) if lost else []
+            if lost:
+                notes += self._imported(name, engine, lost)
             self.folder.forget_broken(name)
         return notes
 
     def _imported(self, name: str, engine: Engine, operations: list[dict[str, Any]]) -> list[str]:
-        """Import the creates under way that had taken place, and forget the others."""
+        """Import the unfinished creates that succeeded, and drop the others."""
         creates = find_pending_creates(operations, self._held(name), clusters_of(self.folder.resources(name)))
         created = [create for create in creates if create.id is not None]
-        self.say(f"resuming: {len(created)} of {len(creates)} creates under way had taken place")
-        self.folder.remember(name, operations)
+        self.say(f"resuming: {len(created)} of {len(creates)} unfinished creates succeeded")
+        self.folder.save_pending(name, operations)
         engine.settle_pending(creates)
-        self.folder.remember(name, [])
+        self.folder.save_pending(name, [])
         notes = [f"Resumed: imported {name_of(create.urn)} as {create.id}." for create in created]
         lost = [name_of(create.urn) for create in creates if create.id is None]
-        return notes + ([f"Resumed: to be created anew: {', '.join(lost)}."] if lost else [])
+        if lost:
+            notes.append(f"Resumed: to be created again: {', '.join(lost)}.")
+        return notes
 
     def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Delete the half-made resources of failed creates, so that they are created anew."""
-        broken = find_half_made(self.folder.resources(name), operations, self._held(name))
+        """Delete the half-created resources of failed creates, so that they are created again."""
+        broken = find_half_created(self.folder.resources(name), operations, self._held(name))
         for resource in broken:
             remove(self.servers.cloud, resource.id)
         targets = [f"--target={resource.urn}" for resource in broken if resource.in_state]
-        if targets:  # a refresh forgets resources that others depend on too, which `pulumi state delete` refuses
+        if targets:  # `pulumi state delete` refuses resources with dependents, a refresh does not
             engine.run("refresh", "--yes", "--skip-preview", *targets)
-        return [f"Resumed: deleted {name_of(resource.urn)}, which was half made." for resource in broken]
+        return [f"Resumed: deleted {name_of(resource.urn)}, which was half created." for resource in broken]
 
     def _held(self, name: str) -> Holdings:
-        """Return the stand-ins' contents, but for resources of other stacks."""
+        """Return the stand-ins' contents without resources of other stacks."""
         stacks = (stack for stack in self.folder.stacks() if stack != name)
         return holdings(self.folder).without(resource for stack in stacks for resource in self.folder.resources(stack))
 
@@ -262,7 +265,7 @@ class Session:
     def _lifted(self, name: str) -> list[str]:
         """Lift all protection of a stack, by an update of its protected resources with ``deletion_protection: false``.
 
-        Without the stack's file no program can set that: it is set in the state, and in the local cloud.
+        Without the stack's file no program can do that, so it is done in the state and in the local cloud.
         """
         resources = self.folder.resources(name)
         names = protected(resources)
@@ -294,9 +297,9 @@ def session(
     ask: Callable[[str], bool],
     by_state: bool = False,
 ) -> Iterator[Session]:
-    """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed where a stack file is rejected.
+    """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed if a stack file is invalid.
 
-    With ``by_state`` a stack that has a state needs no file, or may have one that is rejected: it is to be destroyed.
+    With ``by_state``, a stack with a state may have no file or an invalid one, since it is to be destroyed.
     """
     if options.scenario is not None:
         check_scenario(options.scenario)
@@ -304,15 +307,16 @@ def session(
     require_gcp()
     workspace = read_stacks(folder.root, [])
     without_file = set()
-    for name in names if by_state else ():
-        stack = workspace.stacks.get(name)
-        if name in folder.stacks() and (stack is None or _rejections(stack, workspace)):
-            without_file.add(name)
+    if by_state:
+        for name in sorted({*names} & {*folder.stacks()}):
+            stack = workspace.stacks.get(name)
+            if stack is None or _rejections(stack, workspace):
+                without_file.add(name)
     _require(workspace, [name for name in names if name not in without_file])
     stacks = {name: stack for name, stack in workspace.stacks.items() if name not in without_file}
     workspace = replace(workspace, stacks=stacks)
     folder.prepare()
-    programs = api_server_programs(folder, asked_for=options.api_server)
+    programs = api_server_programs(folder, requested=options.api_server)
 
     def say(text: str) -> None:
         if console.is_terminal:
@@ -326,7 +330,7 @@ def session(
 
 
 def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
-    """Read the stack files. Raises CannotRun for an unknown name, RunFailed where the model rejects a file."""
+    """Read the stack files. Raises CannotRun for an unknown name, RunFailed for an invalid file."""
     workspace = read_workspace(root)
     if workspace.unreadable:
         raise CannotRun(" ".join(workspace.unreadable.values()))
@@ -335,7 +339,7 @@ def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
 
 
 def _require(workspace: Workspace, names: Iterable[str]) -> None:
-    """Raise CannotRun for a name that is no stack's, RunFailed where the model rejects one or its environment."""
+    """Raise CannotRun for an unknown stack, RunFailed if its file or its environment's is invalid."""
     for name in names:
         stack = workspace.stacks.get(name)
         if stack is None:
