@@ -89,7 +89,7 @@ def edit(root: Path, file: str, old: str, new: str) -> None:
     ("old", "new", "answer"),
     [
         ("[{limit: 80}]", "[{limit: 24,000}]", "a comma ends the number 24, so 000 is another key"),
-        ("[{limit: 80}]", '[{limit: "24,000"}]', "'24,000' is not a whole number"),
+        ("[{limit: 80}]", '[{limit: "24,000"}]', "'24,000' is not an integer"),
         ('taken: "2026-11-01"', "taken: 01.11.2026", "'01.11.2026' is not a day such as 2026-11-01"),
     ],
 )

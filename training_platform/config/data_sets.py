@@ -1,4 +1,4 @@
-"""Where data lies and who mounts it how; data sets far from every accelerator, and teams that do not exist."""
+"""The location of data sets, how teams mount them, data sets far from accelerators, and unknown teams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITE_ALONE = "ReadWriteOnce"
 
 
 def data_location(spec: DataSetSpec, environment: Environment) -> str:
-    """Return the region or zone that a data set lies in."""
+    """Return the region or zone of a data set."""
     if spec.bucket:
         return spec.bucket.location
     if spec.hyperdisk_ml:
@@ -33,19 +33,19 @@ def data_location(spec: DataSetSpec, environment: Environment) -> str:
 
 
 def access_mode(spec: DataSetSpec, team: str) -> str | None:
-    """Return how a team mounts a data set; None where it cannot yet, since its disk is still being filled."""
+    """Return a team's access mode of a data set, None while another team fills its disk."""
     if spec.hyperdisk_ml and not spec.hyperdisk_ml.filled:
         return WRITE_ALONE if team == spec.writer else None
     return WRITE if team == spec.writer and not spec.hyperdisk_ml else READ
 
 
 def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
-    """Whether a cluster's pods mount an instance: it is in the cluster's region, where traffic is short and cheap."""
+    """Whether a cluster's pods mount an instance: only in the same region, where traffic is fast and cheap."""
     return region_of(spec.location) == region_of(cluster.location)
 
 
 def with_own_data(team: Team, environment: Environment) -> Environment:
-    """Return an environment as its team sees it: with the team's own data sets, which nobody else mounts."""
+    """Return an environment with a team's own data sets, which no other team mounts."""
     team_sets = {
         key: DataSetSpec(
             bucket=spec.bucket,
@@ -61,27 +61,31 @@ def with_own_data(team: Team, environment: Environment) -> Environment:
 
 
 def far_data_sets(workspace: Workspace) -> Iterator[Finding]:
-    """Find data sets that jobs of every cluster with accelerators read from another region, or not at all."""
+    """Find data sets in regions without node pools, which jobs read from another region or not at all."""
     for stack, environment in workspace.environments():
         regions = {region_of(cluster.location) for cluster in environment.clusters.values() if cluster.node_pools}
         if not regions:
             continue
         for name, spec in environment.data_sets.items():
-            here = region_of(data_location(spec, environment))
-            if here not in regions:
+            region = region_of(data_location(spec, environment))
+            if region not in regions:
                 size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all of it"
                 charged = f"each pass over it sends {size} between regions, which is charged as egress"
                 consequence = charged if spec.bucket else "no cluster mounts it"
                 yield stack.finding(
-                    RULE, ("data_sets", name), f"is in {here}, where no node pool is: {consequence}",
-                    severity="warning", allowed=enumeration(regions), nearest=min(regions),
-                )  # fmt: skip
+                    RULE,
+                    ("data_sets", name),
+                    f"is in {region}, where no node pool is: {consequence}",
+                    severity="warning",
+                    allowed=enumeration(regions),
+                    nearest=min(regions),
+                )
 
 
 def unknown_teams(workspace: Workspace) -> Iterator[Finding]:
-    """Find teams that data sets and Filestore instances name and the environment lacks.
+    """Find unknown teams that data sets and Filestore instances name.
 
-    None if a file of the repository is rejected or unreadable, since it may be that team's.
+    Nothing is found if a file of the repository is rejected or unreadable, since it may be the team's.
     """
     if workspace.uncounted:
         return
@@ -95,7 +99,7 @@ def unknown_teams(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _named_teams(environment: Environment) -> Iterator[tuple[Path, str]]:
-    """Yield each team that an environment's data sets and Filestore instances name, by its path."""
+    """Yield the path and name of each team that data sets and Filestore instances name."""
     for key, data_set in environment.data_sets.items():
         if data_set.writer:
             yield ("data_sets", key, "writer"), data_set.writer

@@ -1,7 +1,7 @@
-"""What a stack file's pools become: GKE node pools, VMs per slice, labels, and Kueue's ResourceFlavors. No refusals.
+"""Expands a stack file's pools to GKE node pools, VMs per slice, labels, and Kueue's ResourceFlavors.
 
 Values that Google Cloud would refuse (an illegal topology) still expand, to the nearest sensible numbers, so that the
-program builds and the rules can say what is wrong with all of it at once.
+program builds and the rules can report everything at once.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from training_platform.config.names import pool_name
 from training_platform.config.reading.finding import Path
 
 FLAVOR_LABEL = "training-platform/flavor"
-# As Google's own tools call the pool for heads of Pathways jobs, so that their manifests fit. Those do not taint it;
-# here other pods would keep its large VMs. Source: AI-Hypercomputer/xpk, core/kueue_manager.py, read 2026-11-22.
+# The name in Google's own tools of the pool for heads of Pathways jobs, so that their manifests fit. These do not taint
+# it; here other pods would occupy its large VMs. Source: AI-Hypercomputer/xpk, core/kueue_manager.py, read 2026-11-22.
 HEADS_NAME = "cpu-np"
 HEADS_TAINT = ("training-platform/pathways", "true")
 # GKE's own pods tolerate this taint and no other. Source: Cluster Toolkit v1.95.0, gke-cluster, whose system pools have
@@ -31,12 +31,12 @@ HEADS_TAINT = ("training-platform/pathways", "true")
 SYSTEM_NAME = "system"
 SYSTEM_TAINT = ("components.gke.io/gke-managed-components", "true")
 SYSTEM_TOLERATIONS = ({"key": SYSTEM_TAINT[0], "operator": "Equal", "value": SYSTEM_TAINT[1], "effect": "NoSchedule"},)
-# Above all priorities that pods of teams may have. GKE admits that of its own pods, system-cluster-critical, only in
-# kube-system (unverified).
+# Above all priorities that teams' pods may have. GKE admits system-cluster-critical, the priority of its own pods, only
+# in kube-system (unverified).
 SYSTEM_PRIORITY = "training-platform-system"
 SYSTEM_PRIORITY_VALUE = 1_000_000_000
-SYSTEM_POOL_SURGE = 1  # VMs more while a system pool is upgraded
-ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; counts per zone multiply by it where no zone is named
+SYSTEM_POOL_SURGE = 1  # additional VMs during an upgrade of a system pool
+ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; the factor of counts per zone if no zone is named
 GPU_DIRECT_LABEL = "training-platform/gpu-direct"
 GPU_DIRECT_OFF = "off"
 QUEUED_LABEL = "cloud.google.com/gke-queued"
@@ -46,7 +46,7 @@ RESERVED_LABELS = ("training-platform/reserved-from", "training-platform/reserve
 
 
 class GkePool(NamedTuple):
-    """One GKE node pool: its logical name, and fewest and most VMs over all of its zones."""
+    """A GKE node pool: its logical name, and minimum and maximum of VMs over all of its zones."""
 
     name: str
     min_nodes: int
@@ -55,10 +55,10 @@ class GkePool(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpandedPool:
-    """A pool of the stack file with everything that follows from its machine type and place.
+    """A pool of the stack file with everything that follows from its machine type and location.
 
-    ``hosts`` counts VMs per slice, 1 for GPUs. ``zone`` is None where a regional cluster's pool names none.
-    ``compute_class`` is the one that it belongs to. A pool that GKE makes by itself for a class has no ``gke_pools``.
+    ``hosts`` counts VMs per slice, 1 for GPUs. ``zone`` is None if a regional cluster's pool names none.
+    ``compute_class`` is the class that it belongs to. A pool that GKE creates for a class has no ``gke_pools``.
     """
 
     cluster: str
@@ -74,19 +74,19 @@ class ExpandedPool:
 
     @property
     def path(self) -> Path:
-        """Where the pool stands below the environment's section."""
+        """The pool's path below the environment's section."""
         return ("clusters", self.cluster, "node_pools", self.name)
 
     @property
     def multi_host(self) -> bool:
-        """Whether a slice spans several VMs, and so is a GKE node pool of its own."""
+        """Whether a slice has several VMs, so that it is a GKE node pool of its own."""
         return self.hosts > 1
 
     @property
     def tolerated(self) -> dict[str, str]:
-        """Taints that GKE gives its nodes for what they are, as key and value; the effect of each is NoSchedule.
+        """Taints that GKE adds to its nodes by their hardware, as key and value; the effect of each is NoSchedule.
 
-        Of Arm: GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21.
+        Source for Arm: GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21.
         """
         taints: dict[str, str] = {}
         if self.accelerator.kind != "cpu":
@@ -97,40 +97,40 @@ class ExpandedPool:
 
     @property
     def max_nodes(self) -> int:
-        """VMs at most, over all GKE node pools and zones."""
+        """The maximum of VMs over all GKE node pools and zones."""
         return sum(pool.max_nodes for pool in self.gke_pools)
 
     @property
     def min_nodes(self) -> int:
-        """VMs at least, over all GKE node pools and zones."""
+        """The minimum of VMs over all GKE node pools and zones."""
         return sum(pool.min_nodes for pool in self.gke_pools)
 
     @property
     def max_chips(self) -> int:
-        """Chips or GPUs at most."""
+        """The maximum of chips or GPUs."""
         return self.max_nodes * self.machine.chips
 
     @property
     def places_per_gpu(self) -> int:
-        """How many pods a GPU takes, and so what its nodes offer: partitions, times the pods that share each."""
+        """The number of pods on a GPU: its partitions, times the pods that share each."""
         partitions = self.accelerator.partitions.get(self.spec.partition or "", 1)
         return partitions * (self.spec.sharing.max_clients if self.spec.sharing else 1)
 
     @property
     def max_places(self) -> int:
-        """Chips or GPUs at most as Kueue counts them: the places of shared and partitioned ones."""
+        """The maximum of chips or GPUs as Kueue counts them: a shared or partitioned GPU counts once per pod."""
         return self.max_chips * self.places_per_gpu
 
     @property
     def policy_topology(self) -> str | None:
-        """The topology of the workload policy that joins its VMs; None where none does."""
+        """The topology of the workload policy that joins its VMs, if any."""
         if not self.machine.workload_policy:
             return None
         return self.machine.nvlink_domain or (self.spec.topology if self.multi_host else None)
 
     @property
     def chips_per_slice(self) -> int:
-        """The smallest number that one job can be given: a slice's chips, one VM's GPUs, a place on a shared GPU."""
+        """The smallest amount for a job: a slice's chips, a VM's GPUs, or one pod's part of a shared GPU."""
         return self.hosts * self.machine.chips if self.places_per_gpu == 1 else 1
 
 
@@ -146,7 +146,7 @@ class CpuPool(NamedTuple):
 def cpu_pools(cluster: ClusterSpec) -> Iterator[CpuPool]:
     """Yield a cluster's pools without TPUs or GPUs, the system pool last.
 
-    The system pool is kept for the system as soon as there is a pool on which other pods find a place.
+    The system pool is reserved for system pods if the cluster has another pool for other pods.
     """
     for path, spec in cluster.pools_without_chips.items():
         if path == ("system_pool",):
@@ -164,13 +164,13 @@ _NO_ACCELERATOR = Accelerator(
 
 
 def cpu_flavor(cluster_name: str, cluster: ClusterSpec, name: str) -> Flavor:
-    """Return one of a cluster's ``cpu_pools`` as jobs see flavors; Kueue knows no such flavor, and counts no CPUs."""
+    """Return one of a cluster's ``cpu_pools`` as a flavor, for jobs; Kueue has no such flavor, and counts no CPUs."""
     spec = cluster.cpu_pools[name]
     zone = cluster.location if is_zone(cluster.location) else None
     pool = ExpandedPool(
         cluster=cluster_name,
         name=name,
-        # Not validated: this model is of pools with accelerators.
+        # Not validated, since the model is for pools with accelerators.
         spec=NodePoolSpec.model_construct(machine_type=spec.machine_type, boot_disk=spec.boot_disk),
         machine=MACHINE_TYPES[spec.machine_type],
         accelerator=_NO_ACCELERATOR,
@@ -189,7 +189,7 @@ def pools(environment: Environment) -> Iterator[ExpandedPool]:
 
 
 def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool, ...]:
-    """Return the accelerator pools of one cluster; kept with it, since ledgers, rules and reports all ask for them."""
+    """Return the accelerator pools of a cluster, cached in it for ledgers, rules and reports."""
     if cluster_name not in cluster.expanded:
         classes = class_of_pools(cluster.compute_classes)
         cluster.expanded[cluster_name] = tuple(
@@ -200,7 +200,7 @@ def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool
 
 
 def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
-    """Yield the pools that GKE may create for compute classes; only limits of the cluster bound their VMs."""
+    """Yield the pools that GKE may create for compute classes; only the cluster's limits bound their VMs."""
     for name, compute_class in cluster.compute_classes.items():
         for member, priority in compute_class.members(name):
             if priority.machine_type:
@@ -208,9 +208,9 @@ def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[
 
 
 def auto_provisioned_chips(cluster_name: str, cluster: ClusterSpec) -> dict[str, int]:
-    """Return what auto-provisioning may add, in chips or GPUs, by the accelerator's type as GKE spells it.
+    """Return the chips or GPUs that auto-provisioning may add, by GKE's name of the accelerator.
 
-    Its limits count the cluster's own pools as well, at their maximum here.
+    Its limits include the cluster's own pools, here at their maximum.
     """
     left = dict(cluster.auto_provisioning.accelerators) if cluster.auto_provisioning else {}
     for pool in cluster_pools(cluster_name, cluster):
@@ -228,9 +228,9 @@ def _pool(
     *,
     gke_name: str | None = None,
 ) -> ExpandedPool:
-    """Return a pool; without ``gke_name`` it is one that GKE makes by itself, and has no GKE node pools."""
+    """Return a pool; without ``gke_name`` GKE creates it, and it has no GKE node pools."""
     machine = spec.machine
-    assert machine.accelerator is not None  # the model takes machine types with chips only
+    assert machine.accelerator is not None  # the model takes only machine types with chips
     zone = spec.zone or (cluster.location if is_zone(cluster.location) else None)
     hosts = machine.hosts_of(spec.topology)
     zones = 1 if zone else ZONES_OF_A_REGIONAL_CLUSTER
@@ -249,7 +249,7 @@ def _pool(
 
 
 def pool_labels(pool: ExpandedPool) -> dict[str, str]:
-    """Return the Kubernetes labels that a pool's nodes are given, beside those that GKE sets by itself.
+    """Return the Kubernetes labels that we set on a pool's nodes, beside GKE's.
 
     GKE taints queued nodes and does not label them.
     """
@@ -267,9 +267,9 @@ def pool_labels(pool: ExpandedPool) -> dict[str, str]:
 
 
 def flavor_name(pool: ExpandedPool) -> str:
-    """Name a pool's flavor: ``{accelerator}[-{topology}][-{capacity}]``, on-demand unsaid: ``tpu-v5e-4x8-spot``.
+    """Name a pool's flavor: ``{accelerator}[-{topology}][-{capacity}]``, without on-demand: ``tpu-v5e-4x8-spot``.
 
-    What shares a GPU stands before the capacity: ``a100-40-1g-5gb-spot``, ``t4-mps-4``.
+    Partition and sharing of a GPU precede the capacity: ``a100-40-1g-5gb-spot``, ``t4-mps-4``.
     The pools of a compute class are one flavor, ``class-{name}``.
     """
     if pool.compute_class:
@@ -284,7 +284,7 @@ def flavor_name(pool: ExpandedPool) -> str:
 def _gke_pools(name: str, spec: NodePoolSpec, machine: MachineType, hosts: int, zones: int) -> Iterator[GkePool]:
     if machine.kind == "gpu":
         yield GkePool(name, spec.min_nodes * zones, spec.max_nodes * zones)
-    elif hosts == 1:  # one-host slices are alike and scale one by one: one pool holds them all
+    elif hosts == 1:  # single-host slices are alike and scale one by one, so one pool has all of them
         yield GkePool(name, spec.min_slices * zones, spec.slices * zones)
     else:
         for index in range(spec.slices):
@@ -302,10 +302,10 @@ _CAPACITY_LABELS: Mapping[Capacity, Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Flavor:
-    """A Kueue ResourceFlavor: pools that a job cannot tell apart. Kueue counts its quota in chips or GPUs.
+    """A Kueue ResourceFlavor: pools that are the same to a job. Kueue counts its quota in chips or GPUs.
 
-    One per accelerator, topology and capacity, since Kueue counts chips and not slices: two topologies in one flavor
-    would admit a job that no slice can hold. A compute class is one flavor, of the capacity of its first pool;
+    There is one per accelerator, topology and capacity, since Kueue counts chips, not slices: a flavor with two
+    topologies would admit a job that fits no slice. A compute class is one flavor, of the capacity of its first pool;
     ``auto_provisioned_chips`` may be added to it, and to every other class of the same accelerator.
     """
 
@@ -316,31 +316,31 @@ class Flavor:
     pools: tuple[ExpandedPool, ...]
     compute_class: str | None = None
     auto_provisioned_chips: int = 0
-    topology_levels: tuple[str, ...] = ()  # of Kueue's Topology, widest first; none: Kueue places no pods
-    notebook_chips: int = 0  # of the pools that notebooks may take, which ask no queue
+    topology_levels: tuple[str, ...] = ()  # of Kueue's Topology, the widest first; () if Kueue places no pods
+    notebook_chips: int = 0  # of the pools that notebooks may use, without a queue
 
     @property
     def capacity_chips(self) -> int:
-        """Chips or GPUs, or places on shared GPUs, that all of its pools hold at most."""
+        """The maximum of all its pools, in chips or GPUs as Kueue counts them."""
         return sum(pool.max_places for pool in self.pools) + self.auto_provisioned_chips
 
     @property
     def queue_chips(self) -> int:
-        """Chips or GPUs that queues can be promised: all but those of pools that notebooks may take."""
+        """Chips or GPUs that can be promised to queues: all except those of pools that notebooks may use."""
         return self.capacity_chips - self.notebook_chips
 
     @property
     def chips_per_slice(self) -> int:
-        """Chips of one slice, or GPUs of one VM; pools of one flavor can differ in it, then the largest."""
+        """Chips of a slice, or GPUs of a VM: the largest of its pools."""
         return max(pool.chips_per_slice for pool in self.pools)
 
     def in_whole_slices(self, chips: int) -> int:
-        """Return how many of some chips or GPUs are whole slices; 0 where there are fewer than none."""
+        """Round chips or GPUs down to whole slices; a negative number becomes 0."""
         return max(0, chips) // self.chips_per_slice * self.chips_per_slice
 
     @property
     def node_labels(self) -> dict[str, str]:
-        """Labels that its nodes carry: those that GKE sets, which jobs must select by, and the flavor's own."""
+        """Labels of its nodes: GKE's, by which jobs must select, and the flavor's own."""
         if self.accelerator.kind == "cpu":
             return {POOL_LABEL: self.name}
         if self.compute_class:
@@ -356,32 +356,34 @@ class Flavor:
 
     @property
     def topology_name(self) -> str | None:
-        """The Topology by which Kueue places jobs, or None if only the scheduler does."""
+        """The name of the Topology by which Kueue places jobs, None if only the scheduler does."""
         if not self.topology_levels:
             return None
         return "slices" if self.topology_levels == SLICE_LEVELS else "blocks"
 
     @property
     def own_taints(self) -> list[tuple[str, str, str]]:
-        """Key, value and effect (as GKE spells it) of each taint that the stack file gives to its pools, each once."""
+        """The distinct taints of its pools in the stack file: key, value and effect in GKE's spelling."""
         return sorted({(key, row.value, row.effect) for pool in self.pools for key, row in pool.spec.taints.items()})
 
     @property
     def tolerated(self) -> dict[str, str]:
-        """Taints of its nodes that pods have to tolerate, as key and value; the effect of each is NoSchedule."""
+        """Taints of its nodes that pods must tolerate, as key and value; the effect of each is NoSchedule."""
         taints = {key: value for pool in self.pools for key, value in pool.tolerated.items()}
         if self.compute_class:
             taints[CLASS_LABEL] = self.compute_class
-        return taints | ({QUEUED_LABEL: "true"} if self.by_request else {})
+        if self.by_request:
+            taints[QUEUED_LABEL] = "true"
+        return taints
 
     @property
     def by_request(self) -> bool:
-        """Whether nodes are created only by ProvisioningRequests, which Kueue creates for whole jobs."""
+        """Whether nodes exist only through ProvisioningRequests, which Kueue creates for whole jobs."""
         return self.capacity == "queued-provisioning" and self.compute_class is None
 
 
 def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
-    """Return a cluster's flavors by name, in the order in which Kueue should try them: what is paid for first."""
+    """Return a cluster's flavors by name, in the order in which Kueue should try them: reservations first."""
     by_name: dict[str, list[ExpandedPool]] = {}
     for pool in (*cluster_pools(cluster_name, cluster), *auto_provisioned_pools(cluster_name, cluster)):
         by_name.setdefault(flavor_name(pool), []).append(pool)
@@ -392,7 +394,7 @@ def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
         for rank, (member, _) in enumerate(compute_class.members(name))
     }
     for members in by_name.values():
-        members.sort(key=lambda pool: ranks.get(pool.name, 0))  # elsewhere they stay as the file has them
+        members.sort(key=lambda pool: ranks.get(pool.name, 0))  # other pools stay in the order of the file
     taken = cluster.notebooks.pools if cluster.notebooks else ()
     unordered = [_flavor(name, tuple(members), auto_provisioned, taken) for name, members in by_name.items()]
     return {row.name: row for row in sorted(unordered, key=lambda flavor: _CAPACITY_ORDER.index(flavor.capacity))}

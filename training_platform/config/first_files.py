@@ -1,4 +1,4 @@
-"""The first stack files of an environment and a team, as text: the fewest lines that can be deployed."""
+"""The first stack files of an environment and a team, as text: the fewest lines that deploy."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from training_platform.config.workspace import STACKS_FOLDER, Workspace, cross_c
 
 SCHEMA = "# yaml-language-server: $schema=./stack.schema.json\n"
 _REGION = "us-central1"
-_CAPACITIES = ("spot", "on-demand", "flex-start")  # a reservation has a name that only its owner knows
-_MOST_CLUSTERS = 32  # whose ranges are in 10.0.0.0/8
+_CAPACITIES = ("spot", "on-demand", "flex-start")  # only its owner knows a reservation's name
+_MOST_CLUSTERS = 32  # with ranges in 10.0.0.0/8
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPool:
-    """A node pool as ``init`` writes it; ``more`` are fields as the model names them."""
+    """A node pool as ``init`` writes it; ``more`` has further fields of the model."""
 
     machine_type: str
     zone: str
@@ -51,7 +51,7 @@ class FirstPool:
         return f"{{{', '.join(f'{key}: {value}' for key, value in {**fields, **self.more}.items())}}}"
 
     def name_beside(self, taken: Collection[str]) -> str:
-        """Return a name that is not taken: that of the accelerator, with the capacity, or numbered."""
+        """Return a free name: the accelerator's, with the capacity if that is taken, or with a number too."""
         accelerator = MACHINE_TYPES[self.machine_type].accelerator
         name = accelerator.name if accelerator else self.machine_type
         names = (name, f"{name}-{self.capacity}", *(f"{name}-{self.capacity}-{number}" for number in range(2, 100)))
@@ -59,13 +59,13 @@ class FirstPool:
 
 
 def machine_named(name: str) -> MachineType:
-    """Return the machine type of a name, or the usual one of an accelerator's: ``h100``, ``v5e``. Raises ValueError."""
+    """Return a machine type by its name, or the usual one of an accelerator: ``h100``, ``v5e``. Raises ValueError."""
     accelerated = {name: machine for name, machine in MACHINE_TYPES.items() if machine.accelerator is not None}
     usual = usual_machines()
     folded = name.strip().casefold()
     for spelling in (folded, f"tpu-{folded}"):
-        if found := accelerated.get(spelling) or usual.get(spelling):
-            return found
+        if machine := accelerated.get(spelling) or usual.get(spelling):
+            return machine
     if len(alike := [row for row in usual if row.startswith(f"{folded}-")]) > 1:
         titles = {row: usual[row].accelerator for row in alike}
         machines = " or ".join(f"{row} ({of.title}, {usual[row].name})" for row, of in titles.items() if of)
@@ -76,13 +76,13 @@ def machine_named(name: str) -> MachineType:
 
 
 def offered_zones(machine_type: str) -> Collection[str]:
-    """Return the zones that offer a machine type by the catalogue, which ages."""
+    """Return the zones that offer a machine type according to the catalogue, which may be outdated."""
     machine = MACHINE_TYPES[machine_type]
     return machine.zones or ZONES - set(machine.missing_zones)
 
 
 def first_zone(machine_type: str, near: Iterable[str] = ()) -> str:
-    """Return a zone that offers a machine type by the catalogue: in a region ``near``, else in us-central1."""
+    """Return a zone that offers a machine type: in a region ``near``, else in us-central1, else anywhere."""
     regions = [*near, _REGION]
     return min(
         offered_zones(machine_type),
@@ -91,7 +91,7 @@ def first_zone(machine_type: str, near: Iterable[str] = ()) -> str:
 
 
 def first_capacity(machine_type: str) -> str:
-    """Return a provisioning model that the machine type supports and that needs no reservation."""
+    """Return a provisioning model that the machine type supports, preferably without a reservation."""
     capacities = MACHINE_TYPES[machine_type].capacities
     return next(capacity for capacity in (*_CAPACITIES, "reservation") if capacity in capacities)
 
@@ -106,7 +106,7 @@ def environment_text(
     google_groups_domain: str | None = None,
     others: Collection[Environment] = (),
 ) -> str:
-    """Return an environment with its node pools, and a cluster in each of their regions; ``others`` exist already."""
+    """Return an environment with node pools, and a cluster in each of their regions; ``others`` already exist."""
     alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
     groups = f"    google_groups_domain: {google_groups_domain}\n" if google_groups_domain else ""
     text = (
@@ -129,22 +129,25 @@ def with_pool(
 ) -> tuple[str, str, str]:
     """Return an environment's text with one more node pool, and the names of its cluster and of the pool.
 
-    The cluster is the one of a name, else the first in the region of the pool's zone, else a new one, which is called
-    after the region and overlaps no address range of the ``others``. All other lines stay. Raises UserError where the
-    model refuses the file, or its layout has no place for lines.
+    The cluster is the named one, else the first in the region of the pool's zone, else a new one, which has the
+    region's name and overlaps no address range of the ``others``. All other lines stay. Raises UserError if the model
+    rejects the file, or its layout has no room for the lines.
     """
     file = f"{STACKS_FOLDER}/Pulumi.{stack_name}.yaml"
     stack = parse_stack(stack_name, parse_source(text, file))
-    environment, region = stack.environment, region_of(pool.zone)
+    environment = stack.environment
+    region = region_of(pool.zone)
     if environment is None:
         raise UserError("\n".join(str(finding) for finding in stack.findings))
-    below, clusters = (*stack.below, "clusters"), environment.clusters
+    below = (*stack.below, "clusters")
+    clusters = environment.clusters
     near = (key for key, spec in clusters.items() if region_of(spec.location) == region)
     home = cluster or next(near, region)
     if home not in clusters:
         subnet = _free_subnet((*others, environment))
         lines = [f"{home}:", f"  location: {region}", f"  subnet: {subnet}"]
-        lines += ["  cpu_pools:", "    general: {max_nodes: 2}"] if environment.production else []
+        if environment.production:
+            lines += ["  cpu_pools:", "    general: {max_nodes: 2}"]
         text = with_entry(text, file, below, lines)
     taken = clusters[home].node_pools if home in clusters else {}
     if name in taken:
@@ -154,22 +157,23 @@ def with_pool(
 
 
 def _free_subnet(environments: Iterable[Environment]) -> str:
-    """Return the ranges of a new cluster's subnet; the last environment is its own.
+    """Return the ranges of a new cluster's subnet in the last of some environments.
 
-    They overlap no cluster's of any environment, so that networks can be connected later. Raises UserError where none
-    is free.
+    They overlap no cluster's of any environment, so that networks can be connected later. Raises UserError if none is
+    free.
     """
     *_, environment = environments = list(environments)
     clusters = (cluster for other in environments for cluster in other.clusters.values())
     subnets = [cluster.subnet for cluster in clusters if cluster.subnet]
     taken = [IPv4Network(part) for row in subnets for part in (row.nodes, row.pods, row.services)]
     for number in range(_MOST_CLUSTERS if environment.network is None else 0):
-        nodes, services = f"10.{2 * number}.0.0/20", f"10.{2 * number + 1}.0.0/20"
+        nodes = f"10.{2 * number}.0.0/20"
+        services = f"10.{2 * number + 1}.0.0/20"
         pods = f"10.{64 + 4 * number}.0.0/14"
         if not any(IPv4Network(part).overlaps(other) for part in (nodes, pods, services) for other in taken):
             return f"{{nodes: {nodes}, pods: {pods}, services: {services}}}"
     raise UserError(
-        "The pool needs a cluster in its region, whose address ranges only you know: write the cluster first."
+        "The pool needs a cluster in its region, whose address ranges only you know: add that cluster first."
     )
 
 
@@ -186,6 +190,6 @@ def team_text(*, environment: str, name: str, members: Sequence[str], shares: Ma
 
 
 def findings_of(workspace: Workspace, name: str, text: str) -> tuple[Finding, ...]:
-    """Return what the model finds wrong in the text of a stack beside all others."""
+    """Return the findings about the text of a stack among all others."""
     stack = parse_stack(name, parse_source(text, f"{STACKS_FOLDER}/Pulumi.{name}.yaml"))
     return cross_check(replace(workspace, stacks={**workspace.stacks, name: stack})).stacks[name].findings

@@ -1,9 +1,9 @@
-"""What GPUDirect makes of a cluster's pools: VPCs, their subnets, and the further network cards of each VM. No Pulumi.
+"""The networks that GPUDirect needs for a cluster's pools: VPCs, subnets, and additional network cards of each VM.
 
-GPUDirect-TCPX and TCPXO want a VPC for every card beside the first (4 and 8); RDMA wants one for the second card, and
-one made from the zone's network profile that has a subnet for each card between the GPUs.
-Sources: Cluster Toolkit v1.95.0, gpu_direct.tf, network/multivpc, network/gpu-rdma-vpc and examples/gke-a3-ultragpu
-(2026-06-25); that a4x has no more than that is (unverified).
+GPUDirect-TCPX and TCPXO need a VPC for every card after the first (4 and 8). RDMA needs a VPC for the second card, and
+a VPC from the zone's network profile, with a subnet for each card between the GPUs. Sources: Cluster Toolkit v1.95.0,
+gpu_direct.tf, network/multivpc, network/gpu-rdma-vpc and examples/gke-a3-ultragpu (2026-06-25); that a4x has no more
+than that is (unverified).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from training_platform.config.expansion import ExpandedPool, cluster_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.names import name_in_cluster
 
-PARTS_BITS = 7  # a range is cut into 128 subnets
+PARTS_BITS = 7  # a range has 128 subnets
 RDMA_PROFILE = "vpc-roce"
 _SLOTS = {"TCPX": 0, "TCPXO": 4}  # the first subnet of each; RDMA has the rest, 9 for each zone
 _RDMA_SLOTS = 12
 _RDMA_SLOTS_A_ZONE = 9
 _ZONES = 6
-_MTU = 8896  # of the network of RDMA's second gVNIC, as of all others here
+_MTU = 8896  # of all networks here, including that of RDMA's second gVNIC
 
 
 class Nic(NamedTuple):
-    """A further network card of a VM: the name of its subnet and of its Kubernetes Network, and the subnet's range."""
+    """An additional network card of a VM: the name of its subnet and Kubernetes Network, and the subnet's range."""
 
     name: str
     cidr: str
@@ -37,7 +37,7 @@ class Nic(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuVpc:
-    """One VPC; ``profile`` makes it one for RDMA, without firewall rules. ``mtu`` in bytes."""
+    """A VPC; one with a ``profile`` is for RDMA, without firewall rules. ``mtu`` is in bytes."""
 
     name: str
     mtu: int
@@ -47,9 +47,9 @@ class GpuVpc:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuFabric:
-    """The networks that all pools of one kind of GPUDirect share: ``tcpx``, ``tcpxo``, ``rdma-us-central1-b``.
+    """The networks shared by all pools of one kind of GPUDirect: ``tcpx``, ``tcpxo``, ``rdma-us-central1-b``.
 
-    ``component`` is its logical name; ``labels`` are the GPUs of its pools, as GKE labels their nodes.
+    ``component`` is its logical name; ``labels`` are GKE's node labels of its pools' GPUs.
     """
 
     component: str
@@ -60,13 +60,13 @@ class GpuFabric:
     vpcs: tuple[GpuVpc, ...]
 
     def nics(self, pool: ExpandedPool) -> tuple[tuple[GpuVpc, Nic], ...]:
-        """Return the further network cards of a pool's VMs, each with its VPC."""
-        every = [(vpc, nic) for vpc in self.vpcs for nic in vpc.nics]
-        return tuple(every[: pool.machine.nics - 1])
+        """Return the additional network cards of a pool's VMs, each with its VPC."""
+        cards = [(vpc, nic) for vpc in self.vpcs for nic in vpc.nics]
+        return tuple(cards[: pool.machine.nics - 1])
 
 
 def fabric_name(pool: ExpandedPool) -> str | None:
-    """Return the name of the networks that a pool's VMs are in; None for a pool without."""
+    """Return the name of the networks of a pool's VMs, None for a pool without GPUDirect."""
     kind = pool.machine.gpudirect
     if kind is None or not pool.spec.gpu_direct:
         return None
@@ -74,9 +74,9 @@ def fabric_name(pool: ExpandedPool) -> str | None:
 
 
 def gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
-    """Return the networks that a cluster's pools need, by name; none where no pool has further network cards.
+    """Return the networks that a cluster's pools need, by name; {} if no pool has additional network cards.
 
-    Kept with the cluster, since quotas and resources both ask for them.
+    Cached in the cluster, for quotas and resources.
     """
     if cluster_name not in cluster.fabrics:
         by_name: dict[str, list[ExpandedPool]] = {}
@@ -108,7 +108,7 @@ def _vpcs(name: str, pool: ExpandedPool, within: str) -> Iterator[GpuVpc]:
             nic = Nic(f"{name}-{number + 1}", _part(within, first + number))
             yield GpuVpc(name=nic.name, mtu=mtu, profile=None, nics=(nic,))
         return
-    first = _RDMA_SLOTS + _RDMA_SLOTS_A_ZONE * _place(_zone(pool))
+    first = _RDMA_SLOTS + _RDMA_SLOTS_A_ZONE * _zone_index(_zone(pool))
     for number in range(machine.nics - 1 - machine.rdma_nics):
         nic = Nic(f"{name}-gvnic", _part(within, first + number))
         yield GpuVpc(name=nic.name, mtu=_MTU, profile=None, nics=(nic,))
@@ -117,20 +117,20 @@ def _vpcs(name: str, pool: ExpandedPool, within: str) -> Iterator[GpuVpc]:
 
 
 def _zone(pool: ExpandedPool) -> str:
-    """Return a pool's zone; where a pool of a regional cluster names none, which a rule finds, one of the machine's."""
+    """Return a pool's zone, or one of its machine type if it names none in a regional cluster, which a rule finds."""
     offered = (zone for zone in sorted(pool.machine.zones) if region_of(zone) == pool.region)
     return pool.zone or next(offered, f"{pool.region}-a")
 
 
-def _place(zone: str) -> int:
-    """Return a zone's place among those of its region by its last letter; AI zones come after the others."""
+def _zone_index(zone: str) -> int:
+    """Return a zone's index in its region by its last letter; AI zones follow the others."""
     letter = ord(zone[-1]) - ord("a")
     return letter % _ZONES + (_ZONES if "ai" in zone.rpartition("-")[2] else 0)
 
 
 @lru_cache(maxsize=4096)
 def _part(within: str, number: int) -> str:
-    """Return one of the 128 equal parts of a range; of a range that is too small for them, addresses over again."""
+    """Return one of the 128 equal parts of a range; in a range that is too small, parts repeat."""
     whole = IPv4Network(within)
     prefix = min(whole.prefixlen + PARTS_BITS, whole.max_prefixlen)
     size = 1 << (whole.max_prefixlen - prefix)

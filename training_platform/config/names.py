@@ -1,6 +1,6 @@
-"""Logical names of resources, and the way back from a name to the section of the stack file that asked for it.
+"""Logical names of resources, and the way back from a name to its section of the stack file.
 
-A resource is called ``{cluster}-{pool}-{role}``, after the keys of the stack file and never after positions in it.
+A resource is named ``{cluster}-{pool}-{role}``, by the keys of the stack file, never by positions in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from training_platform.config.reading.finding import Path
 
 
 def pool_name(cluster: str, pool: str) -> str:
-    """Name a pool; the GKE node pools of multi-host slices add their number to it, counted from 0."""
+    """Name a pool; the GKE node pools of multi-host slices append their number, from 0."""
     return f"{cluster}-{pool}"
 
 
@@ -26,7 +26,7 @@ def cpu_pool_name(cluster: str, path: Path) -> str:
     return f"{cluster}-{'system' if path == ('system_pool',) else path[-1]}"
 
 
-# What names begin with, by the section of the stack file whose keys they end with.
+# Beginnings of names, by section of the stack file; the section's keys follow.
 _BEGINNINGS: Mapping[str, str] = {
     "filestore": "filestore",
     "lustre": "lustre",
@@ -51,27 +51,27 @@ _IN_CLUSTERS: Mapping[str, str] = {
 
 
 def declared_name(section: str, *keys: str) -> str:
-    """Name what a stack file declares in a section by its key, or by several: ``data-images``, ``data-images-main``."""
+    """Name something that a section of a stack file declares, by its keys: ``data-images``, ``data-images-main``."""
     return "-".join((_BEGINNINGS[section], *keys))
 
 
 def name_in_cluster(cluster: str, section: str, *keys: str) -> str:
-    """Name what a cluster declares in a section of its own: ``main-notebooks``, ``main-class-research``."""
+    """Name something that a section of a cluster declares: ``main-notebooks``, ``main-class-research``."""
     return "-".join((cluster, _IN_CLUSTERS[section], *keys))
 
 
 def data_claim(data_set: str) -> str:
-    """Name the claim on a data set in a team's namespace; no directory's name can be its own."""
+    """Name the claim on a data set in a team's namespace, unlike any directory's."""
     return f"data-set.{data_set}"
 
 
 def data_variable(data_set: str) -> str:
-    """Name the variable that says where a data set is, in jobs and in notebooks."""
+    """Name the variable with a data set's path, in jobs and notebooks."""
     return f"DATA_SET_{data_set.upper().replace('-', '_')}"
 
 
 def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
-    """Yield the name of everything that a stack file declares by key, with its path below the section."""
+    """Yield the names of everything that a stack file declares by key, with paths below the section."""
     if isinstance(section, Environment):
         yield from _environment_sections(section)
     else:
@@ -105,7 +105,9 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
             for key in getattr(cluster, section):
                 yield name_in_cluster(name, section, key), (*path, section, key)
     yield from _keyed(environment, "filestore", "lustre", "network_attachments", "data_sets")
-    for cohort in dict.fromkeys((*environment.cohorts, ROOT_COHORT)):  # the last has quota where the environment lends
+    for cohort in dict.fromkeys(
+        (*environment.cohorts, ROOT_COHORT)
+    ):  # the root cohort has quota if the environment lends
         in_file = cohort in environment.cohorts
         yield declared_name("cohorts", cohort), ("cohorts", cohort) if in_file else ("lend_unpromised",)
     yield from _keyed(environment, "quota_requests")
@@ -114,7 +116,7 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
 
 
 def _keyed(file: Environment | Team, *names: str) -> Iterator[tuple[str, Path]]:
-    """Yield what sections declare by key; a list's place in the file is the number."""
+    """Yield names and paths of everything that sections declare; the path of a list's item ends in its index."""
     for section in names:
         declared = attrgetter(section)(file)
         for number, key in enumerate(declared):
@@ -122,13 +124,13 @@ def _keyed(file: Environment | Team, *names: str) -> Iterator[tuple[str, Path]]:
 
 
 class Locator:
-    """Finds the section that a resource came from, by the longest declared name that its own name starts with."""
+    """Finds a resource's section, by the longest declared name with which its own name starts."""
 
     def __init__(self, section: Environment | Team) -> None:
         self._paths: Mapping[str, Path] = dict(sections(section))
 
     def path(self, logical_name: str) -> Path:
-        """Return the path of the section that asked for a resource; the whole stack is ``()``."""
+        """Return the path of a resource's section; ``()`` is the whole stack."""
         name = logical_name
         while name:
             if name in self._paths:
@@ -138,14 +140,14 @@ class Locator:
 
 
 def clashes(section: Environment | Team) -> dict[str, list[Path]]:
-    """Return every name that two parts of a stack file would give to their resources, with both paths."""
+    """Return every name that several parts of a stack file would use, with their paths."""
     paths = defaultdict(list)
     for name, path in sections(section):
         paths[name].append(path)
     return {name: same_name for name, same_name in paths.items() if len(same_name) > 1}
 
 
-# Folders with caches, by the variable that libraries read.
+# Cache folders, by the variable that libraries read.
 CACHES: Final[Mapping[str, str]] = {
     "HF_HOME": "huggingface",
     "TORCH_HOME": "torch",
@@ -158,5 +160,5 @@ CACHES: Final[Mapping[str, str]] = {
 
 
 def cache_variables(folder: str) -> dict[str, str]:
-    """Return the variables by which libraries keep models and what they compiled below a folder."""
+    """Return the variables that put libraries' models and compiled programs below a folder."""
     return {name: f"{folder}/{below}" for name, below in CACHES.items()}

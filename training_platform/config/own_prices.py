@@ -1,4 +1,4 @@
-"""Prices of a repository: of a contract, from ``stacks/prices.yaml``, and list prices that ``prices pull`` has read."""
+"""A repository's prices: those of a contract in ``stacks/prices.yaml``, and list prices of ``prices pull``."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ Discounted = Annotated[str, OneOf("machine type or service", (*MACHINE_TYPES, *_
 
 
 class OwnPrices(Section):
-    """The whole file. USD: of machines per VM and hour, of storage per GiB and month, of all else per hour."""
+    """The whole file, in USD: machines per VM and hour, storage per GiB and month, anything else per hour."""
 
     read: date
     machines: dict[MachineTypeName, dict[Capacity, ByRegion]] = {}
     services: dict[ServiceName, ByRegion] = {}
-    most_more_per_hour: Usd | None = None  # a change that costs more by it is a finding of `check --base`
+    most_more_per_hour: Usd | None = None  # `check --base` reports a change that costs more than this
     discounts: dict[Discounted, Annotated[float, Field(ge=0, le=1)]] = {}
 
 
 def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
-    """Return the prices of a repository, the catalogue's where it has none of its own. Raises UnreadableError."""
-    own, findings = _read(root, FILE)
+    """Return a repository's prices, by default the catalogue's. Raises UnreadableError."""
+    book, findings = _read(root, FILE)
     listed, further = _read(root, LISTED_FILE)
-    return (dataclasses.replace(own, listed=listed) if listed is not LIST else own), [*findings, *further]
+    if listed is not LIST:
+        book = dataclasses.replace(book, listed=listed)
+    return book, [*findings, *further]
 
 
 def _read(root: FilePath, file: str) -> tuple[PriceBook, list[Finding]]:
@@ -54,14 +56,14 @@ def _read(root: FilePath, file: str) -> tuple[PriceBook, list[Finding]]:
     if not path.exists():
         return LIST, []
     source = read_source(path, file)
-    own, rejected = validated(OwnPrices, source.value, source, rule=RULE)
-    if own is None:
+    prices, rejected = validated(OwnPrices, source.value, source, rule=RULE)
+    if prices is None:
         return LIST, rejected
     book = PriceBook(
-        machines=own.machines,
-        services=own.services,
-        discounts=own.discounts,
-        read=own.read,
-        most_more_per_hour=own.most_more_per_hour,
+        machines=prices.machines,
+        services=prices.services,
+        discounts=prices.discounts,
+        read=prices.read,
+        most_more_per_hour=prices.most_more_per_hour,
     )
     return book, []

@@ -1,4 +1,4 @@
-"""What a team's file refers to in its environment: instances, attachments, keys, cohorts, and what both call alike."""
+"""A team's references to its environment (instances, attachments, keys, cohorts), and names that both use."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from training_platform.config.reading.section import enumeration
 
 
 def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find what a team names and its environment does not have, or has otherwise."""
+    """Find references of a team that its environment lacks or contradicts."""
     yield from _directories(stack, team, home)
     yield from _data_in_folders(stack, team, home)
     for name, resource in team.vertex.persistent_resources.items():
-        own: Path = ("vertex", "persistent_resources", name, "network_attachment")
+        attachment: Path = ("vertex", "persistent_resources", name, "network_attachment")
         if resource.network_attachment == OWN_ATTACHMENT:
             for message, allowed in missing_attachment(team, home, resource.region):
-                yield stack.finding(RULE, own, message, allowed=allowed)
+                yield stack.finding(RULE, attachment, message, allowed=allowed)
     for name in team.data_sets.keys() & home.data_sets.keys():
         allowed = "another name: its jobs would not know which is meant"
         yield stack.finding(RULE, ("data_sets", name), f"is a data set of {team.environment} too", allowed=allowed)
@@ -45,44 +45,43 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Fin
 
 
 def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find directories on instances that are not there, are another team's, or hold the homes of notebooks."""
+    """Find directories on instances that do not exist, are another team's, or hold the homes of notebooks."""
+    paths: dict[str, Path] = {name: ("directories", name, "filestore") for name in team.directories}
     for name, directory in team.directories.items():
         if directory.filestore not in home.filestore:
-            path: Path = ("directories", name, "filestore")
-            what = f"Filestore instance of {team.environment}"
-            yield stack.dangling(path, directory.filestore, what, home.filestore)
-    # Whoever mounts the share with the homes of notebooks reads and writes them all.
+            kind = f"Filestore instance of {team.environment}"
+            yield stack.dangling(paths[name], directory.filestore, kind, home.filestore)
+    # Whoever mounts the share with the homes of notebooks can read and write all of them.
     homes = {spec.notebooks.filestore: name for name, spec in home.clusters.items() if spec.notebooks}
     taken = {name: f"holds the homes of all users of notebooks in {cluster}" for name, cluster in homes.items()}
     reserved = {name: spec.team for name, spec in home.filestore.items() if spec.team not in (None, team.name)}
-    others = {name: f"is team {owner}'s alone" for name, owner in reserved.items()}
+    others = {name: f"belongs to team {owner}" for name, owner in reserved.items()}
     for problems in (taken, others):
         free = home.filestore.keys() - problems
         for name, directory in team.directories.items():
             if directory.filestore in problems:
                 message = f"{directory.filestore!r} {problems[directory.filestore]}"
                 allowed = enumeration(free) or "another instance, to be declared under filestore"
-                at: Path = ("directories", name, "filestore")
-                yield stack.finding(RULE, at, message, allowed=allowed, nearest=min(free, default=None))
+                yield stack.finding(RULE, paths[name], message, allowed=allowed, nearest=min(free, default=None))
 
 
 def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find data sets of others inside the team's folder: a mount of their path follows links that the team makes."""
+    """Find data sets of others inside the team's folder: a mount of their path follows the team's links."""
     folders = {
-        each.filestore: name
-        for name, each in team.directories.items()
-        if each.filestore in home.filestore and each.of_folder(home.filestore[each.filestore])
+        directory.filestore: name
+        for name, directory in team.directories.items()
+        if directory.filestore in home.filestore and directory.of_folder(home.filestore[directory.filestore])
     }
     for key, data in home.data_sets.items():
-        place = data.filestore
-        if place and place.instance in folders and place.path.split("/")[0] == team.name and data.teams != (team.name,):
+        files = data.filestore
+        if files and files.instance in folders and files.path.split("/")[0] == team.name and data.teams != (team.name,):
             message = f"is the folder that data set {key} of {team.environment} is in: readers would follow its links"
-            allowed = f"another path or instance for {key}, or teams: [{team.name}] alone"
-            yield stack.finding(RULE, ("directories", folders[place.instance]), message, allowed=allowed)
+            allowed = f"another path or instance for {key}, or only teams: [{team.name}]"
+            yield stack.finding(RULE, ("directories", folders[files.instance]), message, allowed=allowed)
 
 
 def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong, and what is allowed, where VMs in a region cannot use an attachment of the environment."""
+    """Yield message and what is allowed, if VMs in a region cannot use an attachment of the environment."""
     if region not in home.network_attachments:
         allowed = f"{region} under network_attachments of {team.environment}, or the full name of another"
         yield f"{team.environment} has no network attachment in {region}", allowed
@@ -92,7 +91,7 @@ def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[t
 
 
 def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find a cohort and clusters that are not there, and borrowing that fair sharing leaves out.
+    """Find a cohort and clusters that do not exist, and a borrowing policy that fair sharing ignores.
 
     Source of the last: Kueue v0.19.2, pages on preemption and fair sharing; no webhook refuses it (read 2026-11-22).
     """
@@ -101,9 +100,10 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
         yield stack.dangling(("cohort",), team.cohort, f"cohort of {team.environment}", cohorts)
     for field_ in ("hold", "monthly_chip_hours", "wandb_launch"):
         clusters: Iterable[str] = getattr(team, field_)
-        for cluster in (name for name in clusters if name not in team.shares):
-            what = "cluster that the team has a share of"
-            yield stack.dangling((field_, cluster), cluster, what, team.shares)
+        for cluster in clusters:
+            if cluster not in team.shares:
+                kind = "cluster that the team has a share of"
+                yield stack.dangling((field_, cluster), cluster, kind, team.shares)
     if home.fair_sharing and team.preemption.borrow_within_cohort != "Never":
         path: Path = ("preemption", "borrow_within_cohort")
         message = f"has no effect beside fair sharing, which {team.environment} uses"
@@ -112,13 +112,13 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
 
 
 def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find what would be left to Google's keys in an environment that has its own."""
+    """Find resources that would use Google's keys in an environment with its own."""
     if home.encryption is None:
         return
     regions: dict[Path, str] = {("buckets", name, "location"): spec.location for name, spec in team.buckets.items()}
     machines = team.vertex.persistent_resources
     regions |= {("vertex", "persistent_resources", name, "region"): spec.region for name, spec in machines.items()}
-    regions |= {("vertex", "tensorboards", number): place for number, place in enumerate(team.vertex.tensorboards)}
+    regions |= {("vertex", "tensorboards", number): region for number, region in enumerate(team.vertex.tensorboards)}
     for path, region in regions.items():
         if region not in home.encryption.by_region:
             message = f"is {region}, for which encryption.keys of {team.environment} has no key"
@@ -127,7 +127,7 @@ def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Findin
 
 
 def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
-    """Find what servers name and is not there, and clusters whose Kueue does not count pods."""
+    """Find references of servers that do not exist, and clusters whose Kueue does not queue pods."""
     for cluster, servers in team.serving.items():
         path: Path = ("serving", cluster)
         if cluster not in team.shares or cluster not in home.clusters:
@@ -139,13 +139,14 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
             allowed = enumeration(others) or f"a cluster with serving: true in {team.environment}"
             yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(others, default=None))
         for name, server in servers.items():
-            here, priorities = (*path, name), {SERVING_PRIORITY, *home.priorities}
+            server_path: Path = (*path, name)
+            priorities = {SERVING_PRIORITY, *home.priorities}
             if server.flavor not in team.shares[cluster]:
-                what = f"flavor that the team has a share of in {cluster}"
-                yield stack.dangling((*here, "flavor"), server.flavor, what, team.shares[cluster])
+                kind = f"flavor that the team has a share of in {cluster}"
+                yield stack.dangling((*server_path, "flavor"), server.flavor, kind, team.shares[cluster])
             for variable, secret in server.secrets.items():
                 if (key := secret.partition(":")[0]) not in team.secrets:
-                    yield stack.dangling((*here, "secrets", variable), key, "secret of the team", team.secrets)
+                    yield stack.dangling((*server_path, "secrets", variable), key, "secret of the team", team.secrets)
             if server.priority not in priorities:
-                what = f"priority of {team.environment}"
-                yield stack.dangling((*here, "priority"), server.priority, what, priorities)
+                kind = f"priority of {team.environment}"
+                yield stack.dangling((*server_path, "priority"), server.priority, kind, priorities)

@@ -1,4 +1,4 @@
-"""The JSON Schema of a stack file, for editors: generated from the model, never edited."""
+"""The JSON Schema of a stack file, for editors, generated from the model."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def stack_schema() -> dict[str, Any]:
 
 
 def _closed(schema: Any, *, names: bool = False) -> Any:
-    """Return a schema without generated titles, whose objects refuse keys that fit no pattern.
+    """Return a schema without generated titles, whose objects refuse keys that match no pattern.
 
-    ``names`` is a mapping of names, in which ``title`` would be one of them.
+    ``names`` means that the schema is a mapping of names, one of which may be ``title``.
     """
     if isinstance(schema, list):
         return [_closed(item) for item in schema]

@@ -1,4 +1,4 @@
-"""All stack files of a repository together: references between them, what is lent, and the order of deployment."""
+"""All stack files of a repository: references between them, lent capacity, and the order of deployment."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _STACK_CONFIG = re.compile(rb"^\s+training-platform:(environment|team):", re.MUL
 class Workspace:
     """Every stack of a repository, environments first.
 
-    ``unreadable`` has a sentence for each file that is not YAML, not called as stack files are, or in which a bug of
-    ours ended the reading, by the file that would hold its stack.
+    ``unreadable`` has a sentence for each file that is not YAML, has another name than stack files have, or made us
+    fail by a bug, by the file that would hold its stack.
     """
 
     root: FilePath
@@ -47,14 +47,14 @@ class Workspace:
     _built: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, key: Hashable, build: Callable[[], T]) -> T:
-        """Return what a function makes for a key, which the first call decides; kept, since many ask for it."""
+        """Return what the first call's function returned for a key, cached for later calls."""
         if key not in self._built:
             self._built[key] = build()
         built: T = self._built[key]
         return built
 
     def flavors(self, environment: str, cluster: str) -> dict[str, Flavor]:
-        """Return the flavors of an environment's cluster by name; every team asks for them, so they are kept."""
+        """Return the flavors of an environment's cluster by name, cached since every team needs them."""
         key = (environment, cluster)
         home = self.stacks[environment].environment
         if key not in self._flavors:
@@ -63,51 +63,52 @@ class Workspace:
 
     @property
     def uncounted(self) -> int:
-        """The number of stack files that say nothing, since they are rejected or unreadable."""
+        """The number of stack files that are rejected or unreadable."""
         return sum(stack.section is None for stack in self.stacks.values()) + len(self.unreadable)
 
     def environment_of(self, stack: Stack) -> Environment | None:
-        """Return the environment that a stack is or belongs to, None where its file is missing or rejected."""
+        """Return a stack's environment, which may be the stack itself; None if its file is missing or rejected."""
         home = self.stacks.get(stack.environment_name)
         return home.environment if home else None
 
     def environments(self) -> Iterator[tuple[Stack, Environment]]:
-        """Yield the environment stacks whose files the model takes."""
+        """Yield the environment stacks with valid files."""
         for stack in self.stacks.values():
             if stack.environment:
                 yield stack, stack.environment
 
     def kept_environments(self, base: Workspace) -> Iterator[tuple[Stack, Environment, Stack, Environment]]:
-        """Yield the environments that are in ``base`` too, under this name or a former one, each with what it was."""
+        """Yield the environments that ``base`` has too, by this name or a former one, each with that of ``base``."""
         for stack, environment in self.environments():
-            was = base.stacks.get(environment.renamed_from or stack.name) or base.stacks.get(stack.name)
-            if was and was.environment:
-                yield stack, environment, was, was.environment
+            former = base.stacks.get(environment.renamed_from or stack.name) or base.stacks.get(stack.name)
+            if former and former.environment:
+                yield stack, environment, former, former.environment
 
     def teams(self) -> Iterator[tuple[Stack, Team, Environment]]:
-        """Yield the team stacks whose files the model takes, each with its environment."""
+        """Yield the team stacks with valid files, each with its environment."""
         for stack in self.stacks.values():
             home = self.environment_of(stack)
             if stack.team and home:
                 yield stack, stack.team, home
 
-    def teams_called(self, name: str, kind: Literal["environment", "project"], place: str) -> list[tuple[Stack, Team]]:
-        """Return the teams of a name in an environment, or in those of a project; every team asks, so they are kept."""
+    def teams_called(self, name: str, scope: Literal["environment", "project"], key: str) -> list[tuple[Stack, Team]]:
+        """Return the teams with a name in an environment, or in a project's environments; cached."""
         if not self._called:
             for stack in self.stacks.values():
                 if team := stack.team:
                     home = self.environment_of(stack)
-                    for key in (("environment", team.environment), ("project", home.project if home else "")):
-                        self._called.setdefault((team.name, *key), []).append((stack, team))
-        return self._called.get((name, kind, place), [])
+                    project = home.project if home else ""
+                    self._called.setdefault((team.name, "environment", team.environment), []).append((stack, team))
+                    self._called.setdefault((team.name, "project", project), []).append((stack, team))
+        return self._called.get((name, scope, key), [])
 
     def teams_on(self, environment: str, instance: str) -> list[str]:
-        """Return the teams of an environment that have a directory on one of its Filestore instances."""
+        """Return the teams of an environment with a directory on one of its Filestore instances."""
         teams = (team for _, team, _ in self.teams() if team.environment == environment)
         return [team.name for team in teams if any(row.filestore == instance for row in team.directories.values())]
 
     def project_of(self, stack: Stack) -> str | None:
-        """Return the Google Cloud project that a stack's resources are in."""
+        """Return the Google Cloud project of a stack's resources."""
         home = self.environment_of(stack)
         if stack.team and stack.team.project:
             return stack.team.project
@@ -115,19 +116,19 @@ class Workspace:
 
 
 def read_workspace(root: FilePath) -> Workspace:
-    """Read every stack file below ``root/stacks``; what is wrong in one file never hides another."""
+    """Read every stack file below ``root/stacks``; an error in one file never hides another file."""
     stacks: list[Stack] = []
     unreadable: dict[str, str] = {}
     paths = sorted((root / STACKS_FOLDER).glob("*.y*ml"))
     names = {path.name for path in paths}
     for path in paths:
         if stack_name(path) is None:
-            # The engine takes no other name either.
+            # The engine does not read it either.
             if _MEANT_AS_STACK.match(path.name) or _has_stack_config(path):
-                meant = stack_file(re.sub(r"^pulumi\.", "", path.stem, flags=re.IGNORECASE))
-                name = FilePath(meant).name
-                nearest = f" Nearest: {name}." if stack_name(FilePath(meant)) and name not in names else ""
-                unreadable[meant] = (
+                nearest_file = stack_file(re.sub(r"^pulumi\.", "", path.stem, flags=re.IGNORECASE))
+                name = FilePath(nearest_file).name
+                nearest = f" Nearest: {name}." if stack_name(FilePath(nearest_file)) and name not in names else ""
+                unreadable[nearest_file] = (
                     f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
                     f"Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores.{nearest}"
                 )
@@ -155,7 +156,7 @@ def stack_file(stack: str) -> str:
 
 
 def _has_stack_config(path: FilePath) -> bool:
-    """Whether a file configures an environment or a team; a folder or what nobody may read does not."""
+    """Whether a file configures an environment or a team; False for a folder or an unreadable file."""
     try:
         return _STACK_CONFIG.search(path.read_bytes()) is not None
     except OSError:
@@ -163,7 +164,7 @@ def _has_stack_config(path: FilePath) -> bool:
 
 
 def cross_check(workspace: Workspace) -> Workspace:
-    """Return the workspace with the findings that only several files, or several parts of one, can show."""
+    """Return the workspace with findings about several files, or several sections of one."""
     checked = {}
     unreadable = dict(workspace.unreadable)
     for name, stack in workspace.stacks.items():
@@ -173,7 +174,7 @@ def cross_check(workspace: Workspace) -> Workspace:
         with others_go_on(f"{stack.source.file} beside other files", failures):
             findings += _across(stack, workspace)
         production = home.production if home else None
-        if stack.retired is not None:  # whose protection is lifted so that it can be destroyed
+        if stack.retired is not None:  # its protection is off so that it can be destroyed
             production = False
         checked[name] = dataclasses.replace(stack, production=production, findings=tuple(findings))
         unreadable.update((stack.source.file, sentence) for sentence in failures)
@@ -243,31 +244,31 @@ def _existing_ranges(stack: str, environment: Environment) -> Iterator[_Existing
 
 
 def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspace) -> Iterator[Finding]:
-    """Find what a retired stack keeps and does not have, and teams that go on in a retired environment."""
+    """Find kept resources that a retired stack does not have, and active teams in a retired environment."""
     if section.retired is None:
         return
     declared = {dotted(path): None for _, path in sections(section)}
     for number, kept in enumerate(section.retired.keeps):
         if kept not in declared:
             yield stack.dangling(("retired", "keeps", number), kept, "section of this file", [*declared])
-    going_on = [
+    active = [
         other.name
         for other in workspace.stacks.values()
         if other.team and other.team.environment == stack.name and other.retired is None
     ]
-    if going_on:
-        message = f"ends while {enumeration(going_on)} in it go on"
+    if active:
+        message = f"ends while {enumeration(active)} in it go on"
         yield stack.finding(RULE, ("retired",), message, allowed="teams that are retired as well, or no end")
 
 
 def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
-    """Find what a team's file has wrong beside its environment's, and beside those of other teams."""
-    its_own = workspace.stacks.get(team.environment)
-    if its_own is None or its_own.team:
+    """Find conflicts between a team's file and those of its environment and other teams."""
+    environment_stack = workspace.stacks.get(team.environment)
+    if environment_stack is None or environment_stack.team:
         names = [name for name, other in workspace.stacks.items() if other.team is None]
         missing = stack_file(team.environment)
         finding = stack.dangling(("environment",), team.environment, "environment", names, rests_on=((missing,),))
-        if its_own is None:
+        if environment_stack is None:
             finding = dataclasses.replace(
                 finding,
                 message=f"{finding.message}: there is no {missing}",
@@ -277,7 +278,7 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
         return
     home = workspace.environment_of(stack)
     if home is None:
-        return  # the environment's own findings say what is wrong with it
+        return  # the environment has findings of its own
     yield from _file_of_another(stack, team, workspace)
     yield from _same_team(stack, team, workspace)
     yield from _share_references(stack, ("shares",), team.shares, home, workspace)
@@ -293,7 +294,7 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
 
 
 def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
-    """Find a team in a file whose name says another environment or team: people deploy, and review, by the name."""
+    """Find a team in a file with another environment's or team's name: people deploy and review by file name."""
     beginnings = [stack.name[:index] for index, letter in enumerate(stack.name) if letter == "-"]
     named = [name for name in beginnings if name in workspace.stacks and workspace.stacks[name].environment]
     if named and team.environment not in named:
@@ -303,7 +304,7 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         yield stack.finding(RULE, ("environment",), message, allowed=allowed, nearest=named[-1], spoils=all_of_it)
     of_file = stack.name.removeprefix(f"{team.environment}-")
     twins = workspace.teams_called(team.name, "environment", team.environment)
-    intended = team.name in (of_file, stack.name) or team.renamed_from  # the stack alone may have another name now
+    intended = team.name in (of_file, stack.name) or team.renamed_from  # only the stack may have been renamed
     if team.environment in named and not intended and len(twins) < 2:
         message = f"is {team.name!r}, and the file's name says {of_file}"
         allowed = f"{of_file}, or a file Pulumi.{team.environment}-{team.name}.yaml"
@@ -312,22 +313,31 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
-    """Find another team of this name in the environment, or in another environment of the project."""
+    """Find another team with this name in the environment, or in another environment of the project."""
     for other, _ in workspace.teams_called(team.name, "environment", team.environment):
         if other.name != stack.name:
             message = f"{team.name!r} is also the name of the team at {other.place(('name',))}"
             home_of_file, _, of_file = stack.name.partition(f"{team.environment}-")
-            copied = not home_of_file and of_file not in ("", team.name)  # its file is called after another team
+            copied = not home_of_file and of_file not in ("", team.name)  # the file's name is another team's
             spoils = (stack.source.place(()), stack.at(("name",)))
+            causes = [stack.at(("name",))]
+            if not copied:
+                causes.insert(0, other.at(("name",)))
             yield stack.finding(
-                RULE, ("name",), message, allowed="one stack per team", nearest=of_file if copied else None,
-                spoils=spoils, rests_on=(*(() if copied else (other.at(("name",)),)), stack.at(("name",))),
-            )  # fmt: skip
+                RULE,
+                ("name",),
+                message,
+                allowed="one stack per team",
+                nearest=of_file if copied else None,
+                spoils=spoils,
+                rests_on=tuple(causes),
+            )
     home = workspace.environment_of(stack)
-    project = home.project if home else ""
-    for other, twin in workspace.teams_called(team.name, "project", project) if home else ():
+    if home is None:
+        return
+    for other, twin in workspace.teams_called(team.name, "project", home.project):
         if other.name <= stack.name and twin.environment != team.environment:
-            message = f"stack {other.name} has a team {team.name!r} in project {project} too"
+            message = f"stack {other.name} has a team {team.name!r} in project {home.project} too"
             why = f"{message}: pods of both namespaces would have one workload identity"
             allowed = "another name, or environments in projects of their own"
             yield stack.finding(RULE, ("name",), why, allowed=allowed, nearest=f"{team.name}-{team.environment}")
@@ -357,7 +367,7 @@ def _share_references(
 
 
 def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flavor]) -> tuple[Place, ...]:
-    """Return the places of pools whose flavor is nearest to an unknown name, and then of the cluster's pools."""
+    """Return the places of the pools whose flavor is nearest to an unknown name, then that of all pools."""
     path: Path = ("clusters", cluster, "node_pools")
     nearest = find_nearest(name, flavors)
     pools = flavors[nearest].pools if nearest else ()
@@ -365,7 +375,7 @@ def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flav
 
 
 def of_pool(finding: Finding, name: str, flavors_of: Iterable[Flavor]) -> Finding:
-    """Return the finding that a flavor is not known, with the flavor of the node pool that has its name instead."""
+    """Return the finding about an unknown flavor, with the flavor of a node pool of that name as the nearest."""
     for flavor in flavors_of:
         if any(pool.name == name for pool in flavor.pools):
             message = f"{finding.message}: a node pool of {flavor.name} has that name"
@@ -378,16 +388,19 @@ Amounts = dict[str, dict[str, int]]  # chips or GPUs by cluster and flavor
 
 
 def unpromised(workspace: Workspace, name: str) -> Amounts:
-    """Return what neither a team nor a cohort of an environment was promised, in whole slices."""
+    """Return the capacity that is promised to no team or cohort of an environment, in whole slices."""
     stack = workspace.stacks.get(name)
     environment = stack.environment if stack else None
+    if environment is None:
+        return {}
     promised = Counter[tuple[str, str]]()
-    promises = [cohort.shares for cohort in environment.cohorts.values()] if environment else []
+    promises = [cohort.shares for cohort in environment.cohorts.values()]
     promises += [team.shares for _, team, _ in workspace.teams() if team.environment == name]
-    for cluster, by_flavor in (row for shares in promises for row in shares.items()):
-        promised.update({(cluster, flavor): share.nominal_quota for flavor, share in by_flavor.items()})
+    for shares in promises:
+        for cluster, by_flavor in shares.items():
+            promised.update({(cluster, flavor): share.nominal_quota for flavor, share in by_flavor.items()})
     left: Amounts = {}
-    for cluster in environment.clusters if environment else ():
+    for cluster in environment.clusters:
         for flavor in workspace.flavors(name, cluster).values():
             if whole := flavor.in_whole_slices(flavor.queue_chips - promised[cluster, flavor.name]):
                 left.setdefault(cluster, {})[flavor.name] = whole
@@ -395,7 +408,7 @@ def unpromised(workspace: Workspace, name: str) -> Amounts:
 
 
 def lending(workspace: Workspace, name: str) -> Environment:
-    """Return an environment as it is deployed: the cohort over all others has what is lent, beside quota of its own."""
+    """Return an environment as it is deployed: the root cohort has the lent capacity, beside quota of its own."""
     environment = workspace.stacks[name].environment
     assert environment is not None  # asked of environments
     if not environment.lend_unpromised:
@@ -412,7 +425,7 @@ def lending(workspace: Workspace, name: str) -> Environment:
 
 
 def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
-    """Return the environments that are not production, and those that are or do not say. Raises UserError."""
+    """Return the environments that are not production, then all others. Raises UserError."""
     _refuse_unsorted(workspace)
     names = {stack.name: environment.production for stack, environment in workspace.environments()}
     others = [name for name, production in names.items() if production is False]
@@ -420,13 +433,13 @@ def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
 
 
 def stacks_of(workspace: Workspace, environment: str) -> list[str]:
-    """Return an environment's stack and then its teams'. Raises UserError."""
+    """Return an environment's stack, then its teams' stacks. Raises UserError."""
     _refuse_unsorted(workspace)
     return [name for name, stack in workspace.stacks.items() if stack.environment_name == environment]
 
 
 def _refuse_unsorted(workspace: Workspace) -> None:
-    """Leave no stack out in silence: one that nobody can place might be of the environment that is deployed."""
+    """Raise UserError for invalid files, which may belong to the environment to deploy."""
     rejected = (
         finding.one_line for stack in workspace.stacks.values() if not stack.section for finding in stack.findings
     )

@@ -76,7 +76,7 @@ def test_a_right_job_is_resolved_to_what_it_names(read: Read) -> None:
             None,
         ),
         ("image: registry.example.com/train:1", "imgae: x:1\nimage: x:1", (2, 1), "imgae", "args, command", "image"),
-        ("command: [python]", "command: [python, 3]", (3, 19), "command[1]", "a text (in quotes)", None),
+        ("command: [python]", "command: [python, 3]", (3, 19), "command[1]", "a string (in quotes)", None),
         ('MODE: "on"', '1MODE: "on"', (4, 7), "env.1MODE", "letters, digits and _", None),
         ('MODE: "on"', "MODE: on", (4, 13), "env.MODE", "what all readers of YAML read alike", '"on"'),
         ("output: checkpoints", "output: checkpoint", (5, 1), "output", "checkpoints, far", "checkpoints"),

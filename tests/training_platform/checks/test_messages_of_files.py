@@ -22,7 +22,7 @@ SHARE = "nominal_quota: 24, borrowing_limit: 40"
             (VISION, f"'vision' is also the name of the team at {NLP}:5"),
         ], ["nlp", None]),
         (VISION, (SHARE, "nominal_quota: 2400"), [(VISION, "h100-reservation in us-central1 of prod is")], ["24"]),
-        (JOB, ("image:", "env: {X: true}\nimage:"), [(JOB, "(not shown) is not a text")], [None]),
+        (JOB, ("image:", "env: {X: true}\nimage:"), [(JOB, "(not shown) is not a string")], [None]),
     ],
 )  # fmt: skip
 def test_a_mistake_is_said_where_it_is(

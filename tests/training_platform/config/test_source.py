@@ -149,7 +149,7 @@ def test_an_anchor_belongs_to_its_own_events_alone() -> None:
     text = "a: &x [1, &y {n: 2}]\nb: [*y, *x]\n"
 
     assert parse_source(text, "f.yaml").value == {"a": [1, {"n": 2}], "b": [{"n": 2}, [1, {"n": 2}]]}
-    with pytest.raises(UnreadableError, match=r"f\.yaml:2:4: is not YAML: no anchor 'z' stands before this alias"):
+    with pytest.raises(UnreadableError, match=r"f\.yaml:2:4: is not YAML: no anchor 'z' precedes this alias"):
         parse_source("a: 1\nb: *z\n", "f.yaml")
     with pytest.raises(UnreadableError, match=r"f\.yaml:2:4: is not YAML: the anchor 'x' is given twice"):
         parse_source("a: &x 1\nb: &x 2\n", "f.yaml")
@@ -210,3 +210,21 @@ def test_no_text_makes_a_traceback(text: str) -> None:
     else:
         said = source.file
     assert said.startswith("f.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('a: {b: "1" c: 2}\n', "f.yaml:1:12: is not YAML: no comma is between two entries of { }."),
+        ('a: ["1" "2"]\n', "f.yaml:1:9: is not YAML: no comma is between two entries of [ ]."),
+        (
+            "a:\n  b:\n c: 1\n",
+            "f.yaml:3:2: is not YAML: the line is indented by 1 space and the one above by 2; indent it by 3 spaces.",
+        ),
+    ],
+)
+def test_why_a_text_is_not_yaml(text: str, message: str) -> None:
+    with pytest.raises(UnreadableError) as refused:
+        parse_source(text, "f.yaml")
+
+    assert str(refused.value) == message

@@ -135,7 +135,7 @@ def test_a_directory_on_an_instance_of_another_team_is_found_at_its_line(copy: P
 
     assert stacks["prod-nlp"].findings == ()
     assert finding.path == "directories.datasets.filestore"
-    assert "'datasets' is team nlp's alone" in finding.message
+    assert "'datasets' belongs to team nlp" in finding.message
 
 
 def test_an_instance_has_the_teams_of_its_environment_that_mount_it() -> None:

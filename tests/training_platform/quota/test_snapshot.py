@@ -140,7 +140,7 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
         ("6:21", "'TPUs' is not the unit of GPUS-ALL-REGIONS-per-project", "GPUs"),
         ("7:9", "7 is not a mapping", "{limit: 7}"),
         ("9:9", "names no region", "region: others"),
-        ("10:10", "'many' is not a whole number", None),
+        ("10:10", "'many' is not an integer", None),
         ("11:20", "says nothing", None),
         ("11:34", "'GB' is not the unit of CPUS-per-project-region", "vCPUs"),
         ("12:10", "is -5", "5"),

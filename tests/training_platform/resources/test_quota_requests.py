@@ -82,7 +82,7 @@ def test_a_preference_leads_back_to_its_request_in_the_stack_file() -> None:
     ("old", "new", "path", "said"),
     [
         ("value: 96", "value: -2", "value", "at least -1"),
-        ("value: 96", "value: 96.5", "value", "a whole number"),
+        ("value: 96", "value: 96.5", "value", "an integer"),
         ("region: us-central1,", "user: somebody,", "dimensions", "the quota's own, such as gpu_family"),
         ("compute.googleapis.com", "compute", "service", "a service such as compute.googleapis.com"),
         ("GPUS-PER-GPU-FAMILY-per", "GPUS PER", "quota_id", "a quota id such as CPUS-per-project-region"),

@@ -1,6 +1,6 @@
-"""Today, from one place, for everything that is dated: snapshots, exemptions, prices.
+"""The current day, for everything with a date: snapshots, exemptions, prices.
 
-A sample organisation lives on one day, so that its files never age: ``stacks/clock.yaml`` then holds ``today``.
+The files of a sample organisation never age: its ``stacks/clock.yaml`` sets ``today``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from training_platform.config.reading.source import UnreadableError, read_source
 CLOCK_FILE = "stacks/clock.yaml"
 
 
-def today(root: FilePath, given: str | None = None) -> date:
-    """Return ``given``, else the day in ``stacks/clock.yaml``, else the real day (UTC); days as ``2026-11-21``.
+def today(root: FilePath, override: str | None = None) -> date:
+    """Return ``override``, else the day in ``stacks/clock.yaml``, else the real day (UTC); days as ``2026-11-21``.
 
-    Raises UnreadableError for a text that is not a date, or a clock file without one.
+    Raises UnreadableError for a string that is not a date, or a clock file without one.
     """
-    if given is not None:
-        return _day(given, "--today")
+    if override is not None:
+        return _day(override, "--today")
     path = root / CLOCK_FILE
     if not path.exists():
         return datetime.now(UTC).date()
@@ -28,8 +28,8 @@ def today(root: FilePath, given: str | None = None) -> date:
     return _day(str(text), CLOCK_FILE)
 
 
-def _day(text: str, where: str) -> date:
+def _day(text: str, source: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise UnreadableError(f"{where}: {text!r} is not a day; write it as 2026-11-21, in quotes.") from error
+        raise UnreadableError(f"{source}: {text!r} is not a day; write it as 2026-11-21, in quotes.") from error

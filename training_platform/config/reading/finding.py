@@ -1,6 +1,6 @@
-"""What a command tells people: findings, and errors that end it; text of others' files, safe to print.
+"""Findings, errors that end a command, and text of other people's files that is safe to print.
 
-A finding is what is wrong, where, what is allowed, and the nearest value that would pass.
+A finding says what is wrong, where, what is allowed, and the nearest valid value.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
 Path = tuple[str | int, ...]
-"""Where a value stands in a stack file: the keys and list positions from the top of its section."""
+"""Keys and list indices from the top of a section to a value."""
 Place = tuple[str, ...]
-"""A file, and the keys from its top to a value in it: ``(file,)`` is all of the file."""
+"""A file, and the keys from its top to a value; ``(file,)`` is the whole file."""
 
 
 class Position(NamedTuple):
-    """A place in a file, both counted from 1."""
+    """A position in a file; both numbers start at 1."""
 
     line: int
     column: int
@@ -30,15 +30,15 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is wrong, or (``note``) that could not be decided.
+    """Something wrong in a file, or with severity ``note`` something that could not be decided.
 
     ``path`` is dotted and starts below ``config:``'s section (``clusters.us-central1.node_pools.h100.machine_type``).
     ``file`` is relative to the repository, with forward slashes. ``resource`` is ``<type> <logical name>``.
-    ``follows`` is the ``place`` of the finding that it follows from, which is to be mended instead. It is found by
-    places: a finding ``spoils`` those that nobody can read as they are meant before it is mended, and ``rests_on``
-    those that it read, the likeliest cause first. ``failed`` is a rule that ended in a bug of ours: nothing is known of
-    what it reads, so no exemption or level sets it aside. Of a loss ``first`` is what to do before the change, and
-    ``becomes`` the new value of the field, which an acknowledgement names.
+    ``follows`` is the ``place`` of the finding that caused this one and is to be fixed instead. Causes are found by
+    places: a finding ``spoils`` the places that are unreliable until it is fixed, and ``rests_on`` the places that it
+    read, the likeliest cause first. ``failed`` means that a rule ended in a bug of ours: what it reads is unchecked, so
+    no exemption or level applies. For a loss, ``first`` is what to do before the change, and ``becomes`` the new value
+    of the field, which an acknowledgement names.
     """
 
     rule: str
@@ -61,18 +61,18 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """File, line and column, and the path there."""
+        """File, line and column, and the path."""
         place = ":".join(str(part) for part in (self.file or self.stack, *(self.position or ())) if part)
         return ": ".join(part for part in (place, self.path) if part)
 
     def __str__(self) -> str:
-        """Return the finding as people read it: place and message on one line, what is allowed below."""
+        """Return the finding for people: place and message on one line, what is allowed below."""
         subject = ": ".join(part for part in (self.place, self.message) if part).replace("\n", "\\n")
         return f"{subject}\n  {self.advice}" if self.advice else subject
 
     @property
     def advice(self) -> str:
-        """The finding to correct first where there is one, else what is allowed and the nearest value that passes."""
+        """The finding to correct first, if any, else what is allowed and the nearest valid value."""
         if self.follows:
             return f"This follows from {self.follows}: correct that first."
         parts = [f"First: {self.first}."] if self.first else []
@@ -82,11 +82,11 @@ class Finding:
 
     @property
     def shown(self) -> str:
-        """What of it can have a value of a resource."""
+        """The parts that may contain a resource's value."""
         return f"{self.message} {self.allowed} {self.nearest}"
 
     def without_values(self) -> Finding:
-        """Return it without what can have a value of a resource."""
+        """Return the finding without the parts that may contain a resource's value."""
         return replace(self, message=f"a value that can be secret is refused: {self.rule}", allowed=None, nearest=None)
 
     @property
@@ -97,7 +97,7 @@ class Finding:
 
 
 def dotted(path: Path) -> str:
-    """Return a path as people write it: ``node_pools.h100.labels[0]``."""
+    """Return a path as text: ``node_pools.h100.labels[0]``."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -110,39 +110,41 @@ def dotted(path: Path) -> str:
 
 
 class UserError(Exception):
-    """Something that cannot be done as asked; the message is one sentence, and the command ends with exit code 2."""
+    """A request that cannot be carried out; the message is one sentence. The command ends with exit code 2."""
 
 
 TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
 _PACKAGE = "training_platform/"
 
 
-def bug(what: str, error: Exception) -> str:
-    """Return the sentence that something failed because of a mistake in this program: the error's kind and place.
+def bug(subject: str, error: Exception) -> str:
+    """Return the sentence that something failed because of a bug in this program, with the error's type and line.
 
-    The error's own text may hold a value of a user's file, a secret too: only a traceback shows it, on request.
+    The error's own text may have a value of a user's file, even a secret, so only a traceback shows it, on request.
     """
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
     lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    file, line = next((place for place in reversed(lines) if _PACKAGE in place[0]), lines[-1])
-    cause = f"{type(error).__name__}{f' ({error.strerror})' if isinstance(error, OSError) else ''}"
-    place = f"{_PACKAGE}{file.rpartition(_PACKAGE)[2]}" if _PACKAGE in file else PurePath(file).name
-    return f"{what} because of a bug of its own: {cause} in {place}:{line}. {TRACEBACK}=1 shows more."
+    file, line = next((frame for frame in reversed(lines) if _PACKAGE in frame[0]), lines[-1])
+    module = f"{_PACKAGE}{file.rpartition(_PACKAGE)[2]}" if _PACKAGE in file else PurePath(file).name
+    cause = type(error).__name__
+    if isinstance(error, OSError):
+        cause += f" ({error.strerror})"
+    return f"{subject} because of a bug of its own: {cause} in {module}:{line}. {TRACEBACK}=1 shows more."
 
 
 @contextmanager
-def others_go_on(what: str, failures: list[str]) -> Iterator[None]:
-    """Run one part of several, such as a file's: a bug of ours in it is a sentence in ``failures``, and others go on.
+def others_go_on(subject: str, failures: list[str]) -> Iterator[None]:
+    """Run one of several checks; if it ends in a bug of ours, add a sentence to ``failures``, so that others run.
 
-    Raises UserError as it is.
+    Raises UserError unchanged.
     """
     try:
         yield
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 # any error here is a bug, and nothing about the file
-        failures.append(bug(f"{what} was not checked", error))
+        failures.append(bug(f"{subject} was not checked", error))
 
 
 def install(extra: str) -> str:
@@ -150,7 +152,7 @@ def install(extra: str) -> str:
     return f"pip install 'training-platform[{extra}]', or with the pins of a clone: make setup"
 
 
-# Control characters but tab and line feed, marks that turn the direction of what follows, and other ends of a line.
+# Control characters except tab and line feed, marks of text direction, and other line ends.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 # GitHub reads `::` at the start of a line and `##[` anywhere in it: actions/runner 079cdb1, ActionCommand.cs, read
 # 2026-11-22. That Azure reads `##vso[` and `##[`, and TeamCity `##teamcity[`, is (unverified).
@@ -158,10 +160,10 @@ _COMMAND = re.compile(r"^(\s*:)(?=:)|(#)(?=#(?:\[|vso\[|teamcity\[))", re.MULTIL
 
 
 def printable(text: str) -> str:
-    r"""Return text with control characters as escapes (``\x1b``), and ``\`` within what starts a pipeline's command."""
+    r"""Return text with control characters escaped (``\x1b``), and ``\`` inside the start of a pipeline command."""
     return _COMMAND.sub(lambda match: f"{match[0]}\\", _UNSEEN.sub(_escape, text))
 
 
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # what two digits hold
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # two hexadecimal digits

@@ -1,11 +1,11 @@
-"""How the model's rejection of a value becomes a finding that a person can act on."""
+"""Turns the model's rejections into findings, with what is allowed and the nearest valid value."""
 
 from __future__ import annotations
 
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path as FilePath
@@ -38,17 +38,17 @@ _SWITCHES = {
     "off": "false",
     "n": "false",
 }
-_EXAMPLES = {"topology": "a text such as 4x4"}  # of fields whose numbers in quotes are as wrong
+_EXAMPLES = {"topology": "a string such as 4x4"}  # of fields for which a quoted number is wrong too
 _LISTS = {"command": " such as [python, train.py]", "args": " such as [--epochs=3, --lr=0.1]"}
 _SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) *(?P<unit>[GT])i?B?", re.IGNORECASE)
 _FULL_NAME = re.compile(r"projects/(?P<project>[^/]+)/([^/]+/)+(?P<name>[^/]+)")
 _ADDRESS = re.compile(r"gs://(?P<bucket>[^/]+)")
 _GROUPED = re.compile(r"[0-9]{1,3}([,'\u2019 ][0-9]{3})+")
-_GIGAS = {"G": {"gb": 1, "gib": 1}, "T": {"gb": 1000, "gib": 1024}}  # TB is what people call the TiB of Filestore
-_WANTED = {
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
+_GIGAS = {"G": {"gb": 1, "gib": 1}, "T": {"gb": 1000, "gib": 1024}}  # people write TB for Filestore's TiB
+_EXPECTED = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
     "float_type": "a number",
     "bool_type": "true or false",
     "date_parsing": "a day such as 2026-11-01",
@@ -62,64 +62,100 @@ _WANTED = {
 def validated(
     model: type[_Model], value: Any, source: Source, below: Path = (), *, stack: str | None = None, rule: str = RULE
 ) -> tuple[_Model | None, list[Finding]]:
-    """Return a value of a file as its model, None where it is rejected, and one finding per rejected value.
+    """Validate a value of a file. Return its model, or None and a finding for each rejected value.
 
-    JSON is the form in which the engine hands configuration to a program, so it is the form that is validated.
+    It is validated as JSON, in which the engine passes configuration to a program.
     """
     try:
         return model.model_validate_json(json.dumps(value)), []
     except ValidationError as error:
-        found = rejections(error, model, source, below, stack)
-    return None, [replace(finding, rule=rule) for finding in found]
+        findings = rejections(error, model, source, below, stack)
+    return None, [replace(finding, rule=rule) for finding in findings]
 
 
 def rejections(
     error: ValidationError, model: type[BaseModel], source: Source, below: Path, stack: str | None
 ) -> list[Finding]:
-    """Return one finding per rejected value; ``below`` is where the model's section stands in the file.
+    """Return a finding for each rejected value; ``below`` is the path of the model's section in the file.
 
-    A list that is too short without its rejected entries is not said to be: the entries are.
+    A list that is too short only because of rejected entries has no finding of its own.
     """
     details = error.errors(include_url=False)
     entries = {detail["loc"][:-1] for detail in details}
     findings = []
-    misplaced: dict[Path, str] = {}
-    for detail in details:
-        section = _section_at(model, entry := detail["loc"][:-1]) if detail["type"] == "missing" else None
-        if (home := _home_inside(section, detail["input"])) and entry not in misplaced:
-            misplaced[entry] = home
-            deeper = f"below {home} of the entry above: the line, and those below it, indented by 4 more spaces"
-            findings.append(source.finding(
-                RULE, entry, f"has the fields of an entry of {home}", below=below, stack=stack, nearest=deeper,
-                spoils=tuple(source.place((*below, *entry[:depth])) for depth in (len(entry), len(entry) - 1)),
-            ))  # fmt: skip
+    misplaced = _misplaced_entries(details, model)
+    for entry, home in misplaced.items():
+        finding = source.finding(
+            RULE,
+            entry,
+            f"has the fields of an entry of {home}",
+            below=below,
+            stack=stack,
+            nearest=f"below {home} of the entry above: the line, and those below it, indented by 4 more spaces",
+            spoils=tuple(source.place((*below, *entry[:depth])) for depth in (len(entry), len(entry) - 1)),
+        )
+        findings.append(finding)
     for detail in details:
         if detail["type"] == "too_short" and detail["loc"] in entries:
             continue
         if any(detail["loc"][: len(entry)] == entry for entry in misplaced):
             continue
-        for at, message, allowed, nearest in _conflicts(detail, model, source.written.get((*below, *detail["loc"]))):
-            missing = detail["type"] == "missing"
-            inside = [source.place((*below, *at[:depth])) for depth in range(len(at) - 1 + missing, 0, -1)]
-            later = _later_keys(source, (*below, *at)) if at and _is_empty_section(detail) else []
-            column = source.position((*below, *at)).column + 1
-            hint = f"the lines below that belong to it, indented by {column} spaces" if later else nearest
-            wrong_key = detail["type"] == "extra_forbidden" or "[key]" in detail["loc"]
-            names = [at[-1], nearest or at[-1]] if wrong_key else [nearest] if nearest and at else later
-            findings.append(source.finding(
-                RULE, at, message, below=below, stack=stack, allowed=allowed, nearest=hint,
-                spoils=() if missing else tuple(source.place((*below, *at[:-1], name)) for name in names),
-                rests_on=tuple(inside),
-            ))  # fmt: skip
+        for conflict in _conflicts(detail, model, source.written.get((*below, *detail["loc"]))):
+            finding = _conflict_finding(conflict, detail, source, below, stack)
+            findings.append(finding)
     return findings
 
 
+def _misplaced_entries(details: Iterable[ErrorDetails], model: type[BaseModel]) -> dict[Path, str]:
+    """Return the paths of values that belong one level deeper, with the mapping that would take each."""
+    misplaced: dict[Path, str] = {}
+    for detail in details:
+        if detail["type"] == "missing":
+            entry = detail["loc"][:-1]
+            home = _home_inside(_section_at(model, entry), detail["input"])
+            if home:
+                misplaced.setdefault(entry, home)
+    return misplaced
+
+
+def _conflict_finding(
+    conflict: Conflict, detail: ErrorDetails, source: Source, below: Path, stack: str | None
+) -> Finding:
+    path = conflict.path
+    missing = detail["type"] == "missing"
+    later = _later_keys(source, (*below, *path)) if path and _is_empty_section(detail) else []
+    nearest = conflict.nearest
+    spoiled: list[object] = []
+    if missing:
+        pass
+    elif detail["type"] == "extra_forbidden" or "[key]" in detail["loc"]:
+        spoiled = [path[-1], nearest or path[-1]]
+    elif nearest and path:
+        spoiled = [nearest]
+    else:
+        spoiled = [*later]
+    if later:
+        column = source.position((*below, *path)).column + 1
+        nearest = f"the lines below that belong to it, indented by {column} spaces"
+    return source.finding(
+        RULE,
+        path,
+        conflict.message,
+        below=below,
+        stack=stack,
+        allowed=conflict.allowed,
+        nearest=nearest,
+        spoils=tuple(source.place((*below, *path[:-1], str(name))) for name in spoiled),
+        rests_on=tuple(source.place((*below, *path[:depth])) for depth in range(len(path) - 1 + missing, 0, -1)),
+    )
+
+
 def read_section(path: FilePath, model: type[_Model]) -> _Model:
-    """Read a YAML file that is one section. Raises UnreadableError, and UserError of all that is wrong, with lines."""
+    """Read a YAML file that is one section. Raises UnreadableError, or UserError with every finding."""
     source = read_source(path.absolute(), str(path))
-    section, wrong = validated(model, {} if source.value is None else source.value, source)
+    section, findings = validated(model, {} if source.value is None else source.value, source)
     if section is None:
-        raise UserError("\n".join(map(str, wrong)))
+        raise UserError("\n".join(map(str, findings)))
     return section
 
 
@@ -128,15 +164,15 @@ def _is_empty_section(detail: ErrorDetails) -> bool:
 
 
 def _later_keys(source: Source, path: Path) -> list[str]:
-    """Return the keys of a mapping after the last of a path: they may be meant to be inside of it."""
+    """Return the keys after the last key of a path in its mapping: they may belong inside it."""
     keys = list(value_at(source.value, path[:-1]) or ())
     return keys[keys.index(path[-1]) + 1 :] if path[-1] in keys else []
 
 
 def right_part(value: Any, model: type[_Model]) -> _Model | None:
-    """Return what a value says without the fields that the model refuses; None where that is refused too."""
+    """Return a value's model without the fields that it rejects, None if it rejects the rest too."""
     rest = copy.deepcopy(value)
-    for _ in range(3):  # a part may be refused for what was taken from it
+    for _ in range(3):  # a section may be rejected for lack of a dropped field
         try:
             return model.model_validate_json(json.dumps(rest))
         except ValidationError as error:
@@ -157,37 +193,33 @@ def _drop(value: Any, path: Path) -> None:
 
 
 def _conflicts(detail: ErrorDetails, model: type[BaseModel], written: str | None) -> Iterator[Conflict]:
-    """Yield what one error of the model is about, by paths below its section; ``written`` is a number's own text."""
+    """Yield the conflicts of an error, with paths below the model's section; ``written`` is a number's text."""
     context: Mapping[str, Any] = detail.get("ctx", {})
     section = tuple(part for part in detail["loc"] if part != "[key]")
     path = section + tuple(context.get("at", ()))
-    if can_be_secret(path) and (detail["type"] in _WANTED or "string" in detail["type"]):
-        wanted = _WANTED.get(detail["type"], "in the right form")
-        in_quotes = " (in quotes)" if detail["type"] == "string_type" else ""
-        as_an_example = _LISTS.get(str(path[-1]), "") if wanted == "a list" else ""
-        yield Conflict(path, f"{HIDDEN} is not {wanted}", f"{wanted}{in_quotes}{as_an_example}", None)
+    if can_be_secret(path) and (detail["type"] in _EXPECTED or "string" in detail["type"]):
+        expected = _EXPECTED.get(detail["type"], "in the right form")
+        allowed = expected
+        if detail["type"] == "string_type":
+            allowed += " (in quotes)"
+        if expected == "a list":
+            allowed += _LISTS.get(str(path[-1]), "")
+        yield Conflict(path, f"{HIDDEN} is not {expected}", allowed, None)
     else:
         yield Conflict(path, *_explain(detail, context, model, path, written))
     for conflict in context.get("more", ()):
-        yield conflict._replace(at=section + conflict.at)
+        yield conflict._replace(path=section + conflict.path)
 
 
 def _explain(
     detail: ErrorDetails, context: Mapping[str, Any], model: type[BaseModel], path: Path, written: str | None
 ) -> tuple[str, str | None, str | None]:
-    kind, value = detail["type"], detail["input"]
+    kind = detail["type"]
+    value = detail["input"]
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     shown = text if len(text) <= 60 else f"{text[:57]}..."
     if kind == "extra_forbidden":
-        section = _section_at(model, path[:-1])
-        if section and (instead := section.REMOVED.get(str(path[-1]))):
-            return "is no longer a field of this section", instead, None
-        allowed = list(section.model_fields) if section else []
-        home = _home_inside(section, value)
-        deeper = f"below {home}: the line, and those below it, indented by 2 more spaces" if home else None
-        called = section.ELSEWHERE.get(str(path[-1])) if section else None
-        nearest = deeper or called or _in_sections(section, str(path[-1])) or find_nearest(str(path[-1]), allowed)
-        return "is not a field of this section", enumeration(allowed, most=20), nearest
+        return _unknown_field(_section_at(model, path[:-1]), str(path[-1]), value)
     if kind == "missing":
         return "is missing", _described(model, path), None
     if kind == "literal_error":
@@ -197,8 +229,8 @@ def _explain(
         return _out_of_bounds(kind, value, context, shown)
     if kind == "too_short":
         return f"has {context['actual_length']} entries", f"at least {context['min_length']}", None
-    if kind in _WANTED:
-        return _wanted(kind, value, path, written or shown, _section_at(model, path))
+    if kind in _EXPECTED:
+        return _wrong_type(kind, value, path, written or shown, _section_at(model, path))
     if kind == "string_pattern_mismatch":
         section = _section_at(model, path) if "[key]" in detail["loc"] else None
         return _malformed(str(value), shown, context["pattern"], section)
@@ -208,7 +240,7 @@ def _explain(
 
 
 def _out_of_bounds(kind: str, value: object, context: Mapping[str, Any], shown: str) -> tuple[str, str, str]:
-    """Return what is said of a number that is too small or too large, and the nearest that is neither."""
+    """Explain a number outside its bounds: the message, what is allowed, and the nearest valid number."""
     words, key = _BOUNDS[kind]
     bound = context[key]
     nearest = bound
@@ -219,8 +251,22 @@ def _out_of_bounds(kind: str, value: object, context: Mapping[str, Any], shown: 
     return f"is {shown}", f"{words} {bound}", str(nearest)
 
 
+def _unknown_field(section: type[Section] | None, name: str, value: object) -> tuple[str, str | None, str | None]:
+    message = "is not a field of this section"
+    if section is None:
+        return message, "", None
+    if name in section.REMOVED:
+        return "is no longer a field of this section", section.REMOVED[name], None
+    home = _home_inside(section, value)
+    if home:
+        nearest: str | None = f"below {home}: the line, and those below it, indented by 2 more spaces"
+    else:
+        nearest = section.ELSEWHERE.get(name) or _in_sections(section, name) or find_nearest(name, section.model_fields)
+    return message, enumeration(section.model_fields, most=20), nearest
+
+
 def _home_inside(section: type[Section] | None, value: object) -> str | None:
-    """Return the mapping of a section that would take a value as an entry, such as ``node_pools`` for a pool."""
+    """Return the mapping in a section that would take a value as an entry, such as ``node_pools`` for a pool."""
     if section is None or not isinstance(value, dict):
         return None
     for name, field in section.model_fields.items():
@@ -233,10 +279,10 @@ def _home_inside(section: type[Section] | None, value: object) -> str | None:
     return None
 
 
-def _in_sections(section: type[Section] | None, name: str) -> str | None:
-    """Return where in the sections of a section a field of that name is, such as ``gke.max_run_hours``."""
+def _in_sections(section: type[Section], name: str) -> str | None:
+    """Return the paths of a field of that name in the sections of a section, such as ``gke.max_run_hours``."""
     homes = []
-    for home, field in section.model_fields.items() if section else ():
+    for home, field in section.model_fields.items():
         inner = _unwrap(field.annotation)
         if isinstance(inner, type) and issubclass(inner, Section) and name in inner.model_fields:
             homes.append(f"{home}.{name}")
@@ -244,7 +290,7 @@ def _in_sections(section: type[Section] | None, name: str) -> str | None:
 
 
 def _malformed(value: str, shown: str, pattern: str, section: type[Section] | None) -> tuple[str, str, str | None]:
-    """Return what is said of a text that has not the form of a pattern, such as the name of a section."""
+    """Explain a string that does not match a pattern, such as the name of a section."""
     form = FORMS.get(pattern, f"text that matches {pattern}")
     if re.search(re.sub(r"\{0,\d+\}", "*", pattern), value):
         return f"{shown} has {len(value)} characters", form, None
@@ -261,54 +307,53 @@ def _malformed(value: str, shown: str, pattern: str, section: type[Section] | No
     kind, _, email = value.rpartition(":")
     group = f"{find_nearest(kind, MEMBERS) or 'group'}:{email.casefold()}"  # of an address without its kind
     plain = re.sub("[^a-z0-9]+", "-", value.casefold()).strip("-")
-    return (
-        f"{shown} is not in the right form",
-        form,
-        next((text for text in (group, value.casefold(), plain) if re.match(pattern, text)), None),
-    )
+    candidates = (group, value.casefold(), plain)
+    matching = next((candidate for candidate in candidates if re.match(pattern, candidate)), None)
+    return f"{shown} is not in the right form", form, matching
 
 
-def _wanted(
+def _wrong_type(
     kind: str, value: object, path: Path, shown: str, section: type[Section] | None
 ) -> tuple[str, str, str | None]:
-    """Return what is said of a value of the wrong kind: what it is, what is wanted, and the value in that form."""
-    wanted, field = _WANTED[kind], str(path[-1]) if path else ""
+    """Explain a value of the wrong type: the message, the expected type, and the value in that type."""
+    expected = _EXPECTED[kind]
+    field = str(path[-1]) if path else ""
     if value is None:
-        return "has no value", wanted, None
+        return "has no value", expected, None
     if isinstance(value, (dict, list)):
-        return f"is {'a mapping' if isinstance(value, dict) else 'a list'} and not {wanted}", wanted, None
-    message = f"{shown} is not {wanted}"
+        return f"is {'a mapping' if isinstance(value, dict) else 'a list'} and not {expected}", expected, None
+    message = f"{shown} is not {expected}"
     if kind == "model_type" and section:
         required = [name for name, spec in section.model_fields.items() if spec.is_required()]
-        return message, wanted, f"{{{required[0]}: {value}}}" if len(required) == 1 else None
+        return message, expected, f"{{{required[0]}: {value}}}" if len(required) == 1 else None
     if kind == "string_type" and field == "project":
         return f"{shown} is a project number", "the project ID: 6 to 30 lower-case letters, digits and dashes", None
     if kind == "string_type":
-        return message, _EXAMPLES.get(field, f"{wanted} (in quotes)"), None if field in _EXAMPLES else f'"{shown}"'
+        return message, _EXAMPLES.get(field, f"{expected} (in quotes)"), None if field in _EXAMPLES else f'"{shown}"'
     text = str(value).strip()
-    if _WANTED[kind] == "a whole number" and (written := _whole_number(text, value, field, path)):
-        return message, *written
+    if expected == "an integer" and (integer := _nearly_integer(text, value, field, path)):
+        return message, *integer
     if kind in ("tuple_type", "list_type") and isinstance(value, str):
-        return message, wanted, f"[{', '.join(text.split())}]"
+        return message, expected, f"[{', '.join(text.split())}]"
     if kind == "bool_type":
-        return message, wanted, {field: "true", **_SWITCHES}.get(text.casefold())
-    return message, wanted, None
+        return message, expected, {field: "true", **_SWITCHES}.get(text.casefold())
+    return message, expected, None
 
 
-def _whole_number(text: str, value: object, field: str, path: Path) -> tuple[str, str | None] | None:
-    """Return what is wanted in place of a text or fraction that is nearly a whole number, and that number."""
-    wanted = "a whole number"
+def _nearly_integer(text: str, value: object, field: str, path: Path) -> tuple[str, str | None] | None:
+    """Return what is allowed in place of a string or fraction that means an integer, and that integer."""
+    expected = "an integer"
     if isinstance(value, float):
         is_share = 0 < value <= 1 and any("percent" in str(part) for part in path)
-        return (f"{wanted}, of percent", f"{100 * value:g}") if is_share else None
+        return (f"{expected}, of percent", f"{100 * value:g}") if is_share else None
     if text.isascii() and text.isdecimal():
-        return f"{wanted} (without quotes)", text
+        return f"{expected} (without quotes)", text
     if _GROUPED.fullmatch(text):
-        return f"{wanted}, without commas between its digits", re.sub(r"\D", "", text)
+        return f"{expected}, without commas between its digits", re.sub(r"\D", "", text)
     if (amount := _SIZE.fullmatch(text)) and (unit := field.rpartition("_")[2]) in ("gb", "gib"):
         number = float(amount["number"]) * _GIGAS[amount["unit"].upper()][unit]
         nearest = f"{number:g}" if number.is_integer() else None
-        return f"{wanted}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest
+        return f"{expected}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest
     return None
 
 
@@ -319,10 +364,10 @@ def _section_at(model: type[BaseModel], path: Path) -> type[Section] | None:
 
 
 def _described(model: type[BaseModel], path: Path) -> str | None:
-    """Return what the field at ``path`` is, in the words of the model."""
+    """Return the description of the field at ``path``."""
     fields = getattr(_unwrap(reduce(_step, path[:-1], model)), "model_fields", {})
-    meant = fields[str(path[-1])].description if path and str(path[-1]) in fields else None
-    return f"the field with its value: {meant.removesuffix('.')}" if meant else None
+    description = fields[str(path[-1])].description if path and str(path[-1]) in fields else None
+    return f"the field with its value: {description.removesuffix('.')}" if description else None
 
 
 def _step(annotation: Any, part: str | int) -> Any:
@@ -337,7 +382,7 @@ def _step(annotation: Any, part: str | int) -> Any:
 
 
 def _unwrap(annotation: Any) -> Any:
-    """Return what stands inside ``X | None`` and ``Annotated[X, ...]``."""
+    """Return the type inside ``X | None`` and ``Annotated[X, ...]``."""
     while annotation is not None:
         inner = [argument for argument in get_args(annotation) if argument is not type(None)]
         origin = get_origin(annotation)

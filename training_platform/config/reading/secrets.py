@@ -1,7 +1,8 @@
-"""Inputs that can hold a secret, by their names: no message, report or log has their values.
+"""Inputs that may hold a secret, by name: their values appear in no message, report or log.
 
-Names that Pulumi's SDKs mark as secret, of the types with documents, are among them; a test compares both. Others are
-where programs write one: variables, arguments and data of containers and jobs, and what is called a password or a key.
+They include the names that Pulumi's SDKs mark as secret, for types with documents; a test compares both. Others are
+where programs put secrets: variables, arguments and data of containers and jobs, and anything named a password or a
+key.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from secrets import token_hex
 from typing import Any, Final
 
 HIDDEN: Final = "(not shown)"
-# How a value is marked on Pulumi's wire: under this key, as a secret, or as an output with a field that says so.
+# Marks of values on Pulumi's wire: the key, and its values for a secret and for an output, which may be one.
 # Source of these published constants: pulumi/pulumi v3.259 pkg/resource/plugin/rpc.go, read 2026-11-21.
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105
 OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-RUN_KEY: Final = "TRAINING_PLATFORM_RUN_KEY"  # a variable of the environment
+RUN_KEY: Final = "TRAINING_PLATFORM_RUN_KEY"  # an environment variable
 _HOLDERS: Final = frozenset({
     "args", "binaryData", "command", "commands", "content", "credentials", "customerEncryption", "data", "env",
     "environmentVariables", "headers", "sensitiveLabels", "stringData",
 })  # fmt: skip
-"""All that is below them can be a secret; of the entries of ``env`` and ``headers``, not their names."""
+"""Everything below them may be a secret, except names of entries of ``env`` and ``headers``."""
 _NAMED: Final[Mapping[str, tuple[str, ...]]] = {"env": ("name", "valueFrom"), "headers": ("name",)}
 _SCALARS: Final = re.compile(
     r"(password|passwd|passphrase|(?<!account)token|secretData|parameterData|secretKey|sharedSecret|clientSecret"
@@ -35,25 +36,26 @@ _SCALARS: Final = re.compile(
     r"|startupScript)(wo)?$",
     re.IGNORECASE,
 )
-_SHORTEST: Final = 6  # characters of a text that is looked for in a message: many words are shorter ones
-_WINDOW: Final = 16  # characters of a longer one by which a part of it is known
+_SHORTEST: Final = 6  # characters of a secret to find in a message: many words are shorter
+_WINDOW: Final = 16  # characters that identify a part of a longer secret
 
 
 def can_be_secret(keys: Sequence[object]) -> bool:
-    """Whether the value at some keys, ``spec``, ``containers``, 0, ``env``, 0, ``value``, can be or hold a secret."""
+    """Whether the value at some keys (``spec``, ``containers``, 0, ``env``, 0, ``value``) may be or hold a secret."""
     return _can_be_secret(tuple(key for key in keys if isinstance(key, str)))
 
 
 @lru_cache(maxsize=100_000)
 def _can_be_secret(named: tuple[str, ...]) -> bool:
-    for place, key in enumerate(named):
+    for index, key in enumerate(named):
         if key in _HOLDERS:
-            return named[place + 1] not in _NAMED.get(key, ()) if named[place + 1 :] else True
+            below = named[index + 1 :]
+            return not below or below[0] not in _NAMED.get(key, ())
     return bool(named) and _SCALARS.search(named[-1].replace("_", "")) is not None
 
 
 def secrets_in(inputs: Any, keys: tuple[str, ...] = ()) -> Iterator[Any]:
-    """Yield the values of inputs that can be secrets; ``keys`` lead to the inputs, without places in lists."""
+    """Yield the values of inputs that may be secrets; ``keys`` lead to the inputs, without list indices."""
     if isinstance(inputs, Mapping):
         for key, value in inputs.items():
             yield from secrets_in(value, (*keys, str(key)))
@@ -65,7 +67,7 @@ def secrets_in(inputs: Any, keys: tuple[str, ...] = ()) -> Iterator[Any]:
 
 
 def shows(text: str, secrets: Iterable[Any]) -> bool:
-    """Whether a text has one of some values in it, or sixteen characters of one in a row."""
+    """Whether a text contains one of some secrets, or sixteen consecutive characters of one."""
     windows = {text[start : start + _WINDOW] for start in range(len(text) - _WINDOW + 1)}
     plain = text.replace(",", "")
     return any(
@@ -76,8 +78,8 @@ def shows(text: str, secrets: Iterable[Any]) -> bool:
 
 
 def _written(value: Any) -> Iterator[str]:
-    """Yield the spellings of a value that are long enough to be looked for, those of a float rounded, too."""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):  # nothing, or not known
+    """Yield the spellings of a value that are long enough to search for, including a float's rounded ones."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):  # None, or unknown
         return
     forms = {str(value).removesuffix(".0")}
     if isinstance(value, float) and isfinite(value):
@@ -86,16 +88,16 @@ def _written(value: Any) -> Iterator[str]:
 
 
 class Secrets:
-    """The secrets of several resources, kept out of findings about other resources.
+    """The secrets of several resources, which findings about other resources must not show.
 
-    A text shows one if it has all of it, or the beginning to which a message cuts a long value.
+    A text shows a secret if it contains it, or the first characters, since messages truncate long values.
     """
 
     def __init__(self) -> None:
         self._beginnings: set[str] = set()
 
     def add(self, inputs: Any) -> None:
-        """Add those of a resource."""
+        """Add the secrets of a resource."""
         for value in secrets_in(inputs):
             self._beginnings.update(written[:_WINDOW] for written in _written(value))
 
@@ -106,11 +108,11 @@ class Secrets:
 
 
 def digest(value: Any) -> str:
-    """Return what distinguishes a secret from another one in this run, and from which nobody can guess it."""
+    """Return a text that distinguishes secrets in this run, without revealing them."""
     return f"{HIDDEN} {hmac.new(run_key().encode(), repr(value).encode(), hashlib.sha256).hexdigest()}"
 
 
 @cache
 def run_key() -> str:
-    """Return the key of this run's digests, which a process that it starts gets by ``RUN_KEY``."""
+    """Return the key of this run's digests; child processes get it in ``RUN_KEY``."""
     return os.environ.get(RUN_KEY) or token_hex()

@@ -1,4 +1,4 @@
-"""The base of every part of a stack file, the values that parts share, and fields that do not go together."""
+"""The base class of the sections of a stack file, types that sections share, and conflicts between fields."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from training_platform.catalog.nearest import find_nearest, same_letters
 
 
 class Section(BaseModel):
-    """A part of a stack file: strict types, no unknown keys, and never changed once read.
+    """A section of a stack file: strict types, no unknown keys, immutable.
 
-    ``REMOVED`` has the fields of earlier versions, each with what to write or do instead, and ``ELSEWHERE`` the names
-    by which other tools call a field, each with our field. The files of the model do not defer annotations: pydantic
-    would compile the text of each again whenever a command starts.
+    ``REMOVED`` has the fields of earlier versions, each with its replacement; ``ELSEWHERE`` maps other tools' names of
+    fields to ours. The model's files do not defer annotations, since pydantic would compile each again whenever a
+    command starts.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {}
@@ -40,32 +40,33 @@ class Section(BaseModel):
 
 
 class _Nothing(dict[Any, Any]):
-    """An empty mapping for all who leave one out: as it can be hashed, pydantic does not copy it for each of them."""
+    """The default of omitted mappings: it is hashable, so pydantic does not copy it each time."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         """Refuse a change. Raises TypeError."""
-        raise TypeError(f"{key} was left out of a file")
+        raise TypeError(f"{key} was omitted from a file")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return that it is a mapping, as schemas write it."""
+        """Return the schema of a mapping."""
         return core_schema.dict_schema()
 
 
-NOTHING: Any = _Nothing()  # so that it can stand for a mapping of any type
+NOTHING: Any = _Nothing()  # Any, so that it is a mapping of any type
 _Row = TypeVar("_Row")
 
 
 class NamesWhere(Collection[str], Generic[_Row]):
-    """The names of those of the catalogue's rows that ``right`` is true of, which is asked of a row by its name."""
+    """The names of the catalogue's rows that satisfy ``right``."""
 
     def __init__(self, rows: Mapping[str, _Row], right: Callable[[_Row], bool]) -> None:
-        self._rows, self._right = rows, right
+        self._rows = rows
+        self._right = right
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a row, and the right one."""
+        """Whether a row has the name and satisfies the condition."""
         return isinstance(name, str) and name in self._rows and self._right(self._rows[name])
 
     def __iter__(self) -> Iterator[str]:
@@ -73,19 +74,19 @@ class NamesWhere(Collection[str], Generic[_Row]):
         return (name for name, row in self._rows.items() if self._right(row))
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of names."""
         return sum(1 for _ in self)
 
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """Text that is one of the catalogue's ``names``; the error carries what is allowed and the nearest name.
+    """A string that is one of the catalogue's ``names``; the error has what is allowed and the nearest name.
 
-    ``instead`` is suggested for a name that is right elsewhere, one of ``others``, and for one that resembles none;
-    ``elsewhere`` says where one of ``others`` is right. ``called`` returns names that people use for what is meant.
+    ``instead`` is suggested for a name without a similar one, and for one of ``others``, which are valid elsewhere;
+    ``elsewhere`` says where. ``called`` returns other names that people use, with the catalogue's.
     """
 
-    what: str
+    kind: str
     names: Collection[str]
     others: Collection[str] = ()
     instead: str | None = None
@@ -93,45 +94,45 @@ class OneOf:
     called: Callable[[], Mapping[str, str]] = dict
 
     def check(self, value: str) -> str:
-        """Return a name that the catalogue has; raises PydanticCustomError for another."""
+        """Return a name of the catalogue. Raises PydanticCustomError for another."""
         if value in self.names:
             return value
         if value in self.others:
-            raise unknown_name(self.what, value, (), self.names, self.elsewhere or self.instead)
+            raise unknown_name(self.kind, value, (), self.names, self.elsewhere or self.instead)
         if meant := self.called().get(value.strip().casefold()):
-            raise unknown_name(self.what, value, (), self.names, meant)
-        raise unknown_name(self.what, value, self.names, self.names, self.instead)
+            raise unknown_name(self.kind, value, (), self.names, meant)
+        raise unknown_name(self.kind, value, self.names, self.names, self.instead)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return how pydantic validates it."""
+        """Return the schema by which pydantic validates it."""
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return what editors offer."""
+        """Return the JSON schema, by which editors offer the names."""
         return {**handler(schema), "enum": sorted(self.names)}
 
 
 def unknown_name(
-    what: str, value: str, meant: Collection[str], names: Collection[str], instead: str | None = None
+    kind: str, value: str, similar: Collection[str], names: Collection[str], instead: str | None = None
 ) -> PydanticCustomError:
-    """Return the error for a name that is not one of ``names``; it lists those first that begin like it."""
+    """Return the error for a name that is not one of ``names``; it lists those with the same beginning first."""
     ordered = sorted(names, key=lambda name: (-same_letters(name, value), name))
-    context = {"allowed": listed(ordered), "nearest": find_nearest(value, meant) or instead}
-    return PydanticCustomError("unknown_name", f"{value!r} is not {article(what)} {what}".replace("{", "{{"), context)
+    context = {"allowed": listed(ordered), "nearest": find_nearest(value, similar) or instead}
+    return PydanticCustomError("unknown_name", f"{value!r} is not {article(kind)} {kind}".replace("{", "{{"), context)
 
 
-def article(what: str) -> str:
-    """Return the article that a noun takes."""
-    return "an" if what[0] in "aeiou" else "a"
+def article(noun: str) -> str:
+    """Return the indefinite article of a noun."""
+    return "an" if noun[0] in "aeiou" else "a"
 
 
 def enumeration(names: Collection[str], most: int = 12) -> str:
-    """Return names as one line, the first ``most`` of them by the alphabet."""
+    """Return names in alphabetical order as one line, at most ``most`` of them."""
     return listed(sorted(names), most)
 
 
 def listed(ordered: Sequence[str], most: int = 12) -> str:
-    """Return names as one line, the first ``most`` of them."""
+    """Return names as one line, at most ``most`` of them."""
     rest = len(ordered) - most
     return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -140,7 +141,7 @@ _Listed = TypeVar("_Listed", str, int)
 
 
 def unique(values: tuple[_Listed, ...]) -> tuple[_Listed, ...]:
-    """Return a list as it is. Raises PydanticCustomError, which names the values that are in it twice."""
+    """Return a list unchanged. Raises PydanticCustomError, which names the values that it has twice."""
     twice = ", ".join(str(value) for value in sorted({value for value in values if values.count(value) > 1}))
     if twice:
         raise PydanticCustomError("twice", f"has {twice} twice".replace("{", "{{"), {"allowed": "each once"})
@@ -148,7 +149,7 @@ def unique(values: tuple[_Listed, ...]) -> tuple[_Listed, ...]:
 
 
 def fits(kind: Any, value: object) -> bool:
-    """Whether a value is one that a field of a type takes, such as ``Name`` or ``Member``."""
+    """Whether a field of a type, such as ``Name`` or ``Member``, takes a value."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError:
@@ -157,7 +158,7 @@ def fits(kind: Any, value: object) -> bool:
 
 
 def refusal(kind: Any, value: object) -> str | None:
-    """Return why a field of a type refuses a value and what it takes, as a person is told; None where it takes it."""
+    """Return why a field of a type rejects a value, and what it takes; None if it takes the value."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -165,8 +166,8 @@ def refusal(kind: Any, value: object) -> str | None:
         context = first.get("ctx", {})
         form = FORMS.get(str(context.get("pattern")))
         message = f"{value!r} is not in the right form" if form else first["msg"]
-        allowed, nearest = form or context.get("allowed"), context.get("nearest")
-        return f"{message}. Allowed: {allowed}.{f' Nearest: {nearest}.' if nearest else ''}"
+        hint = f" Nearest: {context['nearest']}." if context.get("nearest") else ""
+        return f"{message}. Allowed: {form or context.get('allowed')}.{hint}"
     return None
 
 
@@ -194,7 +195,7 @@ EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
 _LABEL_KEY = r"^[a-z][a-z0-9_-]{0,62}$"
 _LABEL_VALUE = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"  # what both Google Cloud and Kubernetes take
 _VERSION = r"^[0-9]+(\.[0-9]+){0,2}(-gke\.[0-9]+)?$"
-REQUEST_NAME = r"^[a-z]([a-z0-9-]{0,55}[a-z0-9])?$"  # with its prefix, 63 characters as resource ids take
+REQUEST_NAME = r"^[a-z]([a-z0-9-]{0,55}[a-z0-9])?$"  # with its prefix at most 63 characters, the limit of resource ids
 SERVICE = r"^[a-z]+\.googleapis\.com$"
 QUOTA_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 _HOST = r"^[a-z0-9.-]+\.[a-z]{2,}$"
@@ -232,10 +233,10 @@ FORMS = {
     KMS_KEY: "a key's full name, projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
     QUOTA_ID: "a quota id such as CPUS-per-project-region",
 }
-"""What the patterns of this model mean, in words for people."""
+"""The patterns of this model, described for people."""
 
 Name = Annotated[str, Field(pattern=NAME, examples=["vision"])]
-"""A name of ours: lower-case letters, digits and dashes, at most 30 characters (GKE stops at 40 with our suffixes)."""
+"""Lower-case letters, digits and dashes, at most 30 characters (GKE allows 40 with our suffixes)."""
 FormerName = Annotated[
     Name | None,
     Field(
@@ -280,39 +281,39 @@ ImageLocation = Annotated[str, OneOf("region or multi-region", REGIONS | MULTI_R
 
 
 class Conflict(NamedTuple):
-    """A field, by its path below the section, that does not go with the others; what it takes instead."""
+    """A field that conflicts with others, by its path below the section, and what it takes instead."""
 
-    at: tuple[str | int, ...]
+    path: tuple[str | int, ...]
     message: str
     allowed: str | None = None
     nearest: str | None = None
 
 
 def above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Conflict]:
-    """Yield the least of something where it is more than the most."""
+    """Yield a conflict if a minimum is more than the maximum."""
     if least > most:
         message = f"is {least}, which is more than {most_name} ({most})"
         yield Conflict((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
 
 
 def refuse_conflicts(conflicts: Iterable[Conflict]) -> None:
-    """Raise one error for all conflicts, if there are any; its context holds the first, and the others as ``more``.
+    """Raise one error for all conflicts, if any; its context has the first, and the others as ``more``.
 
-    Pydantic stops at the first error of a section, so several checks that raise would hide each other.
+    Pydantic stops at the first error of a section, so separate errors would hide each other.
     """
-    found = tuple(conflicts)
-    if not found:
+    all_conflicts = tuple(conflicts)
+    if not all_conflicts:
         return
-    first, *more = found
-    context = {"at": first.at, "allowed": first.allowed, "nearest": first.nearest, "more": tuple(more)}
+    first, *more = all_conflicts
+    context = {"at": first.path, "allowed": first.allowed, "nearest": first.nearest, "more": tuple(more)}
     raise PydanticCustomError("conflict", first.message.replace("{", "{{"), context)
 
 
 class Consistent(Section):
-    """A section whose fields have to go together."""
+    """A section whose fields depend on each other."""
 
     def conflicts(self) -> Iterable[Conflict]:
-        """Return the fields that do not."""
+        """Return the conflicts between fields."""
         return ()
 
     @model_validator(mode="after")
@@ -321,12 +322,12 @@ class Consistent(Section):
         return self
 
 
-def form(pattern: str, what: str, allowed: str) -> AfterValidator:
-    """Return a check that the whole text has a form; its error says what it should be, and how that looks."""
+def form(pattern: str, noun: str, allowed: str) -> AfterValidator:
+    """Return a check that a whole string matches a pattern; its error says what it should be, and what is allowed."""
 
     def check(value: str) -> str:
-        if not re.fullmatch(pattern, value, re.ASCII):  # which compiles it when it is first needed
-            message = f"{value!r} is not {what}".replace("{", "{{")
+        if not re.fullmatch(pattern, value, re.ASCII):  # compiled at its first use
+            message = f"{value!r} is not {noun}".replace("{", "{{")
             raise PydanticCustomError("malformed", message, {"allowed": allowed, "nearest": None})
         return value
 

@@ -1,8 +1,8 @@
 """YAML with positions, read as the Pulumi engine reads it.
 
 The engine (a Go YAML library) and PyYAML disagree on scalars such as ``yes``, ``0777``, ``1_000`` and dates. Here only
-``true`` and ``false`` are booleans, numbers are decimal, and a plain scalar that the two readings could see
-differently is a finding that asks for quotes, so that both always see the same value.
+``true`` and ``false`` are booleans, numbers are decimal, and a plain scalar that the two might read differently is a
+finding that requests quotes, so that both always read the same value.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _AMBIGUOUS = re.compile(
 _SMART_QUOTES = re.compile("[\u2018\u201a\u201c\u201e](.*)[\u2018\u2019\u201c\u201d]", re.DOTALL)
 _DEEPEST = 60  # levels; our deepest stack file has 8
 _MOST_BYTES = 64 * 2**20
-_MOST_REPEATED = 1_000_000  # events that aliases stand for; aliases of aliases multiply a small file without end
-_LARGEST = 2**53  # a whole number beyond it is another number once it has been a float, as it is on Pulumi's wire
+_MOST_REPEATED = 1_000_000  # events that aliases expand to; aliases of aliases multiply a small file without limit
+_LARGEST = 2**53  # larger integers change when they become floats, as on Pulumi's wire
 
 
-_Event = Any  # one of libyaml's; the stubs do not say what each kind holds
+_Event = Any  # an event of libyaml; the stubs lack the attributes of each kind
 
 
 class UnreadableError(UserError):
@@ -50,10 +50,10 @@ class UnreadableError(UserError):
 
 @dataclass
 class Source:
-    """A YAML file as plain values, with the place of every key and list item.
+    """A YAML file as plain values, with the position of every key and list item.
 
-    ``findings`` holds what the file says that two readers would read differently, and keys given twice. ``written`` has
-    the text of numbers that print otherwise than they are written, such as 1.30.
+    ``findings`` are about values that parsers read differently, and keys given twice. ``written`` has the text of
+    numbers that print differently, such as 1.30.
     """
 
     file: str
@@ -63,33 +63,51 @@ class Source:
     written: dict[Path, str] = field(default_factory=dict)
 
     def position(self, path: Path) -> Position:
-        """Return the place of a path, or of the nearest enclosing one that the file has."""
+        """Return the position of a path, or of the nearest enclosing path in the file."""
         while path and path not in self.positions:
             path = path[:-1]
         return self.positions.get(path, Position(1, 1))
 
     def place(self, path: Path) -> Place:
-        """Return a path of the file as causes of findings name it."""
+        """Return the place of a path, for causes of findings."""
         return (self.file, *map(str, path))
 
     def finding(
-        self, rule: str, path: Path, message: str, *, severity: Severity = "error", below: Path = (),
-        stack: str | None = None, resource: str | None = None, allowed: object = None, nearest: object = None,
-        spoils: tuple[Place, ...] = (), rests_on: tuple[Place, ...] = (),
-    ) -> Finding:  # fmt: skip
-        """Return a finding about a path of the file; ``below`` is where the section stands that the path starts in."""
+        self,
+        rule: str,
+        path: Path,
+        message: str,
+        *,
+        severity: Severity = "error",
+        below: Path = (),
+        stack: str | None = None,
+        resource: str | None = None,
+        allowed: object = None,
+        nearest: object = None,
+        spoils: tuple[Place, ...] = (),
+        rests_on: tuple[Place, ...] = (),
+    ) -> Finding:
+        """Return a finding about a path of the file; ``below`` is the path of the section in which it starts."""
         return Finding(
-            rule=rule, severity=severity, message=message, stack=stack, file=self.file,
-            position=self.position((*below, *path)), path=dotted(path), resource=resource,
-            allowed=None if allowed is None else str(allowed), nearest=None if nearest is None else str(nearest),
-            spoils=spoils, rests_on=rests_on,
-        )  # fmt: skip
+            rule=rule,
+            severity=severity,
+            message=message,
+            stack=stack,
+            file=self.file,
+            position=self.position((*below, *path)),
+            path=dotted(path),
+            resource=resource,
+            allowed=None if allowed is None else str(allowed),
+            nearest=None if nearest is None else str(nearest),
+            spoils=spoils,
+            rests_on=rests_on,
+        )
 
 
 def read_source(path: FilePath, file: str) -> Source:
-    """Read a YAML file; ``file`` is the name that findings carry, from the repository on. Raises UnreadableError.
+    """Read a YAML file; ``file`` is its name in findings, relative to the repository. Raises UnreadableError.
 
-    A link that leads out of the repository is refused: messages would have parts of any file of the machine.
+    A link out of the repository is refused, since messages would quote parts of any file on the machine.
     """
     root = os.path.abspath(path).removesuffix(file)  # noqa: PTH100 # pathlib keeps `..`, or follows the link
     if root and not path.resolve().is_relative_to(FilePath(root).resolve()):
@@ -110,34 +128,34 @@ def read_source(path: FilePath, file: str) -> Source:
 
 
 def parse_source(text: str, file: str) -> Source:
-    """Parse YAML text. Raises UnreadableError if it is not YAML, or nested or repeated without end.
+    """Parse YAML text. Raises UnreadableError if it is not YAML, or nested or repeated too deeply.
 
-    It reads libyaml's events, which come one by one: its tree of nodes is built by recursion in C, so that deep nesting
-    would end the process, and takes six times as long.
+    It reads libyaml's events one by one: libyaml builds its tree of nodes by recursion in C, so deep nesting would
+    crash the process, and takes six times as long.
     """
     source = Source(file)
     try:
         source.value = Reader(source, yaml.parse(text, Loader=LOADER)).document()
     except yaml.MarkedYAMLError as error:
         position, why = why_not_yaml(text, error)
-        place = ":".join(map(str, (file, *(position or ()))))
-        raise UnreadableError(f"{place}: is not YAML: {why}.") from error
+        prefix = ":".join(map(str, (file, *(position or ()))))
+        raise UnreadableError(f"{prefix}: is not YAML: {why}.") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UnreadableError(f"{file}: is not YAML: {' '.join(str(error).split())}.") from error
     return source
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """Return what stands at a path of mappings inside a file's value, None where nothing does."""
+    """Return the value at a path of mappings in a file's value, None if there is none."""
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
 class Reader:
-    """Turns YAML's events into values, noting the place of each.
+    """Turns YAML's events into values, and records their positions.
 
-    An alias is read again from the events of its anchor, ``anchors``; ``sizes`` counts what it reads.
+    An alias replays the events of its anchor in ``anchors``; ``sizes`` has their number after expansion.
     """
 
     def __init__(self, source: Source, events: Iterator[_Event]) -> None:
@@ -145,7 +163,7 @@ class Reader:
         self.events = events
         self.anchors: dict[str, list[_Event]] = {}
         self.sizes: dict[str, int] = {}
-        self.open: list[str] = []  # anchors that are being read, from the first
+        self.open: list[str] = []  # anchors being read, the outermost first
         self.repeating = False
         self.repeated = 0
 
@@ -167,7 +185,7 @@ class Reader:
             return self._alias(event, path)
         if event.anchor and not self.repeating:
             self._remember(event)
-            return self._again(event.anchor, path)
+            return self._replay(event.anchor, path)
         return self._value(event, path)
 
     def _value(self, event: _Event, path: Path) -> Any:
@@ -175,7 +193,7 @@ class Reader:
             raise self._too_deep(event)
         self.source.positions.setdefault(path, _position(event))
         if _tag(event):
-            self._find(path, event, f"has the tag {event.tag!r}; tags are not read")
+            self._report(path, event, f"has the tag {event.tag!r}; tags are not read")
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
         if not isinstance(event, yaml.SequenceStartEvent):
@@ -188,28 +206,30 @@ class Reader:
     def _alias(self, event: _Event, path: Path) -> Any:
         name = event.anchor
         if name not in self.anchors:
-            raise self._not_yaml(event, f"no anchor {name!r} stands before this alias")
+            raise self._not_yaml(event, f"no anchor {name!r} precedes this alias")
         if not self.repeating:
             self.repeated += self.sizes[name]
         if name in self.open or self.repeated > _MOST_REPEATED:
             raise self._too_deep(event)
-        before, self.repeating = self.repeating, True
-        value = self._again(name, path)
-        self.repeating = before
+        outer_repeating = self.repeating
+        self.repeating = True
+        value = self._replay(name, path)
+        self.repeating = outer_repeating
         return value
 
-    def _again(self, name: str, path: Path) -> Any:
+    def _replay(self, name: str, path: Path) -> Any:
         """Return the value of an anchor's events."""
         first, *rest = self.anchors[name]
-        outside, self.events = self.events, iter(rest)
+        outer_events = self.events
+        self.events = iter(rest)
         self.open.append(name)
         value = self._value(first, path)
         self.open.pop()
-        self.events = outside
+        self.events = outer_events
         return value
 
     def _remember(self, event: _Event) -> None:
-        """Keep the events of an anchor, with how many there are when the aliases among them are read."""
+        """Store an anchor's events, and their number with aliases expanded."""
         if event.anchor in self.anchors:
             raise self._not_yaml(event, f"the anchor {event.anchor!r} is given twice")
         events = self.anchors[event.anchor] = self._rest_of(event)
@@ -219,7 +239,7 @@ class Reader:
             raise self._too_deep(event)
 
     def _rest_of(self, event: _Event) -> list[_Event]:
-        """Return an event with all that belong to its value."""
+        """Return an event with all events of its value."""
         events = [event]
         depth = int(isinstance(event, yaml.CollectionStartEvent))
         while depth:
@@ -236,36 +256,36 @@ class Reader:
             if key is None or key == "<<":
                 message = "is not a plain key; merge keys and complex keys are not read"
                 allowed = "keys written out, or an alias for a whole value"
-                self._find((*path, key or "?"), event, message, allowed=allowed)
+                self._report((*path, key or "?"), event, message, allowed=allowed)
                 self._rest_of(next(self.events))
                 continue
             if _GROUP.fullmatch(key) and values and isinstance(number := list(values.values())[-1], int):
                 message = f"a comma ends the number {number}, so {key} is another key"
                 meant = f"{number}{key}"
-                self._find(
+                self._report(
                     (*path, list(values)[-1]), event, message, meant, "a number without commas between its digits"
                 )
                 self._rest_of(next(self.events))
-                values[list(values)[-1]] = int(meant)  # its one mistake
+                values[list(values)[-1]] = int(meant)  # to find no other mistake in it
                 continue
-            place = (*path, key)
+            key_path = (*path, key)
             if key in values:
-                first = self.source.positions[place]
+                first = self.source.positions[key_path]
                 message = f"is given twice, first on line {first.line}"
                 allowed = "each key once, or another name for one of the two"
-                places = (self.source.place(path), self.source.place(place))
-                self._find(place, event, message, allowed=allowed, spoils=places)
+                places = (self.source.place(path), self.source.place(key_path))
+                self._report(key_path, event, message, allowed=allowed, spoils=places)
                 self._rest_of(next(self.events))
                 continue
-            self.source.positions[place] = _position(event)
+            self.source.positions[key_path] = _position(event)
             if _tag(event) or (not event.style and _is_another_key(key)):
                 message = f"the key {key!r} without quotes is read differently by different readers"
-                self._find(place, event, message, f'"{key}"')
-            values[key] = self.read(next(self.events), place)
+                self._report(key_path, event, message, f'"{key}"')
+            values[key] = self.read(next(self.events), key_path)
         return values
 
     def _key(self, event: _Event) -> str | None:
-        """Return a plain key, None for a list, a mapping or an alias, which is passed over."""
+        """Return a plain key; skip a list, a mapping or an alias, and return None."""
         if not isinstance(event, yaml.ScalarEvent):
             self._rest_of(event)
             return None
@@ -279,14 +299,14 @@ class Reader:
             return text
         if text in _WORDS:
             return _WORDS[text]
-        if not text.isascii() and (plain := _meant(text)):
+        if not text.isascii() and (plain := _with_plain_characters(text)):
             odd = ODD_SPACE.search(text)
             fault = f"has {space_name(text)}" if odd else "has smart quotes"
             allowed = "plain spaces, or quotes around the text" if odd else "plain quotes"
-            self._find(path, event, f"{fault}, which YAML reads as letters", plain if odd else f'"{plain}"', allowed)
+            self._report(path, event, f"{fault}, which YAML reads as letters", plain if odd else f'"{plain}"', allowed)
             return plain
         if _AMBIGUOUS.match(text) or (_INT.match(text) and abs(int(text[:40])) > _LARGEST):
-            self._find(path, event, f"{text!r} without quotes is read differently by different readers", f'"{text}"')
+            self._report(path, event, f"{text!r} without quotes is read differently by different readers", f'"{text}"')
             return text
         if _INT.match(text):
             return int(text)
@@ -299,14 +319,14 @@ class Reader:
         return value
 
     def _not_yaml(self, event: _Event, why: str) -> UnreadableError:
-        place = _position(event)
-        return UnreadableError(f"{self.source.file}:{place.line}:{place.column}: is not YAML: {why}.")
+        line, column = _position(event)
+        return UnreadableError(f"{self.source.file}:{line}:{column}: is not YAML: {why}.")
 
     def _too_deep(self, event: _Event) -> UnreadableError:
-        place = _position(event)
-        return UnreadableError(f"{self.source.file}:{place.line}:{place.column}: is nested or repeated too deeply.")
+        line, column = _position(event)
+        return UnreadableError(f"{self.source.file}:{line}:{column}: is nested or repeated too deeply.")
 
-    def _find(
+    def _report(
         self,
         path: Path,
         event: _Event,
@@ -316,21 +336,29 @@ class Reader:
         *,
         spoils: tuple[Place, ...] = (),
     ) -> None:
-        self.source.findings.append(Finding(
-            rule="stack-yaml", severity="error", message=message, file=self.source.file,
-            position=_position(event), path=dotted(path), allowed=allowed, nearest=nearest, spoils=spoils,
-        ))  # fmt: skip
+        finding = Finding(
+            rule="stack-yaml",
+            severity="error",
+            message=message,
+            file=self.source.file,
+            position=_position(event),
+            path=dotted(path),
+            allowed=allowed,
+            nearest=nearest,
+            spoils=spoils,
+        )
+        self.source.findings.append(finding)
 
 
-def _meant(text: str) -> str | None:
-    """Return an unquoted text with plain spaces and without smart quotes around it, None where that changes nothing."""
+def _with_plain_characters(text: str) -> str | None:
+    """Return an unquoted text with plain spaces and without smart quotes around it, None if it has neither."""
     quoted = _SMART_QUOTES.fullmatch(text)
     plain = ODD_SPACE.sub(" ", quoted[1] if quoted else text).strip()
     return plain if plain != text else None
 
 
 def _is_another_key(text: str) -> bool:
-    """Return whether the engine reads a plain key as another type and respells it: ``1.50``, ``~``, ``+1``."""
+    """Whether the engine reads a plain key as another type and respells it: ``1.50``, ``~``, ``+1``."""
     number = _INT.match(text) and text != str(int(text[:40]))
     return bool(number or text in ("null", "~") or _AMBIGUOUS.match(text) or _FLOAT.match(text))
 
@@ -343,7 +371,7 @@ def _position(event: _Event) -> Position:
     return _shared(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-_shared = cache(Position)  # hundreds of files have values in the same places
+_shared = cache(Position)  # hundreds of files have values at the same positions
 
 
 def whole_numbers(value: Any) -> Any:

@@ -1,10 +1,10 @@
-"""Why a text is not YAML, in a sentence that names the place to mend: the parser's own words name where it gave up."""
+"""Explains why a text is not YAML, and where to fix it: the parser's own words say only where it stopped."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -13,25 +13,26 @@ from training_platform.config.reading.finding import Position
 _CONFLICT = re.compile(r"(<{7}|={7}|>{7})( |$)")
 _SPACES = {"\u00a0": "a no-break space", "\u202f": "a narrow no-break space", "\u3000": "a full-width space"}
 ODD_SPACE = re.compile("[\u00a0\u202f\u3000]")
-# Where YAML would read a plain space: in the indentation, and after a colon or a dash.
+# Where YAML expects a plain space: in the indentation, and after a colon or a dash.
 _ODD_SPACE = re.compile(rf"(?:^[ \t]*|[:-] *)({ODD_SPACE.pattern})")
 _NO_SPACE = re.compile(r" *(?:- +)*(?P<key>[\w.-]+):(?P<value>[^\s:/][^:]*)$")
 _TAB = re.compile(" *\t")
 _SECOND_KEY = re.compile(r" *(?:- +)*[^\s:#]+: +(?P<rest>[^\s\"'{\[|>&*!][^:]*:(?: .*)?$)")
-_MOST_LINES = 500  # of a text in which other indentations are tried
-_NEAR = 12  # lines up from the place where the parser gave up
+_MOST_LINES = 500  # of a text whose indentation is tried
+_NEAR = 12  # lines up from where the parser stopped
 LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is 5 times as fast, and not in every wheel
 _ENDS = {"{": "}", "[": "]"}
 
 
 def space_name(text: str) -> str:
-    """Return what the first space in a text that YAML takes for a letter is called."""
+    """Return the name of the first space in a text that YAML reads as a letter."""
     return next(_SPACES[letter] for letter in text if letter in _SPACES)
 
 
 def why_not_yaml(text: str, error: yaml.MarkedYAMLError) -> tuple[Position | None, str]:
     """Return where a text stops being YAML, and what to write there."""
-    lines, mark = text.splitlines(), error.problem_mark or error.context_mark
+    lines = text.splitlines()
+    mark = error.problem_mark or error.context_mark
     conflict = [number for number, line in enumerate(lines, 1) if _CONFLICT.match(line)]
     if conflict and lines[conflict[0] - 1].startswith("<"):
         *first, last = map(str, conflict)
@@ -40,34 +41,35 @@ def why_not_yaml(text: str, error: yaml.MarkedYAMLError) -> tuple[Position | Non
     problem = error.problem or error.context or ""
     if mark is None or not lines:
         return None, problem
-    at = min(mark.line, len(lines) - 1)
-    above = next((number for number in range(at - 1, -1, -1) if _is_content(lines[number])), at)
-    return (
-        _wrong_space(lines, at, above)
-        or _unclosed(lines, error)
-        or (_no_space_after_colon(lines, above) if "mapping values" in problem or "':'" in problem else None)
-        or (_second_key(lines, mark) if "mapping values" in problem else None)
-        or _indentation(lines, at)
-        or (_position(mark), f"{problem}; put a value with a colon in quotes" if "mapping" in problem else problem)
-    )
+    stop = min(mark.line, len(lines) - 1)
+    above = next((number for number in range(stop - 1, -1, -1) if _is_content(lines[number])), stop)
+    why = _wrong_space(lines, stop, above) or _unclosed(lines, error)
+    if not why and ("mapping values" in problem or "':'" in problem):
+        why = _no_space_after_colon(lines, above)
+    if not why and "mapping values" in problem:
+        why = _second_key(lines, mark)
+    if "mapping" in problem:
+        problem += "; put a value with a colon in quotes"
+    return why or _indentation(lines, stop) or (_position(mark), problem)
 
 
 _Why = tuple[Position, str] | None
 
 
-def _wrong_space(lines: Sequence[str], at: int, above: int) -> _Why:
-    """Return a space that YAML takes for a letter, on a line or the one above, or a tab in the line's indentation."""
-    for number in (at, above):
+def _wrong_space(lines: Sequence[str], stop: int, above: int) -> _Why:
+    """Find a space that YAML reads as a letter, in a line or the one above, or a tab in the line's indentation."""
+    for number in (stop, above):
         if odd := _ODD_SPACE.search(lines[number]):
             return Position(number + 1, odd.start(1) + 1), f"{space_name(odd[1])} is here; write a plain space"
-    if tab := _TAB.match(lines[at]):
-        return Position(at + 1, tab.end()), "a tab is in the indentation; indent with spaces"
+    if tab := _TAB.match(lines[stop]):
+        return Position(stop + 1, tab.end()), "a tab is in the indentation; indent with spaces"
     return None
 
 
 def _unclosed(lines: Sequence[str], error: yaml.MarkedYAMLError) -> _Why:
-    """Return a bracket or a quote that has no end, or brackets with no comma between two of their entries."""
-    start, context = error.context_mark, error.context or ""
+    """Find a bracket or a quote that is not closed, or brackets without a comma between two entries."""
+    start = error.context_mark
+    context = error.context or ""
     if start is None or start.line >= len(lines):
         return None
     rest = "\n".join((lines[start.line][start.column :], *lines[start.line + 1 :]))
@@ -81,7 +83,7 @@ def _unclosed(lines: Sequence[str], error: yaml.MarkedYAMLError) -> _Why:
 
 
 def _closed(text: str, opened: str) -> bool:
-    """Return whether the bracket with which a text begins has its end in it."""
+    """Whether a text closes the bracket with which it begins."""
     depth = 0
     for letter in text:
         depth += (letter == opened) - (letter == _ENDS[opened])
@@ -90,66 +92,74 @@ def _closed(text: str, opened: str) -> bool:
     return False
 
 
-def _no_space_after_colon(lines: Sequence[str], at: int) -> _Why:
-    missing = _NO_SPACE.match(lines[at])
+def _no_space_after_colon(lines: Sequence[str], number: int) -> _Why:
+    missing = _NO_SPACE.match(lines[number])
     if missing is None:
         return None
-    said = f"no space after the colon; write {missing['key']}: {missing['value'].strip()}"
-    return Position(at + 1, missing.start("key") + 1), said
+    message = f"no space after the colon; write {missing['key']}: {missing['value'].strip()}"
+    return Position(number + 1, missing.start("key") + 1), message
 
 
 def _second_key(lines: Sequence[str], mark: yaml.Mark) -> _Why:
-    """Return a key and its value behind another key on one line, with a brace missing or with none."""
+    """Find a second key and value on a line, with one brace or without braces."""
     line = lines[mark.line] if mark.line < len(lines) else ""
     keys = _SECOND_KEY.match(line)
     if keys is None or mark.column <= keys.start("rest"):
         return None
     rest = keys["rest"].strip()
     if rest.endswith("}") and "{" not in rest:
-        said = f"the }} has no {{; write {{{rest}"
+        message = f"the }} has no {{; write {{{rest}"
     else:
-        said = f"two keys are on one line; write {{{rest}}}, or quotes if it is a text"
-    return Position(mark.line + 1, keys.start("rest") + 1), said
+        message = f"two keys are on one line; write {{{rest}}}, or quotes if it is a string"
+    return Position(mark.line + 1, keys.start("rest") + 1), message
 
 
-def _indentation(lines: Sequence[str], at: int) -> _Why:
-    """Return the line near a place that alone, or with all below it, makes the text YAML if it is indented otherwise.
+class _Reindent(NamedTuple):
+    """Another indentation of a line that makes the text YAML; the smallest is the best."""
 
-    Of several the one counts that leaves the fewest keys without a value, then the one that moves a line alone, then
-    the nearest to the place; the deeper of two.
-    """
+    odd_keys: int  # keys that are then without a value or given twice
+    with_block: bool  # whether the lines below it move too
+    distance: int  # lines up from where the parser stopped
+    shift: int
+    negative_level: int  # the deeper of two is better
+
+
+def _indentation(lines: Sequence[str], stop: int) -> _Why:
+    """Find the line near a place that makes the text YAML if it, or it with its block, is indented differently."""
     if len(lines) > _MOST_LINES:
         return None
-    near = [number for number in range(at, -1, -1) if _is_content(lines[number])][:_NEAR]
-    levels = {_indent(line) + more for line in lines[: at + 1] if _is_content(line) for more in (0, 2)}
-    ways: list[tuple[int, bool, int, int, int]] = []
-    for rank, number in enumerate(near):
-        own = _indent(lines[number])
-        for level in levels - {own}:
+    near = [number for number in range(stop, -1, -1) if _is_content(lines[number])][:_NEAR]
+    levels = {_indent(line) + more for line in lines[: stop + 1] if _is_content(line) for more in (0, 2)}
+    fixes: list[_Reindent] = []
+    for distance, number in enumerate(near):
+        current = _indent(lines[number])
+        for level in levels - {current}:
             for end in {number + 1, _end_of_block(lines, number)}:
-                moved = (f"{' ' * (level - own)}{line}"[max(0, own - level) :] for line in lines[number:end])
-                odd = _odd_keys("\n".join((*lines[:number], *moved, *lines[end:], "")))
-                if odd is not None:
-                    ways.append((odd, end > number + 1, rank, abs(level - own), -level))
-    if not ways:
+                moved = (f"{' ' * (level - current)}{line}"[max(0, current - level) :] for line in lines[number:end])
+                odd_keys = _odd_keys("\n".join((*lines[:number], *moved, *lines[end:], "")))
+                if odd_keys is not None:
+                    fixes.append(_Reindent(odd_keys, end > number + 1, distance, abs(level - current), -level))
+    if not fixes:
         return None
-    _, _, rank, _, negative = min(ways)
-    number, own, level = near[rank], _indent(lines[near[rank]]), -negative
+    best = min(fixes)
+    number = near[best.distance]
+    current = _indent(lines[number])
     above = next((_indent(line) for line in reversed(lines[:number]) if _is_content(line)), 0)
-    said = f"the line is indented by {_spaces(own)} and the one above by {above}; indent it by {_spaces(level)}"
-    return Position(number + 1, own + 1), said
+    target = _spaces(-best.negative_level)
+    message = f"the line is indented by {_spaces(current)} and the one above by {above}; indent it by {target}"
+    return Position(number + 1, current + 1), message
 
 
 def _end_of_block(lines: Sequence[str], start: int) -> int:
-    """Return the number of the first line after one that is indented no deeper than it, and is no item of it."""
-    own = _indent(lines[start])
-    return next(
-        (at for at in range(start + 1, len(lines)) if _is_content(lines[at]) and _indent(lines[at]) <= own), len(lines)
-    )
+    """Return the number of the first line after a line's block: the next one that is not indented deeper."""
+    for number in range(start + 1, len(lines)):
+        if _is_content(lines[number]) and _indent(lines[number]) <= _indent(lines[start]):
+            return number
+    return len(lines)
 
 
 def _odd_keys(text: str) -> int | None:
-    """Return how many keys of a text have no value or are given twice; None where it is not YAML."""
+    """Return the number of keys that have no value or are given twice, None if a text is not YAML."""
     try:
         return _odd_below(yaml.compose(text, Loader=LOADER))
     except (yaml.YAMLError, RecursionError):
