@@ -125,7 +125,7 @@ def acknowledgement(finding: Finding) -> str:
     return (
         f"acknowledged:\n  - effect: {finding.rule}\n    stack: {finding.stack}\n    path: {finding.path or '.'}\n"
         f"    becomes: {json.dumps(finding.becomes)}\n"
-        '    reason: why it is right\n    owner: who@example.com\n    until: "YYYY-MM-DD"'
+        '    reason: why it is right\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'
     )
 
 

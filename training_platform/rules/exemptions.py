@@ -10,12 +10,12 @@ A file that cannot be read or is rejected exempts nothing, and a check reports t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from pathlib import Path as FilePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -36,12 +36,14 @@ def _not_blank(value: str) -> str:
     return value
 
 
+_OLD = {"until": "expires, which is the last day"}
 Text = Annotated[str, AfterValidator(_not_blank)]
 
 
 class Exemption(Section):
     """A rule that one part of a stack may break: why, who answers for it, and until when."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = _OLD
     rule: Annotated[str, OneOf("rule that can be exempt", EXEMPTIBLE)] = Field(description="Id of the rule.")
     stack: Text = Field(description="Stack in which it may be broken.", examples=["dev"])
     path: Text | None = Field(default=None, description="Path in the stack file, as in the finding.")
@@ -75,6 +77,7 @@ class Exemption(Section):
 class Acknowledgement(Section):
     """A loss that a change may cause: its effect, the field, its new value, why, who answers for it, and until when."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = _OLD
     effect: Annotated[str, OneOf("effect that can be acknowledged", LOSSES)] = Field(description="Id of the effect.")
     stack: Text = Field(description="Stack whose file causes it; it may be deleted.", examples=["prod-vision"])
     path: Text = Field(
@@ -86,12 +89,7 @@ class Acknowledgement(Section):
     )
     reason: Text = Field(description="Why it is right.", examples=["The team copied its checkpoints."])
     owner: Email = Field(description="Address of whoever answers for it.")
-    until: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
-
-    @property
-    def expires(self) -> date:
-        """Its last day, by the name of an exemption's field."""
-        return self.until
+    expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
 
     def covers(self, finding: Finding) -> bool:
         """Whether the acknowledgement names a loss, on any day."""

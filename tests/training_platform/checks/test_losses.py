@@ -270,12 +270,12 @@ acknowledged:
     becomes: {becomes}
     reason: The team copied its data.
     owner: ml-platform@example.com
-    until: "{until}"
+    expires: "{expires}"
 """
 
 
 def acknowledge(repository: Repository, **fields: str) -> None:
-    given = {"effect": "loses-data", "field": "location", "becomes": "us-west4", "until": "2026-12-31", **fields}
+    given = {"effect": "loses-data", "field": "location", "becomes": "us-west4", "expires": "2026-12-31", **fields}
     (repository.root / "stacks" / "exemptions.yaml").write_text(ENTRY.format(**given), encoding="utf-8")
 
 
@@ -302,7 +302,7 @@ def test_a_loss_that_somebody_acknowledges_counts_no_more_and_is_still_the_headl
 
 @pytest.mark.parametrize(
     "other",
-    [{"becomes": "us-east1"}, {"effect": "stops-jobs"}, {"field": "delete_after_days"}, {"until": "2026-11-20"}],
+    [{"becomes": "us-east1"}, {"effect": "stops-jobs"}, {"field": "delete_after_days"}, {"expires": "2026-11-20"}],
 )
 def test_an_acknowledgement_covers_one_effect_of_one_field_with_one_value_until_its_day(
     with_bucket: Repository, other: dict[str, str]
@@ -323,7 +323,7 @@ def test_an_acknowledgement_is_quiet_before_the_change_and_after_it_until_its_da
     with_bucket.commit()
     assert rules() == set()
 
-    acknowledge(with_bucket, until="2026-11-20")
+    acknowledge(with_bucket, expires="2026-11-20")
     assert rules() == {"exemption-unused"}
 
 

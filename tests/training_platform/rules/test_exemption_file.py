@@ -89,7 +89,8 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "a rejection of the file": ({"rule": "stack-model"}, "'stack-model' is not a rule that can be exempt"),
     "neither path nor resource": ({"path": None}, "exemptions[0]: needs either path or resource"),
     "both path and resource": ({"resource": "x"}, "exemptions[0]: needs either path or resource"),
-    "an unknown field": ({"until": "x"}, "is not a field of this section"),
+    "an unknown field": ({"ends": "x"}, "is not a field of this section"),
+    "the day under its old name": ({"until": '"2027-01-31"'}, "is no longer a field of this section. Allowed: expires"),
 }
 
 

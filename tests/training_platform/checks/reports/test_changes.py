@@ -269,7 +269,7 @@ LOSS = Consequence(
 ENTRY = ExemptionEntry(
     Acknowledgement(
         effect="loses-data", stack="prod", path=".", becomes="us-west4", reason="It is copied.",
-        owner="ml@example.com", until=date(2026, 12, 31),
+        owner="ml@example.com", expires=date(2026, 12, 31),
     ),
     Position(1, 1),
 )  # fmt: skip
