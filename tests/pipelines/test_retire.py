@@ -92,7 +92,16 @@ def test_what_goes_on_is_never_destroyed(repository: Path) -> None:
     code, said = run(repository, "retire", "dev")
 
     assert code == 0
-    assert stacks_of("destroy", said) == []
+    assert said == ["== what stays", "nothing: no stack of dev is marked as retired and keeps anything"]
+
+
+def test_before_the_day_of_a_stack_it_says_which_day_that_is(repository: Path) -> None:
+    (repository / "stacks" / "Pulumi.dev-nlp.yaml").write_text(ENDED_TEAM + ENDED.replace("2026-11-20", "2026-11-22"))
+
+    code, said = run(repository, "retire", "dev")
+
+    assert code == 0
+    assert said == ["== what stays", "dev-nlp ends on 2026-11-22, and nothing of it is destroyed before"]
 
 
 def test_a_deployment_leaves_a_stack_alone_that_has_ended(ended: Path) -> None:

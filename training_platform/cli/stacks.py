@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 @click.option(
     "--retired", is_flag=True, help="Only an environment's stacks that have ended, teams first: these are destroyed."
 )
-@click.option("--kept", is_flag=True, help="With --retired: print what they keep and who pays for it.")
+@click.option(
+    "--kept", is_flag=True, help="With --retired: print what they keep, who pays for it, and what ends later."
+)
 @today_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list on one line.")
 @root_option
@@ -54,6 +56,7 @@ def stacks(
     from training_platform.config.workspace import environment_order, read_workspace, stacks_of
 
     workspace = read_workspace(repository(root))
+    later: list[str] = []
     before, last = environment_order(workspace)
     names = [*before, *last]
     if production is not None:
@@ -66,11 +69,14 @@ def stacks(
         if base:
             names = _ordered(names, environment, workspace, base)
         if retired:
-            names = _ended(names, workspace, clock(workspace.root, today))
+            every = names
+            names = _ended(every, workspace, clock(workspace.root, today))
+            later = [name for name in every if name not in names]
     elif retired:
         fail("--retired needs ENVIRONMENT: its teams are destroyed before it.")
     if kept:
-        names = [line for name in names for line in _kept(workspace.stacks[name])]
+        kept_lines = [line for name in names for line in _kept(workspace.stacks[name])]
+        names = [*kept_lines, *(line for name in later for line in _ends_later(workspace.stacks[name]))]
     if as_json:
         say(json.dumps(names))
     elif names:
@@ -91,6 +97,12 @@ def _kept(stack: Stack) -> list[str]:
     """Return what a retired stack keeps, a line for each section, with who pays for it."""
     end = stack.retired
     return [f"{stack.name} {section} paid by {end.paid_by}" for section in end.keeps] if end else []
+
+
+def _ends_later(stack: Stack) -> list[str]:
+    """Return the day of a retired stack that has not come, as a line."""
+    end = stack.retired
+    return [f"{stack.name} ends on {end.since}, and nothing of it is destroyed before"] if end else []
 
 
 def _ordered(names: list[str], environment: str, workspace: Workspace, base: str) -> list[str]:
