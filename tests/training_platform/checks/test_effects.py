@@ -10,10 +10,10 @@ from tests.places import ORGANISATION
 from training_platform.checks.comparison.effects import (
     LOSS_RULES,
     effect_of_addition,
-    effect_of_field,
     effect_of_input,
     effect_of_loss,
     effect_table,
+    effects_of_field,
     is_decided,
 )
 from training_platform.checks.outcome import FlatResource, flat_resource
@@ -99,20 +99,49 @@ def test_a_grant_is_a_line_and_one_to_everybody_a_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "path", "old", "new", "effect"),
+    ("section", "path", "old", "new", "effects"),
     [
-        ("environment", "production", True, False, "protection"),
-        ("environment", "production", False, True, None),
-        ("team", "host_network", False, True, "opens"),
-        ("team", "writes_metrics", False, True, "opens"),
-        ("team", "members", ["a", "b"], ["a"], "revokes"),
-        ("team", "members", ["a"], ["a", "b"], "grants"),
-        ("team", "buckets.data.location", "a", "b", None),
+        ("environment", "production", True, False, ["protection"]),
+        ("environment", "production", False, True, []),
+        ("environment", "max_run_hours", 168, 12, ["promises"]),
+        ("environment", "max_run_hours", None, 12, ["promises"]),
+        ("environment", "max_run_hours", 12, 168, []),
+        ("environment", "max_grace_seconds", 900, 30, ["promises"]),
+        ("environment", "image_sources", None, ["a/"], ["revokes"]),
+        ("environment", "image_sources", ["a/"], None, ["protection"]),
+        ("environment", "fair_sharing", True, False, ["promises"]),
+        ("environment", "clusters.c.notebooks.teams.core.users", ["a"], [], ["revokes"]),
+        ("environment", "clusters.c.notebooks.teams.core", None, {"users": ["a"]}, ["grants"]),
+        ("environment", "clusters.c.notebooks.allowed_domain", "a", "b", ["revokes"]),
+        ("environment", "clusters.c.notebooks.idle_minutes", 60, 5, ["promises"]),
+        ("environment", "cohorts.research.shares.c.h100.lending_limit", 16, 0, ["promises"]),
+        ("team", "host_network", False, True, ["opens"]),
+        ("team", "writes_metrics", False, True, ["opens"]),
+        ("team", "members", ["a", "b"], ["a"], ["revokes"]),
+        ("team", "members", ["a"], ["a", "b"], ["grants"]),
+        ("team", "members", ["a"], ["b"], ["grants", "revokes"]),
+        ("team", "monthly_chip_hours.c", 30000, 3000, ["promises"]),
+        ("team", "monthly_chip_hours", None, {"c": 3000}, ["promises"]),
+        ("team", "monthly_chip_hours.c", 3000, 30000, []),
+        ("team", "shares.c.h100.lending_limit", 16, 0, ["promises"]),
+        ("team", "weight", 2, 1, ["promises"]),
+        ("team", "cohort", "a", "b", ["promises"]),
+        ("team", "egress", [], [{"cidr": "0.0.0.0/0"}], ["opens"]),
+        ("team", "buckets.data.location", "a", "b", []),
     ],
 )
 def test_a_field_without_a_resource_has_its_own_effect(
-    section: str, path: str, old: Any, new: Any, effect: str | None
+    section: str, path: str, old: Any, new: Any, effects: list[str]
 ) -> None:
-    found = effect_of_field(section, path, old, new)
+    assert [effect.kind for effect in effects_of_field(section, path, old, new)] == effects
 
-    assert (found.kind if found else None) == effect
+
+def test_what_opens_says_which_way() -> None:
+    policy = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
+
+    out = effect_of_input(policy, "spec.egress[0].to[0].ipBlock.cidr", "203.0.113.0/24", "0.0.0.0/0")
+    inward = effect_of_input(policy, "spec.ingress[0].from[0].ipBlock.cidr", "203.0.113.0/24", "0.0.0.0/0")
+    (field,) = effects_of_field("team", "egress", [], [{"cidr": "0.0.0.0/0"}])
+
+    assert out.says == field.says == "pods may connect to any address"
+    assert inward.says == "any address may connect to the pods"

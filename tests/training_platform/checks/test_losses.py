@@ -228,7 +228,9 @@ def test_a_stack_that_ended_may_lose_its_file_and_not_before_its_day(repository:
     repository.edit("small-vision", "2026-11-20", "2026-11-22")
     repository.commit()
     repository.path("small-vision").unlink()
-    assert [each.rule for each in losses(repository.compare(base="HEAD"))] == ["leaves-stack"]
+    (finding,) = losses(repository.compare(base="HEAD"))
+    assert finding.rule == "leaves-stack"
+    assert (finding.first or "").startswith("keep the file until 2026-11-22")
 
 
 def test_pools_that_shrink_below_what_is_promised_are_at_fault_and_not_the_share(repository: Repository) -> None:
@@ -457,3 +459,115 @@ def test_a_loss_is_explained_at_its_line_with_the_entry_that_lets_it_through(wit
     assert "To fix it: copy what is to stay to a bucket that keeps it" in done.output
     assert "acknowledged:\n      - effect: loses-data\n" in done.output
     assert 'becomes: "1"' in done.output
+
+
+# The field that decides.
+
+
+def test_a_network_is_opened_at_the_line_that_opens_it_beside_a_lower_share(repository: Repository) -> None:
+    committed(repository, "small-vision", TEAM_HEAD, f"{TEAM_HEAD}    egress: [{{cidr: 203.0.113.0/24}}]\n")
+    repository.edit("small-vision", "203.0.113.0/24", "0.0.0.0/0")
+    repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 0")
+
+    told = {each.rule: each.path for each in losses(repository.compare(base="HEAD"))}
+
+    assert told == {"opens-access": "egress", "takes-promise": "shares.c.a100-40.nominal_quota"}
+
+
+def test_rights_are_given_at_the_line_of_members_beside_another_share(repository: Repository) -> None:
+    line = repository.edit(
+        "small-vision", "[group:vision@example.com]", "[group:vision@example.com, user:sam@example.com]"
+    )
+    repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
+
+    comparison = repository.compare().comparison
+
+    assert comparison is not None
+    (given,) = [each for each in comparison.consequences if each.kind == "grants"]
+    assert given.subjects == ("sam@example.com in team vision",)
+    assert (given.finding.path, given.finding.position and given.finding.position.line) == ("members", line)
+
+
+def test_of_two_fields_with_one_value_the_one_that_takes_is_at_fault(repository: Repository) -> None:
+    limits = "nominal_quota: 8, lending_limit: {0}, borrowing_limit: {0}"
+    committed(repository, "small-vision", "nominal_quota: 8", limits.format(8))
+    repository.edit("small-vision", limits.format(8), limits.format(0))
+
+    told = {each.path: each.becomes for each in losses(repository.compare(base="HEAD"))}
+
+    assert told == {"shares.c.a100-40.borrowing_limit": "0"}  # nobody else borrows what it lends
+
+
+def test_less_to_lend_is_a_loss_of_a_team_that_may_borrow_it(repository: Repository) -> None:
+    lending = "nominal_quota: 8, lending_limit: 8"
+    committed(repository, "small-vision", "nominal_quota: 8", lending)
+    other = repository.path("small-vision").read_text(encoding="utf-8").split("    vertex:")[0]
+    repository.path("small-nlp").write_text(other.replace("vision", "nlp").replace(lending, "nominal_quota: 0"))
+    repository.commit()
+    repository.edit("small-vision", lending, "nominal_quota: 8, lending_limit: 0")
+
+    (finding,) = losses(repository.compare(base="HEAD"))
+
+    assert (finding.rule, finding.path) == ("takes-promise", "shares.c.a100-40.lending_limit")
+    assert "other teams may borrow less of it" in finding.message
+
+
+def test_a_smaller_budget_of_chip_hours_is_a_loss(repository: Repository) -> None:
+    committed(repository, "small-vision", TEAM_HEAD, f"{TEAM_HEAD}    monthly_chip_hours: {{c: 30000}}\n")
+    repository.edit("small-vision", "30000", "3000")
+
+    (finding,) = losses(repository.compare(base="HEAD"))
+
+    assert (finding.rule, finding.path, finding.becomes) == ("takes-promise", "monthly_chip_hours.c", "3000")
+
+
+def test_shorter_runs_are_a_loss_of_the_teams(repository: Repository) -> None:
+    committed(repository, "small", HEAD, f"{HEAD}    max_run_hours: 168\n")
+    repository.edit("small", "max_run_hours: 168", "max_run_hours: 12")
+
+    (finding,) = losses(repository.compare(base="HEAD"))
+
+    assert (finding.rule, finding.path) == ("takes-promise", "max_run_hours")
+
+
+def test_one_pool_of_which_two_inputs_change_is_one_pool(repository: Repository) -> None:
+    repository.edit("small", CAPACITY, "            boot_disk: {type: pd-ssd, size_gb: 300}\n" + CAPACITY)
+
+    (finding,) = found(repository)
+
+    assert "node pool gpu in c of small (2 VMs of a2-highgpu-8g" in finding.message
+    assert finding.becomes == "{type: pd-ssd, size_gb: 300}"
+
+
+def test_protection_is_lifted_in_the_section_of_what_is_lost_and_else_in_the_environment(
+    with_bucket: Repository,
+) -> None:
+    with_bucket.edit("small-vision", TEAM_HEAD, f"{TEAM_HEAD}    labels: {{cost-center: cv}}\n")
+    with_bucket.edit("small-vision", "data: {location: us-central1", "data: {location: us-west4")
+
+    first = {each.path: each.first or "" for each in losses(with_bucket.compare(base="HEAD"))}
+
+    lift = "deploy `deletion_protection: false` in"
+    assert f"{lift} vertex.persistent_resources.tuning before" in first["labels"]
+    assert f"{lift} the environment, since buckets.data has no such field, before" in first["buckets.data.location"]
+
+
+def test_a_pool_under_another_name_is_said_to_be_the_same(repository: Repository) -> None:
+    repository.edit("small", "          gpu:", "          big:")
+
+    (finding,) = [each for each in found(repository) if each.rule == "stops-jobs"]
+
+    assert "big has the same fields: under a new name it is deleted, and another one created" in finding.message
+
+
+def test_pools_shrink_at_the_field_that_shrinks_them(repository: Repository) -> None:
+    committed(repository, "small-vision", "nominal_quota: 8", "nominal_quota: 16")
+    repository.edit("small", CAPACITY, "            boot_disk: {size_gb: 300}\n" + CAPACITY)
+    repository.edit("small", "max_nodes: 2", "max_nodes: 1")
+
+    told = {each.rule: each.path for each in losses(repository.compare(base="HEAD"))}
+
+    assert told == {
+        "takes-promise": "clusters.c.node_pools.gpu.max_nodes",
+        "stops-jobs": "clusters.c.node_pools.gpu.boot_disk",
+    }

@@ -32,7 +32,7 @@ HEADLINES: Mapping[EffectKind, str] = {
     "revokes": "takes rights",
     "grants": "gives rights",
     "unknown": "effect unknown",
-    "none": "nobody feels it",
+    "none": "no effect on people",
 }
 LOSS_RULES: Mapping[EffectKind, str] = {
     "data": "loses-data",
@@ -133,12 +133,18 @@ def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect
     return Effect("unknown", "the table of effects has no row for it", "look into it")
 
 
-def effect_of_field(section: str, path: str, old: Any, new: Any) -> Effect | None:
-    """Return the effect that a field of a stack file has by itself, None where its resources show it."""
+def effects_of_field(section: str, path: str, old: Any, new: Any) -> list[Effect]:
+    """Return the effects that a field of a stack file has by itself, by the first row; most fields have resources.
+
+    A list that gains somebody and loses somebody else has two: it gives rights and takes some.
+    """
+    effects: dict[EffectKind, Effect] = {}
     for row in effect_table().fields:
-        if row.section == section and row.fits(_POSITION.sub("", path), old, new):
-            return _effect(row)
-    return None
+        if row.section not in (section, None) or not row.fits(_POSITION.sub("", path), old, new):
+            continue
+        if not effects or {row.effect, *effects} == {"grants", "revokes"}:
+            effects.setdefault(row.effect, _effect(row))
+    return list(effects.values())
 
 
 def kind_name(resource_type: str) -> str:

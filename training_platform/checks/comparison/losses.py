@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, NamedTuple
 
+from training_platform.checks.comparison.changed_fields import FieldChange, FieldTrials, changed_fields, written
 from training_platform.checks.comparison.changes import REPLACED_SOURCE
 from training_platform.checks.comparison.comparison import (
     CapacityChange,
@@ -29,16 +29,18 @@ from training_platform.checks.comparison.effects import (
     LOSS_RULES,
     Effect,
     EffectKind,
-    effect_of_field,
+    effects_of_field,
     kind_name,
     type_rank,
 )
+from training_platform.config.expansion import Flavor
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.names import Locator
 from training_platform.config.own_prices import FILE as PRICES
 from training_platform.config.reading.finding import Finding, Path, Place, Severity, dotted
+from training_platform.config.reading.secrets import can_be_secret
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import Workspace, stack_file
@@ -49,27 +51,25 @@ LIFT = "deletion_protection: false"
 REMOVED = "removed"
 _ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "opens"))
 _DIGEST = "sha256:"
+_LONGEST = 80  # characters of a mapping that an acknowledgement has as it is
 _MOST = 4  # subjects that a finding names
 _MOST_EFFECTS = 2  # of the gravest subjects, of which a finding has the sentences
 _LINES: frozenset[EffectKind] = frozenset(("grants", "revokes", "unknown"))  # shown, and no findings
+_OF_FILE = -1  # the rank of what a stack file shows by itself
 _RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifecycle.md"
 
 
 class Cause(NamedTuple):
-    """The field of a stack file that a change comes from; ``was`` and ``becomes`` are texts of its two values."""
+    """The field of a stack file that a change comes from; ``was`` and ``becomes`` are texts of its two values.
+
+    Where no field is ``known`` to decide, it is the section that the resource comes from.
+    """
 
     stack: str
     path: Path
     was: str
     becomes: str
-
-
-class FieldChange(NamedTuple):
-    """A field of a stack file and its two values, None where a side lacks it."""
-
-    path: Path
-    was: Any
-    now: Any
+    known: bool = True
 
 
 class Subject(NamedTuple):
@@ -95,9 +95,9 @@ class _Group:
     """Effects of one kind that one cause has."""
 
     effects: dict[Effect, int] = field(default_factory=dict)  # with the rank of what has them, the gravest first
-    subjects: Counter[Subject] = field(default_factory=Counter)
+    subjects: dict[Subject, set[str]] = field(default_factory=dict)  # with the resources that each is
     inputs: dict[str, None] = field(default_factory=dict)
-    protected: bool = False
+    lifts: dict[str, None] = field(default_factory=dict)  # where the protection of what is lost is lifted
     severity: Severity = "warning"
 
 
@@ -123,6 +123,7 @@ class LossFinder:
         self._groups: dict[tuple[EffectKind, Cause], _Group] = {}
         self._locators: dict[int, Locator] = {}
         self._differences: dict[tuple[str, Path], list[FieldChange]] = {}
+        self._trials = FieldTrials(head)
 
     def consequences(self) -> tuple[Consequence, ...]:
         """Return every effect that somebody feels, the worst first, each at its cause."""
@@ -148,6 +149,10 @@ class LossFinder:
         if promised := _promised(stack.team if stack else None):
             says += f"; its queues hold {promised}"
         first = _RETIRE
+        if stack and stack.retired:
+            first = (
+                f"keep the file until {stack.retired.since}, from which day on the pipeline destroys the stack by it"
+            )
         if new := [other.name for other in self._comparison.stacks if other.kind == "added"]:
             first += (
                 f"; or, if {enumeration(new)} is the same under a new name, write `renamed_from: {change.name}` there"
@@ -166,12 +171,12 @@ class LossFinder:
             return
         inputs = [row for row in resource.forcing[:1] or resource.inputs if row.effect.kind != "none"]
         causes = [self._cause(change, resource, row) for row in inputs]
-        precise = [cause for cause in causes if not cause.becomes.startswith(_DIGEST)]
+        known = [cause for cause in causes if cause.known]
         for input_change, cause in zip(inputs, causes, strict=True):
             if input_change.new == REPLACED_SOURCE and input_change.effect.kind == "revokes":
                 continue  # granted again on the replacement
-            if cause.becomes.startswith(_DIGEST) and precise:
-                cause = precise[0]  # noqa: PLW2901 # what no field tells comes with the rest
+            if not cause.known and known:
+                cause = known[0]  # noqa: PLW2901 # what no field tells comes with the rest
             subject = self._subject(change, resource)
             self._add(cause, input_change.effect, subject, resource=resource, change=input_change)
 
@@ -183,10 +188,24 @@ class LossFinder:
         section = "environment" if new.environment else "team"
         for path, was, now in self._changed(new, old):
             values = (_value(old, path, was), _value(new, path, now))
-            effect = effect_of_field(section, dotted(path), *values)
-            if effect is not None:
-                cause = Cause(new.name, path, _text(was), REMOVED if now is None else _text(now))
-                self._add(cause, effect, Subject(0, dotted(path[:-1]) or section, "", new.name))
+            if path[-1:] == ("lending_limit",) and not self._borrowed(new, path):
+                continue
+            for effect in effects_of_field(section, dotted(path), *values):
+                who = _people(*(values if effect.kind == "grants" else reversed(values)))
+                subject = Subject(_OF_FILE, f"{who}{section}", new.team.name if new.team else new.name, "")
+                if len(path) > 1:
+                    subject = Subject(_OF_FILE, f"{who}{dotted(path[:-1])}", "", new.name)
+                self._add(_cause_of(new, FieldChange(path, was, now)), effect, subject)
+
+    def _borrowed(self, stack: Stack, path: Path) -> bool:
+        """Whether another team may borrow what a share lends."""
+        cluster, flavor = map(str, path[-3:-1])
+        for other, team, _ in self._base.teams():
+            share = team.shares.get(cluster, {}).get(flavor)
+            beside = team.environment == stack.environment_name and other.name != stack.name
+            if beside and share and share.borrowing_limit != 0:
+                return True
+        return False
 
     def _of_cost(self, change: StackChange) -> None:
         more = change.most_usd.delta
@@ -205,25 +224,21 @@ class LossFinder:
             return
         old = self._base.stacks.get(line.environment)
         section: Path = ("clusters", line.cluster, "node_pools")
-        pools = {pool.name for side in (self._base, self._head) for pool in self._pools(side, line)}
-        fields = self._changed(stack, old, section) if old else []
         cause = Cause(stack.name, section, "", REMOVED)
-        for path, was, now in fields:
-            if len(path) > len(section) and path[len(section)] in pools:
-                cause = Cause(stack.name, path, _text(was), REMOVED if now is None else _text(now))
+        flavors = [_flavor(side, line) for side in (self._base, self._head)]
+        pools = {pool.name for flavor in flavors if flavor for pool in flavor.pools}
+        for row in self._changed(stack, old, section) if old else ():
+            if row.path[3:4] and row.path[3] not in pools:
+                continue
+            trial = self._trials.with_old_value(row, stack)
+            flavor = _flavor(trial, line) if trial else None
+            if trial is None or (flavor and flavor.queue_chips > after):
+                cause = _cause_of(stack, row)
                 break
         says = f"its pools hold {after:,.0f} and held {before:,.0f}, and teams are promised {promised:,.0f}"
         effect = Effect("promises", says, "lower the shares first, or keep the machines")
         subject = Subject(0, "", f"{line.flavor} in {line.cluster}", line.environment)
         self._add(cause, effect, subject)
-
-    @staticmethod
-    def _pools(workspace: Workspace, line: CapacityChange) -> Sequence[Any]:
-        stack = workspace.stacks.get(line.environment)
-        if stack is None or stack.environment is None or line.cluster not in stack.environment.clusters:
-            return ()
-        flavor = workspace.flavors(line.environment, line.cluster).get(line.flavor)
-        return flavor.pools if flavor else ()
 
     def _drop_needed_lifts(self) -> None:
         """Drop the lifted protection of a section that this very change replaces or removes: that is said already."""
@@ -247,11 +262,11 @@ class LossFinder:
     ) -> None:
         group = self._groups.setdefault((effect.kind, cause), _Group())
         group.effects[effect] = min(subject.rank, group.effects.get(effect, subject.rank))
-        group.subjects[subject] += 1
+        group.subjects.setdefault(subject, set()).add(resource.name if resource else "")
         if change is not None:
             group.inputs[str(change)] = None
         if resource is not None and resource.protected and resource.kind != "changed":
-            group.protected = True
+            group.lifts[self._lifted_at(subject.stack, resource.name)] = None
         if severity == "error" or self._protects(cause, effect.kind):
             group.severity = "error"
 
@@ -275,6 +290,8 @@ class LossFinder:
         name = resource.name
         if path and path[:1] != ("shares",):
             name = str(path[-1])
+            if isinstance(path[-1], int) and stack:
+                name = str(written(stack, path[:-1])[path[-1]])
             if path[0] == "clusters" and len(path) > 2:
                 name += f" in {path[1]}"
         without_chips = resource.type == NODE_POOL and "node_pools" not in path
@@ -293,16 +310,48 @@ class LossFinder:
             return Cause(new.name, ("retired",), "", new.retired.since.isoformat())
         side = old.section if resource.kind == "removed" and old and old.section else new.section
         section = self._path(side, resource.name)
-        texts = _texts(resource, changed)
-        homes = [(stack, path, self._changed(stack, was, path)) for stack, was, path in self._homes(new, old, section)]
-        for only in (False, True):  # a field whose value is in the input, then one that is the only one to change
-            for stack, path, fields in homes:
-                if cause := _changed_cause(stack, path, fields, texts, only=only or path == section != ()):
-                    return cause
+        candidates = self._candidates(new, old, section)
+        near = [row for row in candidates if section and row[0] is new and row[1].path[: len(section)] == section]
+        if cause := self._deciding_field(change, resource, changed, candidates, near):
+            return cause
         if change.kind == "renamed" and resource.kind != "changed":
             return Cause(new.name, ("renamed_from",), "", _text(change.was))
-        inputs = [(row.path, row.new) for row in resource.inputs]
-        return Cause(new.name, section, "", _digest(inputs) if inputs else resource.kind)
+        becomes = written(new, section) if section and old and self._changed(new, old, section) else None
+        if becomes is None and resource.inputs:
+            becomes = {row.path: row.new for row in resource.inputs}
+        return Cause(new.name, section, "", resource.kind if becomes is None else _text(becomes), known=False)
+
+    def _deciding_field(
+        self,
+        change: StackChange,
+        resource: ResourceChange,
+        changed: InputChange | None,
+        candidates: Sequence[tuple[Stack, FieldChange]],
+        near: Sequence[tuple[Stack, FieldChange]],
+    ) -> Cause | None:
+        """Return the field without which the change is none; if no plan tells, one by its text or place."""
+        texts = _texts(resource, changed)
+        fitting = [row for row in candidates if _has_text(row[1], texts)]
+        untold = []
+        for stack, row in (*fitting, *(other for other in candidates if other not in fitting)):
+            decides = self._trials.decides(row, stack, change.name, resource, changed)
+            if decides:
+                return _cause_of(stack, row)
+            if decides is None:
+                untold.append((stack, row))
+        likely = [row for row in untold if row in fitting]
+        for only in (near, candidates):
+            if not likely and len(only) == 1 and only[0] in untold:
+                likely = [only[0]]
+        return _cause_of(*likely[0]) if likely else None
+
+    def _candidates(self, new: Stack, old: Stack | None, section: Path) -> list[tuple[Stack, FieldChange]]:
+        """Return the changed fields that can decide a change: of its section, then its file, then its environment."""
+        fields: dict[tuple[str, Path], tuple[Stack, FieldChange]] = {}
+        for stack, was, path in self._homes(new, old, section):
+            for row in self._changed(stack, was, path):
+                fields.setdefault((stack.name, row.path), (stack, row))
+        return list(fields.values())
 
     def _path(self, section: Environment | Team, name: str) -> Path:
         """Return the section of a file that a resource comes from."""
@@ -315,7 +364,7 @@ class LossFinder:
         """Return the changed fields of a file below a section; of a large change many resources ask for them."""
         key = (new.name, section)
         if key not in self._differences:
-            self._differences[key] = list(_changed_fields(new, old, section))
+            self._differences[key] = list(changed_fields(new, old, section))
         return self._differences[key]
 
     def _homes(self, new: Stack, old: Stack | None, section: Path) -> Iterator[tuple[Stack, Stack, Path]]:
@@ -332,28 +381,47 @@ class LossFinder:
             yield home, old_home, ()
 
     def _consequence(self, kind: EffectKind, cause: Cause, group: _Group) -> Consequence:
-        counted = sorted(group.subjects.items())
-        subjects = tuple(subject.text(count) for subject, count in counted)
+        of_file = [subject for subject in group.subjects if subject.rank == _OF_FILE]  # which resources follow
+        subjects = tuple(subject.text(len(group.subjects[subject])) for subject in sorted(of_file or group.subjects))
         effects = sorted(group.effects, key=group.effects.__getitem__)[:_MOST_EFFECTS]
+        if of_file:
+            effects = [effect for effect in effects if group.effects[effect] == _OF_FILE]
         message = f"{HEADLINES[kind]}: {listed(subjects, _MOST)}"
         if fields := _fields(kind, cause, group):
             message += f": {fields}"
-        message += f"; {' and '.join(dict.fromkeys(effect.says for effect in effects))}"
+        message += "".join(f"; {says}" for says in dict.fromkeys(effect.says for effect in effects))
+        if name := self._new_name(cause):
+            message += f"; {name} has the same fields: under a new name it is deleted, and another one created"
         first = next((effect.first for effect in effects if effect.first), "")
-        if group.protected:
-            first += f"; while it is protected the engine refuses this: deploy `{LIFT}` {self._lifted_at(cause)} before"
+        if kind == "protection" and cause.path == ("retired",):
+            first = "name in `keeps` what people still need of it"
+        if group.lifts:
+            lifts = listed(list(group.lifts), _MOST)
+            first += f"; while it is protected the engine refuses this: deploy `{LIFT}` {lifts} before"
         finding = self._finding(kind, cause, message, first, group.severity)
         entry = self._exemptions.of(finding) if kind in LOSS_RULES else None
         exempted = Exempted(finding, entry) if entry else None
         return Consequence(kind=kind, subjects=subjects, finding=finding, acknowledged=exempted)
 
-    def _lifted_at(self, cause: Cause) -> str:
-        """Return where the protection of what a cause takes is lifted: in its section, else in the environment."""
-        stack = self._base.stacks.get(cause.stack)
-        for length in range(len(cause.path), 0, -1):
-            if stack and _protection(stack, cause.path[:length]) is not None:
-                return f"in {dotted(cause.path[:length])}"
-        return "in the environment"
+    def _new_name(self, cause: Cause) -> str:
+        """Return the key beside a removed one that has its fields; empty if there is none."""
+        new = self._head.stacks.get(cause.stack)
+        old = self._base.stacks.get(cause.stack)
+        if cause.becomes != REMOVED or not cause.path or new is None or old is None:
+            return ""
+        fields = self._changed(new, old)
+        gone = [row.was for row in fields if row.path == cause.path]
+        added = [row for row in fields if row.was is None and row.path[:-1] == cause.path[:-1]]
+        return next((str(row.path[-1]) for row in added if isinstance(row.now, Mapping) and row.now in gone), "")
+
+    def _lifted_at(self, name: str, resource: str) -> str:
+        """Return where the protection of a resource is lifted: in its section, or in the environment if it has none."""
+        stack = self._base.stacks.get(name) or self._head.stacks.get(name)
+        path = self._path(stack.section, resource) if stack and stack.section else ()
+        for length in range(len(path), 0, -1):
+            if stack and _protection(stack, path[:length]) is not None:
+                return f"in {dotted(path[:length])}"
+        return f"in the environment, since {dotted(path) or 'it'} has no such field,"
 
     def _finding(self, kind: EffectKind, cause: Cause, message: str, first: str, severity: Severity) -> Finding:
         stack = self._head.stacks.get(cause.stack)
@@ -428,6 +496,22 @@ def left_off(comparison: Comparison, head: Workspace, base: Workspace) -> Iterat
                 )  # fmt: skip
 
 
+def _flavor(workspace: Workspace, line: CapacityChange) -> Flavor | None:
+    """Return the flavor of a cluster, None if there is none."""
+    stack = workspace.stacks.get(line.environment)
+    if stack is None or stack.environment is None or line.cluster not in stack.environment.clusters:
+        return None
+    return workspace.flavors(line.environment, line.cluster).get(line.flavor)
+
+
+def _people(without: Any, having: Any) -> str:
+    """Return who is only in the second of two lists, as the beginning of a sentence; empty where that is nobody."""
+    before, after = (side if isinstance(side, list) else [] for side in (without, having))
+    added = [item for item in after if item not in before and isinstance(item, str) and "@" in item]
+    people = [item.rpartition(":")[2] for item in added]
+    return f"{listed(people, _MOST)} in " if people else ""
+
+
 def _rank(consequence: Consequence) -> tuple[int, bool, str]:
     return (EFFECT_KINDS.index(consequence.kind), consequence.acknowledged is not None, consequence.finding.place)
 
@@ -443,11 +527,11 @@ def _promised(team: Team | None) -> str:
 
 
 def _value(stack: Stack, path: Path, written: Any) -> Any:
-    """Return the value of a field as the model has it, which knows defaults; of what is no switch, as it is written."""
+    """Return a switch or a number as the model has it, which knows defaults; another value as it is written."""
     value: Any = stack.section
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else getattr(value, str(part), None)
-    return value if isinstance(value, bool) else written
+    return value if isinstance(value, int) else written
 
 
 def _protection(stack: Stack, path: Path) -> bool | None:
@@ -463,49 +547,13 @@ def _lifted_sections(value: Any, below: Path) -> Iterator[Path]:
             yield path[:-1]
 
 
-def _changed_cause(
-    new: Stack, section: Path, fields: Iterable[FieldChange], texts: set[str], *, only: bool
-) -> Cause | None:
-    """Return the changed field below a section that has one of the texts, before or after.
-
-    With ``only`` it is also the only one that changed, else the section itself. Where the section came or went, its
-    outermost part that did is the field.
-    """
-    changed = [field for field in fields if field.path[-1:] != ("deletion_protection",)]
-    fitting = [row for row in changed if texts & {*_parts(row.was), *_parts(row.now), str(row.path[-1])}]
-    if only and len(changed) == 1:
-        fitting = changed
-    if fitting:
-        path, was, now = fitting[0]
-        return Cause(new.name, path, _text(was), REMOVED if now is None else _text(now))
-    if only and changed and section:
-        return Cause(new.name, section, "", _digest(_written(new, section)))
-    return None
+def _cause_of(stack: Stack, row: FieldChange) -> Cause:
+    return Cause(stack.name, row.path, _text(row.was), REMOVED if row.now is None else _text(row.now))
 
 
-def _changed_fields(new: Stack, old: Stack, section: Path = ()) -> Iterator[FieldChange]:
-    """Yield the fields that differ below a section; a part that was added or removed whole is one field."""
-    before = _written(old, section)
-    after = _written(new, section)
-    while len(section) > 1 and (before is None) != (after is None):
-        shorter = _written(old, section[:-1]), _written(new, section[:-1])
-        if None not in shorter:
-            break
-        section = section[:-1]
-        before, after = shorter
-    yield from _differing(before, after, section)
-
-
-def _written(stack: Stack, section: Path) -> Any:
-    return value_at(stack.source.value, (*stack.below, *section))
-
-
-def _differing(before: Any, after: Any, path: Path) -> Iterator[FieldChange]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in dict.fromkeys((*after, *before)):
-            yield from _differing(before.get(key), after.get(key), (*path, key))
-    elif before != after:
-        yield FieldChange(path, before, after)
+def _has_text(row: FieldChange, texts: set[str]) -> bool:
+    """Whether a field has one of the texts, before or after, or as its name."""
+    return not texts.isdisjoint((*_parts(row.was), *_parts(row.now), str(row.path[-1]) if row.path else ""))
 
 
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -539,15 +587,26 @@ def _parts(value: Any) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as an acknowledgement names it: a list by its items, what is no scalar by its digest."""
+    """Return a value as an acknowledgement names it: a list by its items, a long mapping or a secret by its digest."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    if not isinstance(value, Mapping):
+        return _flow(value)
+    text = _flow(value)
+    secret = any(can_be_secret(path) for path, _ in _leaves(value))
+    return _digest(value) if secret or len(text) > _LONGEST else text
+
+
+def _flow(value: Any) -> str:
+    """Return a value on one line, as YAML has it."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return _digest(value)
+        return f"{{{', '.join(f'{key}: {_flow(item)}' for key, item in value.items())}}}"
     if isinstance(value, list | tuple):
-        return ", ".join(map(_text, value))
+        return f"[{', '.join(map(_flow, value))}]"
     return str(value)
 
 
@@ -567,7 +626,7 @@ def _fields(kind: EffectKind, cause: Cause, group: _Group) -> str:
     was = "" if cause.was.startswith(_DIGEST) else cause.was
     if cause.becomes in (REMOVED, "added"):
         return " ".join(word for word in (name, was, f"is {cause.becomes}") if word)
-    if not cause.becomes.startswith(_DIGEST):
+    if cause.known and not cause.becomes.startswith(_DIGEST):
         return f"{name} from {was or 'nothing'} to {cause.becomes or 'nothing'}"
     return listed(list(group.inputs), _MOST) if group.inputs else f"{name} changes"
 
