@@ -10,9 +10,13 @@ from click.testing import CliRunner
 
 from tests.training_platform.checks.repository import Repository
 from training_platform.checks.comparison.effects import EFFECT_OF_RULE
+from training_platform.checks.comparison.foreign_grants import Teams, foreign_grants
 from training_platform.checks.report import Report
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.workspace import read_workspace
+from training_platform.resources.kubernetes_objects import ROLE_BINDING, binding
+from training_platform.resources.plan import Plan, Resource
 from training_platform.rules.descriptions import acknowledgement
 
 CAPACITY = "            capacity: on-demand\n"
@@ -571,3 +575,47 @@ def test_pools_shrink_at_the_field_that_shrinks_them(repository: Repository) -> 
         "takes-promise": "clusters.c.node_pools.gpu.max_nodes",
         "stops-jobs": "clusters.c.node_pools.gpu.boot_disk",
     }
+
+
+# Rights on what is another team's.
+
+THEIRS = "    data_sets: {{theirs: {{bucket: {{name: {name}, location: us-central1}}}}}}\n"
+
+
+@pytest.mark.parametrize(("name", "rules"), [("example-small-small-nlp-data", ["opens-access"]), ("elsewhere", [])])
+def test_a_role_on_the_bucket_of_another_team_opens_it(repository: Repository, name: str, rules: list[str]) -> None:
+    nlp = repository.path("small-vision").read_text(encoding="utf-8").split("    shares:")[0].replace("vision", "nlp")
+    repository.path("small-nlp").write_text(f"{nlp}{BUCKET}", encoding="utf-8")
+    repository.commit()
+    repository.edit("small-vision", TEAM_HEAD, TEAM_HEAD + THEIRS.format(name=name))
+
+    findings = losses(repository.compare(base="HEAD"))
+
+    assert [each.rule for each in findings] == rules
+    for finding in findings:
+        assert finding.path == "data_sets"
+        assert "gets roles/storage.objectViewer on buckets/example-small-small-nlp-data of small-nlp" in finding.message
+        assert finding.first == "agree on it with the people of small-nlp"
+
+
+def role_binding(namespace: str, *subjects: dict[str, str]) -> Resource:
+    """Return a binding as an organisation's own code plans it."""
+    inputs = {"metadata": {"namespace": namespace}, **binding("Role", "reader", subjects)}
+    return Resource(type=ROLE_BINDING, name=f"{namespace}-readers", inputs=inputs)
+
+
+def test_a_role_in_the_namespace_of_another_team_is_foreign_and_one_in_its_own_is_not(repository: Repository) -> None:
+    team = repository.path("small-vision").read_text(encoding="utf-8")
+    repository.path("small-nlp").write_text(team.replace("vision", "nlp"), encoding="utf-8")
+    plan = Plan("small")
+    people = {"kind": "Group", "name": "vision@example.com"}
+    jobs = {"kind": "ServiceAccount", "name": "training", "namespace": "vision"}
+    plan.add(role_binding("nlp", people, jobs))
+    plan.add(role_binding("vision", people, jobs))
+
+    grants = foreign_grants(plan, "small", Teams(read_workspace(repository.root)))
+
+    assert [(grant.principal, grant.key[1], grant.owner) for grant in grants] == [
+        ("group:vision@example.com", "nlp-readers", "small-nlp"),
+        ("namespace:small/vision", "nlp-readers", "small-nlp"),
+    ]

@@ -33,6 +33,7 @@ from training_platform.checks.comparison.effects import (
     kind_name,
     type_rank,
 )
+from training_platform.checks.comparison.foreign_grants import Teams, foreign_grants
 from training_platform.config.expansion import Flavor
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
@@ -44,7 +45,9 @@ from training_platform.config.reading.secrets import can_be_secret
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import Workspace, stack_file
+from training_platform.resources.plan import PlanError
 from training_platform.resources.resource_types import CLUSTER, KUBERNETES, NAMESPACE, NODE_POOL
+from training_platform.resources.stack_plan import stack_plan
 from training_platform.rules.exemptions import Exempted, Exemptions
 
 LIFT = "deletion_protection: false"
@@ -134,6 +137,7 @@ class LossFinder:
                 for resource in change.resources:
                     self._of_resource(change, resource)
                 self._of_fields(change)
+                self._of_foreign_grants(change)
             self._of_cost(change)
         for line in self._comparison.capacity:
             self._of_capacity(line)
@@ -206,6 +210,23 @@ class LossFinder:
             if beside and share and share.borrowing_limit != 0:
                 return True
         return False
+
+    def _of_foreign_grants(self, change: StackChange) -> None:
+        """Find roles that a change gives one team on what is another team's."""
+        new = {(row.type, row.name): row for row in change.resources if _gives(row)}
+        stack = self._head.stacks.get(change.name)
+        if not new or stack is None:
+            return
+        try:
+            plan = stack_plan(stack, self._head)
+        except PlanError:  # another finding says why
+            return
+        for grant in foreign_grants(plan, stack.environment_name, Teams(self._head)) if plan else ():
+            if resource := new.get(grant.key):
+                says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
+                effect = Effect("opens", says, f"agree on it with the people of {grant.owner}")
+                subject = Subject(_OF_FILE, "", grant.resource, grant.owner)
+                self._add(self._cause(change, resource, None), effect, subject)
 
     def _of_cost(self, change: StackChange) -> None:
         more = change.most_usd.delta
@@ -440,6 +461,14 @@ class LossFinder:
         return replace(
             finding, first=first or None, becomes=cause.becomes, allowed=allowed if kind in LOSS_RULES else None
         )
+
+
+def _gives(resource: ResourceChange) -> bool:
+    """Whether a resource gives rights that it did not give before."""
+    if not resource.inputs:
+        return resource.effect.kind in _ALSO_ADDED
+    forcing = any(row.new != REPLACED_SOURCE for row in resource.forcing)
+    return any(row.effect.kind == "grants" for row in resource.inputs) or forcing
 
 
 def _replaced_source(change: StackChange, changed: InputChange | None) -> ResourceChange | None:

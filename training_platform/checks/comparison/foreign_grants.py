@@ -1,0 +1,72 @@
+"""Roles of one team on what is another team's: its buckets, secrets, account and namespaces.
+
+A data set that names another team's bucket gives such a role, and `own_resources.py` can.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from training_platform.config.workspace import Workspace
+from training_platform.resources.grants import plan_grants
+from training_platform.resources.kubernetes_objects import ROLE_BINDING
+from training_platform.resources.plan import Plan
+from training_platform.resources.scope import bucket_id, jobs_account_email, secret_id, team_scope
+
+
+class ForeignGrant(NamedTuple):
+    """A role that people or jobs of one team's stack get on a resource of ``owner``, another's; ``key`` is planned."""
+
+    key: tuple[str, str]
+    principal: str
+    team: str
+    role: str
+    resource: str
+    owner: str
+
+
+class Teams:
+    """Who belongs to which teams, and which resources are theirs."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._of_principal: dict[str, set[str]] = defaultdict(set)
+        self._of_resource: dict[str, str] = {}
+        for stack, team, home in workspace.teams():
+            scope = team_scope(team, home)
+            project = f"projects/{scope.project}"
+            account = jobs_account_email(scope)
+            for principal in (*team.members, f"serviceAccount:{account}", f"namespace:{team.environment}/{team.name}"):
+                self._of_principal[principal].add(stack.name)
+            owned = [f"buckets/{bucket_id(scope, key)}" for key in team.buckets]
+            owned += [f"{project}/secrets/{secret_id(scope, key)}" for key in team.secrets]
+            owned += [f"{project}/serviceAccounts/{account}", f"namespaces/{team.environment}/{team.name}"]
+            self._of_resource.update(dict.fromkeys(owned, stack.name))
+
+    def between(self, principal: str, resource: str) -> tuple[str, str] | None:
+        """Return the stacks of a principal's team and of another team that has a resource, if it is so."""
+        owner = self._of_resource.get(resource)
+        teams = self._of_principal.get(principal, set())
+        return (min(teams), owner) if owner and teams and owner not in teams else None
+
+
+def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[ForeignGrant]:
+    """Yield the roles of a plan that a team gets on what is another team's."""
+    roles = [(grant.planned_as, grant.principal, grant.role, grant.resource) for grant in plan_grants(plan)]
+    for resource in plan.resources():
+        if resource.type == ROLE_BINDING:
+            namespace = f"namespaces/{environment}/{resource.inputs['metadata'].get('namespace')}"
+            role = resource.inputs["roleRef"]["name"]
+            principals = (_principal(subject, environment) for subject in resource.inputs.get("subjects", ()))
+            roles += [(resource, principal, role, namespace) for principal in principals]
+    for planned, principal, role, target in roles:
+        if pair := teams.between(principal, target):
+            yield ForeignGrant((planned.type, planned.name), principal, pair[0], role, target, pair[1])
+
+
+def _principal(subject: Mapping[str, str], environment: str) -> str:
+    """Return a subject of a binding as IAM would name it; of accounts of a namespace all are its team's."""
+    if subject["kind"] == "ServiceAccount":
+        return f"namespace:{environment}/{subject.get('namespace')}"
+    return f"{subject['kind'].lower()}:{subject['name']}"
