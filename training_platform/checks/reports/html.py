@@ -195,7 +195,7 @@ def _effects(comparison: Comparison) -> Markup:
             for row in section.rows
         ]
         if rows:
-            parts.append(_table(section.title, section.columns, rows))
+            parts.append(_table(section.title, section.columns, rows, wraps=True))
         parts.append(el("p", section.note, cls="note"))
     return joined(*parts)
 
@@ -219,10 +219,11 @@ def section_table(label: str, section: ReportSection) -> Markup:
     return _table(label, section.columns, (row.cells for row in section.rows))
 
 
-def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: bool = False) -> Markup:
     """Return a table that scrolls in itself where it is too wide; a column that starts with ``>`` is set right.
 
-    On a narrow screen a row is a paragraph, in which a number stands after the name of its column.
+    Only cells of the last column are folded, unless the table ``wraps``. On a narrow screen a row is a paragraph, in
+    which a number stands after the name of its column.
     """
     names = [(column.lstrip(">"), "number" if column.startswith(">") else None) for column in columns]
     head = el("tr", (el("th", name, scope="col", cls=side) for name, side in names))
@@ -233,7 +234,7 @@ def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
         )
         for row in rows
     )
-    table = el("table", el("thead", head), el("tbody", body))
+    table = el("table", el("thead", head), el("tbody", body), cls="wraps" if wraps else None)
     return el("div", table, cls="scroll", tabindex="0", role="region", aria_label=label)
 
 

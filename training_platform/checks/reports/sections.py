@@ -298,7 +298,8 @@ def effects(comparison: Comparison) -> Iterator[ReportSection]:
     unfelt = sum(not is_felt(resource) for stack in kept for resource in stack.resources)
     notes = [f"Compared with {_basis(comparison)}."]
     if unfelt:
-        notes.append(f"{counted(unfelt, 'resource')} change and nobody feels it.")
+        verb = "changes" if unfelt == 1 else "change"
+        notes.append(f"{counted(unfelt, 'resource')} {verb} without effect on people.")
     if unknown:
         notes.append(f"Effect unknown: {counted(unknown, 'input')}.")
     if comparison.stacks and (rows or unfelt or unknown):
@@ -342,7 +343,7 @@ def unfelt(stack: StackChange) -> str:
     kinds = Counter(kind_of(resource.type) for resource in stack.resources if not is_felt(resource))
     if not kinds:
         return ""
-    return f"nobody feels: {listed([f'{count:,} {kind}' for kind, count in kinds.most_common()], most=8)}"
+    return f"without effect on people: {listed([f'{count:,} {kind}' for kind, count in kinds.most_common()], most=8)}"
 
 
 def resource_rows(stack: StackChange, *, felt: bool = False) -> Iterator[tuple[str, str, list[str]]]:

@@ -421,6 +421,11 @@ def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
         yield from map(finding_text, ordered(report.all_findings()))
     for exempted in report.all_exempted():
         yield Text.assemble(("exempt ", "dim"), finding_text(exempted.finding), (f"\n  {exempted}", "dim"))
+    if fold:
+        whys = Counter(row.why for row in report.all_known())
+        for why, count in whys.items():
+            yield Text(f"{counted(count, 'known finding')}: {why}{_WITH_ALL}", style="dim")
+        return
     for row in report.all_known():
         yield Text(f"known {finding_text(row.finding).plain}\n  {row}", style="dim")
 

@@ -40,18 +40,25 @@ def conclusion(report: Report) -> Conclusion:
 
 
 def losses_headline(report: Report, most: int = 2) -> str:
-    """Return what a change takes from whom, by effect: those that somebody acknowledged are counted apart."""
+    """Return what a change takes from whom, by effect: ``most`` names in all, and how many more or how many there are.
+
+    Those that somebody acknowledged are counted apart.
+    """
     consequences = report.comparison.consequences if report.comparison else ()
+    effects = {kind: [row for row in consequences if row.kind == kind] for kind in LOSS_RULES}
+    effects = {kind: losses for kind, losses in effects.items() if losses}
+    names_of_each = most if len(effects) == 1 else 1
     parts = []
-    for kind in LOSS_RULES:
-        losses = [row for row in consequences if row.kind == kind]
+    for number, (kind, losses) in enumerate(effects.items()):
         subjects = [subject for loss in losses for subject in loss.subjects]
+        if len(effects) > 1:  # without the sizes of node pools
+            subjects = [subject.partition(" (")[0] for subject in subjects]
+        shown = listed(subjects, names_of_each) if number < most else f"{len(subjects):,}"
         acknowledged = sum(loss.acknowledged is not None for loss in losses)
-        if losses:
-            note = " (acknowledged)" if acknowledged == len(losses) else ""
-            if 0 < acknowledged < len(losses):
-                note = f" ({acknowledged} of {len(losses)} acknowledged)"
-            parts.append(f"{HEADLINES[kind]}: {listed(subjects, most)}{note}")
+        note = " (acknowledged)" if acknowledged == len(losses) else ""
+        if 0 < acknowledged < len(losses):
+            note = f" ({acknowledged} of {len(losses)} acknowledged)"
+        parts.append(f"{HEADLINES[kind]}: {shown}{note}")
     return "; ".join(parts)
 
 

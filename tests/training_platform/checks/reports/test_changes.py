@@ -23,7 +23,7 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.comparison.effects import Effect
+from training_platform.checks.comparison.effects import Effect, EffectKind
 from training_platform.checks.output import FORMATS, render
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, effects, resource_rows
@@ -290,6 +290,25 @@ def test_a_loss_is_the_headline_and_the_first_thing_said(
     assert "Compared with origin/main in git" in text
 
 
+def test_of_many_effects_the_headline_names_two_and_counts_the_rest(one: Callable[..., Report]) -> None:
+    kinds: tuple[EffectKind, ...] = ("data", "jobs", "opens")
+    many = tuple(replace(LOSS, kind=kind, subjects=(f"pool {kind} (8 VMs)", "another")) for kind in kinds)
+
+    text = str(conclusion(one(comparison=replace(CHANGES, consequences=many))))
+
+    assert "loses data: pool data and 1 more; stops jobs: pool jobs and 1 more; opens to others: 2" in text
+
+
+def test_a_terminal_counts_what_is_known(one: Callable[..., Report], found: Callable[..., Any]) -> None:
+    report = one(known=tuple(Known(found(f"is {number}"), "main has it as well") for number in range(3)))
+    short = io.StringIO()
+
+    print_report(report, Console(file=short, width=120), verbose=False)
+
+    assert "3 known findings: main has it as well (--verbose shows each)" in short.getvalue()
+    assert "is 1" not in short.getvalue()
+
+
 def test_code_scanning_has_losses_first(one: Callable[..., Report], found: Callable[..., Any]) -> None:
     report = one(found("is another", file="stacks/Pulumi.a.yaml"), LOSS.finding)
 
@@ -336,4 +355,4 @@ def test_what_nobody_feels_is_counted_and_what_is_unknown_is_said() -> None:
 
     (section,) = effects(comparison)
 
-    assert "2 resources change and nobody feels it. Effect unknown: 1 input." in section.note
+    assert "2 resources change without effect on people. Effect unknown: 1 input." in section.note

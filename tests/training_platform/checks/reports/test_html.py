@@ -18,6 +18,7 @@ from markupsafe import Markup
 from training_platform.checks.comparison.comparison import (
     Amount,
     Comparison,
+    Consequence,
     InputChange,
     Kind,
     ResourceChange,
@@ -29,6 +30,7 @@ from training_platform.checks.report import Report
 from training_platform.checks.reports import html as html_stacks
 from training_platform.checks.reports.html import el, html_report
 from training_platform.checks.reports.markdown import markdown_report
+from training_platform.config.reading.finding import Finding, Position
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import ClaimLine
 
@@ -236,8 +238,15 @@ def changed(one: Build, tmp_path: Path) -> str:
         for kind, given in inputs_of.items()
     )
     stack = StackChange(name="prod", kind="changed", resources=resources, least_usd=Amount(0, 0), most_usd=Amount(0, 0))
+    finding = Finding(
+        rule="stops-jobs", severity="error", message="stops jobs", stack="prod",
+        file="stacks/Pulumi.prod-vertexers.yaml", position=Position(34, 9),
+    )  # fmt: skip
+    subjects = tuple(f"node pool {name} in europe-west4 of prod (8 VMs of a3-highgpu-8g)" for name in inputs_of)
+    effect = Consequence(kind="jobs", subjects=subjects, finding=finding)
+    comparison = Comparison(ref="main", commit="0" * 40, stacks=(stack,), consequences=(effect,))
     path = tmp_path / "changed.html"
-    path.write_text(html_report(one(comparison=Comparison(ref="main", commit="0" * 40, stacks=(stack,)))))
+    path.write_text(html_report(one(comparison=comparison)))
     return path.as_uri()
 
 
@@ -297,10 +306,10 @@ def test_every_text_can_be_read_on_what_is_behind_it(page: Any, file: str, schem
 def test_what_a_change_does_can_be_read_at_any_width(page: Any, changed: str, width: int, scheme: str) -> None:
     page.open(changed, width=width, scheme=scheme)
 
-    right = page.run("document.querySelector('#changes table').getBoundingClientRect().right")
-
+    for part in ("changes", "effects"):
+        right = page.run(f"document.querySelector('#{part} table').getBoundingClientRect().right")
+        assert right <= width, part  # nothing has to be scrolled into sight
     assert page.run("document.documentElement.scrollWidth") <= width
-    assert right <= width  # nothing has to be scrolled into sight
     assert page.run(CONTRAST)[0][0] >= 4.5
 
 
