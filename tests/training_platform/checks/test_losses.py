@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.training_platform.checks.repository import Repository
+from training_platform.checks.comparison import changed_fields
 from training_platform.checks.comparison.effects import EFFECT_OF_RULE
 from training_platform.checks.comparison.foreign_grants import Teams, foreign_grants
 from training_platform.checks.report import Report
@@ -575,6 +576,19 @@ def test_pools_shrink_at_the_field_that_shrinks_them(repository: Repository) -> 
         "takes-promise": "clusters.c.node_pools.gpu.max_nodes",
         "stops-jobs": "clusters.c.node_pools.gpu.boot_disk",
     }
+
+
+def test_after_many_trials_the_only_field_of_a_section_is_taken_for_the_cause(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed_fields, "_MOST_PLANNED", 0)
+    repository.edit("small", CAPACITY, SPOT)
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+    repository.edit("small", "topology: 4x4", "topology: 4x8")
+
+    told = [each.path for each in found(repository)]
+
+    assert "clusters.c.node_pools.tpu.topology" in told
 
 
 # Rights on what is another team's.
