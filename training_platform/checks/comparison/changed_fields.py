@@ -24,7 +24,7 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 
 _MOST_FIELDS = 50
 _MOST_PLANNED = 6_000
-"""Fields that are tried, and resources that all trials plan; in a larger change the text of fields decides."""
+"""Fields that are tried, and resources that all trials plan; in a larger change the section of a resource tells."""
 _ITEM = re.compile(r"\[[^\]]*\]")
 _Plan = tuple[FlatResource, ...]
 _Changes = Mapping[tuple[str, str], ResourceChange]

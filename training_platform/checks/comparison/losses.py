@@ -350,20 +350,15 @@ class LossFinder:
         candidates: Sequence[tuple[Stack, FieldChange]],
         near: Sequence[tuple[Stack, FieldChange]],
     ) -> Cause | None:
-        """Return the field without which the change is none; if no plan tells, one by its text or place."""
-        texts = _texts(resource, changed)
-        fitting = [row for row in candidates if _has_text(row[1], texts)]
+        """Return the field without which the change is none; if no plan tells, the first near one, or the only one."""
         untold = []
-        for stack, row in (*fitting, *(other for other in candidates if other not in fitting)):
+        for stack, row in candidates:
             decides = self._trials.decides(row, stack, change.name, resource, changed)
             if decides:
                 return _cause_of(stack, row)
             if decides is None:
                 untold.append((stack, row))
-        likely = [row for row in untold if row in fitting]
-        for only in (near, candidates):
-            if not likely and len(only) == 1 and only[0] in untold:
-                likely = [only[0]]
+        likely = [row for row in near if row in untold] or (untold if len(candidates) == 1 else [])
         return _cause_of(*likely[0]) if likely else None
 
     def _candidates(self, new: Stack, old: Stack | None, section: Path) -> list[tuple[Stack, FieldChange]]:
@@ -580,39 +575,12 @@ def _cause_of(stack: Stack, row: FieldChange) -> Cause:
     return Cause(stack.name, row.path, _text(row.was), REMOVED if row.now is None else _text(row.now))
 
 
-def _has_text(row: FieldChange, texts: set[str]) -> bool:
-    """Whether a field has one of the texts, before or after, or as its name."""
-    return not texts.isdisjoint((*_parts(row.was), *_parts(row.now), str(row.path[-1]) if row.path else ""))
-
-
 def _leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _leaves(inner, (*path, key))
     else:
         yield path, value
-
-
-def _texts(resource: ResourceChange, changed: InputChange | None) -> set[str]:
-    """Return the texts by which a change of a resource is told from others: of its input, else of its name."""
-    if changed is not None:
-        return {*_parts(changed.old), *_parts(changed.new)}
-    return {resource.name, *resource.name.split("-")}
-
-
-def _parts(value: Any) -> Iterator[str]:
-    """Yield a value as it may stand in a file and in an input alike, and those in it."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield str(key)
-            yield from _parts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _parts(item)
-    elif value is not None and value != "":
-        text = _text(value)
-        yield text
-        yield text.replace(":", "-").replace("@", "-at-")
 
 
 def _text(value: Any) -> str:
