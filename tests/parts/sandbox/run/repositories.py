@@ -42,7 +42,7 @@ config:
             max_run_hours: 24
             max_nodes: 2
 """
-SECONDS = 240  # for one command; an up takes about 30 on two idle cores
+SECONDS = 600  # for one command; an up takes about 30 on two idle cores, and a destroy 200 on busy ones
 
 
 class Sandbox:
