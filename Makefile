@@ -13,7 +13,7 @@ COMPLETE := .venv/.complete
 POLICIES := .venv-policies/.installed
 EXAMPLES := .venv-examples/.installed
 PACK_CODE := policies training_platform/policy tests/training_platform/policy
-EXTRAS := deploy adopt documents jobs quota sandbox simulate verify
+EXTRAS := deploy adopt documents jobs quota sandbox verify
 COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-strip-extras --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 # A file's tests stay in one process, which makes their shared fixtures once; files are handed out in their order, which has

@@ -19,7 +19,7 @@ from tests.releases import releases
 ROOT = Path(__file__).parents[2]
 LOCKS = {
     "requirements-base.txt": [],
-    "requirements.txt": ["deploy", "adopt", "documents", "jobs", "quota", "sandbox", "simulate", "verify"],
+    "requirements.txt": ["deploy", "adopt", "documents", "jobs", "quota", "sandbox", "verify"],
     "policies/requirements.txt": ["policy"],
     "requirements-examples.txt": None,
 }  # the extras of each; None: nothing of this project's

@@ -25,7 +25,6 @@ EXTRAS: Final = {
     "jobs": ("kubernetes", "requests"),
     "adopt": ("googleapiclient", "kubernetes", "requests"),
     "verify": ("googleapiclient", "kubernetes", "requests"),
-    "simulate": ("distributed",),
     "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "httpx", "starlette", "uvicorn"),
 }
 """By extra, modules that it brings; ``quota`` is asked for by ``quota pull`` itself."""
@@ -198,7 +197,7 @@ def fail(message: str, *, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def need(extra: Literal["adopt", "jobs", "sandbox", "simulate", "verify"], command: str) -> None:
+def need(extra: Literal["adopt", "jobs", "sandbox", "verify"], command: str) -> None:
     """End the command with exit code 2 and one sentence where an extra is not installed that ``command`` needs."""
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         fail(f"{command} needs the extra `{extra}`: {install(extra)}")

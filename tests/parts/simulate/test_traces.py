@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.parts.simulate.clusters import cluster, sections, shares
-from tests.parts.simulate.dask_cluster import dask_cluster
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
 from training_platform.parts.simulate.cluster_queues import Pods
@@ -330,24 +329,6 @@ def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(rep
     labels = [row.text for row in files["waits-main-nlp.svg"].iter("{http://www.w3.org/2000/svg}text")]
     last_wait = (11 * 7200 + 11 - 11 * 600) / 3600  # each after the one before, a second later
     assert labels[0] == f"{last_wait:.3g}"
-
-
-@pytest.mark.timeout(120)
-def test_runs_on_the_workers_of_a_scheduler_are_those_of_this_machine(repository: Path, tmp_path: Path) -> None:
-    arguments = (str(repository / "trace.csv"), "--runs", "3", "--format", "json")
-    alone = run(repository, *arguments)
-    with dask_cluster(tmp_path, 1) as cluster:
-        there = run(repository, *arguments, "--scheduler", cluster.address)
-
-    assert (there.exit_code, there.stdout) == (0, alone.stdout), (there.stderr, there.exception)
-    assert len({str(row) for row in json.loads(there.stdout)["runs"]}) > 1  # each seed draws its own
-
-
-def test_a_scheduler_that_cannot_be_reached_ends_with_2(repository: Path) -> None:
-    done = run(repository, str(repository / "trace.csv"), "--scheduler", "nonsense://x")
-
-    assert done.exit_code == 2
-    assert "The scheduler nonsense://x cannot be reached" in done.stderr
 
 
 @pytest.mark.parametrize(

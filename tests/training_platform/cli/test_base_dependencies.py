@@ -14,7 +14,7 @@ from tests.places import ORGANISATION, ROOT
 
 EXTRAS = (
     "pulumi", "pulumi_gcp", "pulumi_kubernetes", "pulumi_policy", "grpc", "google", "googleapiclient", "kubernetes",
-    "requests", "httpx", "starlette", "uvicorn", "ruamel", "distributed", "dask", "cloudpickle", "numpy",
+    "requests", "httpx", "starlette", "uvicorn", "ruamel", "numpy",
 )  # fmt: skip
 PROGRAM = f"""
 import sys

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
-    from training_platform.parts.simulate.dask_workers import Call
     from training_platform.parts.simulate.from_stacks import Cluster
     from training_platform.parts.simulate.imports import Imported
     from training_platform.parts.simulate.machines import CapacityTimes
@@ -58,9 +57,6 @@ _RUNS_FROM_NOW = 50
     "--runs", type=click.IntRange(1, 1000), help="Number of runs, each with a seed; default: 1, with --now 50."
 )
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a run.")
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="Play the runs on the workers of a Dask scheduler: tcp://HOST:PORT."
-)
 @click.option("--plots", type=PATH, metavar="FOLDER", help="Write waits by team and chips by flavor as SVG files.")
 @click.option("--format", "output_format", type=click.Choice(_FORMATS), default="text", help="Output format.")
 @root_option
@@ -76,7 +72,6 @@ def simulate(
     now: bool,
     runs: int | None,
     seed: int,
-    scheduler: str | None,
     plots: Path | None,
     output_format: Literal["text", "json", "markdown", "html"],
     root: Path | None,
@@ -96,26 +91,20 @@ def simulate(
     if against and not manifests:
         fail("--against compares manifests: name those to play with --manifests.")
     if now:
-        others = against or changes or machines or scheduler or plots or output_format in _PAGES
+        others = against or changes or machines or plots or output_format in _PAGES
         _print_waits(trace, None if others else manifests, range(seed, seed + (runs or _RUNS_FROM_NOW)), output_format)
     seeds = range(seed, seed + (runs or 1))
     notes: list[str] = []
     said: list[Finding] = []
     with ExitStack() as stack:
         folder = Path() if manifests else repository(root)
-        call: Call = lambda function, rows: [function(*row) for row in rows]  # noqa: E731
-        if scheduler:
-            need("simulate", "simulate --scheduler")
-            from training_platform.parts.simulate.dask_workers import dask_workers
-
-            call = stack.enter_context(dask_workers(scheduler))
         if manifests:
             sides = _manifest_sides(manifests, against, machines, notes)
         else:
             sides = _stack_sides(stack, folder, environment, base, machines)
         jobs = [_read(trace, changes, clusters, said) for clusters, _ in sides]
         figures, *before = (
-            call(results.play_trace, [(clusters, read, times, each) for each in seeds])
+            [results.play_trace(clusters, read, times, each) for each in seeds]
             for (clusters, times), read in zip(sides, jobs, strict=True)
         )
     wrong = jobs[0].unusable
