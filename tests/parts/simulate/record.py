@@ -31,12 +31,12 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 
 from tests.parts.simulate.directed import DIRECTED
-from tests.parts.simulate.scenarios import MODES, Json, Step, lab, play, random_scenario, specs
+from tests.parts.simulate.scenarios import MODES, Json, Step, flavor_labels, lab, play, random_scenario, specs
 from training_platform.catalog import CHARTS
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
 from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries, run_controllers
@@ -108,6 +108,7 @@ class Cluster:
 def running_cluster(mode: str) -> Iterator[Cluster]:
     """Run an API server and Kueue with the configuration of a mode."""
     settings = configuration(["reservation"], fair_sharing=MODES[mode] is not None)
+    del settings["resources"]  # scenarios of manifests count CPUs and memory, and no others ask for them
     if strategies := MODES[mode]:
         settings["fairSharing"] = {"preemptionStrategies": list(strategies)}
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
@@ -133,6 +134,7 @@ class Played:
         self.scenario = scenario
         self.prefix = prefix
         self.namespace = prefix
+        self.specs, self.cohorts = specs(scenario)
         self.alive: dict[str, str] = {}  # jobs, and whether each is there
         self.evictions: dict[str, int] = {}
         self.queues: list[str] = []
@@ -144,12 +146,16 @@ class Played:
         priorities = {row.get("priority", 0) for row in self.scenario["jobs"].values()}
         for value in priorities:
             client.apply(f"{KUEUE}/workloadpriorityclasses", "WorkloadPriorityClass", f"p{value}", value=value)
-        queues, cohorts = specs(self.scenario)
-        for name, spec in cohorts.items():
+        for body in self.scenario.get("manifests", ()):
+            if body["kind"] == "ResourceFlavor":
+                client.apply(f"{KUEUE}/resourceflavors", "ResourceFlavor", body["metadata"]["name"], spec=body["spec"])
+        for name, spec in self.cohorts.items():
             named = {"parentName": f"{prefix}-{spec['parentName']}"} if "parentName" in spec else {}
             client.apply(f"{KUEUE}/cohorts", "Cohort", f"{prefix}-{name}", spec={**spec, **named})
-        for name, spec in queues.items():
-            own = {"cohortName": f"{prefix}-{spec['cohortName']}", "namespaceSelector": {}}
+        for name, spec in self.specs.items():
+            own: Json = {"namespaceSelector": {}}
+            if "cohortName" in spec:
+                own["cohortName"] = f"{prefix}-{spec['cohortName']}"
             client.apply(f"{KUEUE}/clusterqueues", "ClusterQueue", f"{prefix}-{name}", spec={**spec, **own})
             self.queues.append(f"{prefix}-{name}")
             local = f"{KUEUE}/namespaces/{self.namespace}/localqueues"
@@ -181,12 +187,8 @@ class Played:
     def _submit(self, name: str) -> None:
         row = self.scenario["jobs"][name]
         replicated = []
-        for number, (resource, amount, *flavor) in enumerate(row["pods"]):
-            wanted = {"limits": {resource: str(amount)}, "requests": {resource: str(amount)}}
-            pod: Json = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a", "resources": wanted}]}
-            if flavor:
-                pod["nodeSelector"] = dict(lab()[flavor[0]].node_labels)
-            spec = {"parallelism": 1, "completions": 1, "template": {"spec": pod}}
+        for number, kind in enumerate(row["pods"]):
+            spec = {"parallelism": 1, "completions": 1, "template": {"spec": _pod(kind)}}
             replicated.append({"name": f"r{number}", "replicas": 1, "template": {"spec": spec}})
         labels = {
             "kueue.x-k8s.io/queue-name": row["team"], "kueue.x-k8s.io/priority-class": f"p{row.get('priority', 0)}",
@@ -255,13 +257,14 @@ class Played:
 
     def _agrees(self, counts: Mapping[tuple[str, str], float], state: Mapping[str, State]) -> bool:
         """Whether Kueue counts the workloads as the API server has them, and has none left to try."""
-        for team, section in self.scenario["teams"].items():
+        for team, spec in self.specs.items():
             queue = f"{self.prefix}-{team}"
             own = [row for name, row in state.items() if self.scenario["jobs"][name]["team"] == team]
             if counts.get((queue, ""), 0) != sum(row.holds for row in own):
                 return False
             active, inadmissible = (counts.get((queue, status), 0) for status in ("active", "inadmissible"))
-            if (active and "hold" not in section) or active + inadmissible != sum(not row.holds for row in own):
+            stays = spec.get("stopPolicy", "None") != "None" or spec.get("queueingStrategy") == "StrictFIFO"
+            if (active and not stays) or active + inadmissible != sum(not row.holds for row in own):
                 return False
         return True
 
@@ -277,8 +280,30 @@ class Played:
                 client.patch(path, content=json.dumps({"metadata": {"finalizers": None}}), headers=headers)
         for name in self.queues:
             client.delete(f"{KUEUE}/clusterqueues/{name}")
-        for name in self.scenario.get("cohorts", {}):
+        for name in self.cohorts:
             client.delete(f"{KUEUE}/cohorts/{self.prefix}-{name}")
+
+
+def _pod(kind: Sequence[Any]) -> Json:
+    """Return a pod of a kind: of one resource, an amount and perhaps a flavor, or of requests and any flavors."""
+    if isinstance(kind[0], str):
+        resource, amount, *names = kind
+        requests = {resource: str(amount)}
+        labels = [dict(lab()[name].node_labels) for name in names]
+    else:
+        requests, *names = kind
+        labels = [flavor_labels(name) for name in names]
+    container = {"name": "a", "image": "a", "resources": {"limits": requests, "requests": requests}}
+    pod: Json = {"restartPolicy": "Never", "containers": [container]}
+    if len(labels) == 1:
+        pod["nodeSelector"] = labels[0]
+    elif labels:
+        (key,) = labels[0]
+        values = [of_flavor[key] for of_flavor in labels]
+        terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": values}]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        pod["affinity"] = {"nodeAffinity": required}
+    return pod
 
 
 class State(NamedTuple):
@@ -294,7 +319,7 @@ def _state(workload: Json) -> State:
     status = workload.get("status", {})
     conditions = {row["type"]: row["status"] == "True" for row in status.get("conditions", ())}
     rows = status.get("admission", {}).get("podSetAssignments", ()) if conditions.get("Admitted") else ()
-    flavors = ",".join(flavor for row in rows for flavor in row.get("flavors", {}).values())
+    flavors = ",".join(flavor for row in rows for flavor in dict.fromkeys(row.get("flavors", {}).values()))
     evictions = sum(row["count"] for row in status.get("schedulingStats", {}).get("evictions", ()))
     holds = bool(conditions.get("QuotaReserved"))
     return State(flavors, evictions, holds, holds and bool(conditions.get("Evicted")))

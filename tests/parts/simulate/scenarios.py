@@ -2,15 +2,19 @@
 
 A scenario is plain data, as it is kept in ``recorded/``: sections of stack files for teams and cohorts, jobs, and steps
 that submit or end one. Objects of Kueue are built from the sections by the platform's own functions, for the model and
-for real Kueue alike.
+for real Kueue alike. In place of sections it may have ``manifests``, which the model reads as users' manifests are
+read, and its jobs as rows of a trace.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
@@ -20,7 +24,10 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import CohortSpec
 from training_platform.config.model.team import Team
 from training_platform.parts.simulate.cluster_queues import Eviction, Job, Pods
+from training_platform.parts.simulate.from_stacks import Cluster
+from training_platform.parts.simulate.manifests import read_manifests
 from training_platform.parts.simulate.scheduler import Scheduler
+from training_platform.parts.simulate.traces import TraceJob, read_rows
 from training_platform.resources import kueue
 
 Json = dict[str, Any]
@@ -33,6 +40,7 @@ MODES: Mapping[str, tuple[str, ...] | None] = {
 """Kueue's strategies of fair sharing, by the name that scenarios have for each configuration; None is without it."""
 STEP_SECONDS = 10.0  # between two steps of the model, of which requeuing takes a part
 GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
+CPU_FLAVORS = ("default", "burst")
 ENVIRONMENT = """
 project: example-lab
 production: false
@@ -68,6 +76,12 @@ def lab() -> dict[str, Flavor]:
 
 def specs(scenario: Json) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return the specs of a scenario's ClusterQueues and Cohorts by name."""
+    if "manifests" in scenario:
+        found: dict[str, dict[str, Json]] = {"ClusterQueue": {}, "Cohort": {}}
+        for body in scenario["manifests"]:
+            if body["kind"] in found:
+                found[body["kind"]][body["metadata"]["name"]] = body["spec"]
+        return found["ClusterQueue"], found["Cohort"]
     queues, cohorts = {}, {}
     for name, section in scenario["teams"].items():
         whole = {"environment": "lab", "name": name, "members": ("group:a@example.com",), **_in_main(section)}
@@ -93,14 +107,46 @@ def pods_of(row: Json) -> tuple[Pods, ...]:
     )
 
 
+@cache
+def _read(text: str) -> tuple[Cluster, Mapping[str, TraceJob]]:
+    """Return the queues of a scenario's manifests, and its jobs by name, each read as users' files are."""
+    scenario = json.loads(text)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "queues.yaml"
+        file.write_text(yaml.safe_dump_all(scenario["manifests"]), encoding="utf-8")
+        cluster = read_manifests(file).cluster
+    rows = [
+        {"submitted": 0, "seconds": 1, "job": name, "team": row["team"], "needs": needs_of(row),
+         "priority": f"p{row['priority']}"}
+        for name, row in scenario["jobs"].items()
+    ]  # fmt: skip
+    trace = read_rows(Path("jobs.csv"), rows, [cluster])
+    assert not trace.findings
+    return cluster, {job.name: job for job in trace.jobs}
+
+
+def needs_of(row: Json) -> str:
+    """Return what a job asks for as a trace says it: its kinds of pods are requests, and the flavors they may use."""
+    kinds = []
+    for requests, *names in row["pods"]:
+        words = [f"{quantity} {resource}" for resource, quantity in requests.items()]
+        kinds.append(" ".join(words) + (f" on {' or '.join(names)}" if names else ""))
+    return " + ".join(kinds)
+
+
 def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
     """Yield what the model does at each step; ``seed`` decides ties."""
-    queues, cohorts = specs(scenario)
-    scheduler = Scheduler(queues, cohorts, MODES[scenario["mode"]], seed)
-    jobs = {
-        name: Job(name, row["team"], tuple(pods_of(row)), row.get("priority", 0))
-        for name, row in scenario["jobs"].items()
-    }
+    if "manifests" in scenario:
+        cluster, rows = _read(json.dumps(scenario))
+        scheduler = Scheduler(cluster.queues, cluster.cohorts, cluster.fair_sharing, seed)
+        jobs = {name: Job(name, row.team, row.pods, row.priority) for name, row in rows.items()}
+    else:
+        queues, cohorts = specs(scenario)
+        scheduler = Scheduler(queues, cohorts, MODES[scenario["mode"]], seed)
+        jobs = {
+            name: Job(name, row["team"], tuple(pods_of(row)), row.get("priority", 0))
+            for name, row in scenario["jobs"].items()
+        }
     for number, step in enumerate(scenario["steps"]):
         now = number * STEP_SECONDS
         if step[0] == "+":
@@ -133,21 +179,41 @@ def random_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (12, 
     kinds = draw.sample(ORDERS, draw.randint(1, 3))
     tpus = ["tpu-v5e-2x2", "tpu-v5e-2x2-spot"] if draw.random() < 0.25 else []
     cohorts = _random_cohorts(draw, kinds)
-    teams = {name: _random_team(draw, mode, [*kinds, *tpus], list(cohorts)) for name in names}
+    teams = {name: draw_team(draw, mode, [*kinds, *tpus], list(cohorts)) for name in names}
+    rows, steps = draw_steps(draw, jobs, lambda: _random_job(draw, names, teams, bool(tpus)))
+    found: Json = {"name": f"{mode}-{seed}", "mode": mode, "teams": teams, "jobs": rows, "steps": steps}
+    return {**found, "cohorts": cohorts} if cohorts else found
+
+
+def draw_steps(
+    draw: random.Random, jobs: tuple[int, int], new_job: Callable[[], Json]
+) -> tuple[dict[str, Json], list[str]]:
+    """Return jobs by name, and the steps that submit and end them."""
     rows: dict[str, Json] = {}
     steps: list[str] = []
     alive: list[str] = []
     for number in range(draw.randint(*jobs)):
         name = f"j{number}"
-        rows[name] = _random_job(draw, names, teams, bool(tpus))
+        rows[name] = new_job()
         steps.append(f"+{name}")
         alive.append(name)
         while alive and draw.random() < 0.35:
             steps.append(f"-{alive.pop(draw.randrange(len(alive)))}")
     draw.shuffle(alive)
     steps += [f"-{name}" for name in alive[: len(alive) // 2]]
-    found: Json = {"name": f"{mode}-{seed}", "mode": mode, "teams": teams, "jobs": rows, "steps": steps}
-    return {**found, "cohorts": cohorts} if cohorts else found
+    return rows, steps
+
+
+def draw_tree(draw: random.Random) -> dict[str, str | None]:
+    """Return cohorts three or four levels deep, each with its parent; None is the top."""
+    tree: dict[str, str | None] = {}
+    above = None
+    for level in range(draw.randint(3, 4)):
+        tree[f"c{level}"] = above
+        above = f"c{level}"
+    for letter in "xy"[: draw.randint(0, 2)]:
+        tree[letter] = draw.choice(list(tree))
+    return tree
 
 
 def _random_cohorts(draw: random.Random, kinds: Sequence[str]) -> Json:
@@ -172,7 +238,8 @@ def _random_share(draw: random.Random) -> Json:
     return share
 
 
-def _random_team(draw: random.Random, mode: str, kinds: Sequence[str], cohorts: Sequence[str]) -> Json:
+def draw_team(draw: random.Random, mode: str, kinds: Sequence[str], cohorts: Sequence[str]) -> Json:
+    """Return a team's section: shares of some flavors, policies, and perhaps a cohort."""
     own = [kind for kind in kinds if draw.random() < 0.85] or [kinds[0]]
     gpus = [kind for kind in own if kind.startswith("h100")]
     reclaim = draw.choice(("Any", "Any", "Any", "LowerPriority", "Never"))
@@ -209,3 +276,9 @@ def _random_job(draw: random.Random, names: Sequence[str], teams: Json, tpus: bo
     if draw.random() < 0.1:
         pods[0] = [*pods[0], draw.choice(list(teams[team]["shares"]))]
     return {"team": team, "priority": draw.choice((0, 0, 0, 100, 100, 200)), "pods": pods}
+
+
+def flavor_labels(name: str) -> dict[str, str]:
+    """Return the node labels of a flavor of manifests; those of CPUs alone have another key than those of GPUs."""
+    key = "pool" if name in CPU_FLAVORS else "capacity"
+    return {f"cloud.example.com/{key}": name}
