@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from training_platform.parts.simulate import from_stacks
 from training_platform.parts.simulate.cluster_queues import Eviction, Job, Pods
 from training_platform.parts.simulate.quotas import amount
 from training_platform.parts.simulate.scheduler import Scheduler
+from training_platform.parts.simulate.traces import read_rows
 
 GPU, CPU, MEMORY = "nvidia.com/gpu", "cpu", "memory"
 FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
@@ -99,6 +102,19 @@ def test_pods_get_a_flavor_that_has_all_of_their_resources() -> None:
 
     assert cluster.flavors(job) == []
     assert cluster.flavors(too_large) == ["large"]
+
+
+def test_a_kind_of_pods_that_fits_nowhere_begins_at_its_first_flavors_again() -> None:
+    """In the first cycle the second kind finds CPUs and no GPUs; the next goes on at the first kind's flavors."""
+    spec = queue({"burst": {CPU: 4}, "default": {CPU: 4}}, {"x": {GPU: 8}, "y": {GPU: 4}})
+    found = from_stacks.Cluster("lab", {"a": spec}, {}, {}, {}, FAIR, from_stacks.Counting())
+    row = {"submitted": 0, "team": "a", "needs": f"4 {GPU} 1 cpu + 6 {GPU} 1 cpu", "seconds": 1}
+    (traced,) = read_rows(Path("jobs.csv"), [row], [found]).jobs
+    cluster = Cluster({"a": spec})
+
+    job = cluster.submit("j0", "a", *traced.pods)
+
+    assert cluster.flavors(job) == ["default", "y", "burst", "x"]
 
 
 def test_cpus_that_others_hold_are_why_a_job_waits_and_are_reclaimed() -> None:
@@ -203,8 +219,27 @@ def test_a_job_with_a_higher_priority_passes_others_and_evicts_them() -> None:
     assert cluster.flavors(runs) == ["x"]
 
 
-def test_a_job_that_evicts_others_stays_first_in_its_queue_until_it_is_admitted() -> None:
-    cluster = Cluster({"a": queue({"x": {GPU: 8}}, **preemption("LowerPriority"))})
+def test_a_threshold_bounds_the_priority_of_jobs_that_are_taken_while_borrowing() -> None:
+    evicted = []
+    for threshold in (None, 100, 99):
+        policy = preemption(reclaim="LowerPriority")
+        policy["preemption"]["borrowWithinCohort"] = {"policy": "LowerPriority", "maxPriorityThreshold": threshold}
+        cluster = Cluster({
+            "a": queue({"x": {GPU: 0}}, cohort="all", **policy), "b": queue({"x": {GPU: 0}}, cohort="all"),
+            "c": queue({"x": {GPU: 8}}, cohort="all"),
+        }, None)  # fmt: skip
+        cluster.submit("borrower", "b", gpus(8), priority=100)
+        cluster.submit("urgent", "a", gpus(8), priority=200)
+        evicted.append(cluster.evicted)
+
+    assert evicted == [["borrower"], ["borrower"], []]
+
+
+@pytest.mark.parametrize(("strategy", "first"), [("BestEffortFIFO", "j0"), ("StrictFIFO", "j1")])
+def test_a_job_that_evicts_others_stays_first_until_it_is_admitted_if_its_queue_is_not_strict(
+    strategy: str, first: str
+) -> None:
+    cluster = Cluster({"a": queue({"x": {GPU: 8}}, queueingStrategy=strategy, **preemption("LowerPriority"))})
     own = cluster.scheduler.queues["a"]
     preemptor, urgent = (Job(name, "a", (gpus(8),), priority) for name, priority in (("j0", 1), ("j1", 9)))
 
@@ -213,7 +248,9 @@ def test_a_job_that_evicts_others_stays_first_in_its_queue_until_it_is_admitted(
         job.created = cluster.now
         own.push(job)
 
-    assert [own.pop(), own.pop()] == [preemptor, urgent]
+    popped = [own.pop(), own.pop()]
+    assert popped[0] is {"j0": preemptor, "j1": urgent}[first]
+    assert set(popped) == {preemptor, urgent}
     own.push(urgent)
     own.push(preemptor)
     own.prefer(None)

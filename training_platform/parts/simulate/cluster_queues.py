@@ -22,13 +22,14 @@ class Pods(NamedTuple):
 
     Without ``flavors`` these are all of the resource. ``more`` are the other resources of the same resource group, of
     the same flavor. Pods whose resources are in several groups are several kinds here, as Kueue finds a
-    flavor for each group.
+    flavor for each group; those after the first have ``is_same_kind``.
     """
 
     resource: str
     amount: int
     flavors: frozenset[str] | None = None
     more: tuple[tuple[str, int], ...] = ()
+    is_same_kind: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -87,6 +88,8 @@ class Queue:
         self.reclaim: str = preemption.get("reclaimWithinCohort", "Never")
         borrowing = preemption.get("borrowWithinCohort") or {}
         self.takes_while_borrowing = borrowing.get("policy", "Never") != "Never"
+        threshold = borrowing.get("maxPriorityThreshold")
+        self.most_priority = math.inf if threshold is None else threshold  # of jobs that it takes while borrowing
         self.next_if_borrowing = fungibility.get("whenCanBorrow", "MayStopSearch") == "TryNextFlavor"
         self.next_if_preempting = fungibility.get("whenCanPreempt", "TryNextFlavor") == "TryNextFlavor"
         self.prefers_preemption = fungibility.get("preference") == "PreemptionOverBorrowing"
@@ -126,9 +129,9 @@ class Queue:
         heapq.heappush(self.waiting.setdefault(job.shape, []), (job.created, job.tie, job))
 
     def prefer(self, job: Job | None) -> None:
-        """Let a job that evicts others be the first, and none after it was admitted."""
+        """Let a job that evicts others be the first, and none after it was admitted; a strict queue keeps its order."""
         other, self.first = self.first, None
-        self.preemptor = job
+        self.preemptor = None if self.strict else job
         if other is not None:
             self.push(other)
 

@@ -305,9 +305,10 @@ def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
         if queue is own or apart is None or not _borrows_below(waiting, queue.member, apart):
             continue
         for job in waiting.candidates(queue):
+            too_high = job.priority >= waiting.job.priority or job.priority > own.most_priority
             if claims[apart]:
                 claimed.append(Target(job, "reclaim", apart))
-            elif own.takes_while_borrowing and job.priority < waiting.job.priority:
+            elif own.takes_while_borrowing and not too_high:
                 others.append(Target(job, "borrowing", apart))
             else:
                 others.append(Target(job, "reclaim", apart, if_not_borrowing=True))

@@ -388,11 +388,14 @@ class Scheduler:
             job.tried = ()
         entry = Entry(job, queue)
         tried: list[int] = []
+        of_others: tuple[int, ...] = ()  # what was tried for the kinds before this one
         for index, pods in enumerate(job.pods):
+            if not pods.is_same_kind:
+                of_others = tuple(tried)
             start = job.tried[index] + 1 if index < len(job.tried) else 0
             flavor, best, last = self._find_flavor(entry, pods, start)
             if best.mode == NO_FIT:
-                entry.mode, entry.tried = NO_FIT, tuple(tried)
+                entry.mode, entry.tried = NO_FIT, of_others  # this kind begins at its first flavors again
                 return entry
             tried.append(last)
             parts = [(flavor, pods.amount, best)]

@@ -361,11 +361,13 @@ def _counted(words: Sequence[str], cluster: Cluster, counting: Counting, queue: 
             raise _WrongError("needs", message, enumeration(covered), find_nearest(name, covered))
     if not any(counted.values()):
         raise _WrongError("needs", f"{' '.join(words)!r} has nothing that {queue} counts", enumeration(covered))
+    is_same_kind = False
     for group in groups:
         rows = [(name, number) for name, number in counted.items() if name in group["coveredResources"] and number]
         named = frozenset(wanted & {flavor["name"] for flavor in group["flavors"]})
         if rows:
-            yield Pods(*rows[0], named or None, tuple(rows[1:]))
+            yield Pods(*rows[0], named or None, tuple(rows[1:]), is_same_kind)
+            is_same_kind = True
 
 
 def _requests(
