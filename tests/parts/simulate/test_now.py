@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -66,10 +67,10 @@ def admitted(name: str, since: float, *, ended: float | None = None, **more: Any
     return {**workload(name, since + 1, **more), "status": {"conditions": conditions, "admission": admission}}
 
 
-def predicted(folder: Path, *items: Any) -> Waits:
+def predicted(folder: Path, *items: Any, objects: Sequence[Any] = OBJECTS) -> Waits:
     path, queues = folder / "workloads.json", folder / "queues.yaml"
     path.write_text(json.dumps({"items": items}), encoding="utf-8")
-    queues.write_text(yaml.safe_dump_all({"apiVersion": API, **each} for each in OBJECTS), encoding="utf-8")
+    queues.write_text(yaml.safe_dump_all({"apiVersion": API, **each} for each in objects), encoding="utf-8")
     return predict(path, read_manifests(queues), range(10), NOW)
 
 
@@ -119,6 +120,16 @@ def test_a_node_selector_that_no_flavor_fits_is_never_fulfilled(tmp_path: Path) 
     (job,) = predicted(tmp_path, workload("waits", 1, kind="another")).jobs
 
     assert (job.start, job.why) == (None, "no flavor of vision-queue has the labels that its pods select")
+
+
+def test_a_flavor_without_a_label_takes_pods_that_select_it(tmp_path: Path) -> None:
+    queue, local, spot, kept = OBJECTS
+    other = {**spot, "spec": {"nodeLabels": {"zone": "a"}}}
+    items = (admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1))
+
+    found = predicted(tmp_path, *items, objects=(queue, local, other, kept))
+
+    assert hours(found) == {"waits": (0, 0, 0)}
 
 
 def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: Path) -> None:

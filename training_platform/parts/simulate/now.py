@@ -213,7 +213,7 @@ def _words(resources: Mapping[str, object]) -> str:
 def _flavors(manifests: Manifests, queue: str, selector: Mapping[str, str], resources: Collection[str]) -> list[str]:
     """Return the flavors of resources whose labels a selector fits; none where it fits all of them.
 
-    Kueue compares the labels that flavors of the same resource group have. Raises _NoFlavorError.
+    Kueue compares the labels that a flavor has itself, and no others. Raises _NoFlavorError.
     """
     fitting: list[str] = []
     excluded = False
@@ -221,11 +221,9 @@ def _flavors(manifests: Manifests, queue: str, selector: Mapping[str, str], reso
         if not set(group["coveredResources"]) & set(resources):
             continue
         labels = {flavor["name"]: manifests.labels.get(flavor["name"], {}) for flavor in group["flavors"]}
-        keys = {key for own_labels in labels.values() for key in own_labels}
-        wanted_labels = {key: value for key, value in selector.items() if key in keys}
         of_group = [
             name for name, own_labels in labels.items()
-            if all(own_labels.get(key) == value for key, value in wanted_labels.items())
+            if all(selector.get(key, value) == value for key, value in own_labels.items())
         ]  # fmt: skip
         if not of_group:
             raise _NoFlavorError
