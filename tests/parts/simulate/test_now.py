@@ -12,6 +12,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from tests.parts.simulate.clusters import sections, shares
+from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
 from training_platform.parts.jobs.runs.waits import Waits
@@ -168,12 +170,47 @@ def test_the_command_prints_a_table_and_json_that_is_read_again(tmp_path: Path) 
     assert [job.job for job in Waits.model_validate_json(document.stdout).jobs] == ["waits", "huge"]
 
 
-@pytest.mark.parametrize("more", [[], ["--manifests", "queues.yaml", "--format", "html"]])
-def test_now_needs_manifests_and_draws_no_page(tmp_path: Path, more: list[str]) -> None:
+def test_the_queues_of_stack_files_are_played_on_from_the_workloads_of_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\n", encoding="utf-8")
+    for name, text in sections({"vision": shares(h100_reservation=8, h100_spot=8)}).items():
+        (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+    held = {"flavors": {"nvidia.com/gpu": "h100-reservation"}, "resourceUsage": {"nvidia.com/gpu": "8"}}
+    runs = admitted("runs", 4)
+    runs["status"]["admission"] = {"clusterQueue": "vision", "podSetAssignments": [held]}
+    waits = workload("waits", 1, queueName="vision")
+    pods = waits["spec"]["podSets"][0]["template"]["spec"]
+    pods["nodeSelector"] = {"training-platform/flavor": "h100-reservation"}
+    pods["containers"][0]["resources"]["requests"]["cpu"] = "100"  # counts in no queue of stack files
+    predicted(tmp_path, runs, waits)
+    command = ["simulate", str(tmp_path / "workloads.json"), "--now", "--root", str(tmp_path), "--format", "json"]
+
+    done, wrong = (CliRunner().invoke(app, [*command, "--cluster", name]) for name in ("main", "man"))
+
+    assert done.exit_code == 0, done.output
+    (job,) = Waits.model_validate_json(done.stdout).jobs
+    assert (job.job, job.queue, job.needs) == ("waits", "vision", "8 nvidia.com/gpu 800 cpu on h100-reservation")
+    assert job.start is not None
+    assert job.start.early > 0  # not while the other job has the quota
+    assert "'man' is not a cluster of lab with a share: main." in wrong.stderr
+
+
+def test_one_of_several_clusters_is_named(tmp_path: Path) -> None:
+    predicted(tmp_path)
+    command = ["simulate", str(tmp_path / "workloads.json"), "--now", "--root", str(ORGANISATION)]
+
+    done = CliRunner().invoke(app, [*command, "--environment", "prod"])
+
+    assert done.exit_code == 2
+    assert "There are clusters us-central2, us-west4, us-central1: name that of the workloads" in done.stderr
+
+
+@pytest.mark.parametrize("more", [["--format", "html"], ["--base", "main"], ["--cluster", "x", "--manifests", "y"]])
+def test_now_draws_no_page_and_compares_nothing(tmp_path: Path, more: list[str]) -> None:
     done = CliRunner().invoke(app, ["simulate", str(tmp_path / "workloads.json"), "--now", *more])
 
     assert done.exit_code == 2
-    assert "--now needs --manifests" in done.stderr
+    assert "--now takes" in done.stderr or "--manifests plays no stack files" in done.stderr
 
 
 def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:

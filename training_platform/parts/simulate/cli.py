@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from training_platform.parts.simulate.from_stacks import Cluster
     from training_platform.parts.simulate.imports import Imported
     from training_platform.parts.simulate.machines import CapacityTimes
+    from training_platform.parts.simulate.manifests import Manifests
     from training_platform.parts.simulate.results import Result
     from training_platform.parts.simulate.traces import Trace
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _PAGES = ("markdown", "html")
 _FORMATS = ("text", "json", *_PAGES)
 _RUNS_FROM_NOW = 50
+_INVENTED = "When machines come and go is invented"
 
 
 @click.command(epilog=example("training-platform simulate october.csv --environment prod"))
@@ -53,6 +55,7 @@ _RUNS_FROM_NOW = 50
 @click.option("--changes", type=PATH, metavar="FILE", help="CSV file: queues that are held, and other priorities.")
 @click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
 @click.option("--now", is_flag=True, help="TRACE is `kubectl get workloads -A -o json`: when do waiting jobs start?")
+@click.option("--cluster", metavar="NAME", help="With --now: cluster of the environment; default: the only one.")
 @click.option(
     "--runs", type=click.IntRange(1, 1000), help="Number of runs, each with a seed; default: 1, with --now 50."
 )
@@ -70,6 +73,7 @@ def simulate(
     changes: Path | None,
     machines: Path | None,
     now: bool,
+    cluster: str | None,
     runs: int | None,
     seed: int,
     plots: Path | None,
@@ -81,18 +85,22 @@ def simulate(
     Needs a trace, such as `training-platform trace make` writes. Exit code 0: played. 1: with preemption
     loops, jobs that never end, or rows of the trace that could not be used. 2: not played.
 
-    With --now and --manifests it plays on from the state of the queues, in many runs, and prints when each waiting job
+    With --now it plays on from the state of the queues of a cluster, in many runs, and prints when each waiting job
     starts, with a range. Exit code 1: some never start.
     """
     from training_platform.parts.simulate import results
 
-    if manifests and (environment or base or root):
-        fail("--manifests plays no stack files: leave out --environment, --base and --root; --against compares.")
+    if manifests and (environment or cluster or base or root):
+        fail("--manifests plays no stack files: leave out --environment, --cluster, --base and --root.")
     if against and not manifests:
         fail("--against compares manifests: name those to play with --manifests.")
     if now:
-        others = against or changes or machines or plots or output_format in _PAGES
-        _print_waits(trace, None if others else manifests, range(seed, seed + (runs or _RUNS_FROM_NOW)), output_format)
+        if base or against or changes or machines or plots or output_format in _PAGES:
+            fail("--now takes --runs, --seed, and --manifests or --environment and --cluster, and prints text or JSON.")
+        queues = _queues_now(manifests, root, environment, cluster)
+        _print_waits(trace, queues, range(seed, seed + (runs or _RUNS_FROM_NOW)), output_format)
+    if cluster:
+        fail("--cluster is for --now; a trace names clusters in a column.")
     seeds = range(seed, seed + (runs or 1))
     notes: list[str] = []
     said: list[Finding] = []
@@ -110,10 +118,9 @@ def simulate(
     wrong = jobs[0].unusable
     if wrong:
         notes.append(f"{wrong} rows of {trace} could not be used and are left out.")
-    if machines is None and manifests:
-        notes.append("There are as many machines as nominal quota, at once: --machines FILE has your own figures.")
-    elif machines is None:
-        notes.append("When machines come and go is invented: --machines FILE has your own figures.")
+    if machines is None:
+        taken = "There are as many machines as nominal quota, at once" if manifests else _INVENTED
+        notes.append(f"{taken}: --machines FILE has your own figures.")
     result = results.Result(figures, before[0] if before else [], base or str(against or ""), notes)
     if plots:
         _write_plots(result, plots)
@@ -121,16 +128,31 @@ def simulate(
     sys.exit(1 if wrong or any(run.loop_moments or run.endless for run in figures) else 0)
 
 
-def _print_waits(workloads: Path, manifests: Path | None, seeds: Sequence[int], output_format: str) -> NoReturn:
+def _queues_now(manifests: Path | None, root: Path | None, environment: str | None, cluster: str | None) -> Manifests:
+    """Return the queues of manifests, or of a cluster of the stack files."""
+    from training_platform.parts.simulate.manifests import manifests_of, read_manifests
+
+    if manifests is not None:
+        return read_manifests(manifests)
+    folder = repository(root)
+    workspace, name = _environment(folder, environment)
+    found = {each.name: each for each in _clusters_of(workspace, name, folder)}
+    if cluster is None and len(found) > 1:
+        fail(f"There are clusters {', '.join(found)}: name that of the workloads with --cluster.")
+    chosen = cluster or next(iter(found))
+    if chosen not in found:
+        fail(f"{chosen!r} is not a cluster of {name} with a share: {', '.join(found)}.")
+    labels = {flavor.name: flavor.node_labels for flavor in workspace.flavors(name, chosen).values()}
+    return manifests_of(found[chosen], labels)
+
+
+def _print_waits(workloads: Path, queues: Manifests, seeds: Sequence[int], output_format: str) -> NoReturn:
     from datetime import UTC, datetime
 
     from training_platform.checks.reports.text import section_lines
-    from training_platform.parts.simulate.manifests import read_manifests
     from training_platform.parts.simulate.now import predict, section
 
-    if manifests is None:
-        fail("--now needs --manifests, takes --runs and --seed beside it, and prints text or JSON.")
-    waits = predict(workloads, read_manifests(manifests), seeds, datetime.now(UTC).replace(microsecond=0))
+    waits = predict(workloads, queues, seeds, datetime.now(UTC).replace(microsecond=0))
     if output_format == "json":
         print_json(waits.model_dump(mode="json"))
     else:
@@ -166,15 +188,19 @@ def _environment(folder: Path, environment: str | None) -> tuple[Workspace, str]
 
 def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str]:
     """Return the clusters of an environment, and its name."""
+    workspace, name = _environment(folder, environment)
+    return _clusters_of(workspace, name, folder), name
+
+
+def _clusters_of(workspace: Workspace, environment: str, folder: Path) -> list[Cluster]:
     from training_platform.config.own_prices import read_own_prices
     from training_platform.parts.simulate.from_stacks import clusters
 
-    workspace, name = _environment(folder, environment)
     book, _ = read_own_prices(folder)
-    found = list(clusters(workspace, name, book))
+    found = list(clusters(workspace, environment, book))
     if not found:
-        fail(f"No team has a share of a cluster of {name}, so there are no queues.")
-    return found, name
+        fail(f"No team has a share of a cluster of {environment}, so there are no queues.")
+    return found
 
 
 def _print_result(result: Result, output_format: Literal["text", "json", "markdown", "html"]) -> None:
