@@ -36,11 +36,12 @@ from typing import Any, NamedTuple
 import httpx
 
 from tests.parts.simulate.directed import DIRECTED
-from tests.parts.simulate.scenarios import MODES, Json, Step, flavor_labels, lab, play, random_scenario, specs
+from tests.parts.simulate.scenarios import MODES, Json, Step, flavor_labels, lab, model, play, random_scenario, specs
 from training_platform.catalog import CHARTS
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
 from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries, run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
+from training_platform.parts.simulate.quotas import units
 from training_platform.resources.kueue import configuration, resource_flavor
 from training_platform.resources.scope import TEAM_LABEL
 
@@ -54,6 +55,7 @@ PLAYS = 3  # of a scenario that a tie decides
 AGAIN = 2
 SEEDS = 24  # ties that are tried before a play counts as one that the model never gives
 _COUNTS = re.compile(r"^kueue_(?:pending|reserving_active)_workloads\{(.*)\} (\S+)$", re.MULTILINE)
+_COHORTS = re.compile(r"^kueue_cohort_subtree_quota\{(.*)\} (\S+)$", re.MULTILINE)
 _LABELS = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -91,6 +93,12 @@ class Cluster:
                 found = {(row["cluster_queue"], row.get("status", "")): value for row, value in rows}
                 self._read = (time.monotonic(), found)
             return self._read[1]
+
+    def cohort_quotas(self) -> Mapping[tuple[str, str, str], float]:
+        """Return the quota that Kueue counts below each cohort, by cohort, flavor and resource."""
+        text = self.client.get(self._metrics_url).raise_for_status().text
+        rows = [(dict(_LABELS.findall(labels)), float(value)) for labels, value in _COHORTS.findall(text)]
+        return {(row["cohort"], row["flavor"], row["resource"]): value for row, value in rows}
 
     def apply(self, path: str, kind: str, name: str, **body: object) -> None:
         """Create an object with the label of a team's namespace, or leave it as it is."""
@@ -140,7 +148,10 @@ class Played:
         self.queues: list[str] = []
 
     def deploy(self) -> None:
-        """Create the queues, and wait until they are active or held."""
+        """Create the queues, and wait until they are active or held, and Kueue counts the quota of cohorts.
+
+        A queue is active before Kueue has seen the object of its cohort; a job then gets a flavor without its quota.
+        """
         client, prefix = self.cluster, self.prefix
         client.apply("/api/v1/namespaces", "Namespace", self.namespace)
         priorities = {row.get("priority", 0) for row in self.scenario["jobs"].values()}
@@ -161,7 +172,7 @@ class Played:
             local = f"{KUEUE}/namespaces/{self.namespace}/localqueues"
             client.apply(local, "LocalQueue", name, spec={"clusterQueue": f"{prefix}-{name}"})
         deadline = time.monotonic() + 60
-        while not all(self._is_ready(name) for name in self.queues):
+        while not (all(self._is_ready(name) for name in self.queues) and self._are_cohorts_counted()):
             assert time.monotonic() < deadline, f"the queues of {self.scenario['name']} are not ready"
             time.sleep(0.2)
 
@@ -169,6 +180,15 @@ class Played:
         found = self.cluster.get(f"{KUEUE}/clusterqueues/{queue}")
         rows = [row for row in found.get("status", {}).get("conditions", ()) if row["type"] == "Active"]
         return bool(rows) and (rows[0]["status"] == "True" or rows[0]["reason"] == "Stopped")
+
+    def _are_cohorts_counted(self) -> bool:
+        quotas = model(self.scenario)[0].quotas
+        counted = self.cluster.cohort_quotas()
+        return all(
+            counted.get((f"{self.prefix}-{name}", flavor, resource), 0) == member.subtree[cell] / units(resource)
+            for name, member in quotas.cohorts.items()
+            for (flavor, resource), cell in quotas.number.items()
+        )
 
     def play(self) -> Iterator[Step]:
         """Yield what real Kueue does at each step."""

@@ -134,8 +134,8 @@ def needs_of(row: Json) -> str:
     return " + ".join(kinds)
 
 
-def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
-    """Yield what the model does at each step; ``seed`` decides ties."""
+def model(scenario: Json, seed: int = 0) -> tuple[Scheduler, dict[str, Job]]:
+    """Return a scheduler with a scenario's queues, and its jobs by name; ``seed`` decides ties."""
     if "manifests" in scenario:
         cluster, rows = _read(json.dumps(scenario))
         scheduler = Scheduler(cluster.queues, cluster.cohorts, cluster.fair_sharing, seed)
@@ -147,6 +147,12 @@ def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
             name: Job(name, row["team"], tuple(pods_of(row)), row.get("priority", 0))
             for name, row in scenario["jobs"].items()
         }
+    return scheduler, jobs
+
+
+def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
+    """Yield what the model does at each step."""
+    scheduler, jobs = model(scenario, seed)
     for number, step in enumerate(scenario["steps"]):
         now = number * STEP_SECONDS
         if step[0] == "+":
