@@ -104,6 +104,16 @@ WRITTEN: Final = (
             "north": {}, "south": {}, "training-platform": {"shares": {X: {"nominal_quota": 6}}},
         },
     ),
+    # a0 never fits, but its first kind of pods counts: as the first of north it raises the share above that of c: c0
+    # comes before b0, which has a higher priority and would come first without a0.
+    _scenario(
+        "never-fits-and-is-first-of-a-cohort", "fair",
+        {"team-a": _team({X: 0}, weight=10, cohort="north"), "team-b": _team({X: 0}, cohort="north"),
+         "team-c": _team({X: 0}), "team-z": _team({X: 0})},
+        {"z0": ("team-z", 0, [6]), "a0": ("team-a", 0, [6, 8]), "b0": ("team-b", 100, [4]), "c0": ("team-c", 0, [4])},
+        "+z0 +a0 +b0 +c0 -z0",
+        cohorts={"north": {}, "training-platform": {"shares": {X: {"nominal_quota": 6}}}},
+    ),
 )  # fmt: skip
 
 

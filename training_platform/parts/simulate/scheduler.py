@@ -283,7 +283,9 @@ class Scheduler:
 
     def _counts(self, entry: Entry) -> bool:
         """Whether an entry that does not fit changes what others get: where cohorts are nested, also by its place."""
-        return entry.mode == PREEMPT and bool(entry.targets or entry.queue.reclaim != "Any" or self.nested)
+        if entry.mode == NO_FIT:
+            return self.nested
+        return bool(entry.targets or entry.queue.reclaim != "Any" or self.nested)
 
     def _tried(self, entry: Entry) -> None:
         entry.job.tried = entry.tried
@@ -293,7 +295,8 @@ class Scheduler:
         """Go through the entries of a cycle: admit, evict, or leave for the next cycle."""
         counted: list[tuple[Member, Usage]] = []  # for this cycle alone
         evicted: set[Job] = set()
-        for entry in self._in_fair_order(entries) if self.strategies else sorted(entries, key=_by_level):
+        ordered = self._in_fair_order(entries) if self.strategies else sorted(entries, key=_by_level)
+        for entry in (entry for entry in ordered if entry.mode != NO_FIT):
             job, queue = entry.job, entry.queue
             if entry.mode == PREEMPT and not entry.targets:
                 if queue.reclaim != "Any":  # it could not get back what others would borrow before it
