@@ -42,8 +42,11 @@ def preemption(within: str = "Never", reclaim: str = "Never") -> dict[str, Any]:
 class Cluster:
     """A scheduler whose clock moves on with each step."""
 
-    def __init__(self, queues: Mapping[str, dict[str, Any]], sharing: tuple[str, ...] | None = FAIR) -> None:
-        self.scheduler = Scheduler(queues, {}, sharing)
+    def __init__(
+        self, queues: Mapping[str, dict[str, Any]], sharing: tuple[str, ...] | None = FAIR, **parents: str
+    ) -> None:
+        cohorts = {name: {"parentName": parent} for name, parent in parents.items()}
+        self.scheduler = Scheduler(queues, cohorts, sharing)
         self.now = 0.0
         self.evicted: list[str] = []
 
@@ -128,6 +131,21 @@ def test_cpus_that_others_hold_are_why_a_job_waits_and_are_reclaimed() -> None:
 
     assert cluster.evicted == ["j0"]
     assert (cluster.flavors(borrowed), cluster.flavors(own)) == ([], ["x"])
+
+
+def test_ties_between_cohorts_are_decided_anew_each_time() -> None:
+    none = {"x": {GPU: 0}}
+    cluster = Cluster({
+        "own": queue({"x": {GPU: 4}}, cohort="all", **preemption(reclaim="Any")),
+        "a": queue(none, cohort="north"), "b": queue(none, cohort="south"),
+    }, north="all", south="all")  # fmt: skip
+    for name in "ab":
+        cluster.submit(f"{name}0", name, gpus(2))
+
+    for number in range(20):
+        cluster.end(cluster.submit(f"own{number}", "own", gpus(2)))
+
+    assert set(cluster.evicted) == {"a0", "b0"}
 
 
 @pytest.mark.parametrize("sharing", [FAIR, None])

@@ -164,7 +164,8 @@ class Member:
 class Quotas:
     """The tree of one cluster, from the specs of its ClusterQueues and Cohorts by name.
 
-    A cohort without an object is a root without quota. ``order`` shuffles members, whose order decides ties in Kueue.
+    A cohort without an object is a root without quota. ``order`` shuffles members: Kueue goes through them in the order
+    of a Go map, another each time, which decides between cohorts with equal shares.
     ``labels`` name cells: a flavor, and its resource if it has several.
     """
 
@@ -189,6 +190,11 @@ class Quotas:
             if root.parent is None:
                 self._sum_up(root, order)
                 self._potentials(root)
+
+    def shuffle(self, order: random.Random) -> None:
+        """Bring the members of each cohort into another order."""
+        for member in self.cohorts.values():
+            order.shuffle(member.children)
 
     def _member(self, name: str, spec: Json, resources: Sequence[str]) -> Member:
         quotas = {self.number[flavor, resource]: quota for resource, flavor, quota in _rows(spec)}

@@ -258,6 +258,8 @@ class Scheduler:
     def _run_cycle(self, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
         """Run a cycle; return what it leaves for the next, nothing if it moved something, None if all is quiet."""
         self._cycle += 1
+        if self.nested:
+            self.quotas.shuffle(self.order)
         queues = [queue for queue in self.queues.values() if (queue.waiting or queue.first) and not queue.held]
         heads = [(job, queue) for queue in queues if (job := queue.pop())]
         if not heads:
