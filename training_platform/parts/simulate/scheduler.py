@@ -85,7 +85,8 @@ class Scheduler:
     ``seed`` decides ties, which Kueue decides by random ids, and an odd one whose eviction is over first, which in a
     cluster depends on how long each takes; with an even one all are over together. With every second odd one, Kueue
     tries those again that were put aside before the next eviction is over. With 4 to 7 of every eight, evictions are
-    over before the next cycle.
+    over before the next cycle. With the last of every eight, those put aside are tried again in the cycle in which an
+    eviction is over.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Scheduler:
         self.one_by_one = bool(seed % 2)
         self.slowly = seed % 4 == 3
         self.promptly = bool(seed // 4 % 2)
+        self.together = seed % 8 == 7
         self.quotas = Quotas(queues, cohorts, self.order)
         self.strategies = tuple(fair_sharing or ()) or None
         self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
@@ -203,6 +205,8 @@ class Scheduler:
         self._evicting = self._evicting[len(done) :]
         for eviction in done:
             self._free(eviction.job)
+            if self.together:
+                self._requeue_at = self._now
             queue = self.queues[eviction.job.queue]
             if eviction.reason == "hold" and queue.held:
                 queue.drained.append(eviction.job)
