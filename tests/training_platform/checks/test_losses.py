@@ -16,7 +16,7 @@ from training_platform.checks.report import Report
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
-from training_platform.resources.kubernetes_objects import ROLE_BINDING, binding
+from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, ROLE_BINDING, binding
 from training_platform.resources.plan import Plan, Resource
 from training_platform.rules.descriptions import acknowledgement
 
@@ -618,18 +618,28 @@ def role_binding(namespace: str, *subjects: dict[str, str]) -> Resource:
     return Resource(type=ROLE_BINDING, name=f"{namespace}-readers", inputs=inputs)
 
 
+def volume(namespace: str, path: str) -> Resource:
+    """Return a volume for a namespace as an organisation's own code plans it."""
+    spec = {"nfs": {"server": "10.0.0.2", "path": path}, "claimRef": {"namespace": namespace, "name": "data"}}
+    return Resource(type=PERSISTENT_VOLUME, name=f"{namespace}{path}", inputs={"spec": spec})
+
+
 def test_a_role_in_the_namespace_of_another_team_is_foreign_and_one_in_its_own_is_not(repository: Repository) -> None:
-    team = repository.path("small-vision").read_text(encoding="utf-8")
+    directory = "    directories: {data: {filestore: homes, size_gib: 10}}\n"
+    team = repository.path("small-vision").read_text(encoding="utf-8") + directory
     repository.path("small-nlp").write_text(team.replace("vision", "nlp"), encoding="utf-8")
     plan = Plan("small")
     people = {"kind": "Group", "name": "vision@example.com"}
     jobs = {"kind": "ServiceAccount", "name": "training", "namespace": "vision"}
     plan.add(role_binding("nlp", people, jobs))
     plan.add(role_binding("vision", people, jobs))
+    for path in ("/share/nlp", "/share/vision", "/share"):
+        plan.add(volume("vision", path))
 
     grants = foreign_grants(plan, "small", Teams(read_workspace(repository.root)))
 
     assert [(grant.principal, grant.key[1], grant.owner) for grant in grants] == [
         ("group:vision@example.com", "nlp-readers", "small-nlp"),
         ("namespace:small/vision", "nlp-readers", "small-nlp"),
+        ("namespace:small/vision", "vision/share/nlp", "small-nlp"),
     ]

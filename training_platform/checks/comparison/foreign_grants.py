@@ -1,4 +1,4 @@
-"""Roles of one team on what is another team's: its buckets, secrets, account and namespaces.
+"""Roles of one team on what is another team's: its buckets, secrets, account, namespaces and folders.
 
 A data set that names another team's bucket gives such a role, and `own_resources.py` can.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import plan_grants
-from training_platform.resources.kubernetes_objects import ROLE_BINDING
+from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, ROLE_BINDING
 from training_platform.resources.plan import Plan
 from training_platform.resources.scope import bucket_id, jobs_account_email, secret_id, team_scope
 
@@ -42,6 +42,8 @@ class Teams:
             owned = [f"buckets/{bucket_id(scope, key)}" for key in team.buckets]
             owned += [f"{project}/secrets/{secret_id(scope, key)}" for key in team.secrets]
             owned += [f"{project}/serviceAccounts/{account}", f"namespaces/{team.environment}/{team.name}"]
+            if team.directories:
+                owned.append(f"folders/{team.environment}/{team.name}")
             self._of_resource.update(dict.fromkeys(owned, stack.name))
 
     def between(self, principal: str, resource: str) -> tuple[str, str] | None:
@@ -60,6 +62,11 @@ def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[Forei
             role = resource.inputs["roleRef"]["name"]
             principals = (_principal(subject, environment) for subject in resource.inputs.get("subjects", ()))
             roles += [(resource, principal, role, namespace) for principal in principals]
+        if resource.type == PERSISTENT_VOLUME and "nfs" in resource.inputs["spec"]:
+            claim = resource.inputs["spec"].get("claimRef", {})
+            folders = resource.inputs["spec"]["nfs"]["path"].split("/")
+            folder = f"folders/{environment}/{''.join(folders[2:3])}"  # of the share, which is first
+            roles.append((resource, f"namespace:{environment}/{claim.get('namespace')}", "a volume", folder))
     for planned, principal, role, target in roles:
         if pair := teams.between(principal, target):
             yield ForeignGrant((planned.type, planned.name), principal, pair[0], role, target, pair[1])

@@ -173,16 +173,11 @@ class LossFinder:
             cause = self._cause(change, resource, None)
             self._add(cause, resource.effect, self._subject(change, resource), resource=resource)
             return
-        inputs = [row for row in resource.forcing[:1] or resource.inputs if row.effect.kind != "none"]
-        causes = [self._cause(change, resource, row) for row in inputs]
-        known = [cause for cause in causes if cause.known]
-        for input_change, cause in zip(inputs, causes, strict=True):
-            if input_change.new == REPLACED_SOURCE and input_change.effect.kind == "revokes":
-                continue  # granted again on the replacement
-            if not cause.known and known:
-                cause = known[0]  # noqa: PLW2901 # what no field tells comes with the rest
-            subject = self._subject(change, resource)
-            self._add(cause, input_change.effect, subject, resource=resource, change=input_change)
+        for row in resource.forcing[:1] or resource.inputs:
+            granted_again = row.new == REPLACED_SOURCE and row.effect.kind == "revokes"  # on the replacement
+            if row.effect.kind != "none" and not granted_again:
+                cause = self._cause(change, resource, row)
+                self._add(cause, row.effect, self._subject(change, resource), resource=resource, change=row)
 
     def _of_fields(self, change: StackChange) -> None:
         new = self._head.stacks.get(change.name)
@@ -461,7 +456,7 @@ class LossFinder:
 def _gives(resource: ResourceChange) -> bool:
     """Whether a resource gives rights that it did not give before."""
     if not resource.inputs:
-        return resource.effect.kind in _ALSO_ADDED
+        return resource.kind == "added"
     forcing = any(row.new != REPLACED_SOURCE for row in resource.forcing)
     return any(row.effect.kind == "grants" for row in resource.inputs) or forcing
 
