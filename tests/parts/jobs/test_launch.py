@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,10 +22,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Lab, Take
+from tests.places import ROOT
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.cli.image import app as image_app
 from training_platform.parts.jobs.container import container, package_uri, sdist
 from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.naming import as_run
@@ -460,6 +463,24 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def build(root: Path, source: Path, *arguments: str) -> Result:
     command = ["image", "build", str(source), "--environment", "lab", "--root", str(root), *arguments]
     return CliRunner().invoke(app, command)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",)])
+def test_a_folder_without_a_dockerfile_is_not_built(
+    root: Path, source: Path, calls: Path, arguments: tuple[str, ...]
+) -> None:
+    (source / "Dockerfile").unlink()
+
+    result = build(root, source, "--tag", "1", *arguments)
+
+    assert (result.exit_code, result.stdout, calls.exists()) == (2, "", False)
+    assert f"{source} has no Dockerfile" in result.stderr
+
+
+def test_the_example_of_the_help_builds(root: Path) -> None:
+    (folder,) = re.findall(r"image build (\S+) ", image_app.commands["build"].epilog or "")
+
+    assert build(root, ROOT / folder, "--tag", "1", "--dry-run").exit_code == 0
 
 
 def test_cloud_build_gets_the_folder_and_the_environment_s_repository(root: Path, source: Path, calls: Path) -> None:

@@ -68,6 +68,8 @@ def build(
 
     if not folder.is_dir():
         fail(f"{folder} is not a folder.")
+    if not (folder / "Dockerfile").is_file():
+        fail(f"{folder} has no Dockerfile: docs/jobs.md shows one of four lines.")
     workspace = read_workspace(repository(root))
     where = repository_of(workspace, environment, team)
     image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
