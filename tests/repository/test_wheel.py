@@ -115,7 +115,8 @@ def test_a_missing_extra_is_one_sentence_that_names_it(
 
     assert code == 2
     assert stderr.count("\n") == 1, stderr
-    assert f"needs the extra `{extra}`: pip install 'training-platform[{extra}]'" in stderr
+    assert f"needs the extra `{extra}`: in the clone, make setup, or " in stderr
+    assert f" -m pip install '.[{extra}]'" in stderr
 
 
 def test_the_installed_command_names_a_missing_extra_too(base: BareEnvironment, as_cloned: Path) -> None:
@@ -123,7 +124,7 @@ def test_the_installed_command_names_a_missing_extra_too(base: BareEnvironment, 
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "needs the extra `quota`: pip install 'training-platform[quota]'" in done.stderr
+    assert " -m pip install '.[quota]'" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["check", "quota show", "job check"])

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -148,8 +150,8 @@ def others_go_on(subject: str, failures: list[str]) -> Iterator[None]:
 
 
 def install(extra: str) -> str:
-    """Return the commands that install one of this package's extras."""
-    return f"pip install 'training-platform[{extra}]', or with the pins of a clone: make setup"
+    """Return the commands that install one of this package's extras, which is on no index."""
+    return f"in the clone, make setup, or {shlex.quote(sys.executable)} -m pip install '.[{extra}]'"
 
 
 # Control characters except tab and line feed, marks of text direction, and other line ends.
