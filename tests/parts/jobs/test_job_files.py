@@ -119,6 +119,39 @@ def test_a_job_that_says_not_where_it_runs_is_rejected(read: Read) -> None:
     assert (finding.message, finding.allowed) == ("the job does not say where it can run", "gke, vertex or both")
 
 
+TOKEN = "hf_" + "aB3dE6gH9" * 3
+
+
+@pytest.mark.parametrize(
+    ("secrets", "path"),
+    [
+        (f"{{HF_TOKEN: {TOKEN}}}", "secrets.HF_TOKEN"),
+        (f"{{HF_TOKEN: {'a1b2c3d4' * 3}}}", "secrets.HF_TOKEN"),  # letters and digits, as a secret's name has
+        (f"{{{TOKEN}: HF_TOKEN}}", "secrets"),
+        (f"[{TOKEN}]", "secrets"),
+        (TOKEN, "secrets"),
+    ],
+)
+def test_a_secret_in_the_place_of_its_name_is_not_shown(read: Read, secrets: str, path: str) -> None:
+    finding = found(read, 'env: {MODE: "on"}', f"secrets: {secrets}")
+
+    assert finding.path == path
+    assert "one of token" in (finding.allowed or "")
+    assert not any(part in str(finding) for part in (TOKEN, "a1b2c3d4"))
+
+
+def test_a_list_of_secrets_is_shown_as_a_mapping(read: Read) -> None:
+    finding = found(read, 'env: {MODE: "on"}', "secrets: [token]")
+
+    assert finding.nearest == "{VARIABLE: token}"
+
+
+def test_a_misspelt_name_of_a_secret_has_its_nearest(read: Read) -> None:
+    finding = found(read, 'env: {MODE: "on"}', "secrets: {HF_TOKEN: tokne}")
+
+    assert (finding.message, finding.nearest) == ("'tokne' is not a secret of team vision", "token")
+
+
 def test_a_folder_that_is_no_team_is_rejected_with_the_nearest(read: Read) -> None:
     _, (finding,) = read(JOB, "jobs/vison/train.yaml")
 

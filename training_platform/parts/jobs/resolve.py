@@ -18,6 +18,7 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path, Place, Severity
 from training_platform.config.reading.rejection import right_part, validated
+from training_platform.config.reading.secrets import HIDDEN
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.config.workspace import Workspace, of_pool, pools_meant, stack_file
@@ -135,7 +136,7 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
     job, rejected = validated(Job, source.value, source, rule=MODEL_RULE)
     if job is None:
         findings += rejected
-        findings = [_of_bucket(finding, source, workspace) for finding in findings]
+        findings = [_of_secret(_of_bucket(finding, source, workspace), source, workspace) for finding in findings]
         rest = right_part(source.value, Job)
         return None, findings + (_resolve(rest, source, workspace)[1] if rest else [])
     resolved, dangling = _resolve(job, source, workspace)
@@ -172,10 +173,8 @@ def _of_bucket(finding: Finding, source: Source, workspace: Workspace) -> Findin
     address = _ADDRESS.match(finding.message)
     if address is None:
         return finding
-    folder = PurePosixPath(source.file).parent.name
-    environment = source.value.get("environment")
-    teams = (team for _, team, _ in workspace.teams() if team.environment == environment)
-    buckets = next((team.buckets for team in teams if team.name == folder), {})
+    team = _owner(source, workspace)
+    buckets = team.buckets if team else {}
     meant = [name for name in buckets if address["bucket"].endswith(name) or len(buckets) == 1]
     return dataclasses.replace(
         finding,
@@ -183,6 +182,48 @@ def _of_bucket(finding: Finding, source: Source, workspace: Workspace) -> Findin
         allowed=enumeration(buckets) or "none is declared",
         nearest=max(meant, key=len, default=None),
     )
+
+
+def _owner(source: Source, workspace: Workspace) -> Team | None:
+    """Return the team of a job file that the model may reject."""
+    folder = PurePosixPath(source.file).parent.name
+    environment = source.value.get("environment") if isinstance(source.value, dict) else None
+    teams = (team for _, team, _ in workspace.teams() if team.environment == environment)
+    return next((team for team in teams if team.name == folder), None)
+
+
+def _of_secret(finding: Finding, source: Source, workspace: Workspace) -> Finding:
+    """Return a finding about secrets without the value, which may be the secret itself, and with the team's names."""
+    section, _, variable = finding.path.partition(".")
+    if section.partition("[")[0] != "secrets" or source.value.get("secrets") is None:
+        return finding
+    team = _owner(source, workspace)
+    names = team.secrets if team else ()
+    example = next(iter(names), "NAME")
+    if not variable:
+        message = "is not a mapping of variables to names of secrets"
+        return dataclasses.replace(
+            finding, message=message, allowed=f"{{VARIABLE: NAME}}{_one_of(names)}", nearest=f"{{VARIABLE: {example}}}"
+        )
+    if any(words in finding.message for words in ("a name of a variable", "a variable of env")):
+        return finding
+    return _hidden(finding, names)
+
+
+# Names are words; no word has so many letters and digits in a row.
+_CREDENTIAL = re.compile(r"(?=[a-z]*[0-9])[a-z0-9]{12,}", re.IGNORECASE)
+
+
+def _hidden(finding: Finding, names: Collection[str]) -> Finding:
+    """Return a finding about a value that may be a credential, without the value."""
+    path = "secrets" if _CREDENTIAL.search(finding.path) else finding.path
+    message = f"{HIDDEN} is not the name of a secret of the team"
+    allowed = f"NAME or NAME:VERSION{_one_of(names)}; people add values by gcloud secrets versions add"
+    return dataclasses.replace(finding, path=path, message=message, allowed=allowed, nearest=None)
+
+
+def _one_of(names: Collection[str]) -> str:
+    return f", one of {enumeration(names)}" if names else ", once the team's stack file has it under secrets"
 
 
 def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Finding]]:
@@ -212,6 +253,10 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         for reference in _team_references(job, team, environment)
         if reference.value not in reference.names
     ]
+    for index, reference_finding in enumerate(findings):
+        variable = reference_finding.path.removeprefix("secrets.")
+        if _CREDENTIAL.search(job.secrets.get(variable, "")):
+            findings[index] = _hidden(reference_finding, team.secrets)
     findings += _instances(job, stack, environment, source)
     if job.gke:
         findings += _shares(job.gke, stack, environment, source, workspace)
