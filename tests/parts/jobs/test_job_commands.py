@@ -160,17 +160,20 @@ def test_all_jobs_are_checked_for_all_targets(root: Path) -> None:
         "error jobs/vision/big.yaml",
         "error jobs/vision/long.yaml",
     ]
-    assert result.stdout.endswith("3 jobs: 2 errors\nMore about it: training-platform explain job-fits-share\n")
+    last = "3 jobs: 2 errors, 3 notes\nMore about it: training-platform explain job-fits-share\n"
+    assert result.stdout.endswith(last)
 
 
 def test_jobs_that_are_right_are_counted(root: Path) -> None:
     result = job(root, "check", "jobs/vision/train.yaml")
 
-    assert (result.exit_code, result.stdout) == (0, "1 job: clean\n")
+    note, last = result.stdout.splitlines()
+    assert (result.exit_code, last) == (0, "1 job: clean, 1 note")
+    assert note.endswith("[job-vertex-submission]")
 
     result = job(root, "check", "jobs/vision/train.yaml", "jobs/vision/none.yaml")
 
-    assert (result.exit_code, result.stdout) == (2, "1 job: 1 thing not checked\n")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (2, "1 job: 1 note, 1 thing not checked")
 
 
 def test_a_file_that_cannot_be_read_hides_no_other(root: Path) -> None:

@@ -32,13 +32,17 @@ def on_gke(job: ResolvedJob) -> list[Finding]:
     return list(rights_findings(job, "gke"))
 
 
+def refused_on_vertex(job: ResolvedJob) -> list[Finding]:
+    return [finding for finding in rights_findings(job, "vertex") if finding.severity != "note"]
+
+
 def test_rights_of_the_stacks_keep_what_a_job_file_says(take: Take) -> None:
     mounts = "mounts:\n- {name: i, source: {data_set: images}}\n- {name: c, source: {bucket: checkpoints}}\n"
     rest = "output: checkpoints\nsecrets: {TOKEN: token}\n"
     job = take(HEAD + SOURCE + rest + mounts + GPU + VERTEX)
 
     assert on_gke(job) == []
-    assert list(rights_findings(job, "vertex")) == []
+    assert refused_on_vertex(job) == []
 
 
 def test_source_that_members_cannot_upload_is_found(take: Take, new_lab: Lab) -> None:
@@ -78,7 +82,7 @@ def test_an_image_that_vertex_ai_of_another_project_cannot_pull_is_found(take: T
     workspace = without(read_workspace(new_lab(lab=IMAGES, lab_vision=team)), "agents-vertex-team-images")
     image = "image: us-central1-docker.pkg.dev/example-lab/lab-vision-images/a:1\n"
 
-    (finding,) = rights_findings(take(HEAD + image + VERTEX, workspace=workspace), "vertex")
+    (finding,) = refused_on_vertex(take(HEAD + image + VERTEX, workspace=workspace))
 
     assert finding.path == "image"
     assert "service-{example-own}@gcp-sa-aiplatform" in finding.message
@@ -88,7 +92,7 @@ def test_an_attachment_that_vertex_ai_may_not_use_is_found(take: Take, new_lab: 
     workspace = without(read_workspace(new_lab()), "agents-vertex-network", "lab")
     target = "vertex: {region: us-central1, machine_type: a2-highgpu-1g, network_attachment: environment}\n"
 
-    (finding,) = rights_findings(take(HEAD + IMAGE + target, workspace=workspace), "vertex")
+    (finding,) = refused_on_vertex(take(HEAD + IMAGE + target, workspace=workspace))
 
     assert finding.path == "vertex.network_attachment"
     assert "compute.networkAttachments.update" in finding.message
@@ -101,3 +105,13 @@ def test_a_job_that_no_stack_lets_anybody_submit_to_vertex_ai_warns(take: Take, 
 
     assert (finding.rule, finding.severity, finding.path) == ("job-vertex-submission", "warning", "vertex")
     assert on_gke(job) == []
+
+
+def test_a_job_that_only_a_pipeline_submits_to_vertex_ai_has_a_note(take: Take, new_lab: Lab) -> None:
+    (finding,) = rights_findings(take(HEAD + IMAGE + GPU + VERTEX), "vertex")
+
+    assert (finding.rule, finding.severity, finding.path) == ("job-vertex-submission", "note", "vertex")
+    assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files" in finding.message
+    own = VISION.replace("    vertex:\n", "    project: example-own\n    vertex:\n      members_submit: true\n")
+    job = take(HEAD + IMAGE + GPU + VERTEX, workspace=read_workspace(new_lab(lab_vision=own)))
+    assert list(rights_findings(job, "vertex")) == []

@@ -56,6 +56,15 @@ def test_its_line_is_said(root: Path) -> None:
     assert (finding["rule"], finding["file"], finding["line"]) == ("job-model", FILE, 3)
 
 
+def test_notes_about_a_job_are_for_its_owner(root: Path) -> None:
+    write(root, RIGHT + "sweep: {parameters: {lr: {values: [1, 2]}}}\n")
+
+    owners = CliRunner().invoke(app, ["job", "check", str(root / FILE), "--root", str(root)])
+
+    assert "sweep: is 2 runs" in owners.stdout
+    assert "sweep" not in check(root).stdout
+
+
 def test_a_job_escapes_no_check_of_single_stacks(root: Path) -> None:
     write(root, RIGHT.replace("h100", "h200"))
 

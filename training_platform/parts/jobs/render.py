@@ -98,8 +98,12 @@ def cost_of_file(
 
 
 def judge_folder(root: FilePath, workspace: Workspace, today: date) -> tuple[list[Finding], list[str]]:
-    """Return the findings about a repository's job files, and sentences about unreadable ones."""
-    return check_jobs(job_files(root), root, workspace, today)
+    """Return the errors and warnings about a repository's job files, and sentences about unreadable ones.
+
+    Notes are for the owner of a file, who runs ``job check``.
+    """
+    findings, unreadable = check_jobs(job_files(root), root, workspace, today)
+    return [finding for finding in findings if finding.severity != "note"], unreadable
 
 
 def check_jobs(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import image, source_bucket
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob
@@ -35,13 +38,28 @@ def rights_findings(job: ResolvedJob, target: Target) -> Iterator[Finding]:
         return  # the stack has findings, or no plan
     for promise, message, allowed in broken(_promises(job, target), rights):
         yield job.finding(promise.path, message, rule=RULE, allowed=allowed)
-    if target == "vertex" and not (job.environment.vertex_submitters or job.team.vertex.members_submit):
+    if target != "vertex" or job.team.vertex.members_submit:
+        return
+    if job.environment.vertex_submitters:
+        message = members_may_not(job.team, job.environment, job.scope.project)
+        yield job.finding(("vertex",), message, rule=SUBMISSION, severity="note")
+    else:
         message = f"no stack lets anybody start jobs on Vertex AI in {job.scope.project}"
         allowed = (
             f"vertex_submitters of {job.team.environment}: a pipeline; or vertex.members_submit in a project "
             f"that is only team {job.team.name}'s"
         )
         yield job.finding(("vertex",), message, rule=SUBMISSION, severity="warning", allowed=allowed)
+
+
+def members_may_not(team: Team, environment: Environment, project: str) -> str:
+    """Return why a team's members may neither start nor see jobs on Vertex AI, and who may."""
+    submitters = environment.vertex_submitters
+    by = f"{enumeration(submitters)} submits job files after a review" if submitters else "nobody may"
+    return (
+        f"members of {team.name} may not start or list jobs on Vertex AI in {project}, where a job could act as any "
+        f"account; {by} (docs/tenancy.md)"
+    )
 
 
 def _promises(job: ResolvedJob, target: Target) -> Iterator[Promise]:

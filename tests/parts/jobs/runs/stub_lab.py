@@ -55,7 +55,7 @@ class Lab(NamedTuple):
 def one_sentence(result: Result, said: str, code: int = 2) -> None:
     """Hold that a command ended with a code and one sentence, and wrote nothing else."""
     assert (result.exit_code, result.stdout) == (code, ""), result.output
-    (line,) = [each for each in result.stderr.splitlines() if not each.startswith("# ")]
+    (line,) = [each for each in result.stderr.splitlines() if not each.startswith(("# ", "note "))]
     assert line.startswith("training-platform: ")
     assert said in line
 

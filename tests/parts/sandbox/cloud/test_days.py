@@ -219,13 +219,27 @@ def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], N
     inside = [f"POST {PODS}/pod-0/{part}" for part in ("exec", "portforward")]  # what kubectl sends
     assert refused_requests(office.namespace, [*office.api.asked, *inside], IN_CLUSTER) == []
     assert run in listed.stdout
-    assert "Runs on Vertex AI are not listed: members may not list those of project example-lab." in listed.stderr
+    assert "Runs on Vertex AI are not listed: members of vision may not start or list jobs" in listed.stderr
     assert {
         "storage.objects.insert", "storage.objects.get", "storage.objects.list", "logging.entries.list",
         "secretmanager.projects.secrets.addVersion",
     } <= office.called  # fmt: skip
     assert [method for method in NOT_SERVED if not office.may(RESEARCHER, method)] == []
     assert unwritten(office, "members") == set()
+
+
+def test_a_refused_submission_to_vertex_ai_says_who_may_submit(
+    office: Office, person: Callable[[str, str], None]
+) -> None:
+    person(RESEARCHER, LAB)
+    where = ["--root", str(office.root), "--local-cloud", f"http://127.0.0.1:{office.port}"]
+
+    refused = CliRunner().invoke(app, ["job", "submit", str(office.root / "jobs" / "vision" / "second.yaml"), *where])
+
+    assert refused.exit_code == 2
+    *_, error = refused.stderr.splitlines()
+    assert "Members of vision may not start or list jobs on Vertex AI in example-lab" in error
+    assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files" in error
 
 
 @pytest.mark.parametrize("office", ["own"], indirect=True)

@@ -137,7 +137,7 @@ def check(
             parts.append(f"{counted(len(unreadable), 'thing')} not checked")
             state = "unchecked"
         say(str(Conclusion(state, counted(checked, "job"), ", ".join(parts))))
-        if findings:
+        if errors or warnings:
             say(more_about(min(findings, key=lambda finding: finding.severity != "error")))
     sys.exit(2 if unreadable else int(errors > 0))
 

@@ -394,6 +394,7 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
     from training_platform.clients.kubernetes_api import NoKubeconfigError
     from training_platform.parts.jobs.runs.places import places
     from training_platform.parts.jobs.runs.watching import gke_runs, is_withheld, vertex_runs
+    from training_platform.parts.jobs.submission_rights import members_may_not
 
     options = RunsOptions(**chosen)
     runs: list[Run] = []
@@ -408,10 +409,8 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
             silent.setdefault(error.reason, {})[f"  cluster {place.cluster}: {options.log_in(place)}"] = None
         except UserError as error:
             if isinstance(error, GoogleError) and is_withheld(error, place):
-                project = place.scope.project
-                withheld[project] = (
-                    f"Runs on Vertex AI are not listed: members may not list those of project {project}."
-                )
+                sentence = members_may_not(place.team, place.environment, place.scope.project)
+                withheld[sentence] = f"Runs on Vertex AI are not listed: {sentence}."
                 continue
             silent[str(error)] = {}
     if runs or not silent or options.output_format == "json":
@@ -595,7 +594,7 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
     from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.logs import gone_run
     from training_platform.parts.jobs.runs.places import places_of_run
-    from training_platform.parts.jobs.runs.watching import is_withheld
+    from training_platform.parts.jobs.runs.watching import is_withheld, withheld
 
     named, others = places_of_run(options.folder(), options.workspace(), run, team=options.team)
     there = [*named, *others]
@@ -606,9 +605,12 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
             if record := _run_at(api, place, run):
                 return record, place, api
         except UserError as error:
+            refused = isinstance(error, GoogleError) and is_withheld(error, place)
             if place in named:  # anywhere else the run is only if its file has changed
+                if refused:
+                    raise withheld(error, place) from error
                 raise
-            if not (isinstance(error, GoogleError) and is_withheld(error, place)):
+            if not refused:
                 silent.append(str(error))
     for place in (place for place in there if place.target == "gke"):
         try:

@@ -34,6 +34,7 @@ from training_platform.parts.jobs.render import chosen_target, judge
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
 from training_platform.parts.jobs.runs.on_gke import USER_ANNOTATION, workload_of
 from training_platform.parts.jobs.runs.places import RunPlace, place_of
+from training_platform.parts.jobs.runs.watching import is_withheld, withheld
 from training_platform.parts.jobs.submission_rights import rights_findings
 from training_platform.parts.jobs.vertex.custom_job import Collection, job_spec, vertex_body
 from training_platform.parts.jobs.vertex.worker_pools import Deployed, filled
@@ -248,11 +249,13 @@ def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
     if not job_spec(body).get("serviceAccount"):
         raise UserError("The job has no service account of its team, and is never submitted without.")
     name = str(body["displayName"])
-    if any(vertex.jobs(f'display_name="{name}"')):
-        raise UserError(f"Vertex AI has a run {name} in {vertex.parent} already; leave --run out for a new name.")
     try:
+        if any(vertex.jobs(f'display_name="{name}"')):
+            raise UserError(f"Vertex AI has a run {name} in {vertex.parent} already; leave --run out for a new name.")
         vertex.create(body, prepared.collection)
     except GoogleError as error:
+        if prepared.place and is_withheld(error, prepared.place):
+            raise withheld(error, prepared.place) from error
         resource = job_spec(body).get("persistentResourceId")
         if error.status != 404 or not resource:
             raise

@@ -22,6 +22,7 @@ from training_platform.clients.kubernetes_api import (
     ClusterApi,
     ClusterError,
 )
+from training_platform.config.reading.finding import UserError
 from training_platform.parts.jobs.gke.jobset import jobset as jobset_of
 from training_platform.parts.jobs.gke.pods import CONTAINER, gke_target, layout
 from training_platform.parts.jobs.gke.rules import demand, reach
@@ -39,6 +40,7 @@ from training_platform.parts.jobs.runs.on_vertex import (
 from training_platform.parts.jobs.runs.places import RunPlace
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, why
+from training_platform.parts.jobs.submission_rights import members_may_not
 from training_platform.resources.kueue import QUEUE_LABEL
 
 _POLL_SECONDS = 5.0
@@ -65,9 +67,15 @@ def vertex_runs(vertex: VertexJobs, place: RunPlace) -> Iterator[Run]:
 
 
 def is_withheld(error: GoogleError, place: RunPlace) -> bool:
-    """Whether Vertex AI refuses a list since members have no role there, as in a project of several teams."""
-    refused = error.status == HTTPStatus.FORBIDDEN and re.search(r"aiplatform\.\w+\.list\b", error.reason)
+    """Whether Vertex AI refuses a call since members have no role there, as in a project of several teams."""
+    refused = error.status == HTTPStatus.FORBIDDEN and re.search(r"aiplatform\.\w+\.(list|create)\b", error.reason)
     return place.target == "vertex" and not place.team.vertex.members_submit and bool(refused)
+
+
+def withheld(error: UserError, place: RunPlace) -> UserError:
+    """Return an error of Vertex AI with who may start and list jobs there."""
+    sentence = members_may_not(place.team, place.environment, place.scope.project)
+    return UserError(f"{error} {sentence[0].upper()}{sentence[1:]}.")
 
 
 def vertex_named(vertex: VertexJobs, place: RunPlace, name: str) -> Run | None:
