@@ -33,7 +33,7 @@ def placed(root: Path, example: str, team: str) -> Path:
 
 def rendered(root: Path, example: str, team: str) -> str:
     found = render_job(placed(root, example, team), root, None, today(ORGANISATION))
-    assert [str(finding) for finding in found.findings] == []
+    assert [str(finding) for finding in found.findings if finding.severity != "note"] == []
     return found.text
 
 

@@ -20,7 +20,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings, job_findings
 from training_platform.parts.jobs.container import mount_variables
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.gke.pods import gke_target, volumes
+from training_platform.parts.jobs.gke.pods import gke_target, shape, usable_disk_gib, volumes
 from training_platform.parts.jobs.gke.rules import demand, gke_findings, reach
 from training_platform.parts.jobs.job_cost import cost_text, job_cost
 from training_platform.parts.jobs.resolve import ResolvedJob
@@ -288,16 +288,90 @@ def test_nodes_pull_from_the_location_that_serves_them(take: Take, new_lab: Lab,
         assert container(job)["image"] == expected
 
 
+ONE_GPU = gpu("a100-40", "gpus: 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("command: [python train.py --lr 3e-4]", ("job-words", "error", "command[0]", None)),
+        ("command: [python, train.py, --out=$OUTPUT_URI/x]", ("job-words", "warning", "command[2]", "$(OUTPUT_URI)")),
+        ("args: [--rank, '${NODE_RANK}']", ("job-words", "warning", "args[1]", "$(NODE_RANK)")),
+        ("mounts: [{name: a, source: {bucket: far}, path: /usr}]", ("job-mount", "warning", "mounts[0].path", None)),
+        ("output: checkpoints\ntensorboard: true", ("job-tensorboard", "warning", "tensorboard", None)),
+        ("sweep: {parameters: {lr: {values: [1, 2]}, b: {values: [1, 2]}}}", ("job-sweep", "note", "sweep", None)),
+    ],
+)
+def test_what_a_program_would_stumble_over_is_found(
+    verdict: Judge, text: str, found: tuple[str, str, str, str | None]
+) -> None:
+    findings = verdict(f"{text}\n{ONE_GPU}", "gke").findings
+
+    rows = [(row.rule, row.severity, row.path, row.nearest) for row in findings if row.rule != "job-bucket-region"]
+    assert rows == [found]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "command: [bash, -c, 'python train.py --out $OUTPUT_URI']",
+        "command: [/bin/sh, -c]\nargs: [python train.py $OUTPUT_URI]",
+        "command: [/opt/my tools/train]",
+        "command: [python, train.py]\nargs: [--out=$(OUTPUT_URI), --price=$5, '$$HOME', 'lr=${model.lr}']",
+        "mounts: [{name: a, source: {bucket: checkpoints}, path: /usr/data}]",
+    ],
+)
+def test_what_a_shell_or_kubernetes_reads_is_right(verdict: Judge, text: str) -> None:
+    assert verdict(f"{text}\n{ONE_GPU}", "gke").findings == ()
+
+
+@pytest.mark.parametrize(("values", "severity"), [(100, "note"), (101, "warning")])
+def test_a_sweep_of_many_runs_is_warned_of(verdict: Judge, values: int, severity: str) -> None:
+    text = f"sweep: {{parameters: {{seed: {{values: {list(range(values))}}}}}}}\n{ONE_GPU}"
+
+    (finding,) = verdict(text, "gke").findings
+
+    assert (finding.severity, finding.message.split()[1]) == (severity, str(values))
+
+
+def test_a_job_on_some_gpus_that_asks_for_more_than_a_vm_is_told_its_part(take: Take) -> None:
+    target = gpu("h100", "gpus: 2")
+    (finding,) = (row for row in gke_findings(take("disk_gib: 50000\n" + target)) if row.path == "disk_gib")
+    (too_much,) = (row for row in gke_findings(take("disk_gib: 2000\n" + target)) if row.path == "disk_gib")
+
+    assert (finding.rule, too_much.rule) == ("job-machine", "job-part")
+    assert finding.nearest == too_much.nearest
+
+
+def test_a_cache_of_a_bucket_fits_the_disk(take: Take) -> None:
+    def found(target: str, *sizes: int) -> list[tuple[str, str, str | None]]:
+        mounts = [f"{{name: m{size}, source: {{bucket: checkpoints}}, file_cache_gib: {size}}}" for size in sizes]
+        findings = gke_findings(take(f"mounts: [{', '.join(mounts)}]\n{target}"))
+        return [(row.severity, row.path, row.nearest) for row in findings if row.rule == "job-file-cache"]
+
+    whole = usable_disk_gib(shape(gke_target(take(gpu("a100-40", "nodes: 1")))[1]))
+    (room,) = (found(ONE_GPU, 10_000),)
+    part = int(room[0][2] or 0)
+
+    assert found(gpu("a100-40", "nodes: 1"), whole) == []
+    assert found(gpu("a100-40", "nodes: 1"), 1, whole) == [("error", "mounts[1].file_cache_gib", str(whole))]
+    assert found(ONE_GPU, part) == []
+    assert found(ONE_GPU, part + 1)[0][0] in ("error", "warning")
+
+
 POOLS = """
           queue:
             {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: queued-provisioning, max_run_hours: 48,
              max_nodes: 2}
           classed: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 2}
+          flexible: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: flex-start, max_run_hours: 24,
+                     max_nodes: 2}
 """
 CLASSES = "        compute_classes: {best: {priorities: [{node_pools: [classed]}]}}\n"
 SHARES = """
         h100-queued-provisioning: {nominal_quota: 16}
         class-best: {nominal_quota: 16}
+        h100-flex-start: {nominal_quota: 16}
 """
 
 
@@ -360,6 +434,8 @@ def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], Res
     [
         ("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 48", []),
         ("flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 49", ["48"]),
+        ("flavor: h100-flex-start, nodes: 2, max_run_hours: 24", []),
+        ("flavor: h100-flex-start, nodes: 2, max_run_hours: 25", ["24"]),
         ("flavor: class-best, nodes: 2, max_run_hours: 100", []),
         ("flavor: class-best, nodes: 2", []),
     ],
@@ -371,6 +447,22 @@ def test_a_run_is_no_longer_than_its_vms_live(
 
     assert [finding.nearest for finding in found] == nearest
     assert all(finding.path == "gke.max_run_hours" for finding in found)
+
+
+def test_a_run_that_outlasts_its_flex_start_vms_is_warned_of(job: Callable[[str], ResolvedJob]) -> None:
+    flexible, queued = (
+        f"flavor: h100-{way}, nodes: 2, max_run_hours: 49" for way in ("flex-start", "queued-provisioning")
+    )
+
+    assert [finding.severity for finding in gke_findings(job(flexible))] == ["warning"]
+    assert [finding.severity for finding in gke_findings(job(queued))] == ["error"]
+
+
+@pytest.mark.parametrize(("rest", "hours"), [("", 24), (", max_run_hours: 3", 3), (", max_run_hours: 30", 30)])
+def test_the_cost_of_a_run_on_flex_start_ends_with_its_vms(
+    job: Callable[[str], ResolvedJob], rest: str, hours: int
+) -> None:
+    assert job_cost(job(f"flavor: h100-flex-start, nodes: 2{rest}"), "gke").hours == hours
 
 
 def test_a_run_is_no_longer_than_its_team_may_run(take: Take) -> None:

@@ -135,12 +135,19 @@ def test_names_that_no_program_could_start_with_are_left_out(take: Take) -> None
         ("command: [/opt/bin/deepspeed, --num_gpus=4, train.py]", "command[1]", 8),
         ("command: [python, -m, torch.distributed.run, --nnodes=1, train.py]", "command[3]", 2),
         ("command: [torchrun, train.py]\nenv: {PET_NPROC_PER_NODE: '1'}", "env.PET_NPROC_PER_NODE", 8),
+        ("command: [accelerate, launch, --num_processes=8, train.py]", "command[2]", 16),
+        ("command: [torchrun, --standalone, train.py]", "command[1]", None),
+        ("command: [torchrun, train.py]\nenv: {MASTER_ADDR: localhost}", "env.MASTER_ADDR", None),
+        ("command: [torchrun, train.py]\nenv: {CUDA_VISIBLE_DEVICES: '0,1'}", "env.CUDA_VISIBLE_DEVICES", None),
     ],
 )
-def test_a_launcher_that_names_other_numbers_is_a_warning(verdict: Judge, text: str, path: str, nearest: int) -> None:
+def test_a_launcher_that_names_other_numbers_is_a_warning(
+    verdict: Judge, text: str, path: str, nearest: int | None
+) -> None:
     (found,) = verdict(f"{text}\n{H100}", "gke").findings
 
-    assert (found.rule, found.severity, found.path, found.nearest) == ("job-launcher", "warning", path, str(nearest))
+    assert (found.rule, found.severity, found.path) == ("job-launcher", "warning", path)
+    assert found.nearest == (None if nearest is None else str(nearest))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +155,10 @@ def test_a_launcher_that_names_other_numbers_is_a_warning(verdict: Judge, text: 
     [
         "command: [torchrun]\nargs: [--nnodes=2, --nproc-per-node=gpu, train.py]",
         "command: [torchrun]\nargs: ['--nnodes=1:4', --nproc-per-node=8, train.py]",
-        "command: [torchrun]\nargs: [--nnodes=$NUM_NODES, train.py]",
+        "command: [torchrun]\nargs: [--nnodes=$(NUM_NODES), train.py]",
+        "command: [accelerate, launch, --num_processes=16, train.py]",
+        "command: [python, train.py]\nargs: [--num_processes=4]",
+        "command: [torchrun, train.py]\nenv: {CUDA_VISIBLE_DEVICES: '0,1,2,3,4,5,6,7'}",
         "command: [python, train.py]\nargs: [--num_nodes=7]",
     ],
 )
@@ -162,3 +172,9 @@ def test_each_target_is_compared_with_its_own_number_of_vms(verdict: Judge) -> N
     assert verdict(text, "gke").findings == ()
     (found,) = (each for each in verdict(text, "vertex").findings if each.rule == "job-launcher")
     assert "3 on Vertex AI" in found.message
+
+
+def test_one_node_stands_alone_with_an_address_of_its_own(verdict: Judge) -> None:
+    text = "command: [torchrun, --standalone, train.py]\nenv: {MASTER_ADDR: localhost}\n"
+
+    assert verdict(text + H100.replace("nodes: 2", "nodes: 1"), "gke").findings == ()

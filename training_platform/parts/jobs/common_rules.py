@@ -26,6 +26,8 @@ def job_findings(job: ResolvedJob) -> Iterator[Finding]:
     yield from _tag(job)
     yield from _mounts(job)
     yield from _secrets_in_env(job)
+    yield from _words(job)
+    yield from _sweep(job)
     size = job.spec.shared_memory_gib
     memory = job.spec.memory_gib
     if size and memory and size > memory:
@@ -78,6 +80,49 @@ def _tag(job: ResolvedJob) -> Iterator[Finding]:
         allowed = "a tag that nobody moves, or @sha256: and a digest, as image build prints"
         path = ("source", "image") if source else ("image",)
         yield job.finding(path, message, rule="job-image-tag", severity="warning", allowed=allowed)
+
+
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh"})
+_SHELL_VARIABLE = re.compile(r"(?<!\$)\$(\{[A-Z_][A-Z0-9_]*\}|[A-Z_][A-Z0-9_]*)")
+
+
+def _words(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a program with spaces in its name, and variables of a shell, in a command that no shell reads."""
+    spec = job.spec
+    rule = "job-words"
+    program = spec.command[0] if spec.command else ""
+    if " " in program.strip() and not program.startswith("/"):
+        message = "is one word with spaces: no shell splits it, and no program has this name"
+        allowed = "an entry for each word, such as [python, train.py, --lr, 3e-4]"
+        yield job.finding(("command", 0), message, rule=rule, allowed=allowed)
+        return
+    if any(pathlib.PurePosixPath(word).name in _SHELLS for word in spec.command):
+        return
+    for field, texts in (("command", spec.command), ("args", spec.args)):
+        for index, text in enumerate(texts):
+            variable = _SHELL_VARIABLE.search(text)
+            if variable is None:
+                continue
+            message = f"{variable[0]} reaches the program as it is: no shell replaces it"
+            allowed = "the variable read by the program, [sh, -c, ...] as command, or on GKE $(NAME)"
+            nearest = f"$({variable[1].strip('{}')})" if spec.vertex is None else None
+            yield job.finding((field, index), message, rule=rule, severity="warning", allowed=allowed, nearest=nearest)
+
+
+LARGE_SWEEP = 100  # runs; Kueue takes more, and each is machines for a whole run
+
+
+def _sweep(job: ResolvedJob) -> Iterator[Finding]:
+    """Say how many runs a sweep has, and warn of many."""
+    if job.spec.sweep is None:
+        return
+    size = job.spec.sweep.size
+    message = f"is {size:,} runs, each on machines of its own"
+    if size > LARGE_SWEEP:
+        allowed = f"up to {LARGE_SWEEP} without a warning; method: random on Vertex AI tries some of them"
+        yield job.finding(("sweep",), message, rule="job-sweep", severity="warning", allowed=allowed)
+    else:
+        yield job.finding(("sweep",), message, rule="job-sweep", severity="note")
 
 
 def readable(job: ResolvedJob) -> bool:
@@ -176,6 +221,12 @@ def _secrets_in_env(job: ResolvedJob) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+_OF_THE_IMAGE = frozenset({
+    "/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/sys", "/usr",
+    "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/var",
+})  # fmt: skip
+
+
 def _mounts(job: ResolvedJob) -> Iterator[Finding]:
     """Find mounts at one path, read-only or second caches, and a file cache of anything but a bucket."""
     taken: dict[str, str] = {}
@@ -186,6 +237,10 @@ def _mounts(job: ResolvedJob) -> Iterator[Finding]:
             message = f"{path} is the path of mount {taken[path]} too"
             yield job.finding(("mounts", index), message, rule="job-mount", allowed="a path for each")
         taken.setdefault(path, mount.name)
+        if path in _OF_THE_IMAGE:
+            message = f"hides {path} of the image, and so its programs"
+            allowed = "a path of its own, such as /mnt/data"
+            yield job.finding(("mounts", index, "path"), message, rule="job-mount", severity="warning", allowed=allowed)
         if mount.caches and mount.read_only:
             message = "keeps caches, which the job writes, and is read only"
             yield job.finding(("mounts", index, "caches"), message, rule="job-mount", allowed="read_only: false")

@@ -14,7 +14,7 @@ from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.expansion import Flavor
 from training_platform.config.model.team import Team
 from training_platform.config.workspace import Workspace
-from training_platform.parts.jobs.gke.pods import gke_target, layout, part_of_vm, run_hours, shape
+from training_platform.parts.jobs.gke.pods import gke_target, layout, part_of_vm, run_hours, shape, vm_hours
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.worker_pools import pools, vertex_target, vms
@@ -126,7 +126,7 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
         place=gke.cluster,
         machines=tuple(Machines(machine.name, count) for machine, count in (*head, *machines)),
         capacity=pool.spec.charged,
-        hours=run_hours(job),
+        hours=run_hours(job) or vm_hours(flavor),
         trials=trials,
         parallel=trials,
         an_hour={

@@ -64,11 +64,14 @@ def at_run_time(variables: Mapping[str, Any]) -> dict[str, str]:
 _LAUNCHER = re.compile(r"(.*/)?(torchrun|accelerate|deepspeed)|torch\.distributed\.(run|launch)")
 _NODES = frozenset({"--nnodes", "--num-machines", "--num-nodes", "PET_NNODES"})
 _PROCESSES = frozenset({"--nproc-per-node", "--num-gpus", "PET_NPROC_PER_NODE"})
+_OF_EACH_NODE = frozenset({"MASTER_ADDR", "NODE_RANK", "PET_NODE_RANK", "RANK", "LOCAL_RANK"})
 
 
 def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -> Iterator[Finding]:
-    """Find a launcher whose number of nodes, or of processes on each, differs from the job's on a target."""
+    """Find a launcher whose numbers of nodes or processes differ from the job's on a target, and variables that do."""
     spec = job.spec
+    rule = "job-launcher"
+    yield from _variables(job, nodes=nodes, chips=chips)
     texts = [("command", index, text) for index, text in enumerate(spec.command)]
     texts += [("args", index, text) for index, text in enumerate(spec.args)]
     words: list[tuple[str, Path]] = [(word, (field, index)) for field, index, text in texts for word in text.split()]
@@ -78,13 +81,22 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -
         for (word, path), after in zip(words, following, strict=True):
             name, equals, value = word.partition("=")
             options.append((name.replace("_", "-"), value if equals else after, path))
+    accelerate = any(word.rpartition("/")[2] == "accelerate" for word, _ in words)
     for name, value, path in options:
+        if name == "--standalone" and nodes > 1:
+            message = f"--standalone makes each node a run of its own, and the job has {nodes} nodes on {where}"
+            allowed = "the option left out: the platform's variables say it"
+            yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed)
+            continue
         if name in _NODES:
             kind = "nodes"
             number = nodes
         elif name in _PROCESSES:
             kind = "processes on each"
             number = chips or 1
+        elif name == "--num-processes" and accelerate:  # it counts those of all nodes
+            kind = "processes on all nodes"
+            number = nodes * (chips or 1)
         else:
             continue
         least, _, most = value.partition(":")
@@ -92,8 +104,21 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -
             yield job.finding(
                 path,
                 f"{name} names {value} {kind}, and the job has {number} on {where}",
-                rule="job-launcher",
+                rule=rule,
                 severity="warning",
                 allowed=f"{number}, or the option left out: the platform's variables say it",
                 nearest=number,
             )
+
+
+def _variables(job: ResolvedJob, *, nodes: int, chips: int) -> Iterator[Finding]:
+    """Find variables of the job that have one value on all nodes, and GPUs that a variable hides."""
+    for name, value in job.spec.env.items():
+        if name in _OF_EACH_NODE and nodes > 1:
+            message = f"has one value on all {nodes} nodes, and hides the platform's"
+        elif name == "CUDA_VISIBLE_DEVICES" and len(value.split(",")) < chips:
+            message = f"hides some of the {chips} GPUs that the job has on each node"
+        else:
+            continue
+        path = ("env", name)
+        yield job.finding(path, message, rule="job-launcher", severity="warning", allowed="the variable left out")

@@ -111,6 +111,16 @@ def run_hours(job: ResolvedJob) -> int | None:
     return min((hours for hours in limits if hours), default=None)
 
 
+LONGEST_LIFE = 7 * 24  # hours. Source: GKE docs, flex-start and queued provisioning, read 2026-04
+
+
+def vm_hours(flavor: Flavor) -> int | None:
+    """Return how long VMs of a flavor exist at most, from its pools' ``max_run_hours``; None without an end."""
+    if flavor.compute_class or flavor.capacity not in ("flex-start", "queued-provisioning"):
+        return None
+    return min(LONGEST_LIFE, longest_run_hours(flavor) or LONGEST_LIFE)
+
+
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 
 

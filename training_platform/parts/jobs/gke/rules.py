@@ -15,7 +15,7 @@ from training_platform.config.data_sets import reaches
 from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
-from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import lending
 from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings
@@ -31,20 +31,22 @@ from training_platform.parts.jobs.gke.pods import (
     layout,
     local_disk_gib,
     local_ssds,
+    part_of_vm,
     placement_levels,
     pod_parts,
     pulled_image,
+    roomy_pools,
     shape,
     usable_disk_gib,
     usable_memory_gib,
+    vm_hours,
 )
 from training_platform.parts.jobs.naming import longest_name
 from training_platform.parts.jobs.rendezvous import launcher_findings
 from training_platform.parts.jobs.resolve import NAME_RULE, ResolvedJob
 from training_platform.quota.charges import shown
-from training_platform.resources.kueue import longest_run_hours, run_limit_hours
+from training_platform.resources.kueue import run_limit_hours
 
-LONGEST_RUN = 7 * 24  # hours that queued VMs live at most
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
 _SUFFIX = "abcde"  # what Kubernetes adds to a pod's name
 
@@ -58,7 +60,8 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
     if count is None:
         message = f"{flavor.name} is counted in {right}"
         finding = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
-        return [finding, *_image(job), *_shapes(job, flavor), *resource_findings(job)]
+        of_gpus = list(_part(job, flavor)) if tpu else []
+        return [*(of_gpus or [finding]), *_image(job), *_shapes(job, flavor), *resource_findings(job)]
     region = region_of(job.environment.clusters[gke.cluster].location)
     counted = _cpus(job, flavor, count) if gke.pool else _counts(job, flavor, right, count)
     return [
@@ -194,8 +197,8 @@ def _part(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
         return
     if flavor.accelerator.kind == "tpu":
         message = f"{flavor.name} has TPUs, and a pod gets all TPUs of its VM"
-        allowed = "the field left out, or a flavor of VMs with one chip, such as ct5lp-hightpu-1t"
-        yield job.finding(path, message, rule=rule, allowed=allowed)
+        allowed = "slices and no gpus, or a flavor of VMs with one chip, such as ct5lp-hightpu-1t"
+        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=None if gke.slices else "slices: 1")
         return
     if gke.gpus > machine.chips:
         message = f"is {gke.gpus}, and a VM of {flavor.name} ({machine.name}) has {machine.chips}"
@@ -224,12 +227,12 @@ def _idle(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     places = pool.machine.chips * pool.places_per_gpu
     if gke.gpus is None or gke.gpus >= places:
         return
-    for field, requested, usable, unit in (
-        ("cpu", spec.cpu, int(pool.machine.vcpus * 0.9), "vCPUs"),
-        ("memory_gib", spec.memory_gib, usable_memory_gib(pool), "GiB of memory"),
-        ("disk_gib", spec.disk_gib, usable_disk_gib(pool), "GiB of disk"),
-    ):
-        share = max(1, int(usable / places))
+    for field, unit in (("cpu", "vCPUs"), ("memory_gib", "GiB of memory"), ("disk_gib", "GiB of disk")):
+        requested = getattr(spec, field)
+        available, usable = _of_a_vm(pool)[field]
+        share = max(1, usable // places)
+        if requested and requested >= available:
+            continue  # _machine finds it
         others = places - gke.gpus
         idle = others - min(others, max(0, usable - (requested or 0)) // share)
         if requested and idle > 0:
@@ -375,7 +378,8 @@ def _run(job: ResolvedJob) -> Iterator[Finding]:
     Source: GKE docs, queued provisioning, read 2026-04.
     """
     gke, flavor = gke_target(job)
-    vms = min(LONGEST_RUN, longest_run_hours(flavor) or LONGEST_RUN) if flavor.by_request else None
+    life = vm_hours(flavor)
+    vms = life if flavor.by_request else None
     limit = run_limit_hours(job.team, job.environment)
     most = min((hours for hours in (vms, limit) if hours), default=None)
     if gke.max_run_hours and most and gke.max_run_hours > most:
@@ -383,6 +387,15 @@ def _run(job: ResolvedJob) -> Iterator[Finding]:
         message = f"{whose} for at most {most:,} hours: then Kueue deactivates the job"
         allowed = f"at most {most:,}"
         yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed=allowed, nearest=most)
+    elif gke.max_run_hours and life and gke.max_run_hours > life:
+        message = (
+            f"is {gke.max_run_hours:,}, and GKE deletes VMs of {flavor.name} after {life:,} hours: the run then waits "
+            "for new ones, and starts again from its last checkpoint"
+        )
+        yield job.finding(
+            ("gke", "max_run_hours"), message, rule="job-run-time", severity="warning",
+            allowed=f"at most {life:,}, or checkpoints that the program resumes from", nearest=life,
+        )  # fmt: skip
 
 
 def _launcher(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
@@ -435,6 +448,11 @@ def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
     yield from _local_checkpoints(job)
     yield from _directories(job)
     yield from _placement(job)
+    yield from _file_caches(job)
+    if job.spec.tensorboard and job.spec.output and job.spec.vertex is None:
+        message = "has no effect on GKE, where nothing streams the logs"
+        allowed = "tb-gcp-uploader --logdir $AIP_TENSORBOARD_LOG_DIR beside the program, or no such field"
+        yield job.finding(("tensorboard",), message, rule="job-tensorboard", severity="warning", allowed=allowed)
     gke, flavor = gke_target(job)
     if flavor.capacity == "spot" and gke.grace_seconds > SPOT_SECONDS and "grace_seconds" in gke.model_fields_set:
         message = f"is {gke.grace_seconds}, and VMs of {flavor.name} end {SPOT_SECONDS} seconds after their notice"
@@ -463,31 +481,41 @@ def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
 
 def _machine(job: ResolvedJob) -> Iterator[Finding]:
     """Find more CPUs or memory than a VM has; what its own software takes of them is not known here."""
-    _, flavor = gke_target(job)
-    machine = shape(flavor).machine
+    gke, flavor = gke_target(job)
+    pool = shape(flavor)
     spec = job.spec
-    memory = int(machine.memory_gb)
-    disk = local_disk_gib(shape(flavor))
-    for field, requested, available, unit in (
-        ("cpu", spec.cpu, machine.vcpus, "vCPUs"),
-        ("memory_gib", spec.memory_gib, memory, "GiB"),
-        ("shared_memory_gib", spec.shared_memory_gib, memory, "GiB"),
-        ("disk_gib", spec.disk_gib, disk, "GiB of disk"),
-    ):
+    units = {"cpu": "vCPUs", "disk_gib": "GiB of disk"}
+    for field, (available, usable) in _of_a_vm(pool).items():
+        requested = getattr(spec, field)
+        unit = units.get(field, "GiB")
         if requested and requested >= available:
-            vm = f"a VM of {flavor.name} ({machine.name})"
+            vm = f"a VM of {flavor.name} ({pool.machine.name})"
+            nearest = int(available * 0.9)
+            if gke.gpus:
+                nearest = max(1, usable // (pool.machine.chips * pool.places_per_gpu)) * gke.gpus
             yield job.finding(
                 (field,),
                 f"is {requested}, and {vm} has {available} {unit} with its own software's",
                 rule="job-machine",
                 allowed=f"less than {available}",
-                nearest=int(available * 0.9) or None,
+                nearest=nearest or None,
             )
     if 137 in spec.retry_on:
         yield job.finding(
             ("retry_on", spec.retry_on.index(137)), "is also the code of a program that ran out of memory, which would "
             "start again until its retries are used", rule="job-retry-on", severity="warning", allowed="other codes",
         )  # fmt: skip
+
+
+def _of_a_vm(pool: ExpandedPool) -> dict[str, tuple[int, int]]:
+    """Return what a VM of a pool has, and what jobs on it may use together, by the field that asks for it."""
+    memory = (int(pool.machine.memory_gb), usable_memory_gib(pool))
+    return {
+        "cpu": (pool.machine.vcpus, int(pool.machine.vcpus * 0.9)),
+        "memory_gib": memory,
+        "shared_memory_gib": memory,
+        "disk_gib": (local_disk_gib(pool), usable_disk_gib(pool)),
+    }
 
 
 def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
@@ -527,6 +555,25 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
         yield job.finding(
             ("local_checkpoints", "size_gib"), message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None
         )
+
+
+def _file_caches(job: ResolvedJob) -> Iterator[Finding]:
+    """Find caches of buckets that are larger than the disk of the VM, or than the job's part of it."""
+    _, flavor = gke_target(job)
+    pool = min(roomy_pools(job), key=usable_disk_gib)
+    whole = usable_disk_gib(pool)
+    part = int(whole * part_of_vm(job, pool))
+    total = sum(mount.file_cache_gib for mount in job.spec.mounts)
+    if total <= part:
+        return
+    index = max(range(len(job.spec.mounts)), key=lambda row: job.spec.mounts[row].file_cache_gib)
+    has = f"a VM of {flavor.name} has {whole:,} GiB of disk for jobs"
+    message = f"caches of {total:,} GiB are asked for, and {has}{f', {part:,} for this one' if part < whole else ''}"
+    severity: Severity = "error" if total > whole else "warning"
+    path = ("mounts", index, "file_cache_gib")
+    yield job.finding(
+        path, message, rule="job-file-cache", severity=severity, allowed=f"at most {part:,} in all", nearest=part
+    )
 
 
 def _placement(job: ResolvedJob) -> Iterator[Finding]:
