@@ -53,7 +53,7 @@ def test_a_function_takes_what_its_command_is_given(command: click.Command) -> N
     assert command.callback is not None
     parameters = inspect.signature(command.callback).parameters.values()
     own = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
-    shared = {each.name for each in command.params} - own
+    shared = {each.name for each in command.params if each.expose_value} - own
     classes = {each.__name__: runs.RunsOptions for each in (runs, inside, simulate)} | {
         sandbox.__name__: sandbox.SandboxOptions
     }

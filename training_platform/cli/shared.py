@@ -117,6 +117,18 @@ local_cloud_option = click.option(
 )
 
 
+def instead(option: str, sentence: str) -> Callable[[Command], Command]:
+    """Return a hidden option of other tools that ends the command with what to use here."""
+
+    def refuse(_ctx: click.Context, _param: click.Parameter, given: bool) -> None:
+        if given:
+            fail(f"{option} is no option: {sentence}")
+
+    return click.option(
+        option, help=sentence, is_flag=True, is_eager=True, hidden=True, expose_value=False, callback=refuse
+    )
+
+
 def example(command: str) -> str:
     """Return the end of a command's help: the command as it is typed, in one line."""
     return f"\b\nExample:\n  {command}"

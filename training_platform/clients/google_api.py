@@ -130,6 +130,8 @@ class GoogleApi:
         reason = " ".join(reason.split())[:300]
         if any(detail.get("reason") == "SERVICE_DISABLED" for detail in _details(answer)):
             enable = f"gcloud services enable {self._api}.googleapis.com"
+            if _LOCAL_CLOUD.match(self._base):
+                enable = "training-platform sandbox up STACK deploys the team's stack there first"
             message = f"{self._title} is not enabled for the credentials' project: {enable}. It says: {reason}"
         elif status == 401:
             message = f"{self._title} rejected your credentials; they may have expired. {LOG_IN}"

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Lab, Read
+from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Judge, Lab, Read
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.cli.stacks import schema_files
@@ -152,6 +152,33 @@ def test_a_misspelt_name_of_a_secret_has_its_nearest(read: Read) -> None:
     assert (finding.message, finding.nearest) == ("'tokne' is not a secret of team vision", "token")
 
 
+@pytest.mark.parametrize(
+    ("new", "path", "nearest"),
+    [
+        ("mounts: [checkpoints]", "mounts[0]", "{name: checkpoints, source: {bucket: checkpoints}}"),
+        ("mounts: [data]", "mounts[0]", "{name: data, source: {directory: data}}"),
+        ("mounts: [images]", "mounts[0]", "{name: images, source: {data_set: images}}"),
+        ("gpu: 1", "gpu", "gke.gpus"),
+        ("retries: -1", "retries", "0"),
+    ],
+)
+def test_what_people_write_first_leads_to_the_right_field(read: Read, new: str, path: str, nearest: str) -> None:
+    finding = found(read, 'env: {MODE: "on"}', new)
+
+    assert (finding.path, finding.nearest) == (path, nearest)
+
+
+def test_gpus_of_a_flavor_of_tpus_are_the_mistake(verdict: Judge) -> None:
+    (finding,) = verdict("gke: {cluster: tpus, flavor: tpu-v5e-2x4, gpus: 4}", "gke").findings
+
+    assert (finding.path, finding.nearest) == ("gke.gpus", "slices: 1")
+
+
+def test_a_file_that_ends_in_yml_has_its_right_name(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match=r"names of jobs end in \.yaml\. Nearest: train\.yaml\."):
+        job_file(tmp_path / "jobs" / "vision" / "train.yml", tmp_path)
+
+
 def test_a_folder_that_is_no_team_is_rejected_with_the_nearest(read: Read) -> None:
     _, (finding,) = read(JOB, "jobs/vison/train.yaml")
 
@@ -214,7 +241,7 @@ def test_a_file_is_known_by_its_place_below_the_repository(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "file", ["train.yaml", "jobs/train.yaml", "jobs/vision/old/train.yaml", "stacks/vision/a.yaml", "jobs/vision/a.yml"]
+    "file", ["train.yaml", "jobs/train.yaml", "jobs/vision/old/train.yaml", "stacks/vision/a.yaml", "jobs/a.yml"]
 )
 def test_a_file_in_another_place_is_no_job(tmp_path: Path, file: str) -> None:
     with pytest.raises(
@@ -487,3 +514,17 @@ def test_what_no_first_file_can_have_is_one_sentence(options: tuple[str, ...], s
     assert result.exit_code == 2
     assert sentence in result.stderr
     assert not (root / "jobs" / "vision" / "first.yaml").exists()
+
+
+def test_a_name_that_no_job_can_have_is_refused(root: Path) -> None:
+    result = job(root, "init", "vision/Debug_Job", *IMAGE)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Nearest: vision/debug-job." in result.stderr
+
+
+def test_a_first_file_says_what_it_took_of_several(root: Path) -> None:
+    result = job(root, "init", "vision/first", *IMAGE)
+
+    assert result.stderr.startswith("# --cluster tpus, the first of tpus, gpus\n# --flavor ")
+    assert "#" not in job(root, "init", "vision/second", *IMAGE, "--cluster", "gpus", "--flavor", "h100").stderr

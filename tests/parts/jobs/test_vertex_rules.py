@@ -316,6 +316,7 @@ def test_an_id_that_the_snapshot_does_not_list_is_an_error(take: Take, new_lab: 
     (finding,) = rendered.findings
     assert (finding.rule, finding.severity) == ("job-quota-unknown", "error")
     assert "CustomModelTrainingPreemptibleH100GPUsPerProjectPerRegion of aiplatform.googleapis.com" in finding.message
+    assert "which somebody with roles/cloudquotas.viewer pulls" in (finding.allowed or "")
     assert "limit not known; headroom not known" in rendered.notes[0]
 
 

@@ -244,7 +244,7 @@ def _out_of_bounds(kind: str, value: object, context: Mapping[str, Any], shown: 
     words, key = _BOUNDS[kind]
     bound = context[key]
     nearest = bound
-    if key == "ge" and type(value) is int and value < 0:
+    if key == "ge" and type(value) is int and value < -1:  # -1 means none or all to many programs
         nearest = max(-value, bound)
     elif type(value) is int:
         nearest = bound + {"lt": -1, "gt": 1}.get(key, 0)

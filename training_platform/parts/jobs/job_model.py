@@ -424,6 +424,7 @@ class Job(Consistent):
 
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("time", "time_limit", "timeout", "walltime"), "gke.max_run_hours or vertex.timeout_hours"),
+        "gpu": "gke.gpus",
         "resources": "gke.gpus, cpu and memory_gib",
     }
     environment: Name = Field(description="Environment of the team: stacks/Pulumi.ENVIRONMENT.yaml.")

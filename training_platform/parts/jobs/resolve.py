@@ -30,7 +30,8 @@ MODEL_RULE = "job-model"
 YAML_RULE = "job-yaml"
 NAME_RULE = "job-name"
 _ADDRESS = re.compile(r"'gs://(?P<bucket>[^/']*)[^']*'")
-_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+JOB_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+JOB_NAMES = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,8 @@ def job_file(path: FilePath, root: FilePath) -> str:
     top = root.resolve()
     file = full_path.relative_to(top).as_posix() if full_path.is_relative_to(top) else full_path.as_posix()
     parts = PurePosixPath(file).parts
+    if len(parts) == 3 and full_path.suffix == ".yml":
+        raise UnreadableError(f"{file}: names of jobs end in .yaml. Nearest: {full_path.with_suffix('.yaml').name}.")
     if len(parts) != 3 or parts[0] != FOLDER or full_path.suffix != ".yaml":
         raise UnreadableError(f"{file}: is not a job of this repository: jobs are {FOLDER}/<team>/<job>.yaml in {top}.")
     return file
@@ -130,13 +133,13 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
     source = _on_resource(_at_place(source, index), workspace)
     file = PurePosixPath(source.file)
     findings = [dataclasses.replace(finding, rule=YAML_RULE) for finding in source.findings]
-    if not _NAME.fullmatch(file.stem):
-        allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
-        findings.append(source.finding(NAME_RULE, (), f"a job cannot be called {file.stem!r}", allowed=allowed))
+    if not JOB_NAME.fullmatch(file.stem):
+        findings.append(source.finding(NAME_RULE, (), f"a job cannot be called {file.stem!r}", allowed=JOB_NAMES))
     job, rejected = validated(Job, source.value, source, rule=MODEL_RULE)
     if job is None:
         findings += rejected
         findings = [_of_secret(_of_bucket(finding, source, workspace), source, workspace) for finding in findings]
+        findings = [_of_mount(finding, source, workspace) for finding in findings]
         rest = right_part(source.value, Job)
         return None, findings + (_resolve(rest, source, workspace)[1] if rest else [])
     resolved, dangling = _resolve(job, source, workspace)
@@ -208,6 +211,23 @@ def _of_secret(finding: Finding, source: Source, workspace: Workspace) -> Findin
     if any(words in finding.message for words in ("a name of a variable", "a variable of env")):
         return finding
     return _hidden(finding, names)
+
+
+_MOUNT = re.compile(r"mounts\[(\d+)\]")
+
+
+def _of_mount(finding: Finding, source: Source, workspace: Workspace) -> Finding:
+    """Return a finding about a mount that is only a name, with that name's bucket, directory or data set."""
+    place = _MOUNT.fullmatch(finding.path)
+    name = source.value["mounts"][int(place[1])] if place else None
+    team = _owner(source, workspace)
+    if not isinstance(name, str) or team is None:
+        return finding
+    kinds: dict[str, Collection[str]] = {"bucket": team.buckets, "directory": team.directories}
+    kind = next((kind for kind, names in kinds.items() if name in names), "data_set")
+    return dataclasses.replace(
+        finding, allowed="a mapping with name and source", nearest=f"{{name: {name}, source: {{{kind}: {name}}}}}"
+    )
 
 
 # Names are words; no word has so many letters and digits in a row.

@@ -65,6 +65,8 @@ def test_options_change_one_run_and_not_its_file(lab: Lab) -> None:
     ("options", "code", "said"),
     [
         (("--env", "A"), 2, "'A' is not NAME=VALUE."),
+        (("--args", "--lr 0.1 --bs 3"), 2, "Nearest: --args=--lr --args=0.1 --args=--bs --args=3"),
+        (("--dry-run",), 2, "training-platform job render FILE prints the run"),
         (("--env", "1A=b"), 1, "jobs/vision/train.yaml:1:1: env"),
         (("--nodes", "9"), 1, "jobs/vision/train.yaml:4:"),
         (("--nodes", "0"), 2, "0 is not in the range x>=1."),
@@ -193,6 +195,8 @@ def test_a_node_that_does_not_run_cannot_be_entered(lab: Lab, called: Path) -> N
     one_sentence(lab("exec", RUN, "--node", "1"), "train-bcdfg has 1 nodes that run: --node is at most 0.")
     pods(lab, "P")
     one_sentence(lab("exec", RUN), "train-bcdfg has no container that runs: it is waiting.")
+    one_sentence(lab("logs", "--tail"), "training-platform job logs RUN | tail -n 100 has the last lines.")
+    assert "job exec RUN -- nvidia-smi -l 1." in lab("exec", RUN, "nvidia-smi", "-l", "1").stderr
     assert not called.exists()
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.parts.jobs.lab import TODAY
 from tests.parts.jobs.runs.vertex_cloud import (
     JOB,
     PROJECT,
@@ -27,6 +28,11 @@ from training_platform.parts.jobs.runs import logs
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.http.server import serve
+from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
+from training_platform.parts.sandbox.cloud.state.long_running import Clock
+from training_platform.parts.sandbox.cloud.state.quota_use import Projects
+from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.resource_types import LOG_BUCKET, LOG_SINK, LOG_VIEW
 from training_platform.resources.stack_plan import stack_plan
 
@@ -632,3 +638,21 @@ def test_a_run_that_nobody_has_seen_is_nowhere(job: Command) -> None:
 
     assert result.exit_code == 2
     assert result.stderr.startswith("training-platform: There is no run train-bcdfg in gke gpus and gke tpus;")
+
+
+def test_a_local_cloud_in_which_nothing_is_deployed_asks_for_the_sandbox(root: Path) -> None:
+    with serve(
+        LocalCloud(Projects(read_snapshots(root, TODAY).by_project, []), store=Store(None), clock=Clock(lambda: 0.0))
+    ) as port:
+        refused = job_command(root, port)("submit", str(root / "jobs" / "vision" / "train.yaml"))
+
+    assert refused.exit_code == 2
+    assert "training-platform sandbox up STACK" in refused.stderr
+    assert "gcloud" not in refused.stderr
+
+
+def test_a_shell_on_vertex_ai_is_a_field_of_the_job(job: Command, root: Path) -> None:
+    run = submit(job, root)
+
+    for command in ("exec", "top"):
+        assert "vertex.web_access: true in its job file" in job(command, run).stderr

@@ -25,7 +25,7 @@ from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs import watching
 from training_platform.parts.jobs.runs.places import places, places_of_run
 from training_platform.parts.jobs.runs.state import Run, State
-from training_platform.parts.jobs.runs.submission import delivered, prepare
+from training_platform.parts.jobs.runs.submission import Changes, delivered, prepare
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.resources.environment_outputs import parse_outputs
 
@@ -341,3 +341,12 @@ def test_a_run_is_waited_for_until_it_ends_or_starts_or_the_time_is_up(
     assert run is not None
     assert run.state == end
     assert changes == {"failed": ["waiting", "running"]}.get(end, ["waiting"])
+
+
+def test_nodes_do_not_change_a_job_with_slices(root: Path) -> None:
+    (root / "jobs" / "vision" / "train.yaml").write_text(
+        "environment: lab\nimage: a:1\ngke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}\n"
+    )
+
+    with pytest.raises(UserError, match=r"the job has slices: edit gke\.slices\."):
+        prepare(root / "jobs" / "vision" / "train.yaml", root, None, TODAY, changes=Changes(nodes=3))

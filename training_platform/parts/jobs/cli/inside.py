@@ -26,7 +26,21 @@ _node = click.option("--node", type=click.IntRange(min=0), default=0, help="The 
 _team = click.option("--team", help="The team that owns the run.")
 
 
-@app.command("exec", epilog=example("training-platform job exec finetune-7x2kq nvidia-smi"))
+class _BeforeDashes(click.Command):
+    """A command that runs another one, whose options people forget to put after ``--``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises UsageError, which says where the other command's options are."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            message = (
+                f"{error.message} Those of the command in the container follow --: job exec RUN -- nvidia-smi -l 1."
+            )
+            raise click.UsageError(message, ctx) from error
+
+
+@app.command("exec", cls=_BeforeDashes, epilog=example("training-platform job exec finetune-7x2kq nvidia-smi"))
 @run_argument
 @click.argument(
     "command", nargs=-1, type=click.UNPROCESSED, help="A command and its arguments, after --; default: a shell."
@@ -120,7 +134,10 @@ def _pods(run: str, options: RunsOptions) -> tuple[list[dict[str, Any]], list[st
 
     record, place, api = find_run(run, options)
     if place.target == "vertex":
-        fail(f"{run} is on Vertex AI, which has a shell of its own: docs/job-files.md names the field that opens it.")
+        fail(
+            f"{run} is on Vertex AI: with vertex.web_access: true in its job file, the next run's page in the console "
+            "opens a shell."
+        )
     kubectl = shutil.which("kubectl") or fail("kubectl is not installed: gcloud components install kubectl")
     pods = api.objects(PODS, place.team.name, f"{JOBSET_LABEL}={run}") if not record.gone else ()
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]

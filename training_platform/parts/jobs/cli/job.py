@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +33,7 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from datetime import date
 
     from training_platform.config.model.team import Team
@@ -329,7 +330,6 @@ def init_job(
     root: Path | None,
 ) -> None:
     """Write jobs/TEAM/NAME.yaml, by flags or by questions. Exit code 2: not written."""
-    from training_platform.catalog.nearest import find_nearest
     from training_platform.config.reading.clock import today
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.jobs import first_file
@@ -340,14 +340,8 @@ def init_job(
     workspace = read_workspace(folder)
     answers = Answers()
     home = environment_answer(answers, environment, workspace)
-    parts = name.split("/")
     owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
-    if len(parts) != JOB_NAME_PARTS or parts[0] not in owners:
-        teams = ", ".join(sorted(owners)) or "no team"
-        nearest = find_nearest(parts[0], owners)
-        hint = f" Nearest: {nearest}/{parts[-1]}." if nearest else ""
-        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {teams}.{hint}")
-    owner = owners[parts[0]]
+    owner = owners[_team_of(name, home, owners)]
     section = workspace.stacks[home].environment
     limits = read_snapshots(folder, today(folder, None)).get(owner.project or (section.project if section else ""))
     where = answers.one_of(target, "--target", "Where it runs", ("gke", "vertex", "both"))
@@ -367,9 +361,9 @@ def init_job(
             ]
             shares.sort(key=lambda share: share not in granted)
         clusters = list(dict.fromkeys(key for key, _ in shares))
-        cluster = answers.one_of(cluster, "--cluster", "Cluster", clusters)
+        cluster = answers.one_of(cluster, "--cluster", "Cluster", clusters, said=True)
         flavors = [name for key, name in shares if key == cluster]
-        flavor = answers.one_of(flavor, "--flavor", f"Flavor in {cluster}", flavors)
+        flavor = answers.one_of(flavor, "--flavor", f"Flavor in {cluster}", flavors, said=True)
         chosen = workspace.flavors(home, cluster).get(flavor)
         if chosen is None:
             fail(f"Team {owner.name} has a share of {flavor} in {cluster}, which is not a flavor of {home}.")
@@ -384,3 +378,22 @@ def init_job(
     answers.end()
     write_file(folder, f"jobs/{name}.yaml", text)
     click.echo(f"Next: set its command, then training-platform job check jobs/{name}.yaml.")
+
+
+def _team_of(name: str, home: str, owners: Collection[str]) -> str:
+    """Return the team of a new job, TEAM/NAME; ends the command where no job can have that name."""
+    from training_platform.catalog.nearest import find_nearest
+    from training_platform.parts.jobs.resolve import JOB_NAME, JOB_NAMES
+
+    parts = name.split("/")
+    if len(parts) != JOB_NAME_PARTS or parts[0] not in owners:
+        teams = ", ".join(sorted(owners)) or "no team"
+        nearest = find_nearest(parts[0], owners)
+        hint = f" Nearest: {nearest}/{parts[-1]}." if nearest else ""
+        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {teams}.{hint}")
+    team, job = parts
+    if not JOB_NAME.fullmatch(job):
+        plain = re.sub("[^a-z0-9]+", "-", job.casefold()).strip("-")
+        hint = f" Nearest: {team}/{plain}." if JOB_NAME.fullmatch(plain) else ""
+        fail(f"a job cannot be called {job!r}. Allowed: {JOB_NAMES}.{hint}")
+    return team

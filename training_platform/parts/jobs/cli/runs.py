@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from training_platform.cli.shared import (
     example,
     fail,
     format_option,
+    instead,
     line_width,
     local_cloud_option,
     need,
@@ -163,9 +165,22 @@ def _variable(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     return tuple((name, text) for name, _, text in pairs)
 
 
+_SEVERAL_WORDS = re.compile(r"--?[\w-]+\s+\S")
+
+
+def _one_word(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if _SEVERAL_WORDS.match(value):
+            words = " ".join(f"--args={word}" for word in value.split())
+            raise click.BadParameter(f"{value!r} is one argument with spaces, which no shell splits. Nearest: {words}")
+    return values
+
+
 _changes = stacked(
     click.option("--run", "--name", "run", help="The run's name, JOB-TEXT; default: the job's and five letters."),
-    click.option("--args", multiple=True, help="One more argument of the program; may be repeated."),
+    click.option(
+        "--args", multiple=True, callback=_one_word, help="One more argument of the program, a word; may be repeated."
+    ),
     click.option("--env", multiple=True, metavar="NAME=VALUE", callback=_variable, help="One more variable."),
     click.option("--nodes", type=click.IntRange(min=1), help="VMs: `nodes` on GKE, `replicas` on Vertex AI."),
     click.option("--strict", is_flag=True, help="Submit nothing if the image's registry cannot be asked."),
@@ -181,6 +196,7 @@ _changes = stacked(
     metavar="MINUTES",
     help="Try the job's places in their order, so long each, until it starts; default: only the first place.",
 )
+@instead("--dry-run", "training-platform job render FILE prints the run, and submits nothing.")
 @_changes
 @today_option
 @format_option
@@ -549,6 +565,7 @@ def why_it_waits(run: str, **chosen: Any) -> None:
 @app.command("logs", epilog=example("training-platform job logs finetune-7x2kq --follow"))
 @run_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the run has ended.")
+@instead("--tail", "training-platform job logs RUN | tail -n 100 has the last lines.")
 @of_a_run_options
 def logs(run: str, follow: bool, **chosen: Any) -> None:
     """Print the logs of a run's containers, each line with its pod's or replica's name.

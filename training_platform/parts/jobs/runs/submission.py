@@ -88,6 +88,8 @@ class Changes:
             if self.nodes is None or target not in (None, section):
                 continue
             if isinstance(value.get(section), dict):
+                if value[section].get("slices"):
+                    raise UserError("--nodes counts VMs with GPUs or CPUs, and the job has slices: edit gke.slices.")
                 changed[section] = {**value[section], count: self.nodes}
             elif isinstance(value.get(section), list):
                 rows = (row if isinstance(row, dict) else {} for row in value[section])

@@ -19,6 +19,8 @@ from training_platform.quota.ledger import Line, project_ledgers
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER, Snapshots, read_snapshots
 
+SNAPSHOT_ROLE = "roles/cloudquotas.viewer"  # members of a team have it not
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobCharge:
@@ -82,6 +84,7 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
     """Find unknown quotas, and quotas that the job exceeds by itself or, as a warning, together with the stacks."""
     project = job.scope.project
     pull = f"training-platform quota pull {project}"
+    by_whom = f"which somebody with {SNAPSHOT_ROLE} pulls"
     snapshot = snapshots.get(project)
     if snapshot and snapshot.placeholder:
         return  # its own finding says so
@@ -91,7 +94,7 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
             ("vertex",),
             f"no quotas of {project} are known: {file} is missing or rejected",
             rule="job-quota-snapshot",
-            allowed="a snapshot",
+            allowed=f"a snapshot, {by_whom}",
             nearest=pull,
             spoils=((file,),),
             rests_on=((file,),),
@@ -107,7 +110,7 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
                 f"{line.key.quota_id} of {line.key.service}, which it charges, is not in {FOLDER}/{project}.yaml",
                 rule="job-quota-unknown",
                 severity="warning" if is_guess(line.key, listed=False) else "error",
-                allowed="quota ids in the snapshot",
+                allowed=f"quota ids in the snapshot, {by_whom}",
                 nearest=f"{pull}, or its limit written there by hand",
             )
             continue
