@@ -28,7 +28,7 @@ from training_platform.parts.jobs.job_model import Job
 from training_platform.parts.jobs.schema import job_schema
 from training_platform.parts.verify.probe_report import WORDS
 from training_platform.parts.verify.probe_run import GOOGLE
-from training_platform.parts.verify.probes import probes
+from training_platform.parts.verify.probe_table import PROBES
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.rights import role_permissions
 from training_platform.resources.stack_plan import stack_plan
@@ -308,7 +308,7 @@ def status(page: str, reports: Iterable[Path]) -> str:
             said = (report["began"][:10], WORDS[row["verdict"]], f"version {report['version']}")
             last[row["probe"]] = max(last.get(row["probe"], said), said, key=lambda one: one[0])
     unasked = ("", "not run", "")
-    rows = [(one, *last.get(name, unasked)) for name, one in probes().items()]
+    rows = [(one, *last.get(name, unasked)) for name, one in PROBES.items()]
     table = [
         "| stage | probe | promise | answer | day | by |",
         "| --- | --- | --- | --- | --- | --- |",

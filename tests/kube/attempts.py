@@ -183,7 +183,7 @@ def of_the_list(gain: str) -> list[Attempt]:
 
 def written(write: Write) -> Attempt:
     """Try an object of the list, as a member."""
-    return member(write.way, write.body["kind"], write.body, write.says[0], write.by)
+    return member(write.way, write.body["kind"], write.body, write.says[0], write.policy)
 
 
 def in_namespace(body: Json, namespace: str) -> Json:
@@ -382,7 +382,7 @@ def command(tried: Command, who: dict[str, str], *, part: str) -> Attempt:
     def run(server: Cluster) -> str:
         return server.run(named(mega(), "b7"), tried.container, who, attach=part == "attach")
 
-    return on(f"{part}: {tried.way}", named(mega(), "b7"), run, tried.says[0], tried.by)
+    return on(f"{part}: {tried.way}", named(mega(), "b7"), run, tried.says[0], tried.policy)
 
 
 def spoiled_mounts(**change: str) -> list[Json]:

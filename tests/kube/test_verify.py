@@ -31,15 +31,16 @@ from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.parts.sandbox.kubernetes.api_servers import free_port
 from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, kubelets, node_objects
-from training_platform.parts.verify.probe_run import go_on
-from training_platform.parts.verify.probes import Platform, probes
+from training_platform.parts.verify.probe_run import run_probes
+from training_platform.parts.verify.probe_table import PROBES
+from training_platform.parts.verify.probes import Platform
 from training_platform.parts.verify.tenancy_probes import writes
 from training_platform.resources import resource_types
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
-OF_CLUSTERS = [name for name, one in probes().items() if "kubeconfig" in one.needs]
+OF_CLUSTERS = [name for name, one in PROBES.items() if "kubeconfig" in one.needs]
 OPTIONS: Mapping[Any, str] = {"group": "vision@example.com"}
 FURTHER = """\
     private_services_range: 10.200.0.0/20
@@ -331,7 +332,7 @@ def _tried(call: Callable[..., object], *arguments: object) -> None:
 
 def ran(platform: Platform, *names: str) -> dict[str, list[str]]:
     """Run probes as a run does, and return the answers by verdict, each with its probe."""
-    done = go_on([probes()[name] for name in names], platform, platform.maker.ledger, lambda *_: None)
+    done = run_probes([PROBES[name] for name in names], platform, platform.maker.object_record, lambda *_: None)
     said: dict[str, list[str]] = {"proven": [], "refuted": [], "undecided": []}
     for name, asked in done.items():
         for answer in asked.answers:
@@ -343,7 +344,7 @@ def test_a_deployed_cluster_refutes_nothing_and_keeps_nothing(site: Site, tmp_pa
     before = {kind: _names(site, kind) for kind in ("namespaces", "persistentvolumes")}
     with site.platform(tmp_path) as platform:
         said = ran(platform, *OF_CLUSTERS)
-        made = platform.maker.ledger.made
+        made = platform.maker.object_record.last_number
 
     assert (said["refuted"], said["undecided"]) == ([], [])
     assert {line.partition(":")[0] for line in said["proven"]} == set(OF_CLUSTERS)
@@ -525,10 +526,10 @@ def as_viewer(site: Site, platform: Platform) -> Iterator[None]:
 
 
 def test_probes_that_only_read_run_as_a_viewer(site: Site, tmp_path: Path) -> None:
-    readers = [name for name in OF_CLUSTERS if not probes()[name].makes]
+    readers = [name for name in OF_CLUSTERS if not PROBES[name].makes]
     with site.platform(tmp_path) as platform, as_viewer(site, platform):
         said = ran(platform, *readers)
-        made = platform.maker.ledger.made
+        made = platform.maker.object_record.last_number
 
     assert len(readers) >= 4
     assert (said["refuted"], said["undecided"], made) == ([], [], 0)
@@ -540,7 +541,7 @@ def test_a_viewer_who_may_create_nothing_decides_nothing_and_leaves_nothing(site
     before = _names(site, "namespaces")
     with site.platform(tmp_path) as platform, as_viewer(site, platform):
         said = ran(platform, *makers)
-        assert platform.maker.ledger.open == {}
+        assert platform.maker.object_record.open == {}
 
     assert (said["refuted"], said["proven"]) == ([], [])
     assert all("does not let you" in line for line in said["undecided"])

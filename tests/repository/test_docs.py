@@ -25,7 +25,7 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_model import Job
 from training_platform.parts.jobs.render import check_job
-from training_platform.parts.verify.probes import probes
+from training_platform.parts.verify.probe_table import PROBES
 from training_platform.rules import RULES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -240,7 +240,7 @@ def test_the_last_report_of_a_project_says_what_is_proven(tmp_path: Path) -> Non
 
     (row,) = (line for line in changed.splitlines() if "| `storage-ready` |" in line)
     assert row.endswith("| proven | 2027-02-03 | version 1.2.0 |")
-    assert f"1 of {len(probes())} probes are proven there." in changed
+    assert f"1 of {len(PROBES)} probes are proven there." in changed
 
 
 def test_a_report_of_a_local_cloud_proves_nothing_about_google_cloud(tmp_path: Path) -> None:

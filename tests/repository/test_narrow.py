@@ -18,7 +18,7 @@ from training_platform.cli.shared import say_beside
 from training_platform.parts.jobs.cli import inside
 from training_platform.parts.jobs.cli.runs import print_runs
 from training_platform.parts.jobs.runs.state import Run
-from training_platform.parts.verify.probes import chosen
+from training_platform.parts.verify.probe_table import chosen_probes
 
 WIDTHS = [80, 60]
 WALKED = {
@@ -178,7 +178,7 @@ def test_a_plan_of_probes_keeps_the_names_of_stages_and_probes_whole(width: int)
 
     said = CliRunner().invoke(app, words, env={"COLUMNS": str(width)}).stdout.split()
 
-    planned = chosen()
+    planned = chosen_probes()
     assert planned
     assert {word for one in planned for word in (one.stage, one.name)} <= set(said)
     assert {role for one in planned for role in one.roles} <= {word.rstrip(",") for word in said}

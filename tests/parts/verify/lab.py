@@ -23,8 +23,9 @@ from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.parts.verify.object_record import ObjectRecord
-from training_platform.parts.verify.probe_run import clusters_of, maker_of
-from training_platform.parts.verify.probes import Answer, Platform, probes
+from training_platform.parts.verify.probe_run import maker_of, with_clusters
+from training_platform.parts.verify.probe_table import PROBES
+from training_platform.parts.verify.probes import Answer, Platform
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots, read_snapshots
@@ -202,7 +203,7 @@ class Lab:
     @contextmanager
     def platform(self, folder: Path, kubeconfig: str | None = None, **fields: Any) -> Iterator[Platform]:
         with served(self.seeded) as address:
-            contents = clusters_of("lab", read_contents(PROJECT, {"us-central1"}, address), kubeconfig)
+            contents = with_clusters("lab", read_contents(PROJECT, {"us-central1"}, address), kubeconfig)
             yield Platform(
                 name="lab", environment=self.environment, resources=self.resources, contents=contents,
                 maker=maker_of(ObjectRecord.begin(folder, {}), contents, 120.0, address), demand=self.demand,
@@ -220,7 +221,7 @@ def lab_of(root: Path, names: Sequence[str]) -> Lab:
 
 def answers_of(name: str, platform: Platform) -> list[Answer]:
     """Return the answers of one probe, whatever it comes after."""
-    return list(probes()[name].run(platform))
+    return list(PROBES[name].answers(platform))
 
 
 def verdicts(answers: Sequence[Answer]) -> Mapping[str, list[str]]:

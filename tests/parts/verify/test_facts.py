@@ -169,9 +169,8 @@ def test_versions_that_gke_no_longer_offers_and_regions_that_vertex_ai_lacks_are
         result = ask(lab, address)
 
     assert result.exit_code == 1, result.output
-    assert (
-        "different: chart kueue wants Kubernetes 1.29, and GKE in us-central1-a offers 1.28.9-gke.1." in result.stderr
-    )
+    says = "different: chart kueue requires Kubernetes 1.29, and GKE in us-central1-a offers 1.28.9-gke.1."
+    assert says in result.stderr
     assert re.search(r"different: accelerator \S+: Vertex AI does not list .*europe-west4", result.stderr)
     assert "chart kueue wants" not in "".join(facts_of(lab, ["1.36.1-gke.1"]))
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.parts.verify.lab import PROJECT, Lab, answers_of, change, let_in, verdicts
-from training_platform.parts.verify.probe_run import go_on
-from training_platform.parts.verify.probes import probes
+from training_platform.parts.verify.probe_run import run_probes
+from training_platform.parts.verify.probe_table import PROBES
 
 pytestmark = pytest.mark.timeout(300)
 TEST_MEMBER = {"group": "vision@example.com", "account": "tester@example-admin.iam.gserviceaccount.com"}
-READING = [name for name, one in probes().items() if not one.needs and not one.makes]
+READING = [name for name, one in PROBES.items() if not one.needs and not one.makes]
 MAIN = f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main"
 
 
@@ -27,7 +27,7 @@ def test_a_project_as_planned_refutes_nothing_and_keeps_nothing(lab: Lab, tmp_pa
     before = there()
     with lab.platform(tmp_path, confirm=code_of(lab)) as platform:
         said = verdicts(answers_of(name, platform))
-        assert bool(probes()[name].makes) == bool(platform.maker.ledger.made)
+        assert bool(PROBES[name].makes) == bool(platform.maker.object_record.last_number)
         platform.maker.remove()
     assert there() == before
 
@@ -75,7 +75,7 @@ def test_a_page_says_nothing_secret_and_has_the_channels_of_the_environment(lab:
 
     (channel,) = (one.body for one in lab.cloud.store.all() if "/notificationChannels/" in one.name)
     assert policy["notificationChannels"] == [channel["name"]]
-    assert policy["userLabels"]["verify-run"] == platform.maker.ledger.run
+    assert policy["userLabels"]["verify-run"] == platform.maker.object_record.run
     code = re.findall(r"\d{6}", policy["documentation"]["content"])[0]
     assert not any(code in part for answer in answers for part in answer)
 
@@ -136,7 +136,7 @@ FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
     ),
     "a limit is too small": ("project-quotas", halve_quota, "the stacks need 32"),
     "a quota has another id": ("project-quotas", forget_quota, "has no quota NETWORKS-per-project"),
-    "a cluster that is gone": ("cluster-running", delete(f"{MAIN}"), "is not there"),
+    "a cluster that is gone": ("cluster-running", delete(f"{MAIN}"), "does not exist"),
     "a cluster that is broken": ("cluster-running", change(f"{MAIN}$", status="ERROR"), "is ERROR, not RUNNING"),
     "a pool that is broken": ("pools-running", change(f"{MAIN}/nodePools/a100", status="ERROR"), "is ERROR"),
     "an instance that is broken": (
@@ -154,12 +154,12 @@ FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
     "a request that is let in": (
         "vertex-refusals",
         answer("POST .*/global/networks$", 200),
-        "an unknown field of a network: let in",
+        "an unknown field of a network: accepted",
     ),
     "a dashboard that is taken": (
         "monitoring-refusals",
         answer("POST .*/dashboards$", 200),
-        "a tile beyond the columns of its dashboard: let in",
+        "a tile beyond the columns of its dashboard: accepted",
     ),
     "a refusal of another kind": ("vertex-refusals", answer("GET .*/networks/verify-", 409), "409, expected 404"),
     "a role on a bucket is gone": (
@@ -201,7 +201,7 @@ def test_what_policy_troubleshooter_may_not_show_decides_nothing(lab: Lab, tmp_p
         said = verdicts(answers_of("tenancy-grants", platform))
 
     assert (said["proven"], said["refuted"]) == ([], [])
-    assert "jobs of vision: whether they can write logs is not known" in said["undecided"]
+    assert "jobs of vision: whether they can write logs is unknown" in said["undecided"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -223,9 +223,9 @@ def test_a_stockout_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_probes_after_a_refuted_one_are_not_decided(lab: Lab, tmp_path: Path) -> None:
-    chosen = [one for one in probes().values() if one.name in READING]
+    chosen = [one for one in PROBES.values() if one.name in READING]
     with lab.spoiled(change(f"{MAIN}$", status="ERROR")), lab.platform(tmp_path) as platform:
-        asked = go_on(chosen, platform, platform.maker.ledger, lambda *_: None)
+        asked = run_probes(chosen, platform, platform.maker.object_record, lambda *_: None)
 
     refuted = [name for name, one in asked.items() if one.verdict == "refuted"]
     because = {name: one.answers[0].says for name, one in asked.items() if one.verdict == "undecided"}

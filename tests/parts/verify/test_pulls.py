@@ -13,8 +13,9 @@ from tests.parts.verify.lab import Lab, answers_of, verdicts
 from training_platform.catalog import IMAGES
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import ApiKind, ClusterError
-from training_platform.parts.verify.pod_probes import programs, tried
-from training_platform.parts.verify.probes import Answer, Platform, probes
+from training_platform.parts.verify.pod_probes import programs, run_and_judge
+from training_platform.parts.verify.probe_table import PROBES
+from training_platform.parts.verify.probes import Answer, Platform
 
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
 STARTS, FAILS, BACKS_OFF, ENDED = "ContainerCreating", "ErrImagePull", "ImagePullBackOff", "Completed"
@@ -67,7 +68,7 @@ def platform_of(lab: Lab, folder: Path, kubelet: Kubelet, seconds: float = 1.0) 
 def ask(lab: Lab, folder: Path, kubelet: Kubelet, seconds: float = 1.0) -> list[Answer]:
     """Return the answers of a program whose pod a kubelet has."""
     with platform_of(lab, folder, kubelet, seconds) as platform:
-        return list(tried(platform, CLUSTER, "disk", programs()["disk"]))
+        return list(run_and_judge(platform, CLUSTER, "disk", programs()["disk"]))
 
 
 @pytest.mark.parametrize("rows", CONTAINERS)
@@ -103,7 +104,7 @@ def test_a_namespace_that_cannot_be_read_hides_no_other(lab: Lab, tmp_path: Path
 
     answers: list[Answer] = []
     with platform_of(lab, tmp_path, Refusing(STARTS)) as platform, pytest.raises(ClusterError):
-        answers.extend(probes()["cluster-controllers"].run(platform))
+        answers.extend(PROBES["cluster-controllers"].answers(platform))
 
     assert answers
 

@@ -16,12 +16,11 @@ from click.testing import CliRunner, Result
 
 from tests.parts.adopt.seeding import served
 from tests.parts.verify.lab import PROJECT, Lab, change, let_in
-from training_platform.catalog.reading import table
 from training_platform.cli.main import app
 from training_platform.parts.verify import cli, google_cloud, probe_run
-from training_platform.parts.verify import probes as probing
 from training_platform.parts.verify.object_record import ObjectRecord
-from training_platform.parts.verify.probes import STAGES, chosen, probes
+from training_platform.parts.verify.probe_table import PROBES, chosen_probes
+from training_platform.parts.verify.probes import STAGES
 
 pytestmark = pytest.mark.timeout(300)
 TWO = ["storage-ready", "tenancy-accounts"]
@@ -37,7 +36,7 @@ def ledgers(lab: Lab) -> list[Path]:
 
 def picked(result: Result) -> set[str]:
     """Return the probes that a plan names."""
-    return set(probes()) & set(result.stdout.split("fewest roles")[0].split())
+    return set(PROBES) & set(result.stdout.split("fewest roles")[0].split())
 
 
 def test_reports_lead_with_what_is_let_in_and_name_no_person_and_no_project(lab: Lab, tmp_path: Path) -> None:
@@ -72,20 +71,20 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(lab: Lab, tmp_path: P
             raise KeyboardInterrupt
 
     with served(lab.seeded) as address, lab.platform(tmp_path) as platform:
-        begun = chosen(names=TWO)
+        begun = chosen_probes(names=TWO)
         folder = probe_run.folder_of(lab.root, "lab")
         folder.mkdir(parents=True, exist_ok=True)
         head = probe_run.head_of(lab.root, "lab", PROJECT, address, begun, options=("", "", ""))
         ledger = ObjectRecord.begin(folder, head)
-        platform.maker.ledger = ledger
+        platform.maker.object_record = ledger
         with pytest.raises(KeyboardInterrupt):
-            probe_run.go_on(begun, platform, ledger, interrupt)
+            probe_run.run_probes(begun, platform, ledger, interrupt)
         before = len(ledgers(lab))
         words = [word for name in TWO for word in ("--probe", name)]
 
         result = verify(lab, *words, "--local-cloud", address, "--yes")
 
-        assert f"Going on with {ledger.path.name}: 1 of 2 probes are done." in result.stderr
+        assert f"Continuing {ledger.path.name}: 1 of 2 probes are done." in result.stderr
         assert result.exit_code == 0, result.output
         assert len(ledgers(lab)) == before
         done = [json.loads(line) for line in ledger.path.read_text(encoding="utf-8").splitlines()[1:]]
@@ -100,7 +99,7 @@ def test_without_a_terminal_nothing_is_asked_of_the_project(lab: Lab) -> None:
     result = verify(lab, "--probe", "storage-ready", "--anew", "--local-cloud", "http://127.0.0.1:9")
 
     assert result.exit_code == 2
-    assert "--yes runs the plan without a question" in result.stderr
+    assert "--yes runs the plan without confirmation" in result.stderr
     assert ledgers(lab) == before
 
 
@@ -124,13 +123,13 @@ def test_a_terminal_is_asked_once_after_the_plan(lab: Lab) -> None:
 def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
     result = verify(lab, "--plan", "--stage", "network", "--stage", "vertex")
 
-    wanted = {one.name for one in probes().values() if one.stage in ("network", "vertex") and not one.by_name}
+    wanted = {one.name for one in PROBES.values() if one.stage in ("network", "vertex") and not one.by_name}
     assert picked(result) == wanted | {"cluster-running", "cluster-answers"}
     assert result.exit_code == 0
 
 
 def test_what_sends_messages_is_chosen_by_name_alone(lab: Lab) -> None:
-    by_name = {one.name for one in probes().values() if one.by_name}
+    by_name = {one.name for one in PROBES.values() if one.by_name}
 
     assert by_name == {"storage-lustre", "monitoring-page"}
     assert not by_name & picked(verify(lab, "--plan"))
@@ -165,16 +164,17 @@ def test_a_probe_of_a_page_without_the_option_sends_nothing(lab: Lab) -> None:
     assert "making" not in ledgers(lab)[-1].read_text()
 
 
-def test_stages_and_what_asks_the_page_are_named_as_the_table_of_probes_has_them() -> None:
-    assert cli._STAGES == STAGES == tuple(table(probing.__file__, "probes.yaml"))
-    assert probes()[cli._PAGE].needs == ["page"]
+def test_stages_and_the_probe_of_the_page_are_named_as_the_table_of_probes_has_them() -> None:
+    assert cli._STAGES == STAGES
+    assert {probe.stage for probe in PROBES.values()} == set(STAGES)
+    assert PROBES[cli._PAGE].needs == ["page"]
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--probe", "pools-nodse"], "'pools-nodse' is not a probe. Nearest: pools-nodes"),
-        (["--report", "report.pdf"], "report.pdf: a report is called .html, .json or .txt."),
+        (["--report", "report.pdf"], "report.pdf: the name of a report ends in .html, .json, .txt."),
         (["--stage", "pool"], "'pool' is not one of"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_bug_in_a_probe_is_reported_as_one_and_the_other_probes_run(
     def fail(_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(google_cloud, "tenancy_accounts", fail)
+    monkeypatch.setattr(google_cloud, "_planned_grants", fail)
     with lab.spoiled(change("instances/lab-homes", state="ERROR")), served(lab.seeded) as address:
         words = [word for name in reversed(TWO) for word in ("--probe", name)]
         result = verify(lab, *words, "--anew", "--yes", "--local-cloud", address)

@@ -1,10 +1,10 @@
-"""Facts of the catalogue against Google Cloud's own lists; what differs is a change of the catalogue's data files.
+"""Facts of the catalogue against Google Cloud's own lists; what differs becomes a patch of the catalogue's data files.
 
-Reads lists of a project and nothing else: machine types (Compute Engine), ids of quotas (Cloud Quotas), versions that
-GKE offers, and regions of Vertex AI; and in registries whether charts and images are there. Versions of add-ons and
-drivers are in no list. Vertex AI lists no machine types, only refuses a job's. A
-zone or a machine type that a project does not list refutes nothing, since lists may be shortened for a project. The
-change is a patch for ``git apply``, with a comment that says where each value is from: a project, by day, not by id.
+Reads only lists of a project: machine types (Compute Engine), ids of quotas (Cloud Quotas), versions that GKE offers,
+and regions of Vertex AI; and from registries whether charts and images exist. No list has versions of add-ons and
+drivers. Vertex AI lists no machine types, and only refuses a job's. A zone or a machine type that a project does not
+list refutes nothing, since lists may be shortened for a project. The patch is for ``git apply``; a comment in it names
+the source of each value: a project, by day, not by id.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from training_platform.config.reading.editing import difference
 
 DATA: Final = Path(catalog.__file__).parent / "data"
 Fields = Mapping[str, yaml.Node]
-_FOLDER: Final = "training_platform/catalog/data"  # of the repository, as a patch names it
-_MB_PER_GB: Final = 1024  # memoryMb of machineTypes counts MiB, and the catalogue GiB; sources call both otherwise
+_DATA_IN_REPOSITORY: Final = "training_platform/catalog/data"
+_MB_PER_GB: Final = 1024  # memoryMb of machineTypes counts MiB, and the catalogue GiB, despite their names
 
 
 class Listed(NamedTuple):
@@ -46,34 +46,34 @@ class Listed(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What differs and what was confirmed, in sentences, and the patch; ``asked`` counts facts that lists decided."""
+    """What differs and what was confirmed, in sentences, and the patch; ``compared`` counts the facts in lists."""
 
     differ: Sequence[str]
     confirmed: Sequence[str]
     patch: str
-    asked: int
+    compared: int
 
 
 def listed_machines(compute: GoogleApi, project: str) -> dict[str, Listed]:
     """Return the machine types of the catalogue's families that a project lists, by name. Raises GoogleError."""
     families = "|".join(sorted({name.partition("-")[0] for name in MACHINE_TYPES}))
-    found: dict[str, Json] = {}
+    rows: dict[str, Json] = {}
     zones: defaultdict[str, set[str]] = defaultdict(set)
     path = f"projects/{project}/aggregated/machineTypes"
     for page in compute.pages(path, filter=f'name eq "({families})-.*"', maxResults=500):
-        for place, rows in (page.get("items") or {}).items():
-            for row in rows.get("machineTypes") or ():
-                found[row["name"]] = row
-                zones[row["name"]].add(place.rpartition("/")[2])
-    return {
-        name: Listed(
+        for zone_path, in_zone in (page.get("items") or {}).items():
+            for row in in_zone.get("machineTypes") or ():
+                rows[row["name"]] = row
+                zones[row["name"]].add(zone_path.rpartition("/")[2])
+    machines: dict[str, Listed] = {}
+    for name, row in rows.items():
+        machines[name] = Listed(
             memory_gb=row["memoryMb"] / _MB_PER_GB,
             vcpus=row["guestCpus"],
             chips=sum(part["guestAcceleratorCount"] for part in row.get("accelerators") or ()),
             zones=frozenset(zones[name]),
         )
-        for name, row in found.items()
-    }
+    return machines
 
 
 def listed_quotas(quotas: CloudQuotas) -> dict[str, set[str]]:
@@ -82,125 +82,167 @@ def listed_quotas(quotas: CloudQuotas) -> dict[str, set[str]]:
     return {service: {info.quota_id for info in quotas.quotas(service)} for service in services}
 
 
-class Told(NamedTuple):
-    """A sentence about a fact that no data file is changed for; ``holds`` is None where nobody could tell."""
+class FactCheck(NamedTuple):
+    """A sentence about a fact that the patch does not correct; ``holds`` is None if it could not be decided."""
 
     holds: bool | None
     says: str
 
 
-def or_why(rows: Iterable[Told]) -> Iterator[Told]:
-    """Yield rows, and at the end why a server did not tell the others."""
+def with_failure(checks: Iterable[FactCheck]) -> Iterator[FactCheck]:
+    """Yield checks; if a server does not answer, the last one gives the reason."""
     try:
-        yield from rows
+        yield from checks
     except ApiError as error:
-        yield Told(None, str(error).rstrip("."))
+        yield FactCheck(None, str(error).rstrip("."))
 
 
-def offered_versions(container: GoogleApi, project: str, clusters: Mapping[str, ClusterSpec]) -> Iterator[Told]:
-    """Yield whether GKE offers the version of each cluster, and versions that our software supports. GoogleError."""
-    own = (row for row in RELEASES.values() if row.minor == _minor(CHARTS[row.chart].version))
-    oldest = {row.chart: row.kubernetes for row in own if row.kubernetes}
+def offered_versions(container: GoogleApi, project: str, clusters: Mapping[str, ClusterSpec]) -> Iterator[FactCheck]:
+    """Yield whether GKE offers each cluster's version, and versions that our software supports. Raises GoogleError."""
+    oldest_supported: dict[str, str] = {}
+    for release in RELEASES.values():
+        if release.kubernetes and release.minor == _minor(CHARTS[release.chart].version):
+            oldest_supported[release.chart] = release.kubernetes
     for location in sorted({spec.location for spec in clusters.values()}):
         config = container.call("GET", f"projects/{project}/locations/{location}/serverConfig")
-        channels = config.get("channels") or ()  # which may have versions that the list of all lacks
-        lists = (config.get("validMasterVersions"), *(row.get("validVersions") for row in channels))
-        every = {str(version) for versions in lists for version in versions or ()}
-        offered = sorted(every, key=_parts, reverse=True)
+        offered = _newest_first(config)
         if not offered:
-            yield Told(None, f"GKE lists no version in {location}")
+            yield FactCheck(None, f"GKE lists no version in {location}")
             continue
-        defaults = ", ".join(f"{row.get('channel')} {row.get('defaultVersion')}" for row in channels)
-        yield Told(True, f"GKE in {location} offers {offered[-1]} to {offered[0]}; new clusters get {defaults}")
+        newest = offered[0]
+        oldest = offered[-1]
+        defaults = [f"{row.get('channel')} {row.get('defaultVersion')}" for row in config.get("channels") or ()]
+        says = f"GKE in {location} offers {oldest} to {newest}; new clusters get {', '.join(defaults)}"
+        yield FactCheck(True, says)
         for name, spec in clusters.items():
-            if spec.location == location and spec.version:
-                there = any(one == spec.version or one.startswith(f"{spec.version}.") for one in offered)
-                yield Told(there, f"cluster {name}: GKE {'offers' if there else 'does not offer'} {spec.version} there")
-        for chart, minor in oldest.items():
-            if _parts(_minor(offered[-1])) < _parts(minor):  # a cluster of its own version may be newer
-                none = _parts(_minor(offered[0])) < _parts(minor)
-                says = f"chart {chart} wants Kubernetes {minor}, and GKE in {location} offers {offered[-1]}"
-                yield Told(False if none else None, says)
+            if spec.location != location or not spec.version:
+                continue
+            if any(version == spec.version or version.startswith(f"{spec.version}.") for version in offered):
+                yield FactCheck(True, f"cluster {name}: GKE offers {spec.version} there")
+            else:
+                yield FactCheck(False, f"cluster {name}: GKE does not offer {spec.version} there")
+        for chart, minor in oldest_supported.items():
+            if _numbers(_minor(oldest)) >= _numbers(minor):
+                continue
+            says = f"chart {chart} requires Kubernetes {minor}, and GKE in {location} offers {oldest}"
+            all_too_old = _numbers(_minor(newest)) < _numbers(minor)
+            yield FactCheck(False if all_too_old else None, says)  # a cluster may have one of the newer versions
+
+
+def _newest_first(config: Json) -> list[str]:
+    """Return the versions of a server config; a channel may have some that the list of all lacks."""
+    versions = set(map(str, config.get("validMasterVersions") or ()))
+    for channel in config.get("channels") or ():
+        versions.update(map(str, channel.get("validVersions") or ()))
+    return sorted(versions, key=_numbers, reverse=True)
 
 
 def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _parts(version: str) -> tuple[int, ...]:
+def _numbers(version: str) -> tuple[int, ...]:
     """Return the numbers of ``1.34`` or ``1.34.1-gke.1000``, which order versions."""
     return tuple(map(int, re.findall(r"\d+", version)))
 
 
-def vertex_regions(vertex: GoogleApi, project: str) -> Iterator[Told]:
-    """Yield whether Vertex AI has the regions that the catalogue has for each accelerator. Raises GoogleError."""
-    pages = vertex.pages(f"projects/{project}/locations")
-    listed = {str(row.get("locationId")) for page in pages for row in page.get("locations") or ()}
-    for name, accelerator in ACCELERATORS.items() if listed else ():
-        regions = accelerator.vertex.regions if accelerator.vertex else ()
-        if missing := sorted(set(regions) - listed):
-            yield Told(False, f"accelerator {name}: Vertex AI does not list {', '.join(missing)}")
-        elif regions:
-            yield Told(True, f"accelerator {name}: Vertex AI lists its {len(regions)} regions")
+def vertex_regions(vertex: GoogleApi, project: str) -> Iterator[FactCheck]:
+    """Yield whether Vertex AI lists the catalogue's regions of each accelerator. Raises GoogleError."""
+    listed: set[str] = set()
+    for page in vertex.pages(f"projects/{project}/locations"):
+        listed.update(str(row.get("locationId")) for row in page.get("locations") or ())
     if not listed:
-        yield Told(None, "Vertex AI lists no region")
+        yield FactCheck(None, "Vertex AI lists no region")
+        return
+    for name, accelerator in ACCELERATORS.items():
+        regions = accelerator.vertex.regions if accelerator.vertex else ()
+        missing = sorted(set(regions) - listed)
+        if missing:
+            yield FactCheck(False, f"accelerator {name}: Vertex AI does not list {', '.join(missing)}")
+        elif regions:
+            yield FactCheck(True, f"accelerator {name}: Vertex AI lists its {len(regions)} regions")
 
 
-def published_software(registries: Registries) -> Iterator[Told]:
-    """Yield whether the catalogue's charts, in their versions, and its images are in their registries."""
+def published_software(registries: Registries) -> Iterator[FactCheck]:
+    """Yield whether the catalogue's charts, in their versions, and its images exist in their registries."""
     for name, chart in CHARTS.items():
-        what = f"chart {name} {chart.version}"
-        yield _told(what, partial(_is_released, registries, chart))
+        yield _registry_check(f"chart {name} {chart.version}", partial(_is_released, registries, chart))
     for name, image in IMAGES.items():
-        yield _told(f"image {name}, {image}", partial(registries.has, image))
+        yield _registry_check(f"image {name}, {image}", partial(registries.has, image))
 
 
 def _is_released(registries: Registries, chart: Chart) -> bool:
     return chart.version in registries.versions(chart.chart, chart.repository)
 
 
-def _told(what: str, is_there: Callable[[], bool]) -> Told:
+def _registry_check(artifact: str, exists: Callable[[], bool]) -> FactCheck:
     try:
-        there = is_there()
+        if exists():
+            return FactCheck(True, f"{artifact} is in its registry")
     except ApiError as error:
-        return Told(None, f"{what}: {str(error).rstrip('.')}")
-    return Told(there, f"{what} is {'' if there else 'not '}in its registry")
+        return FactCheck(None, f"{artifact}: {str(error).rstrip('.')}")
+    return FactCheck(False, f"{artifact} is not in its registry")
 
 
-class _Findings(NamedTuple):
-    """What lists say, by machine type: other values, further zones; and the fields that are right, on which day."""
+class _WrongValue(NamedTuple):
+    """A field of a machine type whose listed value is not the catalogue's."""
 
-    wrong: Mapping[str, Sequence[tuple[str, float, float]]]
+    field: str
+    catalogue: float
+    listed: float
+
+
+class _Comparison(NamedTuple):
+    """What lists say by machine type: wrong values, further zones; and the machine types' fields that are right."""
+
+    wrong: Mapping[str, Sequence[_WrongValue]]
     zones: Mapping[str, Sequence[str]]
     right: set[tuple[str, str]]
     today: date
 
 
 def compare(machines: Mapping[str, Listed], quotas: Mapping[str, set[str]], today: date) -> Facts:
-    """Return what the lists say of the catalogue's facts."""
-    known = {name: one for name, one in machines.items() if name in MACHINE_TYPES}
-    values = {name: list(_values(MACHINE_TYPES[name], one)) for name, one in known.items()}
-    found = _Findings(
-        wrong={name: [row for row in rows if row[1] != row[2]] for name, rows in values.items()},
-        zones={name: sorted(one.zones - set(MACHINE_TYPES[name].zones)) for name, one in known.items()},
-        right={(name, key) for name, rows in values.items() for key, ours, theirs in rows if ours == theirs},
-        today=today,
-    )
-    rows = ((name, row) for name, rows in found.wrong.items() for row in rows)
-    differ = [
-        *(f"{name}: {key} is {theirs:g}, and the catalogue has {ours:g}" for name, (key, ours, theirs) in rows),
-        *(f"{name}: is listed in {', '.join(new)} too" for name, new in found.zones.items() if new),
-        *_missing_quotas(quotas),
-    ]
-    marks = fact_sheets.undecided().items()
-    marked = {(name, field) for (kind, field), names in marks if kind == "machine type" for name in names}
-    confirmed = [f"{name}: {key} is as the catalogue has it" for name, key in sorted(found.right & marked)]
-    asked = sum(map(len, values.values())) + sum(bool(quotas.get(key.service)) for key in catalog.QUOTAS)
-    return Facts(differ, confirmed, "".join(_patches(found)), asked)
+    """Return how the catalogue's facts compare with the lists."""
+    wrong: dict[str, list[_WrongValue]] = {}
+    zones: dict[str, list[str]] = {}
+    right: set[tuple[str, str]] = set()
+    compared = sum(bool(quotas.get(quota.service)) for quota in catalog.QUOTAS)
+    for name, listed in machines.items():
+        if name not in MACHINE_TYPES:
+            continue
+        machine = MACHINE_TYPES[name]
+        wrong[name] = []
+        zones[name] = sorted(listed.zones - set(machine.zones))
+        for field, catalogue_value, listed_value in _values(machine, listed):
+            compared += 1
+            if listed_value == catalogue_value:
+                right.add((name, field))
+            else:
+                wrong[name].append(_WrongValue(field, catalogue_value, listed_value))
+
+    differ: list[str] = []
+    for name, values in wrong.items():
+        differ.extend(
+            f"{name}: {value.field} is {value.listed:g}, and the catalogue has {value.catalogue:g}" for value in values
+        )
+    differ.extend(f"{name}: is listed in {', '.join(further)} too" for name, further in zones.items() if further)
+    differ.extend(_missing_quotas(quotas))
+    marked = set(_marked_fields())
+    confirmed = [f"{name}: {field} is as the catalogue has it" for name, field in sorted(right & marked)]
+    patch = "".join(_patches(_Comparison(wrong, zones, right, today)))
+    return Facts(differ, confirmed, patch, compared)
+
+
+def _marked_fields() -> Iterator[tuple[str, str]]:
+    """Yield the machine type and the field of each mark of an unverified fact."""
+    for (kind, field), names in fact_sheets.undecided().items():
+        if kind == "machine type":
+            for name in names:
+                yield name, field
 
 
 def _values(machine: MachineType, listed: Listed) -> Iterator[tuple[str, float, float]]:
-    """Yield the facts that both have; Compute Engine counts threads of a TPU's VM where GKE counts cores."""
+    """Yield field, catalogue value and listed value; Compute Engine counts threads of a TPU's VM, and GKE cores."""
     yield "memory_gb", machine.memory_gb, listed.memory_gb
     if machine.kind == "gpu":
         yield "vcpus", machine.vcpus, listed.vcpus
@@ -209,88 +251,100 @@ def _values(machine: MachineType, listed: Listed) -> Iterator[tuple[str, float, 
 
 
 def _missing_quotas(quotas: Mapping[str, set[str]]) -> Iterator[str]:
-    """Yield the ids that a service does not list; which id it means instead is for a person to say."""
-    for key in catalog.QUOTAS:
-        ids = quotas.get(key.service)
-        if ids and key.quota_id not in ids:
-            near = find_nearest(key.quota_id, ids)
-            yield f"quota {key.quota_id}: {key.service} does not list it (nearest: {near}); change it by hand"
+    """Yield the ids that a service does not list; a person has to decide which id it is instead."""
+    for quota in catalog.QUOTAS:
+        ids = quotas.get(quota.service)
+        if ids and quota.quota_id not in ids:
+            nearest = find_nearest(quota.quota_id, ids)
+            yield f"quota {quota.quota_id}: {quota.service} does not list it (nearest: {nearest}); change it by hand"
 
 
 class _Edit(NamedTuple):
-    """A change of a file's text: from and to which character, and the new text."""
+    """A change of a file's text: the offsets of its start and end, and the new text."""
 
     start: int
     end: int
     text: str
 
 
-def _patches(found: _Findings) -> Iterator[str]:
+def _patches(comparison: _Comparison) -> Iterator[str]:
     """Yield a patch of each data file that changes."""
     for path in sorted(DATA.glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
-        groups = _fields(_fields(yaml.compose(text, Loader=yaml.CSafeLoader)).get("machine_types")).values()
-        sharing: defaultdict[int, dict[str, Fields]] = defaultdict(dict)  # rows by the place of what they share
-        shares: dict[int, Fields] = {}
-        edits: list[_Edit] = []
-        for fields in map(_fields, groups):
-            shared, rows = fields.get("shared"), _fields(fields.get("rows"))
-            for name, row in rows.items():
-                edits += _row_edits(name, row, found, text)
-            if shared is not None:
-                where = shared.start_mark.index
-                shares[where] = _fields(shared)
-                sharing[where] |= {name: _fields(row) for name, row in rows.items()}
-        for where, users in sharing.items():
-            edits += _shared_edits(shares[where], users, found, text)
-        new = text
-        for edit in sorted(edits, reverse=True):
-            new = new[: edit.start] + edit.text + new[edit.end :]
-        yield difference(f"{_FOLDER}/{path.name}", text, new)
+        document = _fields(yaml.compose(text, Loader=yaml.CSafeLoader))
+        new_text = text
+        for edit in sorted(_file_edits(document, comparison, text), reverse=True):
+            new_text = new_text[: edit.start] + edit.text + new_text[edit.end :]
+        yield difference(f"{_DATA_IN_REPOSITORY}/{path.name}", text, new_text)
 
 
-def _row_edits(name: str, row: yaml.Node, found: _Findings, text: str) -> Iterator[_Edit]:
-    own = _fields(row)
-    for key, _, theirs in found.wrong.get(name, ()):
-        if key in own:
-            yield _Edit(own[key].start_mark.index, own[key].end_mark.index, f"{theirs:g}")
-            yield _noted(row, text, f"{key} as a project lists it, {found.today}")
-    if "zones" in own:
-        yield from _more_zones(own["zones"], found.zones.get(name, ()), found, text)
+def _file_edits(document: Fields, comparison: _Comparison, text: str) -> Iterator[_Edit]:
+    """Yield the edits of rows, and of the fields that rows share; several groups may share one block by an anchor."""
+    rows_by_block: defaultdict[int, dict[str, Fields]] = defaultdict(dict)
+    shared_blocks: dict[int, Fields] = {}
+    for group in _fields(document.get("machine_types")).values():
+        fields = _fields(group)
+        rows = _fields(fields.get("rows"))
+        for name, row in rows.items():
+            yield from _row_edits(name, row, comparison, text)
+        shared = fields.get("shared")
+        if shared is not None:
+            start = shared.start_mark.index
+            shared_blocks[start] = _fields(shared)
+            rows_by_block[start].update({name: _fields(row) for name, row in rows.items()})
+    for start, shared_fields in shared_blocks.items():
+        yield from _shared_edits(shared_fields, rows_by_block[start], comparison, text)
 
 
-def _shared_edits(shared: Fields, users: Mapping[str, Fields], found: _Findings, text: str) -> Iterator[_Edit]:
-    """Yield what holds for all rows that share fields: zones that all have, and marks of facts that are right."""
-    further = [set(found.zones.get(name, ())) for name, own in users.items() if "zones" not in own]
-    if "zones" in shared and further:
-        yield from _more_zones(shared["zones"], sorted(set.intersection(*further)), found, text)
+def _row_edits(name: str, row: yaml.Node, comparison: _Comparison, text: str) -> Iterator[_Edit]:
+    fields = _fields(row)
+    for value in comparison.wrong.get(name, ()):
+        if value.field in fields:
+            node = fields[value.field]
+            yield _Edit(node.start_mark.index, node.end_mark.index, f"{value.listed:g}")
+            yield _comment(row, text, f"{value.field} as a project lists it, {comparison.today}")
+    if "zones" in fields:
+        yield from _zone_edits(fields["zones"], comparison.zones.get(name, ()), comparison.today, text)
+
+
+def _shared_edits(shared: Fields, rows: Mapping[str, Fields], comparison: _Comparison, text: str) -> Iterator[_Edit]:
+    """Yield the edits of fields that rows share: zones that all rows gain, and marks of facts that are right in all."""
+    further_zones = [set(comparison.zones.get(name, ())) for name, fields in rows.items() if "zones" not in fields]
+    if "zones" in shared and further_zones:
+        common = sorted(set.intersection(*further_zones))
+        yield from _zone_edits(shared["zones"], common, comparison.today, text)
     marks = shared.get("unverified")
-    if isinstance(marks, yaml.SequenceNode):
-        kept = [
-            mark.value
-            for mark in marks.value
-            if not users.keys() <= {name for name, key in found.right if key == mark.value}
-        ]
-        if len(kept) < len(marks.value):
-            yield _Edit(marks.start_mark.index, marks.end_mark.index, f"[{', '.join(kept)}]")
-            yield _noted(marks, text, f"decided by the list of a project, {found.today}")
+    if not isinstance(marks, yaml.SequenceNode):
+        return
+    remaining: list[str] = []
+    for mark in marks.value:
+        confirmed = {name for name, field in comparison.right if field == mark.value}
+        if not rows.keys() <= confirmed:
+            remaining.append(mark.value)
+    if len(remaining) < len(marks.value):
+        yield _Edit(marks.start_mark.index, marks.end_mark.index, f"[{', '.join(remaining)}]")
+        yield _comment(marks, text, f"decided by the list of a project, {comparison.today}")
 
 
-def _more_zones(zones: yaml.Node, new: Sequence[str], found: _Findings, text: str) -> Iterator[_Edit]:
-    if new and zones.end_mark.index - zones.start_mark.index > len("[]"):
+def _zone_edits(zones: yaml.Node, further: Sequence[str], today: date, text: str) -> Iterator[_Edit]:
+    is_empty = zones.end_mark.index - zones.start_mark.index <= len("[]")
+    if further and not is_empty:
         end = zones.end_mark.index - 1
-        yield _Edit(end, end, f", {', '.join(new)}")
-        yield _noted(zones, text, f"{', '.join(new)} as a project lists it, {found.today}")
+        yield _Edit(end, end, f", {', '.join(further)}")
+        yield _comment(zones, text, f"{', '.join(further)} as a project lists it, {today}")
 
 
-def _noted(row: yaml.Node, text: str, note: str) -> _Edit:
+def _comment(row: yaml.Node, text: str, comment: str) -> _Edit:
     """Return a comment above a row."""
     start = text.rindex("\n", 0, row.start_mark.index) + 1
-    if text[start : row.start_mark.index].strip() == "":  # the row's name is the line above
+    if text[start : row.start_mark.index].strip() == "":  # the row's name is in the line above
         start = text.rindex("\n", 0, start - 1) + 1
     indent = len(text[start:]) - len(text[start:].lstrip(" "))
-    return _Edit(start, start, f"{' ' * indent}# {note}\n")
+    return _Edit(start, start, f"{' ' * indent}# {comment}\n")
 
 
 def _fields(node: Any) -> dict[str, yaml.Node]:
-    return {key.value: value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+    """Return the values of a mapping by key, or nothing for another node."""
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {key.value: value for key, value in node.value}

@@ -1,11 +1,11 @@
-"""The ledger of a run: what it is about to create, what it created, and the answers so far, written before each step.
+"""The object record of a run: what it creates, written before each creation, and the answers so far.
 
-One file a run, ``.verify/<environment>/<run>.jsonl``, a record a line, on the disk before the next request. A process
-that is killed leaves objects behind; the next start deletes those that the ledger names, and nothing else: an object
-has to have the run's label and the UID of the ledger, which the API server compares once more. Where the process was
-killed before the answer came, the ledger has no UID; then the object is known by a number of 128 bits in its
-annotation, which was drawn for it alone and written down before. Resources of Google Cloud carry both as labels, and
-the name that Google gave them is their UID. Buckets are never created, so none is ever deleted.
+A run has one file, ``.verify/<environment>/<run>.jsonl``, with one entry a line, on the disk before the next request.
+A killed process leaves objects behind. The next start deletes those in the file and nothing else: an object has to
+have the run's label and the recorded UID, which the API server compares once more. If the process was killed before
+the response came, the file has no UID. The object is then identified by its nonce, an annotation of 128 random bits
+that was recorded before the request. Resources of Google Cloud carry both as labels, and the name that Google gave
+them is their UID. Buckets are never created, so none is ever deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -32,18 +32,22 @@ FOLDER: Final = ".verify"
 RUN_LABEL: Final = f"{MANAGED_BY}/verify-run"
 _NONCE: Final = f"{MANAGED_BY}/verify-nonce"
 _POLL_SECONDS: Final = 0.2
-_OTHER_UID: Final = 409  # an object that has the name since, which is left alone
-_RUN, _NUMBER = "verify-run", "verify-nonce"  # labels of resources of Google Cloud, which take no slash
-_UNDECIDED: Final = (408, 499)  # a time-out and a cancellation: the creation may have gone through
-_LEFT: Final = "left alone: an object of this name is there that the run did not create"
+_OTHER_UID: Final = 409  # the name now belongs to another object, which is kept
+# Labels of resources of Google Cloud, whose keys take no slash.
+_RUN_CLOUD_LABEL: Final = "verify-run"
+_NONCE_CLOUD_LABEL: Final = "verify-nonce"
+_MAY_HAVE_CREATED: Final = (408, 499)  # a time-out and a cancellation
+_DELETED: Final = "deleted"
+_MISSING: Final = "missing"
+_KEPT: Final = "kept: an object of this name exists that the run did not create"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Creation:
-    """An object that the ledger names; ``uid`` is empty where the process ended before it knew the object's.
+    """A recorded creation; ``uid`` is empty if the process ended before the server returned it.
 
-    A resource of Google Cloud has the name of its ``api`` and of the field of its ``labels``; its namespace is the
-    region that is asked, its kind the path of the list and the list's field.
+    ``api`` and ``labels`` are set for resources of Google Cloud only: the name of the API, and the field that has the
+    labels. Their namespace is the API's region, and their kind the path of the list and the list's field.
     """
 
     number: int
@@ -60,21 +64,21 @@ class Creation:
         """Return the object as messages name it."""
         if self.api:
             return self.uid or f"{self.kind.plural} of {self.kind.path.rpartition('/')[0]}"
-        return (
-            f"{self.kind.plural} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.plural} {self.name}"
-        )
+        if self.namespace:
+            return f"{self.kind.plural} {self.namespace}/{self.name}"
+        return f"{self.kind.plural} {self.name}"
 
 
 @dataclass
 class ObjectRecord:
-    """The records of a run, read once and appended to. ``head`` says what the run is about."""
+    """The entries of a run's file, read once and appended to. ``head`` is the first, which describes the run."""
 
     path: Path
     head: Json
     done: dict[str, Json] = field(default_factory=dict)
     open: dict[int, Creation] = field(default_factory=dict)
     ended: bool = False
-    made: int = 0
+    last_number: int = 0
 
     @property
     def run(self) -> str:
@@ -83,73 +87,73 @@ class ObjectRecord:
 
     @classmethod
     def begin(cls, folder: Path, head: Mapping[str, Any]) -> ObjectRecord:
-        """Return the ledger of a new run, whose file begins with the first record."""
+        """Return the record of a new run, whose file starts with ``head``."""
         run = secrets.token_hex(4)
-        return cls(folder / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{run}.jsonl", {"run": run, **head})
+        began = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        return cls(folder / f"{began}-{run}.jsonl", {"run": run, **head})
 
     @classmethod
     def latest(cls, folder: Path) -> ObjectRecord | None:
-        """Return the newest ledger of a folder, None where there is none. Raises UserError where it is unreadable."""
+        """Return the newest record in a folder, or None. Raises UserError if it is unreadable."""
         paths = sorted(path for path in folder.glob("*.jsonl") if b"\n" in path.read_bytes())
         return cls.read(paths[-1]) if paths else None
 
     @classmethod
     def read(cls, path: Path) -> ObjectRecord:
-        """Read a ledger; a last line that a killed process did not finish is as if it was never written."""
+        """Read a file, without a last line that a killed process did not finish."""
         try:
             lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-            head, *records = map(json.loads, lines)
-            ledger = cls(path, head)
-            for record in records:
-                ledger._take(record)
+            head, *entries = map(json.loads, lines)
+            record = cls(path, head)
+            for entry in entries:
+                record._apply(entry)
             str(head["run"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path} is not a ledger that verify wrote: {error}. Nothing was deleted.") from error
-        return ledger
+            raise UserError(f"{path} is not a record that verify wrote: {error}. Nothing was deleted.") from error
+        return record
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Append a record, on the disk when this returns. Raises UserError."""
+    def write(self, entry: Mapping[str, Any]) -> None:
+        """Append an entry; it is on the disk when this returns. Raises UserError."""
         try:
             with self.path.open("a+b") as file:
-                self._cut(file)
+                self._cut_unfinished_line(file)
                 if not file.tell():
                     file.write(json.dumps(self.head).encode() + b"\n")
-                file.write(json.dumps(record).encode() + b"\n")
+                file.write(json.dumps(entry).encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise UserError(f"{self.path} cannot be written, so nothing is created: {error.strerror}.") from error
-        self._take(record)
+        self._apply(entry)
 
     @staticmethod
-    def _cut(file: IO[bytes]) -> None:
-        """Take an unfinished last line away."""
+    def _cut_unfinished_line(file: IO[bytes]) -> None:
         file.seek(0)
         whole = file.read().rfind(b"\n") + 1
         file.truncate(whole)
         file.seek(whole)
 
-    def _take(self, record: Mapping[str, Any]) -> None:
-        if "making" in record:
-            number = int(record["making"])
-            known = ("cluster", "namespace", "name", "nonce", "api", "labels")
-            names = {key: record[key] for key in known if key in record}
-            self.open[number] = Creation(number=number, kind=ApiKind(*record["kind"]), **names)
-            self.made = max(self.made, number)
-        elif "made" in record:
-            number = int(record["made"])
-            self.open[number] = Creation(**{**vars(self.open[number]), "uid": str(record["uid"])})
-        elif "gone" in record:
-            self.open.pop(int(record["gone"]), None)
-        elif "done" in record:
-            self.done[str(record["done"])] = dict(record)
-        elif "ended" in record:
+    def _apply(self, entry: Mapping[str, Any]) -> None:
+        if "making" in entry:
+            number = int(entry["making"])
+            fields = ("cluster", "namespace", "name", "nonce", "api", "labels")
+            values = {field: entry[field] for field in fields if field in entry}
+            self.open[number] = Creation(number=number, kind=ApiKind(*entry["kind"]), **values)
+            self.last_number = max(self.last_number, number)
+        elif "made" in entry:
+            number = int(entry["made"])
+            self.open[number] = replace(self.open[number], uid=str(entry["uid"]))
+        elif "gone" in entry:
+            self.open.pop(int(entry["gone"]), None)
+        elif "done" in entry:
+            self.done[str(entry["done"])] = dict(entry)
+        elif "ended" in entry:
             self.ended = True
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold an environment's folder. Raises UserError where another process has it, or it cannot be written."""
+def locked(folder: Path) -> Iterator[None]:
+    """Lock an environment's folder. Raises UserError if another process holds it, or it cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("a+", encoding="utf-8") as file:
@@ -164,84 +168,107 @@ def alone(folder: Path) -> Iterator[None]:
 
 @dataclass
 class Maker:
-    """Creates objects for a run and deletes them again; the ledger knows of each before its server does.
+    """Creates objects for a run and deletes them again; each is in the object record before its server knows it.
 
-    ``google`` returns an API of the project by its name and a region.
+    ``google`` returns an API of the project by its name and a region. ``kept`` names the objects that were not
+    deleted, with the reason.
     """
 
-    ledger: ObjectRecord
+    object_record: ObjectRecord
     clusters: Mapping[str, ClusterApi]
     seconds: float = 120.0
     google: Callable[[str, str], GoogleApi] | None = None
-    left: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
 
-    def name(self, part: str = "") -> str:
-        """Return a name of this run alone."""
-        return f"verify-{self.ledger.run}{f'-{part}' if part else ''}"
+    def name(self, suffix: str = "") -> str:
+        """Return a name that only this run has."""
+        return f"verify-{self.object_record.run}{f'-{suffix}' if suffix else ''}"
 
     def make(self, cluster: str, kind: ApiKind, obj: Json) -> Json:
-        """Create an object with the run's label, and return it as the server has it. Raises ClusterError."""
-        about, nonce = obj["metadata"], secrets.token_hex(16)
-        namespace = about.get("namespace", "")
-        labels = {**about.get("labels", {}), RUN_LABEL: self.ledger.run}
-        marked = {**about, "labels": labels, "annotations": {**about.get("annotations", {}), _NONCE: nonce}}
-        where = {"cluster": cluster, "kind": list(kind), "namespace": namespace, "name": about["name"], "nonce": nonce}
+        """Create an object with the run's label, and return it as the server stores it. Raises ClusterError."""
+        metadata = obj["metadata"]
+        namespace = metadata.get("namespace", "")
+        nonce = secrets.token_hex(16)
+        labels = {**metadata.get("labels", {}), RUN_LABEL: self.object_record.run}
+        annotations = {**metadata.get("annotations", {}), _NONCE: nonce}
+        marked = {**obj, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+        entry = {
+            "cluster": cluster,
+            "kind": list(kind),
+            "namespace": namespace,
+            "name": metadata["name"],
+            "nonce": nonce,
+        }
         create = self.clusters[cluster].create
-        made = self._made(where, lambda: create(kind, namespace, {**obj, "metadata": marked}, dry_run=False))
-        self.ledger.write({"made": self.ledger.made, "uid": made["metadata"]["uid"]})
-        return made
+        created = self._create(entry, lambda: create(kind, namespace, marked, dry_run=False))
+        self.object_record.write({"made": self.object_record.last_number, "uid": created["metadata"]["uid"]})
+        return created
 
     def make_in_project(self, api: str, region: str, kind: ApiKind, body: Json, labels: str) -> Json:
         """Create a resource of Google Cloud by its list, with the run's labels. Raises GoogleError."""
-        assert self.google is not None
-        nonce, call = secrets.token_hex(16), self.google(api, region).call
-        marked = {**body, labels: {**body.get(labels, {}), _RUN: self.ledger.run, _NUMBER: nonce}}
-        where = {"cluster": "", "kind": list(kind), "namespace": region, "name": "", "nonce": nonce}
-        made = self._made({**where, "api": api, "labels": labels}, lambda: call("POST", kind.path, marked))
-        self.ledger.write({"made": self.ledger.made, "uid": made["name"]})
-        return made
+        nonce = secrets.token_hex(16)
+        all_labels = {
+            **body.get(labels, {}),
+            _RUN_CLOUD_LABEL: self.object_record.run,
+            _NONCE_CLOUD_LABEL: nonce,
+        }
+        marked = {**body, labels: all_labels}
+        entry = {
+            "cluster": "",
+            "kind": list(kind),
+            "namespace": region,
+            "name": "",
+            "nonce": nonce,
+            "api": api,
+            "labels": labels,
+        }
+        google_api = self._google_api(api, region)
+        created = self._create(entry, lambda: google_api.call("POST", kind.path, marked))
+        self.object_record.write({"made": self.object_record.last_number, "uid": created["name"]})
+        return created
 
-    def _made(self, where: Json, create: Callable[[], Json]) -> Json:
-        """Write down what is about to be created, and create it. A refusal has created nothing; a time-out may have."""
-        number = self.ledger.made + 1
-        self.ledger.write({"making": number, **where})
+    def _google_api(self, api: str, region: str) -> GoogleApi:
+        assert self.google is not None
+        return self.google(api, region)
+
+    def _create(self, entry: Json, create: Callable[[], Json]) -> Json:
+        """Record a creation, and request it. A refusal has created nothing; a time-out may have."""
+        number = self.object_record.last_number + 1
+        self.object_record.write({"making": number, **entry})
         try:
             return create()
         except ApiError as error:
-            if error.status is not None and 400 <= error.status < 500 and error.status not in _UNDECIDED:
-                self.ledger.write({"gone": number, "how": "refused"})
+            refused = error.status is not None and 400 <= error.status < 500
+            if refused and error.status not in _MAY_HAVE_CREATED:
+                self.object_record.write({"gone": number, "how": "refused"})
             raise
 
     def remove(self) -> None:
-        """Delete what the ledger names, the newest first; whatever is not surely of this run stays and is in ``left``.
+        """Delete the recorded objects, the newest first; those that are not surely of this run are ``kept``.
 
-        Raises ApiError where a server cannot be asked; then the ledger goes on naming the object.
+        Raises ApiError if a server does not answer; the object then stays in the record.
         """
-        for creation in sorted(self.ledger.open.values(), key=lambda made: -made.number):
-            how = self._removed_from_project(creation) if creation.api else self._removed(creation)
-            if how.startswith("left"):
-                self.left.append(f"{creation}: {how}")
-            self.ledger.write({"gone": creation.number, "how": how})
+        for number in sorted(self.object_record.open, reverse=True):
+            creation = self.object_record.open[number]
+            remove = self._remove_from_project if creation.api else self._remove_from_cluster
+            outcome = remove(creation)
+            if outcome == _KEPT:
+                self.kept.append(f"{creation}: {outcome}")
+            self.object_record.write({"gone": number, "how": outcome})
 
-    def _removed(self, creation: Creation) -> str:
+    def _remove_from_cluster(self, creation: Creation) -> str:
         if creation.cluster not in self.clusters:
             raise ClusterError(
-                f"{creation} of an earlier run is in {creation.cluster.rpartition('/')[2]}, which cannot be asked: "
+                f"{creation} of an earlier run is in {creation.cluster.rpartition('/')[2]}, which cannot be reached: "
                 "name its kubeconfig with --kubeconfig."
             )
         api = self.clusters[creation.cluster]
         body = api.get(creation.kind, creation.namespace, creation.name)
         if body is None:
-            return "not there"
-        about = body["metadata"]
-        own = (
-            about["uid"] == creation.uid
-            if creation.uid
-            else (about.get("annotations") or {}).get(_NONCE) == creation.nonce
-        )
-        if (about.get("labels") or {}).get(RUN_LABEL) != self.ledger.run or not own:
-            return _LEFT
-        uid = str(about["uid"])
+            return _MISSING
+        if not self._created_object(body["metadata"], creation):
+            return _KEPT
+        uid = str(body["metadata"]["uid"])
         try:
             api.delete(creation.kind, creation.namespace, creation.name, uid=uid)
         except ClusterError as error:
@@ -249,37 +276,46 @@ class Maker:
                 raise
 
         def is_gone() -> bool:
-            there = api.get(creation.kind, creation.namespace, creation.name)
-            return there is None or there["metadata"]["uid"] != uid
+            remaining = api.get(creation.kind, creation.namespace, creation.name)
+            return remaining is None or remaining["metadata"]["uid"] != uid
 
         if not wait_for(is_gone, self.seconds):
-            raise ClusterError(f"{creation} was deleted and is still there after {self.seconds:.0f} s.")
-        return "deleted"
+            raise ClusterError(f"{creation} was deleted and still exists after {self.seconds:.0f} s.")
+        return _DELETED
 
-    def _removed_from_project(self, creation: Creation) -> str:
-        assert self.google is not None
-        api = self.google(creation.api, creation.namespace)
+    def _created_object(self, metadata: Json, creation: Creation) -> bool:
+        """Whether this run created an object, by its label and its UID, or its nonce if no UID was recorded."""
+        if (metadata.get("labels") or {}).get(RUN_LABEL) != self.object_record.run:
+            return False
         if creation.uid:
-            body = found(api, creation.uid)
+            return bool(metadata["uid"] == creation.uid)
+        return (metadata.get("annotations") or {}).get(_NONCE) == creation.nonce
+
+    def _remove_from_project(self, creation: Creation) -> str:
+        api = self._google_api(creation.api, creation.namespace)
+        if creation.uid:
+            body = get_resource(api, creation.uid)
         else:
-            body = wait_for(lambda: _numbered(api, creation), min(self.seconds, 30))  # lists may lag behind
+            body = wait_for(lambda: _resource_by_nonce(api, creation), min(self.seconds, 30))  # lists may lag behind
         if body is None:
-            return "not there"
-        if _number(body, creation) != creation.nonce or body[creation.labels].get(_RUN) != self.ledger.run:
-            return _LEFT
+            return _MISSING
+        if _nonce(body, creation) != creation.nonce:
+            return _KEPT
+        if body[creation.labels].get(_RUN_CLOUD_LABEL) != self.object_record.run:
+            return _KEPT
         name = str(body["name"])
         try:
             api.call("DELETE", name)
         except GoogleError as error:
-            if error.status != 404:  # somebody else was first
+            if error.status != 404:  # somebody else deleted it first
                 raise
-        if not wait_for(lambda: found(api, name) is None, self.seconds):
-            raise GoogleError(f"{creation} was deleted and is still there after {self.seconds:.0f} s.")
-        return "deleted"
+        if not wait_for(lambda: get_resource(api, name) is None, self.seconds):
+            raise GoogleError(f"{creation} was deleted and still exists after {self.seconds:.0f} s.")
+        return _DELETED
 
 
-def found(api: GoogleApi, name: str) -> Json | None:
-    """Return a resource of Google Cloud, None where there is none. Raises GoogleError."""
+def get_resource(api: GoogleApi, name: str) -> Json | None:
+    """Return a resource of Google Cloud, or None if it does not exist. Raises GoogleError."""
     try:
         return api.call("GET", name)
     except GoogleError as error:
@@ -288,18 +324,22 @@ def found(api: GoogleApi, name: str) -> Json | None:
         raise
 
 
-def _numbered(api: GoogleApi, creation: Creation) -> Json | None:
-    """Return what a creation made whose answer was lost, by its number."""
-    pages = (page.get(creation.kind.plural) or () for page in api.pages(creation.kind.path))
-    return next((row for page in pages for row in page if _number(row, creation) == creation.nonce), None)
+def _resource_by_nonce(api: GoogleApi, creation: Creation) -> Json | None:
+    """Return the resource of a creation whose response was lost, or None."""
+    for page in api.pages(creation.kind.path):
+        resources: list[Json] = page.get(creation.kind.plural) or []
+        for resource in resources:
+            if _nonce(resource, creation) == creation.nonce:
+                return resource
+    return None
 
 
-def _number(body: Json, creation: Creation) -> Any:
-    return (body.get(creation.labels) or {}).get(_NUMBER)
+def _nonce(body: Json, creation: Creation) -> Any:
+    return (body.get(creation.labels) or {}).get(_NONCE_CLOUD_LABEL)
 
 
 def wait_for(look: Callable[[], Any], seconds: float) -> Any:
-    """Return the first value of ``look`` that is true, or its last one once the time is over."""
+    """Return the first true value of ``look``, or its last value when the time is over."""
     deadline = time.monotonic() + seconds
     while not (value := look()) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

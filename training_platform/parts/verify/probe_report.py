@@ -1,7 +1,7 @@
-"""The report of a run: failed, refuted, undecided and proven by stage, each with its evidence, as text, JSON or a page.
+"""The report of a run: the answers of each stage with their evidence, as text, JSON or a page.
 
-It is made to be sent: addresses of people and groups, the project, billing accounts and tokens are replaced, and
-Secrets are never read. Facts that a run found different are in ``facts.py``.
+It can be sent to others: addresses of people and groups, the project, billing accounts and tokens are replaced, and
+Secrets are never read.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
-from training_platform.checks.reports.sections import ReportRow, ReportSection
-from training_platform.parts.verify.probes import STAGES, VERDICTS, Answer, Asked, Probe, Verdict, probes
+from training_platform.checks.reports.sections import Fullness, ReportRow, ReportSection
+from training_platform.parts.verify.probe_table import PROBES
+from training_platform.parts.verify.probes import STAGES, VERDICTS, Answer, Probe, ProbeResult, Verdict
 
 FORMATS: Final = ("text", "json", "html")
 WORDS: Final[Mapping[Verdict, str]] = {
@@ -23,35 +24,43 @@ WORDS: Final[Mapping[Verdict, str]] = {
     "undecided": "not decided",
     "proven": "proven",
 }
+_FULLNESS: Final[Mapping[Verdict, Fullness]] = {
+    "failed": "over",
+    "refuted": "over",
+    "undecided": "unknown",
+    "proven": "fits",
+}
 _ADDRESS: Final = re.compile(r"[\w.+-]+@(?![\w.-]*gserviceaccount\.com)[\w-]+(?:\.[\w-]+)+")
 _TOKEN: Final = re.compile(r"ya29\.[\w.-]+|eyJ[\w-]{8,}\.[\w.-]+|(?i:bearer) [\w.~+/-]+=*|-----BEGIN[^-]+-----")
 _BILLING: Final = re.compile(r"\b[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}\b")
 
 
 def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) -> Json:
-    """Return a run as one document, fit to be sent; ``done`` are the ledger's records by probe."""
-    known = probes()
-    rows = [
-        {
+    """Return a run as one document, fit to be sent; ``done`` are the entries of its record by probe."""
+    rows: list[Json] = []
+    for name, entry in done.items():
+        probe = PROBES.get(name)
+        answers = tuple(Answer(*row) for row in entry["answers"])
+        row = {
             "probe": name,
-            "stage": known[name].stage if name in known else "",
-            "proves": known[name].proves if name in known else "",
-            "verdict": Asked(name, tuple(Answer(*row) for row in record["answers"])).verdict,
-            "seconds": record["seconds"],
-            "answers": [{"verdict": row[0], "says": row[1], "evidence": row[2]} for row in record["answers"]],
+            "stage": probe.stage if probe else "",
+            "proves": probe.proves if probe else "",
+            "verdict": ProbeResult(name, answers).verdict,
+            "seconds": entry["seconds"],
+            "answers": [answer._asdict() for answer in answers],
         }
-        for name, record in done.items()
-    ]
+        rows.append(row)
+    rows.sort(key=lambda row: STAGES.index(row["stage"]) if row["stage"] else len(STAGES))
     counts = Counter(row["verdict"] for row in rows)
     fields = ("run", "began", "where", "version", "versions", "stages")
     body = {
         **{field: head[field] for field in fields if field in head},
         "complete": ended,
         "summary": {WORDS[verdict]: counts[verdict] for verdict in VERDICTS},
-        "probes": sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] else 99),
+        "probes": rows,
     }
-    project, environment = str(head.get("project", "")), str(head.get("environment", ""))
-    return {"environment": environment, **json.loads(redacted(json.dumps(body), project))}
+    project = str(head.get("project", ""))
+    return {"environment": str(head.get("environment", "")), **json.loads(redacted(json.dumps(body), project))}
 
 
 def redacted(text: str, project: str = "") -> str:
@@ -62,44 +71,55 @@ def redacted(text: str, project: str = "") -> str:
     return re.sub(rf"(?<![\w-]){re.escape(project)}(?![\w-])", "PROJECT", text) if project else text
 
 
-def rendered(report: Json, to: str, width: int = 120) -> str:
+def rendered(report: Json, file_format: str, width: int = 120) -> str:
     """Return a report in one format."""
-    if to == "json":
+    if file_format == "json":
         return json.dumps(report, indent=2) + "\n"
-    return _page(report) if to == "html" else _text(report, width)
+    if file_format == "html":
+        return _html(report)
+    return _text(report, width)
 
 
 def headline(report: Json) -> str:
-    """Return the counts, behind a line for each bug of ours and one for what was let in that isolation refuses."""
+    """Return the counts, after a line for each bug of ours and one for everything that isolation should refuse."""
+    errors: list[str] = []
+    breaches: list[str] = []
+    for row in report["probes"]:
+        for answer in row["answers"]:
+            if answer["verdict"] == "failed":
+                errors.append(answer["says"])
+            elif answer["verdict"] == "refuted" and row["stage"] == "tenancy" and row["verdict"] == "refuted":
+                breaches.append(answer["says"])
+    if breaches:
+        errors.append("; ".join(breaches))
     counts = ", ".join(f"{count} {word}" for word, count in report["summary"].items())
-    unfinished = "" if report["complete"] else "; the run is not complete"
-    where = report.get("where", "")
-    line = f"{report['environment']} on {where}, {str(report.get('began', ''))[:10]}: {counts}{unfinished}"
-    broken = [row for row in report["probes"] if row["stage"] == "tenancy" and row["verdict"] == "refuted"]
-    let_in = [one["says"] for row in broken for one in row["answers"] if one["verdict"] == "refuted"]
-    bugs = [one["says"] for row in report["probes"] for one in row["answers"] if one["verdict"] == "failed"]
-    errors = [*bugs, *(["; ".join(let_in)] if let_in else [])]
-    return "\n".join([*(f"error: {text}" for text in errors), line])
+    date = str(report.get("began", ""))[:10]
+    line = f"{report['environment']} on {report.get('where', '')}, {date}: {counts}"
+    if not report["complete"]:
+        line += "; the run is not complete"
+    return "\n".join([*(f"error: {error}" for error in errors), line])
 
 
 def sections(report: Json) -> Iterator[ReportSection]:
-    """Yield a table for each stage, what does not hold first."""
+    """Yield a table for each stage; the worst answers of a probe are first."""
     columns = ("probe", "verdict", "answer", "evidence")
     for stage in STAGES:
-        rows = [
-            ReportRow((row["probe"], WORDS[one["verdict"]], one["says"], one["evidence"]), _state(one["verdict"]))
-            for row in report["probes"]
-            if row["stage"] == stage
-            for one in sorted(row["answers"], key=lambda one: VERDICTS.index(one["verdict"]))
-        ]
+        rows: list[ReportRow] = []
+        for probe in report["probes"]:
+            if probe["stage"] != stage:
+                continue
+            for answer in sorted(probe["answers"], key=lambda answer: VERDICTS.index(answer["verdict"])):
+                verdict: Verdict = answer["verdict"]
+                cells = (probe["probe"], WORDS[verdict], answer["says"], answer["evidence"])
+                rows.append(ReportRow(cells, _FULLNESS[verdict]))
         if rows:
             yield ReportSection(title=stage, columns=columns, rows=rows, grouped=True, noted=True)
 
 
 def plan_section(chosen: Sequence[Probe]) -> ReportSection:
-    """Return the plan of a run: its probes, the objects that they make, and below the roles of all."""
-    rows = [ReportRow((one.stage, one.name, f"{one.minutes:g}", one.makes or "only reads")) for one in chosen]
-    roles = sorted({role for one in chosen for role in one.roles})
+    """Return the plan of a run: its probes, the objects that they create, and below that the fewest roles."""
+    rows = [ReportRow((probe.stage, probe.name, f"{probe.minutes:g}", probe.makes or "only reads")) for probe in chosen]
+    roles = sorted({role for probe in chosen for role in probe.roles})
     return ReportSection(
         title="plan",
         columns=("stage", "probe", ">minutes", "creates"),
@@ -111,12 +131,8 @@ def plan_section(chosen: Sequence[Probe]) -> ReportSection:
     )
 
 
-def _state(verdict: Verdict) -> Any:
-    return {"failed": "over", "refuted": "over", "undecided": "unknown", "proven": "fits"}[verdict]
-
-
 def _text(report: Json, width: int) -> str:
-    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # it loads rich
+    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # loads rich
 
     tables = [section_lines(section, width) for section in sections(report)]
     return "\n".join([*tables, *_versions(report), headline(report)]) + "\n"
@@ -124,19 +140,17 @@ def _text(report: Json, width: int) -> str:
 
 def _versions(report: Json) -> list[str]:
     versions = report.get("versions", {})
-    return [", ".join(f"{name} {version}" for name, version in versions.items())] if versions else []
+    if not versions:
+        return []
+    return [", ".join(f"{name} {version}" for name, version in versions.items())]
 
 
-def _page(report: Json) -> str:
-    from training_platform.checks.reports.html import el, joined, section_table, whole_page  # noqa: PLC0415
+def _html(report: Json) -> str:
+    from training_platform.checks.reports.html import el, joined, section_table, whole_page  # noqa: PLC0415 # as above
 
     title = "training-platform verify"
     parts = [
-        (
-            section.title,
-            section.title[:1].upper() + section.title[1:],
-            section_table(section.title, section),
-        )
+        (section.title, section.title.capitalize(), section_table(section.title, section))
         for section in sections(report)
     ]
     verdict = joined(*(el("p", line) for line in headline(report).splitlines()))

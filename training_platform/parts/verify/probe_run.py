@@ -1,4 +1,4 @@
-"""A run of probes: the platform that they ask, the ledger that it goes on with, and its order."""
+"""A run of probes: the platform that they test, and the record from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -19,34 +19,39 @@ from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.adopt.cluster_objects import reach_clusters
 from training_platform.parts.verify.object_record import FOLDER, Maker, ObjectRecord
-from training_platform.parts.verify.probes import Answer, Asked, Need, Platform, Probe, ask, digest
+from training_platform.parts.verify.probes import Answer, Need, Platform, Probe, ProbeResult, digest, run_probe
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots
 from training_platform.resources.resource_types import CLUSTER
 from training_platform.resources.stack_plan import plannable, stack_plan
-from training_platform.rules.rights import promises_of
+from training_platform.resources.stack_resource import StackResource
+from training_platform.rules.rights import Promise, promises_of
 
-GOOGLE, LOCAL = "Google Cloud", "a local cloud"
+GOOGLE: Final = "Google Cloud"
+LOCAL: Final = "a local cloud"
 """Where a run was: a local cloud proves nothing about Google Cloud."""
 _PACKAGES: Final = ("training-platform", "pulumi", "pulumi-gcp")
 Progress = Callable[[str, int, int], None]
 
 
 def stack_names(workspace: Workspace, environment: str) -> list[str]:
-    """Return an environment and its teams. Raises UserError for another name, or a file with errors."""
+    """Return the names of an environment and its teams. Raises UserError for another name, or a file with errors."""
     environments = [stack.name for stack, _ in workspace.environments()]
     if environment not in environments:
-        raise UserError(f"{environment!r} is not an environment: {', '.join(environments) or 'there is none'}.")
-    names = [environment, *(stack.name for stack, team, _ in workspace.teams() if team.environment == environment)]
-    wrong = [one for name in names for one in workspace.stacks[name].findings if one.severity == "error"]
-    if wrong:
-        raise UserError("\n".join([*map(str, wrong), "The stack files have errors: correct them first."]))
+        raise UserError(f"{environment!r} is not an environment. Allowed: {', '.join(environments) or 'none'}.")
+    teams = [stack.name for stack, team, _ in workspace.teams() if team.environment == environment]
+    names = [environment, *teams]
+    errors: list[str] = []
+    for name in names:
+        errors.extend(str(finding) for finding in workspace.stacks[name].findings if finding.severity == "error")
+    if errors:
+        raise UserError("\n".join([*errors, "The stack files have errors: correct them first."]))
     return names
 
 
 def folder_of(root: Path, environment: str) -> Path:
-    """Return where the ledgers of an environment are."""
+    """Return the folder of an environment's records."""
     return root / FOLDER / environment
 
 
@@ -65,7 +70,7 @@ def head_of(
     *,
     options: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the first record of a ledger: what the run is about, with a digest of options, which can be addresses."""
+    """Return the first entry of a run's record, with a digest of the options, since they can be addresses."""
     return {
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": environment,
@@ -74,16 +79,16 @@ def head_of(
         "version": version("training-platform"),
         "versions": _installed_versions(),
         "stacks": stacks_digest(root),
-        "probes": [one.name for one in probes],
+        "probes": [probe.name for probe in probes],
         "options": digest(options),
     }
 
 
 def _installed_versions() -> dict[str, str]:
-    """Return the versions of what is installed here: a machine that only asks has no Pulumi."""
+    """Return the versions of the installed packages; a machine that only reads may lack Pulumi."""
     versions = {}
     for name in _PACKAGES:
-        with suppress(PackageNotFoundError):
+        with suppress(PackageNotFoundError):  # then the report leaves it out
             versions[name] = version(name)
     return versions
 
@@ -91,7 +96,7 @@ def _installed_versions() -> dict[str, str]:
 def read_platform(
     root: Path,
     environment: str,
-    ledger: ObjectRecord,
+    object_record: ObjectRecord,
     *,
     kubeconfig: str | None,
     local_cloud: str | None,
@@ -99,26 +104,32 @@ def read_platform(
     seconds: float,
     confirm: Callable[[str], str] | None = None,
 ) -> Platform:
-    """Plan the stacks and read the project. Raises UserError, GoogleError where it cannot be read at all."""
+    """Plan the stacks and read the project. Raises UserError and GoogleError if that is impossible."""
     workspace = read_workspace(root)
     names = stack_names(workspace, environment)
     spec = workspace.stacks[environment].environment
     if spec is None:  # stack_names has refused it
         raise UserError(f"{environment} is not an environment.")
-    plans = [stack_plan(stack, workspace) for stack in plannable(workspace, names)]
-    contents = clusters_of(
-        environment, read_contents(spec.project, _regions(workspace, names), local_cloud), kubeconfig
-    )
-    charges = project_ledgers(workspace_demand(workspace), Snapshots())
-    lines = charges[spec.project].lines if spec.project in charges else ()
+    resources: list[StackResource] = []
+    for stack in plannable(workspace, names):
+        plan = stack_plan(stack, workspace)
+        if plan:
+            resources.extend(plan.planned())
+    promises: list[Promise] = []
+    for name in names:
+        promises.extend(promises_of(workspace.stacks[name], workspace))
+    project_contents = read_contents(spec.project, _vertex_regions(workspace, names), local_cloud)
+    contents = with_clusters(environment, project_contents, kubeconfig)
+    ledgers = project_ledgers(workspace_demand(workspace), Snapshots())
+    lines = ledgers[spec.project].lines if spec.project in ledgers else ()
     return Platform(
         name=environment,
         environment=spec,
-        resources=[planned for plan in plans if plan for planned in plan.planned()],
+        resources=resources,
         contents=contents,
-        maker=maker_of(ledger, contents, seconds, local_cloud),
+        maker=maker_of(object_record, contents, seconds, local_cloud),
         demand={line.key: line.used for line in lines},
-        promises=[promise for name in names for promise in promises_of(workspace.stacks[name], workspace)],
+        promises=promises,
         local_cloud=local_cloud,
         options=options,
         seconds=seconds,
@@ -126,53 +137,60 @@ def read_platform(
     )
 
 
-def maker_of(ledger: ObjectRecord, contents: Contents, seconds: float, local_cloud: str | None) -> Maker:
-    """Return the maker of a ledger, which asks the servers of a project and of its clusters."""
+def maker_of(object_record: ObjectRecord, contents: Contents, seconds: float, local_cloud: str | None) -> Maker:
+    """Return a maker that creates and deletes objects in a project and in its clusters."""
 
     def google(api: str, region: str) -> GoogleApi:
         return project_api(api, contents.project, region, local_cloud, read_only=False)
 
-    return Maker(ledger, contents.clusters, seconds, google)
+    return Maker(object_record, contents.clusters, seconds, google)
 
 
-def clusters_of(environment: str, contents: Contents, kubeconfig: str | None) -> Contents:
-    """Return contents with the API servers of the environment's clusters; one without a context is left out."""
+def with_clusters(environment: str, contents: Contents, kubeconfig: str | None) -> Contents:
+    """Return contents with the API servers of the environment's clusters that have a context in the kubeconfig."""
     if not kubeconfig:
         return contents
     apis: dict[str, ClusterApi] = {}
-    for path in contents.of(CLUSTER):
-        one = replace(contents, bodies={CLUSTER: {path: contents.of(CLUSTER)[path]}})
+    for path, body in contents.of(CLUSTER).items():
+        only_this_cluster = replace(contents, bodies={CLUSTER: {path: body}})
         try:
-            apis |= reach_clusters(environment, one, kubeconfig)
+            apis |= reach_clusters(environment, only_this_cluster, kubeconfig)
         except ApiError as error:
             contents.unread[f"{path} kubeconfig"] = str(error)
     return replace(contents, clusters=apis)
 
 
-def _regions(workspace: Workspace, names: Sequence[str]) -> set[str]:
-    teams = [workspace.stacks[name].team for name in names]
-    return {row.region for team in teams if team for row in team.vertex.persistent_resources.values()}
+def _vertex_regions(workspace: Workspace, names: Sequence[str]) -> set[str]:
+    regions: set[str] = set()
+    for name in names:
+        team = workspace.stacks[name].team
+        if team:
+            regions.update(resource.region for resource in team.vertex.persistent_resources.values())
+    return regions
 
 
-def go_on(chosen: Sequence[Probe], platform: Platform, ledger: ObjectRecord, progress: Progress) -> dict[str, Asked]:
-    """Run the probes that the ledger has no answers of, and write each answer down; objects go when their probe ends.
+def run_probes(
+    chosen: Sequence[Probe], platform: Platform, object_record: ObjectRecord, progress: Progress
+) -> dict[str, ProbeResult]:
+    """Run the probes without recorded answers and record their answers; objects are deleted when their probe ends.
 
-    An interrupt deletes the objects of its probe, whose answers are left out; the next start goes on there, and deletes
-    what a second interrupt left.
+    An interrupt deletes the objects of its probe and discards its answers. The next run continues with that probe, and
+    deletes what a second interrupt left.
     """
-    asked = {
-        name: Asked(name, tuple(Answer(*row) for row in record["answers"])) for name, record in ledger.done.items()
-    }
-    for number, one in enumerate(chosen):
-        progress(one.name, number, len(chosen))
-        if one.name in asked:
+    results: dict[str, ProbeResult] = {}
+    for name, entry in object_record.done.items():
+        results[name] = ProbeResult(name, tuple(Answer(*row) for row in entry["answers"]))
+    for number, probe in enumerate(chosen):
+        progress(probe.name, number, len(chosen))
+        if probe.name in results:
             continue
         began = time.monotonic()
         try:
-            asked[one.name] = ask(one, platform, asked)
+            results[probe.name] = run_probe(probe, platform, results)
         finally:
             platform.maker.remove()
-        answers = [list(answer) for answer in asked[one.name].answers]
-        ledger.write({"done": one.name, "answers": answers, "seconds": round(time.monotonic() - began, 1)})
-    ledger.write({"ended": datetime.now(UTC).isoformat(timespec="seconds")})
-    return asked
+        answers = [list(answer) for answer in results[probe.name].answers]
+        seconds = round(time.monotonic() - began, 1)
+        object_record.write({"done": probe.name, "answers": answers, "seconds": seconds})
+    object_record.write({"ended": datetime.now(UTC).isoformat(timespec="seconds")})
+    return results

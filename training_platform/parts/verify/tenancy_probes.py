@@ -1,13 +1,13 @@
-"""Probes of isolation: what a member of a test group may do, asked of the API server by impersonation.
+"""Probes of isolation: what a member of a test group may do, tested by impersonation.
 
-Rights are asked by access reviews, which open nothing: a read that were let in would show a real Secret. Writes are dry
-runs. ``attempts.yaml`` has both; the tests try the same rows on a local API server.
+Rights are tested by access reviews, which open nothing: an accepted read would show a real Secret. Writes are dry runs.
+``attempts.yaml`` has both; the tests try the same rows on a local API server.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import LOCAL_QUEUES, MEMBER, ApiKind, ClusterApi, ClusterError
+from training_platform.parts.verify.cluster_probes import short_name
 from training_platform.parts.verify.object_record import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources.scope import MANAGED_BY, TEAM_LABEL
@@ -35,69 +36,77 @@ class Right(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Iterator[Right]:
-        """Yield the rights of a row, ``get,list secrets in other``; without a namespace for all of them."""
-        verbs, resources, *place = text.split()
+        """Yield the rights of a row such as ``get,list secrets in other``, or ``get nodes`` for all namespaces."""
+        resource_part, _, namespace = text.partition(" in ")
+        verbs, resources = resource_part.split()
         for verb, resource in product(verbs.split(","), resources.split(",")):
-            yield cls(verb, resource, place[1] if place else "")
+            yield cls(verb, resource, namespace)
 
-    def spec(self, places: Mapping[str, str]) -> Json:
-        """Return what an access review asks."""
-        name, _, part = self.resource.partition("/")
-        plain, _, group = name.partition(".")
-        namespace = places.get(self.namespace, self.namespace)
-        return {"verb": self.verb, "resource": plain, "subresource": part, "group": group, "namespace": namespace}
+    def attributes(self, namespaces: Mapping[str, str]) -> Json:
+        """Return the resource attributes of an access review."""
+        qualified_name, _, subresource = self.resource.partition("/")
+        resource, _, group = qualified_name.partition(".")
+        return {
+            "verb": self.verb,
+            "resource": resource,
+            "subresource": subresource,
+            "group": group,
+            "namespace": namespaces.get(self.namespace, self.namespace),
+        }
 
 
 class Write(NamedTuple):
-    """A write that a policy refuses: the gain, the way, where the object is posted, the policy, words of a refusal."""
+    """A write that a policy refuses: what a member would gain and how, the object, and words of the refusal."""
 
     gain: str
     way: str
     kind: ApiKind
     body: Json
-    by: str
+    policy: str
     says: tuple[str, ...]
 
 
 def rights() -> Mapping[str, list[Right]]:
-    """Return the rights that no member has, by what each would gain; ``every day`` are those that members need."""
-    return {
-        gain: [right for row in rows for right in Right.parse(row)]
-        for gain, rows in table(__file__, "attempts.yaml")["rights"].items()
-    }
+    """Return the rights that no member has, by what they would gain; ``every day`` has those that members need."""
+    by_gain: dict[str, list[Right]] = {}
+    for gain, rows in table(__file__, "attempts.yaml")["rights"].items():
+        by_gain[gain] = [right for row in rows for right in Right.parse(row)]
+    return by_gain
 
 
-def writes(own: str, queue: str) -> Iterator[Write]:
-    """Yield the writes of a member of the team ``own``, whose LocalQueue is ``queue``."""
-    rows = table(__file__, "attempts.yaml")["writes"]
-    for gain, row in ((gain, row) for gain, ways in rows["refused"].items() for row in ways):
-        body = _merged(copy.deepcopy(rows["objects"][row["object"]]), row.get("with", {}))
-        body["metadata"]["namespace"] = own
-        labels = body["metadata"].get("labels", {})
-        body["metadata"]["labels"] = {key: queue if value == "QUEUE" else value for key, value in labels.items()}
-        kind = ApiKind(*rows["paths"][body["kind"]])
-        yield Write(gain, row["way"], kind, body, f"{MANAGED_BY}-{row['by']}", tuple(row["says"]))
+def writes(namespace: str, queue: str) -> Iterator[Write]:
+    """Yield the writes of a member in the team's namespace, whose LocalQueue is ``queue``."""
+    attempts = table(__file__, "attempts.yaml")["writes"]
+    for gain, rows in attempts["refused"].items():
+        for row in rows:
+            body = _merged(copy.deepcopy(attempts["objects"][row["object"]]), row.get("with", {}))
+            metadata = body["metadata"]
+            metadata["namespace"] = namespace
+            labels = metadata.get("labels", {})
+            metadata["labels"] = {key: queue if value == "QUEUE" else value for key, value in labels.items()}
+            kind = ApiKind(*attempts["paths"][body["kind"]])
+            yield Write(gain, row["way"], kind, body, f"{MANAGED_BY}-{row['by']}", tuple(row["says"]))
 
 
 class Command(NamedTuple):
-    """A command that a policy refuses: the gain, the way, the container that is named, the policy, its words."""
+    """A command in a pod that a policy refuses: what a member would gain and how, and words of the refusal."""
 
     gain: str
     way: str
     container: str
-    by: str
+    policy: str
     says: tuple[str, ...]
 
 
 def commands() -> Iterator[Command]:
     """Yield the commands of a member in a pod of the team."""
     for row in table(__file__, "attempts.yaml")["commands"]:
-        by = f"{MANAGED_BY}-{row['by']}"
-        yield Command(row["gain"], row["way"], row["container"], by, tuple(row["says"]))
+        policy = f"{MANAGED_BY}-{row['by']}"
+        yield Command(row["gain"], row["way"], row["container"], policy, tuple(row["says"]))
 
 
 def _merged(body: Any, change: Any) -> Any:
-    """Return an object with a change, as a JSON merge patch has it."""
+    """Return an object after a JSON merge patch."""
     if not isinstance(change, Mapping):
         return change
     merged = dict(body) if isinstance(body, Mapping) else {}
@@ -110,43 +119,61 @@ def _merged(body: Any, change: Any) -> Any:
 
 
 class _Member(NamedTuple):
-    """A member of the test group in one cluster, and the namespaces of its own team and of another."""
+    """A member of the test group in one cluster, with the namespaces of the ``own`` team and of an ``other`` one."""
 
     api: ClusterApi
-    places: Mapping[str, str]
+    namespaces: Mapping[str, str]
     queue: str
-    path: str
+    cluster: str
 
     def may(self, right: Right) -> bool:
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-        asked = {**review, "spec": {"resourceAttributes": right.spec(self.places)}}
-        return bool(self.api.create(_REVIEWS, "", asked, dry_run=False)["status"]["allowed"])
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": right.attributes(self.namespaces)},
+        }
+        return bool(self.api.create(_REVIEWS, "", review, dry_run=False)["status"]["allowed"])
 
 
 def _members(platform: Platform) -> Iterator[_Member | Answer]:
-    """Grant the impersonation in each cluster, and yield the member there, or why it could not be asked."""
+    """Yield a member in each cluster, once impersonation is granted there, or an answer that says why there is none."""
     group = platform.options["group"]
-    for path, api in platform.clusters.items():
-        namespaces = platform.objects("core/v1:Namespace")
-        bodies = [match.body or {} for match in namespaces if match.path.startswith(f"{path}/")]
-        teams = sorted(body["metadata"]["name"] for body in bodies if TEAM_LABEL in body["metadata"].get("labels", {}))
-        bindings = platform.objects("rbac.authorization.k8s.io/v1:RoleBinding")
-        of_group = (
-            str(match.planned.inputs["metadata"]["namespace"])
-            for match in bindings
-            if match.path.startswith(f"{path}/")
-            and any(one.get("name") == group for one in match.planned.inputs.get("subjects", ()))
-        )
-        own = next((namespace for namespace in of_group if namespace in teams), "")
-        if not own:
-            yield undecided(f"{group} has no role in {path.rpartition('/')[2]}", "name a group of a team's members")
+    for cluster, api in platform.clusters.items():
+        teams = _team_namespaces(platform, cluster)
+        group_teams = [namespace for namespace in _namespaces_of_group(platform, cluster, group) if namespace in teams]
+        if not group_teams:
+            yield undecided(f"{group} has no role in {short_name(cluster)}", "name a group of a team's members")
             continue
-        other = next((team for team in teams if team != own), "default")
-        queues = [row["metadata"]["name"] for row in api.objects(LOCAL_QUEUES, own)]
-        _grant(platform, path, group)
-        member = _Member(api.as_member(group), {"own": own, "other": other}, (queues or [own])[0], path)
+        team = group_teams[0]
+        other_team = next((name for name in teams if name != team), "default")
+        queues = [queue["metadata"]["name"] for queue in api.objects(LOCAL_QUEUES, team)]
+        _grant_impersonation(platform, cluster, group)
+        member = _Member(
+            api=api.as_member(group),
+            namespaces={"own": team, "other": other_team},
+            queue=queues[0] if queues else team,
+            cluster=cluster,
+        )
         wait_for(partial(_is_granted, member), platform.seconds)
         yield member
+
+
+def _team_namespaces(platform: Platform, cluster: str) -> list[str]:
+    names: list[str] = []
+    for match in platform.existing_objects("core/v1:Namespace"):
+        if match.path.startswith(f"{cluster}/"):
+            metadata = (match.body or {})["metadata"]
+            if TEAM_LABEL in metadata.get("labels", {}):
+                names.append(metadata["name"])
+    return sorted(names)
+
+
+def _namespaces_of_group(platform: Platform, cluster: str, group: str) -> Iterator[str]:
+    """Yield the namespaces of a cluster in which the group has a role."""
+    for match in platform.existing_objects("rbac.authorization.k8s.io/v1:RoleBinding"):
+        subjects = match.planned.inputs.get("subjects", ())
+        if match.path.startswith(f"{cluster}/") and any(subject.get("name") == group for subject in subjects):
+            yield str(match.planned.inputs["metadata"]["namespace"])
 
 
 def _is_granted(member: _Member) -> bool:
@@ -159,42 +186,44 @@ def _is_granted(member: _Member) -> bool:
     return True
 
 
-def _grant(platform: Platform, cluster: str, group: str) -> None:
-    """Let whoever runs this impersonate the group and a user of no rights; the run's end withdraws it."""
+def _grant_impersonation(platform: Platform, cluster: str, group: str) -> None:
+    """Let the caller impersonate the group and a user without rights, until the objects of the run are deleted."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    me = platform.clusters[cluster].create(_SELF, "", review, dry_run=False)["status"]["userInfo"]["username"]
+    response = platform.clusters[cluster].create(_SELF, "", review, dry_run=False)
+    caller = response["status"]["userInfo"]["username"]
     name = platform.maker.name("impersonate")
     about = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}}
     rules = [
-        {"apiGroups": [""], "resources": [kind], "verbs": ["impersonate"], "resourceNames": [only]}
-        for kind, only in (("groups", group), ("users", MEMBER))
+        {"apiGroups": [""], "resources": [kind], "verbs": ["impersonate"], "resourceNames": [resource_name]}
+        for kind, resource_name in (("groups", group), ("users", MEMBER))
     ]
     platform.maker.make(cluster, ApiKind(_RBAC, "clusterroles"), {**about, "kind": "ClusterRole", "rules": rules})
-    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": me}
-    binding = {**about, "kind": "ClusterRoleBinding", "roleRef": ref, "subjects": [subject]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": caller}
+    binding = {**about, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]}
     platform.maker.make(cluster, ApiKind(_RBAC, "clusterrolebindings"), binding)
 
 
 def tenancy_rights(platform: Platform) -> Iterator[Answer]:
-    """Answer for each right by an access review; a group without any right proves nothing, so that is undecided."""
+    """Answer for each right by an access review; a group without the rights of every day proves nothing."""
     for member in _members(platform):
         if isinstance(member, Answer):
             yield member
             continue
-        gains = dict(rights())
-        missing = [right for right in gains.pop(EVERY_DAY) if not member.may(right)]
+        by_gain = dict(rights())
+        missing = [right for right in by_gain.pop(EVERY_DAY) if not member.may(right)]
         if missing:
-            lacks = ", ".join(f"{right.verb} {right.resource}" for right in missing)
-            yield undecided("the group lacks rights of every day, so that it is refused proves nothing", lacks)
+            evidence = ", ".join(f"{right.verb} {right.resource}" for right in missing)
+            yield undecided("the group lacks rights of every day, so its refusals prove nothing", evidence)
             continue
-        for gain, rows in gains.items():
-            let_in = [right for right in rows if member.may(right)]
-            for right in let_in:
-                place = member.places.get(right.namespace, right.namespace) or "all namespaces"
-                yield refuted(f"a member may {right.verb} {right.resource} in {place}: to {gain}", member.path)
-            if not let_in:
-                yield proven(f"none of {len(rows)} rights to {gain}", member.path)
+        for gain, no_rights in by_gain.items():
+            allowed = [right for right in no_rights if member.may(right)]
+            for right in allowed:
+                namespace = member.namespaces.get(right.namespace, right.namespace) or "all namespaces"
+                says = f"a member may {right.verb} {right.resource} in {namespace}: to {gain}"
+                yield refuted(says, member.cluster)
+            if not allowed:
+                yield proven(f"none of {len(no_rights)} rights to {gain}", member.cluster)
 
 
 def tenancy_writes(platform: Platform) -> Iterator[Answer]:
@@ -203,25 +232,28 @@ def tenancy_writes(platform: Platform) -> Iterator[Answer]:
         if isinstance(member, Answer):
             yield member
             continue
-        own = member.places["own"]
-        attempts: list[tuple[Write | Command, Callable[[], object]]] = [
-            (write, partial(member.api.create, write.kind, own, write.body, dry_run=True))
-            for write in writes(own, member.queue)
-        ]
-        attempts += [(each, partial(member.api.run, own, _NO_POD, each.container)) for each in commands()]
+        namespace = member.namespaces["own"]
+        attempts: list[Write | Command] = [*writes(namespace, member.queue), *commands()]
         refused = 0
-        for attempt, ask in attempts:
+        for attempt in attempts:
             try:
-                ask()
+                _try(member, namespace, attempt)
             except ClusterError as error:
                 if any(words in str(error) for words in attempt.says):
                     refused += 1
                     continue
-                if not (
-                    isinstance(attempt, Command) and error.status == 404
-                ):  # for the pod, which nothing kept it from
+                passed_policies = isinstance(attempt, Command) and error.status == 404  # for the pod
+                if not passed_policies:
                     yield undecided(f"{attempt.way}: refused for another reason", str(error))
                     continue
-            yield refuted(f"a member may {attempt.way}", f"{attempt.by} let it in, in {own}")
+            yield refuted(f"a member may {attempt.way}", f"{attempt.policy} let it in, in {namespace}")
         if refused:
-            yield proven(f"{refused} attempts are refused by the policy that is about them", member.path)
+            yield proven(f"{refused} attempts are refused by the policy meant for them", member.cluster)
+
+
+def _try(member: _Member, namespace: str, attempt: Write | Command) -> None:
+    """Request a write or a command as a member. Raises ClusterError."""
+    if isinstance(attempt, Write):
+        member.api.create(attempt.kind, namespace, attempt.body, dry_run=True)
+    else:
+        member.api.run(namespace, _NO_POD, attempt.container)

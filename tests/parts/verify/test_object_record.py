@@ -21,7 +21,7 @@ from training_platform.clients.google_api import GoogleApi
 from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError, connect
 from training_platform.clients.project_contents import project_api
 from training_platform.config.reading.finding import UserError
-from training_platform.parts.verify.object_record import RUN_LABEL, Maker, ObjectRecord, alone
+from training_platform.parts.verify.object_record import RUN_LABEL, Maker, ObjectRecord, locked
 
 pytestmark = pytest.mark.timeout(300)
 SETTINGS = ApiKind("api/v1", "configmaps")
@@ -126,7 +126,7 @@ def asked(address: str, name: str, region: str) -> GoogleApi:
 
 def reread(maker: Maker) -> Maker:
     """Return the maker of the next start."""
-    return Maker(ObjectRecord.read(maker.ledger.path), maker.clusters, google=maker.google)
+    return Maker(ObjectRecord.read(maker.object_record.path), maker.clusters, google=maker.google)
 
 
 def test_killed_at_random_moments_nothing_is_left_and_nothing_else_is_touched(tmp_path: Path) -> None:
@@ -145,30 +145,30 @@ def test_killed_at_random_moments_nothing_is_left_and_nothing_else_is_touched(tm
             child.kill()
             child.wait()
             child.stdout.close()
-            ledger = ObjectRecord.latest(folder)
-            assert ledger is not None
-            labels = {"labels": {RUN_LABEL: ledger.run}}
-            planted = {f"{PATH}/planted-{number}", f"{PATH}/verify-{ledger.run}-999999"}
+            record = ObjectRecord.latest(folder)
+            assert record is not None
+            labels = {"labels": {RUN_LABEL: record.run}}
+            planted = {f"{PATH}/planted-{number}", f"{PATH}/verify-{record.run}-999999"}
             for path in planted:
                 cluster.put(path, {"metadata": {"name": path.rpartition("/")[2], **labels}})
-            policy = cluster.put_policy({"userLabels": {"verify-run": ledger.run}})
+            policy = cluster.put_policy({"userLabels": {"verify-run": record.run}})
             planted.add(f"{GOOGLE}{policy['name']}")
             others = planted | kept
             cluster.deleted.clear()
 
-            Maker(ledger, {"lab": api}, google=partial(asked, address)).remove()
+            Maker(record, {"lab": api}, google=partial(asked, address)).remove()
 
             assert cluster.objects.keys() == others
             kept = others
-            assert ObjectRecord.read(ledger.path).open == {}
+            assert ObjectRecord.read(record.path).open == {}
 
 
 def test_an_object_whose_answer_was_lost_is_known_by_its_number(tmp_path: Path) -> None:
     with reached(tmp_path) as (cluster, api, _):
         maker = begun(tmp_path, api)
         maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
-        lines = maker.ledger.path.read_text().splitlines()
-        maker.ledger.path.write_text("\n".join([*lines[:-1], lines[-1][:9]]))  # killed while it wrote the UID
+        lines = maker.object_record.path.read_text().splitlines()
+        maker.object_record.path.write_text("\n".join([*lines[:-1], lines[-1][:9]]))  # killed while it wrote the UID
 
         reread(maker).remove()
 
@@ -181,8 +181,8 @@ def test_another_object_of_the_same_name_and_label_stays(tmp_path: Path, with_ui
         maker = begun(tmp_path, api)
         made = maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
         if not with_uid:
-            lines = maker.ledger.path.read_text().splitlines()
-            maker.ledger.path.write_text("\n".join([*lines[:-1], ""]))
+            lines = maker.object_record.path.read_text().splitlines()
+            maker.object_record.path.write_text("\n".join([*lines[:-1], ""]))
         about = {"name": "a", "labels": made["metadata"]["labels"]}
         cluster.put(f"{PATH}/a", {"metadata": about})  # somebody deleted it, and created it again
 
@@ -190,7 +190,7 @@ def test_another_object_of_the_same_name_and_label_stays(tmp_path: Path, with_ui
         again.remove()
 
         assert f"{PATH}/a" in cluster.objects
-        assert len(again.left) == 1
+        assert len(again.kept) == 1
         assert cluster.deleted == []
 
 
@@ -199,10 +199,10 @@ def test_a_resource_of_google_cloud_is_known_by_its_name_or_its_number(tmp_path:
     with reached(tmp_path) as (cluster, _, address):
         maker = in_project(tmp_path, address)
         made = maker.make_in_project("monitoring", "", POLICIES, {"displayName": "a"}, "userLabels")
-        other = cluster.put_policy({"userLabels": {"verify-run": maker.ledger.run}})
+        other = cluster.put_policy({"userLabels": {"verify-run": maker.object_record.run}})
         if lost:
-            lines = maker.ledger.path.read_text().splitlines()
-            maker.ledger.path.write_text("\n".join([*lines[:-1], ""]))  # killed before the answer came
+            lines = maker.object_record.path.read_text().splitlines()
+            maker.object_record.path.write_text("\n".join([*lines[:-1], ""]))  # killed before the answer came
 
         reread(maker).remove()
 
@@ -214,11 +214,11 @@ def test_a_resource_whose_labels_somebody_changed_stays(tmp_path: Path) -> None:
     with reached(tmp_path) as (cluster, _, address):
         maker = in_project(tmp_path, address)
         made = maker.make_in_project("monitoring", "", POLICIES, {}, "userLabels")
-        cluster.objects[f"{GOOGLE}{made['name']}"]["userLabels"] = {"verify-run": maker.ledger.run}
+        cluster.objects[f"{GOOGLE}{made['name']}"]["userLabels"] = {"verify-run": maker.object_record.run}
 
         maker.remove()
 
-        assert len(cluster.objects) == len(maker.left) == 1
+        assert len(cluster.objects) == len(maker.kept) == 1
 
 
 def test_an_object_without_the_label_stays(tmp_path: Path) -> None:
@@ -232,19 +232,19 @@ def test_an_object_without_the_label_stays(tmp_path: Path) -> None:
         assert f"{PATH}/a" in cluster.objects
 
 
-def test_a_cluster_that_cannot_be_asked_keeps_the_ledger_open(tmp_path: Path) -> None:
+def test_a_cluster_that_cannot_be_asked_keeps_the_record_open(tmp_path: Path) -> None:
     with reached(tmp_path) as (_, api, _):
         maker = begun(tmp_path, api)
         maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
-        other = Maker(ObjectRecord.read(maker.ledger.path), {})
+        other = Maker(ObjectRecord.read(maker.object_record.path), {})
 
-        with pytest.raises(ClusterError, match="cannot be asked"):
+        with pytest.raises(ClusterError, match="cannot be reached"):
             other.remove()
 
-        assert len(ObjectRecord.read(maker.ledger.path).open) == 1
+        assert len(ObjectRecord.read(maker.object_record.path).open) == 1
 
 
-def test_a_ledger_that_cannot_be_read_deletes_nothing(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_read_deletes_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("no json\n")
 
     with pytest.raises(UserError, match="Nothing was deleted"):
@@ -252,5 +252,5 @@ def test_a_ledger_that_cannot_be_read_deletes_nothing(tmp_path: Path) -> None:
 
 
 def test_two_runs_of_an_environment_do_not_meet(tmp_path: Path) -> None:
-    with alone(tmp_path), pytest.raises(UserError, match="is running"), alone(tmp_path):
+    with locked(tmp_path), pytest.raises(UserError, match="is running"), locked(tmp_path):
         pytest.fail("both run")
