@@ -19,7 +19,7 @@ from pulumi import _types
 
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.resources.api_fields import DocumentField, field_of, paths, root, values_of
+from training_platform.resources.api_fields import DocumentField, field_of, map_values, paths, root
 from training_platform.rules.documents.openapi import Shape, Shapes, counts, limits
 
 PATHS: Json = table(__file__, "paths.yaml")
@@ -86,7 +86,9 @@ class Reader:
         inner = get_args(kind)
         schema = field.schema if field else {}
         if origin in (Sequence, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
-            entry = DocumentField(schema.get("items") or values_of(schema) or schema, field.document) if field else None
+            entry = (
+                DocumentField(schema.get("items") or map_values(schema) or schema, field.document) if field else None
+            )
             return {"is": "list", "of": self.shapes.number(self._value(inner[0], entry)), **counts(schema)}
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return {"is": "map", "of": self.shapes.number(self._value(inner[1], None))}

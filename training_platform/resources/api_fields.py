@@ -1,7 +1,7 @@
-"""The place of a provider's input in its API's message: by the discovery documents, and the names that differ.
+"""The fields of Google's APIs that a provider's inputs set, by the APIs' discovery documents.
 
-The documents are those that google-api-python-client ships (extra ``documents``), read when first asked for.
-``paths.yaml`` has the names that differ, which are fewer than it seems.
+google-api-python-client ships the documents (extra ``documents``); each is read when it is first needed. ``paths.yaml``
+has the few names that the provider spells differently.
 """
 
 from __future__ import annotations
@@ -12,53 +12,60 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import yaml
 
 from training_platform.catalog.reading import own_document
 from training_platform.resources.resource_types import RESOURCE_TYPES
 
-_FILE = Path(__file__).parent / "data" / "paths.yaml"
-_OUTPUT_ONLY = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
+_PATHS_FILE: Final = Path(__file__).parent / "data" / "paths.yaml"
+_OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
+LOCATION_INPUTS: Final = frozenset({"project", "location", "region", "zone"})
+"""Inputs that belong to a request's path; fields of the same name elsewhere in the body are not theirs."""
+Key = str | int  # an entry of a list has its index
 
 
 class DocumentField(NamedTuple):
-    """A field of an API's document: its schema, and the document itself."""
+    """A field of an API: its schema, and the name of the document that has it."""
 
     schema: Mapping[str, Any]
     document: str
 
     def below(self, name: str) -> tuple[str, DocumentField] | None:
-        """Return a field below this one, of a list's entries too, with its name as the API spells it."""
+        """Return the API's spelling and the field of a name in this field's message, whatever its letter case."""
         fields = self.resolved().schema.get("properties", {})
-        key = name if name in fields else next((field for field in fields if field.lower() == name.lower()), None)
-        return (key, DocumentField(fields[key], self.document)) if key else None
+        if name in fields:
+            return name, DocumentField(fields[name], self.document)
+        for key, schema in fields.items():
+            if key.lower() == name.lower():
+                return key, DocumentField(schema, self.document)
+        return None
 
     def resolved(self) -> DocumentField:
-        """Return the message that this field holds, or whose list it is."""
+        """Return the message of this field, also if it is a list or a map of such messages, or a reference to it."""
+        schemas = _document(self.document)["schemas"]
         schema = self.schema
-        while (
-            inner := schema.get("items")
-            or values_of(schema)
-            or _document(self.document)["schemas"].get(schema.get("$ref"))
-        ):
+        while True:
+            inner = schema.get("items") or map_values(schema) or schemas.get(schema.get("$ref"))
+            if not inner:
+                return DocumentField(schema, self.document)
             schema = inner
-        return DocumentField(schema, self.document)
 
     @property
     def message(self) -> str:
-        """The service and the name of the message that it holds, ``container.NodePool``."""
+        """The service and the name of this field's message, such as ``container.NodePool``."""
         return f"{self.document.partition('.')[0]}.{self.resolved().schema.get('id', 'unnamed')}"
 
     @property
     def output_only(self) -> bool:
-        """Whether only the API writes it, by the document."""
-        return bool(self.schema.get("readOnly")) or bool(_OUTPUT_ONLY.match(self.schema.get("description", "")))
+        """Whether only the API sets this field, by the document."""
+        description = self.schema.get("description", "")
+        return bool(self.schema.get("readOnly")) or bool(_OUTPUT_ONLY.match(description))
 
 
 class ApiField(NamedTuple):
-    """A field with its path below the message that was asked; the path is empty where it is the message itself."""
+    """A field, and its path below a message; the path of the message itself is empty."""
 
     path: tuple[str, ...]
     field: DocumentField
@@ -66,39 +73,42 @@ class ApiField(NamedTuple):
 
 def root(token: str) -> DocumentField | None:
     """Return the message behind a type of resource, or None if its API's document is not available."""
-    place = paths()["types"].get(token)
-    if place is None:
+    document_and_message = paths()["types"].get(token)
+    if document_and_message is None:
         return None
-    document, _, message = place.partition(" ")
+    document, _, message = document_and_message.partition(" ")
     return DocumentField({"$ref": message}, document)
 
 
 def field_of(name: str, field: DocumentField) -> ApiField | None:
     """Return the field of a block's message that an input of the block sets, or None."""
     renamed = paths()["names"].get(field.message, {})
-    candidates = [renamed[name]] if name in renamed else _spellings(name)
-    for path in candidates:
-        place = _below(field, path)
-        if place:
-            return place
+    if name in renamed:
+        return _field_at(field, renamed[name])
+    for spelling in _spellings(name):
+        api_field = _field_at(field, spelling)
+        if api_field:
+            return api_field
     return None
 
 
 @cache
 def paths() -> Any:
-    """Return the document of each type, also of ``resource_types.yaml``, and names that differ as the file has them."""
-    table = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    """Return ``paths.yaml``, its ``types`` completed by the documents of ``resource_types.yaml``."""
+    table = yaml.safe_load(_PATHS_FILE.read_text(encoding="utf-8"))
     documents = {token: row.document for token, row in RESOURCE_TYPES.items() if token.startswith("gcp:")}
     return {**table, "types": {**table["types"], **documents}}
 
 
-def values_of(schema: Mapping[str, Any]) -> Any:
-    """Return the schema of a map's values: the provider has lists of some, where an entry holds its own name."""
-    return schema.get("additionalProperties") if "properties" not in schema else None
+def map_values(schema: Mapping[str, Any]) -> Any:
+    """Return the schema of a map's values, or None for another schema."""
+    if "properties" in schema:
+        return None
+    return schema.get("additionalProperties")
 
 
-def _below(field: DocumentField, path: str) -> ApiField | None:
-    """Return the field at a path; an empty path is the message itself, if the provider has a block of its own."""
+def _field_at(field: DocumentField, path: str) -> ApiField | None:
+    """Return the field at a path; the empty path is the message itself, for which the provider has a block."""
     keys: list[str] = []
     names = path.split(".") if path else []
     for name in names:
@@ -111,7 +121,7 @@ def _below(field: DocumentField, path: str) -> ApiField | None:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """Yield how the API may spell an input: lists have other numbers here and there."""
+    """Yield possible API spellings of an input: one side may use the singular and the other the plural."""
     yield name
     if name.endswith("ies"):
         yield f"{name[:-3]}y"
@@ -132,15 +142,10 @@ def _document(name: str) -> Any:
     return document or json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-PLACES = frozenset({"project", "location", "region", "zone"})
-"""Inputs that say where something is: they stand in a request's path, and not in a field that reads like them."""
-Key = str | int  # of a list's entry its position
-
-
 class Leaf(NamedTuple):
-    """One value of a plan: its input, ``nodeConfig.bootDisk.sizeGb``, and the keys of its field below the body.
+    """One value of a plan: its input, such as ``nodeConfig.bootDisk.sizeGb``, and the path of its field in the body.
 
-    A list of plain values is one leaf. A value that only a deployment tells is as the plan has it.
+    A list of plain values is one leaf. A value that is unknown before deployment stays as it is in the plan.
     """
 
     name: str
@@ -149,35 +154,37 @@ class Leaf(NamedTuple):
 
 
 def leaves(token: str, inputs: Mapping[str, Any]) -> Iterator[Leaf]:
-    """Yield the values of a resource that have a field; values elsewhere in a request have none."""
-    if (field := root(token)) is not None:
-        yield from (
-            leaf for leaf in _block(inputs, field, "", ()) if leaf.name not in PLACES or leaf.path == (leaf.name,)
-        )
+    """Yield the values of a resource that are fields of the request's body."""
+    field = root(token)
+    if field is None:
+        return
+    for leaf in _block(inputs, field, "", ()):
+        if leaf.name not in LOCATION_INPUTS or leaf.path == (leaf.name,):
+            yield leaf
 
 
 def body_of(values: Iterable[Leaf]) -> dict[str, Any]:
-    """Return the body that leaves make, lists as lists."""
+    """Return the request body with some leaves."""
     body: dict[str, Any] = {}
     for leaf in values:
-        place: Any = body
-        for key, after in zip(leaf.path, leaf.path[1:], strict=False):
-            empty: Any = [] if isinstance(after, int) else {}
+        container: Any = body
+        for key, next_key in zip(leaf.path, leaf.path[1:], strict=False):
             if isinstance(key, int):
-                while len(place) <= key:
-                    place.append({})
-                place = place[key]
+                while len(container) <= key:
+                    container.append({})
+                container = container[key]
             else:
-                place = place.setdefault(key, empty)
-        place[leaf.path[-1]] = leaf.value
+                container = container.setdefault(key, [] if isinstance(next_key, int) else {})
+        container[leaf.path[-1]] = leaf.value
     return body
 
 
 def _block(inputs: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
     for key, value in inputs.items():
-        if value is not None and (place := field_of(key, field)) is not None:
-            inner = f"{name}.{key}" if name else key
-            yield from _value(value, place.field, inner, (*path, *place.path))
+        api_field = field_of(key, field)
+        if value is not None and api_field is not None:
+            input_name = f"{name}.{key}" if name else key
+            yield from _value(value, api_field.field, input_name, (*path, *api_field.path))
 
 
 def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
@@ -191,11 +198,11 @@ def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -
 
 
 def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
-    """Yield a block, or the entries of a map, whose keys are users' own."""
-    if "properties" not in field.schema and "$ref" not in field.schema and values_of(field.schema):
+    """Yield the leaves of a block, or the entries of a map with keys of users."""
+    if "$ref" not in field.schema and map_values(field.schema):
         for key, entry in value.items():
             yield Leaf(f"{name}.{key}", (*path, key), entry)
-    elif field.schema.get("type") == "array":  # the provider takes a single entry of a list
+    elif field.schema.get("type") == "array":  # the provider has one block instead of the list
         yield from _block(value, field, name, (*path, 0))
     else:
         yield from _block(value, field, name, path)
@@ -204,12 +211,20 @@ def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tu
 def _entry(
     entry: Mapping[str, Any], index: int, field: DocumentField, name: str, path: tuple[Key, ...]
 ) -> Iterator[Leaf]:
-    """Yield an entry of a list; where the API has a map instead, the entry holds its key."""
+    """Yield the leaves of a list's entry; for a map of the API, an input of the entry is its key."""
     if field.schema.get("type") == "array":
         yield from _block(entry, field, name, (*path, index))
-    elif values_of(field.schema) is not None:
-        key = next(key_name for key_name in entry if field_of(key_name, field) is None or key_name == "id")
-        rest = {key_name: value for key_name, value in entry.items() if key_name != key}
-        yield from _block(rest, field, name, (*path, entry[key]))
-    else:  # a list of one, where the API has a block
+    elif map_values(field.schema) is None:  # a list of one entry, for a block of the API
         yield from _block(entry, field, name, path)
+    else:
+        key_input = _key_input(entry, field)
+        other_inputs = {input_name: value for input_name, value in entry.items() if input_name != key_input}
+        yield from _block(other_inputs, field, name, (*path, entry[key_input]))
+
+
+def _key_input(entry: Mapping[str, Any], field: DocumentField) -> str:
+    """Return the input that is the key of a map's entry: ``id``, or the one that is no field of its message."""
+    for name in entry:
+        if name == "id" or field_of(name, field) is None:
+            return name
+    raise KeyError(f"no input of {sorted(entry)} is a key of {field.message}")

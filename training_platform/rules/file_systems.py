@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -21,8 +22,10 @@ _TIERS = "Filestore docs, service tiers, read 2026-04-10"
 DIRECT_PEERING = "DIRECT_PEERING"
 MOST_IOPS = {"ZONAL": 166_000, "REGIONAL": 750_000}  # tiers with custom performance
 HIGH_BAND_TIB = 10
-IOPS_PER_TIB = {False: (4_000, 17_000, 100), True: (3_000, 7_500, 1_000)}  # lowest, highest, step; by the high band
+IOPS_PER_TIB_LOW_BAND = (4_000, 17_000, 100)  # lowest, highest, step
+IOPS_PER_TIB_HIGH_BAND = (3_000, 7_500, 1_000)
 LEAST_FIXED_IOPS = 2_000
+FIXED_IOPS_STEP = 1_000
 
 
 @rule(
@@ -46,12 +49,12 @@ def filestore_location(instance: FilestoreView) -> Iterator[Draft]:
     tier = FILESTORE_TIERS.get(instance.tier)
     if tier is None:
         return
-    place = instance.location
-    if tier.scope == "zone" and not is_zone(place):
+    location = instance.location
+    if tier.scope == "zone" and not is_zone(location):
         yield not_in_a_zone(instance, f"{tier.name} instances")
-    elif tier.scope == "region" and is_zone(place):
-        message = f"{tier.name} instances are regional, but {place} is a zone"
-        yield finding(instance, "location", message, allowed="a region", nearest=region_of(place))
+    elif tier.scope == "region" and is_zone(location):
+        message = f"{tier.name} instances are regional, but {location} is a zone"
+        yield finding(instance, "location", message, allowed="a region", nearest=region_of(location))
 
 
 @rule("filestore-capacity", ruleset="filestore", source=f"{_TIERS}; Filestore CSI driver 2edb466")
@@ -68,9 +71,13 @@ def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     if disputed:
         message = f"{size:,} GiB of {tier.name} are in one page of Google and missing in another: sources disagree"
     yield finding(
-        instance, "capacity_gib", message, allowed=shown(tier.bands), nearest=nearest_size(tier.bands, size),
+        instance,
+        "capacity_gib",
+        message,
+        allowed=shown(tier.bands),
+        nearest=nearest_size(tier.bands, size),
         severity="warning" if disputed else None,
-    )  # fmt: skip
+    )
 
 
 @rule(
@@ -112,9 +119,13 @@ def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
     if int(prefix) in disputed:
         message += f": sources disagree on the range of {tier.name}, and some say /{prefix}"
     yield finding(
-        instance, "reserved_range", message, allowed=f"a /{size}, or none: Google Cloud picks one",
-        nearest=f"{address}/{size}", severity="warning" if int(prefix) in disputed else None,
-    )  # fmt: skip
+        instance,
+        "reserved_range",
+        message,
+        allowed=f"a /{size}, or none: Google Cloud picks one",
+        nearest=f"{address}/{size}",
+        severity="warning" if int(prefix) in disputed else None,
+    )
 
 
 @rule(
@@ -134,35 +145,41 @@ def filestore_shared_vpc(instance: FilestoreView) -> Iterator[Draft]:
 @rule("filestore-iops", ruleset="filestore", source="Filestore CSI driver 2edb466, utils.go; " + _TIERS)
 def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
     """Find IOPS that an instance does not support; IOPS per TiB depend on its capacity."""
-    per_tb = instance.iops_per_tb
+    per_tib = instance.iops_per_tb
     fixed = instance.fixed_iops
-    if per_tb is None and fixed is None:
+    if per_tib is None and fixed is None:
         return
-    tib = instance.capacity_gib / 1024
     most = MOST_IOPS.get(instance.tier)
     if most is None:
         message = f"{instance.tier} does not support custom performance"
         yield finding(instance, "iops_per_tb", message, allowed=", ".join(MOST_IOPS))
         return
-    if per_tb is not None and fixed is not None:
-        yield finding(
-            instance, "fixed_iops", "IOPS per TiB and total IOPS exclude each other", allowed="one of the two"
-        )
-    if per_tb is not None:
-        low, high, step = IOPS_PER_TIB[tib >= HIGH_BAND_TIB]
-        if not low <= per_tb <= high or ((per_tb - low) % step and per_tb != high):
-            nearest = min(max(low + round((per_tb - low) / step) * step, low), high)
-            allowed = f"{low:,} to {high:,} in steps of {step:,}"
-            yield finding(instance, "iops_per_tb", f"{per_tb:,} IOPS per TiB", allowed=allowed, nearest=nearest)
-    if fixed is not None and (fixed < LEAST_FIXED_IOPS or fixed % 1000):
-        nearest = max(LEAST_FIXED_IOPS, -(-fixed // 1000) * 1000)
-        yield finding(
-            instance, "fixed_iops", f"{fixed:,} IOPS", allowed="multiples of 1,000 from 2,000", nearest=nearest
-        )
-    total = max(fixed or 0, (per_tb or 0) * tib)
+    if per_tib is not None and fixed is not None:
+        message = "IOPS per TiB and total IOPS exclude each other"
+        yield finding(instance, "fixed_iops", message, allowed="one of the two")
+    capacity_tib = instance.capacity_gib / 1024
+    if per_tib is not None:
+        yield from _iops_per_tib(instance, per_tib, capacity_tib)
+    if fixed is not None and (fixed < LEAST_FIXED_IOPS or fixed % FIXED_IOPS_STEP):
+        nearest = max(LEAST_FIXED_IOPS, math.ceil(fixed / FIXED_IOPS_STEP) * FIXED_IOPS_STEP)
+        allowed = f"multiples of {FIXED_IOPS_STEP:,} from {LEAST_FIXED_IOPS:,}"
+        yield finding(instance, "fixed_iops", f"{fixed:,} IOPS", allowed=allowed, nearest=nearest)
+    total = max(fixed or 0, (per_tib or 0) * capacity_tib)
     if total > most:
-        field = "fixed_iops" if per_tb is None else "iops_per_tb"
+        field = "fixed_iops" if per_tib is None else "iops_per_tb"
         yield finding(instance, field, f"{total:,.0f} total IOPS", allowed=f"at most {most:,}", nearest=most)
+
+
+def _iops_per_tib(instance: FilestoreView, per_tib: int, capacity_tib: float) -> Iterator[Draft]:
+    """Find IOPS per TiB outside the range of the capacity's band, or between its steps."""
+    low, high, step = IOPS_PER_TIB_HIGH_BAND if capacity_tib >= HIGH_BAND_TIB else IOPS_PER_TIB_LOW_BAND
+    is_on_step = (per_tib - low) % step == 0 or per_tib == high
+    if low <= per_tib <= high and is_on_step:
+        return
+    nearest_step = low + round((per_tib - low) / step) * step
+    allowed = f"{low:,} to {high:,} in steps of {step:,}"
+    nearest = min(max(nearest_step, low), high)
+    yield finding(instance, "iops_per_tb", f"{per_tib:,} IOPS per TiB", allowed=allowed, nearest=nearest)
 
 
 @rule("filestore-directory", ruleset="filestore", source="terraform-provider-google-beta 93c65b2")
@@ -175,16 +192,16 @@ def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
 
 def not_in_a_zone(instance: FilestoreView | LustreView, instances: str) -> Draft:
     """Return the finding about an instance in a region, although ``instances`` are zonal."""
-    place = instance.location
-    zones = zones_in(place)
-    message = f"{instances} are zonal, but {place} is a region"
-    allowed = enumeration(zones) or f"a zone of {place}"
+    location = instance.location
+    zones = zones_in(location)
+    message = f"{instances} are zonal, but {location} is a region"
+    allowed = enumeration(zones) or f"a zone of {location}"
     return finding(instance, "location", message, allowed=allowed, nearest=next(iter(zones), None))
 
 
 _API = "filestore API (googleapis f8291d2), NfsExportOptions; Filestore docs, limits"
 MOST_EXPORTS = 10
-MOST_RANGES = 64  # of all entries together
+MOST_RANGES = 64  # in all entries together
 
 
 @rule("filestore-exports", ruleset="filestore", source=_API)
@@ -197,9 +214,9 @@ def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
     if len(ranges) > MOST_RANGES:
         yield finding(instance, "exports", f"has {len(ranges)} ranges", allowed=f"at most {MOST_RANGES} in all entries")
     for (earlier_entry, earlier_text), (entry, text) in combinations(ranges, 2):
-        earlier = network_of(earlier_text)
-        room = network_of(text)
-        if earlier_entry != entry and room and earlier and room.overlaps(earlier):
+        earlier_network = network_of(earlier_text)
+        network = network_of(text)
+        if earlier_entry != entry and network and earlier_network and network.overlaps(earlier_network):
             message = f"{text} overlaps {earlier_text} of another entry"
             yield finding(instance, "exports", message, allowed="ranges that do not overlap")
 
@@ -259,9 +276,13 @@ def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
     if not fits(tier.bands, size):
         message = f"{instance.mbps_per_tib} MB/s per TiB does not support {size:,} GiB"
         yield finding(
-            instance, "capacity_gib", message, allowed=shown(tier.bands), nearest=nearest_size(tier.bands, size),
+            instance,
+            "capacity_gib",
+            message,
+            allowed=shown(tier.bands),
+            nearest=nearest_size(tier.bands, size),
             severity="warning" if size > tier.bands[-1].high_gib else None,
-        )  # fmt: skip
+        )
 
 
 @rule("lustre-location", ruleset="lustre", source=_PAGES)
@@ -286,12 +307,13 @@ def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
 )
 def lustre_addresses(program: Program) -> Iterator[Draft]:
     """Find Managed Lustre instances for which the ranges of private service access have no addresses left."""
-    rooms = [row.addresses for row in program.all(ServicesRangeView) if row.purpose == "VPC_PEERING"]
-    if not rooms:
+    range_sizes = [view.addresses for view in program.all(ServicesRangeView) if view.purpose == "VPC_PEERING"]
+    if not range_sizes:
         return
-    fitting = sum(rooms) // 2 ** (32 - BLOCK)
+    addresses = sum(range_sizes)
+    fitting = addresses // 2 ** (32 - BLOCK)
     for instance in program.all(LustreView)[fitting:]:
-        message = f"Google's services have {sum(rooms):,} addresses in the VPC, enough for {fitting} of these instances"
+        message = f"Google's services have {addresses:,} addresses in the VPC, enough for {fitting} of these instances"
         yield finding(instance, "network", message, allowed=f"a /{BLOCK} for each instance, in one range or several")
 
 
@@ -307,6 +329,11 @@ def shown(bands: Sequence[Band]) -> str:
 
 
 def nearest_size(bands: Sequence[Band], size: int) -> int:
-    """Return the smallest capacity that holds a size, else the largest."""
-    steps = ((max(low, low + -(-(size - low) // step) * step), high) for low, high, step in bands)
-    return min((least for least, high in steps if least <= high), default=max(band.high_gib for band in bands))
+    """Return the smallest capacity of at least a size, or the largest if none is."""
+    fitting: list[int] = []
+    for low, high, step in bands:
+        steps = max(0, math.ceil((size - low) / step))
+        least = low + steps * step
+        if least <= high:
+            fitting.append(least)
+    return min(fitting, default=max(band.high_gib for band in bands))

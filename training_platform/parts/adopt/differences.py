@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.resources.resource_kinds import fill_in
-from training_platform.resources.api_fields import PLACES, DocumentField, Key, body_of, field_of, leaves, root
+from training_platform.resources.api_fields import LOCATION_INPUTS, DocumentField, Key, body_of, field_of, leaves, root
 from training_platform.resources.resource_types import DASHBOARD, RESOURCE_TYPES, covers, forces_replacement
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
@@ -51,7 +51,7 @@ def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Differe
     ignored = planned.options.get("ignoreChanges", ())
     compared = [
         leaf
-        for leaf in leaves(planned.type, {k: v for k, v in planned.inputs.items() if k not in PLACES})
+        for leaf in leaves(planned.type, {k: v for k, v in planned.inputs.items() if k not in LOCATION_INPUTS})
         if not any(covers(pattern, leaf.name) for pattern in ignored)
     ]
     names = {leaf.path: leaf.name for leaf in compared}

@@ -9,7 +9,7 @@ from typing import Any
 
 from training_platform.catalog.types import Json
 from training_platform.parts.adopt.matches import Match, current_inputs
-from training_platform.resources.api_fields import PLACES, field_of, root
+from training_platform.resources.api_fields import LOCATION_INPUTS, field_of, root
 from training_platform.resources.resource_types import KUBERNETES, NODE_POOL, labels_path
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
 
@@ -83,7 +83,7 @@ def untold(planned: StackResource) -> dict[str, Any]:
     program_inputs = {
         key: value
         for key, value in planned.inputs.items()
-        if key not in PLACES and value is not UNKNOWN and (labels == (key,) or field_of(key, field) is None)
+        if key not in LOCATION_INPUTS and value is not UNKNOWN and (labels == (key,) or field_of(key, field) is None)
     }
     taints = planned.inputs.get("nodeConfig", {}).get("taints") if planned.type == NODE_POOL else None
     if taints:

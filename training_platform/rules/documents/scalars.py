@@ -1,6 +1,6 @@
 """Checks of strings, numbers and booleans by their documents.
 
-A provider converts strings to numbers and numbers to strings; a Kubernetes API server, which is strict, does not.
+A provider converts strings to numbers and numbers to strings. A Kubernetes API server does not: it is ``strict``.
 """
 
 from __future__ import annotations
@@ -22,45 +22,58 @@ from training_platform.rules.documents.problems import Problem, Report, Where, n
 Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 Right = type | set[str] | set[int] | range | None
-"""Values that are right without a check: all of a class, a set of strings, or the integers of a range."""
+"""Values that need no check: all of a class, a set of strings, or the integers of a range."""
 WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
-    "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1),
-    "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1),
-}  # fmt: skip
-_SUFFIXED: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-zµ]*)\Z")
-_PARTS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|us|µs|ns|s|m|h)")
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+_NUMBER_AND_UNIT: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([A-Za-zµ]*)\Z")
+_TIME_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|us|µs|ns|s|m|h)")
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _UNITS: Final = {
-    "": 1.0, "m": 1e-3, **{"kMGTPE"[power - 1]: 1000.0**power for power in range(1, 7)},
+    "": 1.0,
+    "m": 1e-3,
+    **{letter: 1000.0**power for power, letter in enumerate("kMGTPE", 1)},
     **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)},
-}  # fmt: skip
-_REMEMBERED: Final = 4096  # right strings that an input's check keeps
-_WHOLE: Final = re.compile(r"-?[0-9]{1,20}\Z")
-# The form of resource.Quantity: a signed decimal with a suffix of ten's or two's powers, or an exponent.
-_SIGNED: Final = r"^(\+|-)?"  # how the pattern of a CRD's quantities begins, such as bytes
+}
+_CACHE_SIZE: Final = 4096  # strings for each input
+_INTEGER: Final = re.compile(r"-?[0-9]{1,20}\Z")
+_SIGNED_PATTERN: Final = r"^(\+|-)?"  # the start of the pattern of a CRD's quantities, such as bytes
+# The form of resource.Quantity: a signed decimal with a suffix for powers of 10 or 2, or with an exponent.
 _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
 
 
 def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
-    """Return the values that are right without a check, and the check of all others."""
-    kind = shape["is"]
-    if kind == "any":
-        return None, lambda _value, _where, _report: None
-    if kind == "output":
-        return None, _output
-    if kind == "flag":
-        return bool, _flag(strict=strict)
-    if kind in WIDTHS:
-        low, high = _bounds(shape)
-        right = set(shape["among"]) if "among" in shape else range(low, high + 1)
-        return (set() if "step" in shape else right), _integer(shape, strict=strict)
-    if kind == "number":
-        return (float if len(shape) == 1 else None), _number(shape, strict=strict)
-    if kind == "quantity":
-        return None, _quantity(shape)
-    if kind == "int-or-text":
-        return None, _either(shape)
-    return _string(shape, strict=strict)
+    """Return the values that need no check, and the check of all others."""
+    match shape["is"]:
+        case "any":
+            return None, lambda _value, _where, _report: None
+        case "output":
+            return None, _output
+        case "flag":
+            return bool, _flag(strict=strict)
+        case "number":
+            return (float if len(shape) == 1 else None), _number(shape, strict=strict)
+        case "quantity":
+            return None, _quantity(shape)
+        case "int-or-text":
+            return None, _integer_or_string(shape)
+        case kind if kind in WIDTHS:
+            return _right_integers(shape), _integer(shape, strict=strict)
+        case _:
+            return _string(shape, strict=strict)
+
+
+def _right_integers(shape: Shape) -> Right:
+    """Return the integers that need no check; with a step, all are checked."""
+    if "step" in shape:
+        return set[int]()
+    if "among" in shape:
+        return set(shape["among"])
+    low, high = _bounds(shape)
+    return range(low, high + 1)
 
 
 def _output(_value: Any, where: Where, report: Report) -> None:
@@ -76,8 +89,10 @@ def _flag(*, strict: bool) -> Check:
 
 
 def _bounds(shape: Shape) -> tuple[int, int]:
-    low, high = WIDTHS[shape["is"]]
-    return max(low, shape.get("least", low)), min(high, shape.get("most", high))
+    lowest, highest = WIDTHS[shape["is"]]
+    low = max(lowest, shape.get("least", lowest))
+    high = min(highest, shape.get("most", highest))
+    return low, high
 
 
 def _integer(shape: Shape, *, strict: bool) -> Check:
@@ -86,13 +101,10 @@ def _integer(shape: Shape, *, strict: bool) -> Check:
     step = shape.get("step", 1)
 
     def check(value: Any, where: Where, report: Report) -> None:
-        number = value
-        if number.__class__ is not int:
-            if isinstance(value, str) and not strict and _WHOLE.match(value):
-                number = int(value)
-            elif not (isinstance(value, float) and value.is_integer()):
-                report(refused("type", where, value, "which is not an integer", "an integer"))
-                return
+        number = _as_integer(value, strict=strict)
+        if number is None:
+            report(refused("type", where, value, "which is not an integer", "an integer"))
+            return
         if among and number not in among:
             report(refused("range", where, value, "which is not an allowed number", ", ".join(map(str, among))))
         elif not low <= number <= high and number != shape.get("also"):
@@ -103,21 +115,41 @@ def _integer(shape: Shape, *, strict: bool) -> Check:
     return check
 
 
+def _as_integer(value: Any, *, strict: bool) -> int | None:
+    """Return the integer that a server or provider reads; None if the value is none. 8.0 is one, and a bool is not."""
+    if value.__class__ is int:
+        return int(value)
+    if isinstance(value, str) and not strict and _INTEGER.match(value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return None
+
+
 def _number(shape: Shape, *, strict: bool) -> Check:
     low = shape.get("least", float("-inf"))
     high = shape.get("most", float("inf"))
 
     def check(value: Any, where: Where, report: Report) -> None:
-        try:
-            number = float(value) if isinstance(value, (int, float) if strict else (int, float, str)) else None
-        except (ValueError, OverflowError):  # an integer that no double can hold
-            number = None
-        if number is None or isinstance(value, bool):
+        number = _as_number(value, strict=strict)
+        if number is None:
             report(refused("type", where, value, "which is not a number", "a number"))
         elif not low <= number <= high and number != shape.get("also"):
             _outside(where, value, number, (low, high), report)
 
     return check
+
+
+def _as_number(value: Any, *, strict: bool) -> float | None:
+    """Return the number that a server or provider reads; None if the value is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    if strict and isinstance(value, str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):  # the latter for an integer beyond a double
+        return None
 
 
 def _outside(where: Where, value: Any, number: float, bounds: tuple[float, float], report: Report) -> None:
@@ -141,14 +173,16 @@ def _quantity(shape: Shape) -> Check:
             report(refused("format", where, value, "which is not a quantity", allowed))
         elif measured(value)[1] < least:
             report(refused("range", where, value, "which is out of range", f"at least {least}"))
-        elif step and (problem := _off_step(str(value), step, where)):
-            report(problem)
+        elif step:
+            problem = _off_step(str(value), step, where)
+            if problem:
+                report(problem)
 
     return check
 
 
-def _either(shape: Shape) -> Check:
-    width = "int64" if shape.get("pattern", "").startswith(_SIGNED) else "int32"
+def _integer_or_string(shape: Shape) -> Check:
+    width = "int64" if shape.get("pattern", "").startswith(_SIGNED_PATTERN) else "int32"
     bounds = {key: shape[key] for key in ("least", "most") if key in shape}
     pattern = {"pattern": shape["pattern"]} if "pattern" in shape else {}
     check_integer = _integer({"is": width, **bounds}, strict=True)
@@ -166,31 +200,57 @@ def _either(shape: Shape) -> Check:
 
 
 def _string(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
-    values = shape.get("enum", ())
-    right = set(values)
-    if values and not strict:
-        right.add("")
-    keeps = not values and not shape.get("format", "").endswith("byte")  # a secret is not kept
-    closed = strict or shape.get("closed")
-    wrong = None if values else _wrong_form(shape, strict=strict)
-    any_case = {name.upper() for name in values} if shape.get("alike") == "case" else set()
+    if shape.get("enum"):
+        return _choice(shape, strict=strict)
+    has_form = shape.keys() - {"is", "alike"}
+    if not has_form:
+        return str, _plain_string(strict=strict)
+    right: set[str] = set()  # strings that were checked before, by all objects
+    may_cache = not shape.get("format", "").endswith("byte")  # no secret is kept
+    check_type = _plain_string(strict=strict)
+    wrong_form = _wrong_form(shape, strict=strict)
 
     def check(value: Any, where: Where, report: Report) -> None:
-        if value.__class__ is str and value in right:
-            return
         if not isinstance(value, str):
-            if strict or not isinstance(value, (bool, int, float)):
-                report(refused("type", where, value, "which is not a string", "a string"))
-        elif value.upper() in any_case:
-            right.add(value)
-        elif values:
-            report(not_one_of(where, value, values, closed=closed))
-        elif wrong and (problem := wrong(value, where)):
+            check_type(value, where, report)
+            return
+        if value in right:
+            return
+        problem = wrong_form(value, where)
+        if problem:
             report(problem)
-        elif keeps and len(right) < _REMEMBERED:
+        elif may_cache and len(right) < _CACHE_SIZE:
             right.add(value)
 
-    return (right if shape.keys() - {"is", "alike"} else str), check
+    return right, check
+
+
+def _plain_string(*, strict: bool) -> Check:
+    def check(value: Any, where: Where, report: Report) -> None:
+        converted = not strict and isinstance(value, (bool, int, float))
+        if not isinstance(value, str) and not converted:
+            report(refused("type", where, value, "which is not a string", "a string"))
+
+    return check
+
+
+def _choice(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
+    """Return the values of an enumeration and the check of all others."""
+    values = shape["enum"]
+    right = set(values)
+    if not strict:
+        right.add("")  # the provider leaves an empty string out
+    any_case = {name.upper() for name in values} if shape.get("alike") == "case" else set()
+    closed = strict or shape.get("closed")
+    check_type = _plain_string(strict=strict)
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        if not isinstance(value, str):
+            check_type(value, where, report)
+        elif value not in right and value.upper() not in any_case:
+            report(not_one_of(where, value, values, closed=closed))
+
+    return right, check
 
 
 def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
@@ -201,37 +261,41 @@ def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem
     step = shape.get("step")
     name = shape.get("format", "")
     well_formed, example = FORMS.get(name, (None, ""))
-    doubted, better = FORMS.get(shape.get("doubted", ""), (None, ""))
+    accepted_everywhere, better_example = FORMS.get(shape.get("doubted", ""), (None, ""))
     may_be_empty = not strict and not name.startswith("google-")  # the provider leaves an empty string out
     may_be_link = shape.get("alike") == "link"  # the provider compares only the name at a link's end
 
-    def wrong(value: str, where: Where) -> Problem | None:
-        if may_be_link and "/" in value and wrong(value.rpartition("/")[2], where) is None:
+    def problem_of(value: str, where: Where) -> Problem | None:
+        if may_be_link and "/" in value and problem_of(value.rpartition("/")[2], where) is None:
             return None
         if well_formed and not well_formed(value) and (value or not may_be_empty):
-            written = "not shown" if name.endswith("byte") else value  # as secrets are
-            return refused("format", where, written, "which has the wrong form", example)
+            shown = "not shown" if name.endswith("byte") else value  # it may be a secret
+            return refused("format", where, shown, "which has the wrong form", example)
         if pattern and not pattern(value):
             allowed = f"a string that matches {shape['pattern']}"
             return refused("format", where, value, "which has the wrong form", allowed)
         if not shortest <= len(value) <= longest:
             allowed = f"{shortest} to {longest} characters" if longest < float("inf") else f"at least {shortest}"
             return refused("range", where, value, f"which has {len(value)} characters", allowed)
-        if doubted and value and not doubted(value):
-            return refused("format", where, value, "which may be refused", better)._replace(severity="warning")
-        problem = _outside_span(value, span, where) if span else None
-        if problem is None and step:
-            problem = _off_step(value, step, where)
-        return problem
+        if accepted_everywhere and value and not accepted_everywhere(value):
+            problem = refused("format", where, value, "which may be refused", better_example)
+            return problem._replace(severity="warning")
+        problem_of_span = _outside_span(value, span, where) if span else None
+        if problem_of_span is None and step:
+            return _off_step(value, step, where)
+        return problem_of_span
 
-    return wrong
+    return problem_of
 
 
 def _outside_span(value: str, span: list[str], where: Where) -> Problem | None:
     """Return the problem of a duration or a quantity that is out of bounds; None if it is within."""
     low_kind, low = measured(span[0])
     _, high = measured(span[1])
-    kind, size = measured(f"{value}0s" if low_kind == "time" and value.endswith("m") else value)  # 5m are minutes here
+    text = value
+    if low_kind == "time" and value.endswith("m"):
+        text = f"{value}0s"  # 5m are minutes here, and not thousandths
+    kind, size = measured(text)
     if not value or (kind == low_kind and low <= size <= high):
         return None
     return refused("range", where, value, "which is out of range", f"{span[0]} to {span[1]}")
@@ -249,25 +313,28 @@ def _off_step(value: str, step: str, where: Where) -> Problem | None:
 def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
     """Return a function that matches a pattern: against the ``whole`` string, as Google does, or any part of it."""
 
-    @lru_cache(_REMEMBERED)  # names and labels are repeated
+    @lru_cache(_CACHE_SIZE)  # names and labels are repeated
     def match(text: str) -> object:
-        return _compiled(pattern).fullmatch(text) if whole else _compiled(pattern).search(text)
+        if whole:
+            return _compiled(pattern).fullmatch(text)
+        return _compiled(pattern).search(text)
 
     return match
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern when it is first used: most inputs of a type are written nowhere. Python wants flags apart."""
-    return re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if "(?i)" in pattern else 0)
+    """Compile a pattern at its first use, since stacks set few inputs; Python takes the flag ``(?i)`` separately."""
+    flags = re.IGNORECASE if "(?i)" in pattern else 0
+    return re.compile(pattern.replace("(?i)", ""), flags)
 
 
 _GOOGLE_DURATION: Final = re.compile(r"-?[0-9]+(\.[0-9]{1,9})?s\Z")
-_PART: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
-_GO_DURATION: Final = re.compile(rf"[+-]?(0|({_PART})+)\Z")
-_LENGTH: Final = re.compile(r"/([89]|[1-9][0-9])\Z")
+_GO_PART: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
+_GO_DURATION: Final = re.compile(rf"[+-]?(0|({_GO_PART})+)\Z")
+_PREFIX_LENGTH: Final = re.compile(r"/([89]|[1-9][0-9])\Z")
 _PORTS: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?\Z")
-_BEYOND_RE2: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9])")  # looks around, and groups seen before
+_BEYOND_RE2: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9])")  # lookaround, and back-references
 _HIGHEST_PORT: Final = 65535
 
 
@@ -287,6 +354,12 @@ def _is_base64(value: str) -> bool:
     return True
 
 
+def _is_google_base64(value: str) -> bool:
+    """Whether a string is base64 in either alphabet, padded or not."""
+    padded = value + "=" * (-len(value) % 4)
+    return _is_base64(padded.replace("-", "+").replace("_", "/"))
+
+
 def _is_time_zone(value: str) -> bool:
     """Whether the tz database has a zone; any string passes on a machine without the database."""
     try:
@@ -296,8 +369,9 @@ def _is_time_zone(value: str) -> bool:
 
 
 def _is_bucket_name(value: str) -> bool:
-    """Whether a bucket may have a name; the docs give one example of the close misspellings that are refused."""
-    return not (value.startswith("goog") or "google" in value or "g00gle" in value or _is_address(value))
+    """Whether a bucket may have a name; of the refused misspellings of google the docs name only g00gle."""
+    reserved = value.startswith("goog") or "google" in value or "g00gle" in value
+    return not reserved and not _is_address(value)
 
 
 def _is_network(value: str) -> bool:
@@ -326,7 +400,7 @@ def _is_json(value: str) -> bool:
 
 def _is_block(value: str) -> bool:
     """Whether a string is a range, or the prefix length of one that the API picks."""
-    return bool(_LENGTH.match(value)) or _is_cidr(value)
+    return bool(_PREFIX_LENGTH.match(value)) or _is_cidr(value)
 
 
 def _is_address(value: str) -> bool:
@@ -341,16 +415,18 @@ def _are_ports(value: str) -> bool:
     return match is not None and int(match[1]) <= int(match[2] or match[1]) <= _HIGHEST_PORT
 
 
+_INVALID_IN_RE2: Final = ("missing )", "unbalanced", "unterminated", "nothing to repeat", "bad char")
+"""Beginnings of Python's messages about errors that RE2 refuses as well."""
+
+
 def _is_re2(value: str) -> bool:
-    """Whether Go's and Google's RE2 may read an expression; what only they know passes."""
+    """Whether RE2, of Go and Google, may accept an expression; syntax that only RE2 has passes."""
     if _BEYOND_RE2.search(value):
         return False
     try:
         re.compile(value)
     except re.error as error:
-        return not str(error.msg).startswith(
-            ("missing )", "unbalanced", "unterminated", "nothing to repeat", "bad char")
-        )
+        return not str(error.msg).startswith(_INVALID_IN_RE2)
     return True
 
 
@@ -367,10 +443,7 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
     "cluster-ip": (lambda value: value in ("None", "") or _is_address(value), "an address such as 10.0.0.5, or None"),
     "date-time": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
     "duration": (_GO_DURATION.match, "a duration with its unit, such as 30s or 1h30m"),
-    "google-byte": (  # of either alphabet, padded or not
-        lambda value: _is_base64(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4)),
-        "a base64 string",
-    ),
+    "google-byte": (_is_google_base64, "a base64 string"),
     "google-datetime": (_is_time, "a time such as 2026-01-03T06:00:00Z"),
     "google-duration": (_GOOGLE_DURATION.match, "seconds and an s, such as 3600s"),
     "json": (_is_json, "a JSON string"),
@@ -388,14 +461,15 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
 
 
 def measured(value: Any) -> tuple[str | None, float]:
-    """Return the kind of a value that can be compared, and its size: a number or quantity, a duration, or a moment."""
+    """Return the kind and size of a comparable value: a number or quantity, a duration, or a moment."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "number", float(value)
     if not isinstance(value, str):
         return None, 0.0
-    if value and _PARTS.sub("", value) == "" and not value.endswith("m"):  # 500m may be half a CPU
-        return "time", sum(float(number) * _SECONDS[unit] for number, unit in _PARTS.findall(value))
-    match = _SUFFIXED.match(value)
+    is_duration = value != "" and _TIME_PART.sub("", value) == ""
+    if is_duration and not value.endswith("m"):  # 500m may be half a CPU
+        return "time", sum(float(number) * _SECONDS[unit] for number, unit in _TIME_PART.findall(value))
+    match = _NUMBER_AND_UNIT.match(value)
     if match and match[2] in _UNITS:
         return "number", float(match[1]) * _UNITS[match[2]]
     try:

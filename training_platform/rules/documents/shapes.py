@@ -1,6 +1,6 @@
-"""Checks of whole objects, built from the documents' shapes when an object of a type is first checked.
+"""Checks of whole objects, built from the documents' shapes when a type is first checked.
 
-A check reports what is wrong with a value. A value that is unknown before deployment passes.
+A check reports every problem of a value. A value that is unknown before deployment passes.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Container, Mapping
 from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.documents.additions import Additions
@@ -23,19 +22,27 @@ Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 
 
-_FILES = {"gcp": "google.json", "kubernetes": "kubernetes.json", "gke": "gke.json", "operators": "operators.json"}
-_APART = {  # groups of Kubernetes with a file of their own
-    "kubernetes:cloud.google.com": "gke", "kubernetes:gateway.networking.k8s.io": "gke",
-    "kubernetes:networking.gke.io": "gke", "kubernetes:leaderworkerset.x-k8s.io": "operators",
-    "kubernetes:ray.io": "operators", "kubernetes:trainer.kubeflow.org": "operators",
-}  # fmt: skip
-_CHOICES = ("anyOf", "oneOf")
-_COMBINED = frozenset({"allOf", "not", "nullable", *_CHOICES})
-_LISTED = {str: set, int: range}  # the collection of right values, by their class
-_IN_PART = frozenset({"kubernetes:networking.gke.io/"})  # groups with kinds that are published nowhere
+_FILES: Final = {
+    "gcp": "google.json",
+    "kubernetes": "kubernetes.json",
+    "gke": "gke.json",
+    "operators": "operators.json",
+}
+_FILES_OF_GROUPS: Final = {  # Kubernetes groups outside kubernetes.json
+    "kubernetes:cloud.google.com": "gke",
+    "kubernetes:gateway.networking.k8s.io": "gke",
+    "kubernetes:networking.gke.io": "gke",
+    "kubernetes:leaderworkerset.x-k8s.io": "operators",
+    "kubernetes:ray.io": "operators",
+    "kubernetes:trainer.kubeflow.org": "operators",
+}
+_CHOICES: Final = ("anyOf", "oneOf")
+_COMBINATIONS: Final = frozenset({"allOf", "not", "nullable", *_CHOICES})
+_COLLECTIONS: Final = {str: set, int: range}  # of right values, by the class of the values
+_INCOMPLETE_GROUPS: Final = frozenset({"kubernetes:networking.gke.io/"})  # with kinds that are not published
 
 
-class Judged(NamedTuple):
+class ValueCheck(NamedTuple):
     """The check of a value, and the values that are ``right`` without it."""
 
     right: Right
@@ -54,8 +61,12 @@ def types_of_group(token: str) -> list[str]:
     """Return the types of a Kubernetes group that have documents; any other type of the group is newer than these."""
     group = f"{token.partition('/')[0]}/"
     package = _package(group)
-    documents = _documents(package) if package != "gcp" and group not in _IN_PART else None
-    return [name for name in documents.types if name.startswith(group)] if documents else []
+    if package == "gcp" or group in _INCOMPLETE_GROUPS:
+        return []
+    documents = _documents(package)
+    if documents is None:
+        return []
+    return [name for name in documents.types if name.startswith(group)]
 
 
 @cache
@@ -69,7 +80,7 @@ def fields_at(token: str, path: str) -> Mapping[str, Shape]:
 class Documents:
     """The checks of one source's shapes, by type.
 
-    ``strict`` if the server reads values as they are, and no provider converts them. A definition that is judged
+    ``strict`` if the server reads values unconverted, without a provider in between. A definition that is checked
     ``alone`` has no additions of ours, and refuses null unless it allows null.
     """
 
@@ -81,13 +92,13 @@ class Documents:
         self.alone = alone
         self._shapes = shapes
         self._additions = Additions(shapes, strict=strict)
-        self._judged: dict[int, Judged] = {}
+        self._value_checks: dict[int, ValueCheck] = {}
 
     def check_of(self, token: str) -> Check | None:
         """Return the check of a type by its document and the additions to it."""
         if token not in self.types:
             return None
-        return self.judged(self._additions.to_type(token, self.types[token])).check
+        return self.value_check(self._additions.to_type(token, self.types[token])).check
 
     def fields_at(self, token: str, path: str) -> Mapping[str, Shape]:
         """Return the shapes of the inputs of a block at a path."""
@@ -98,54 +109,57 @@ class Documents:
                 block = self._shapes[block["of"]]
         return {name: self._shapes[number] for name, number in block["fields"].items()}
 
-    def judged(self, number: int) -> Judged:
+    def value_check(self, number: int) -> ValueCheck:
         """Return the check of a shape's values."""
-        if number not in self._judged:
+        if number not in self._value_checks:
             shape = self._shapes[number]
-            makers = {"block": self._block, "list": self._list, "map": self._map}
-            if shape["is"] in makers:
-                judged = Judged(None, makers[shape["is"]](shape))
-            else:
-                judged = Judged(*scalar(shape, strict=self.strict))
-            if _COMBINED & shape.keys():
-                judged = Judged(None, self._combined(shape, judged.check))
-            self._judged[number] = judged
-        return self._judged[number]
+            value_check = self._own_check(shape)
+            if _COMBINATIONS & shape.keys():
+                value_check = ValueCheck(None, self._combined(shape, value_check.check))
+            self._value_checks[number] = value_check
+        return self._value_checks[number]
 
-    def _combined(self, shape: Shape, base: Check) -> Check:
-        """Return the check of a value by its shape and by ``allOf``, ``anyOf``, ``oneOf`` and ``not`` beside it."""
-        every = [self.judged(number).check for number in shape.get("allOf", ())]
-        choices = [(name, [self.judged(number).check for number in shape[name]]) for name in _CHOICES if name in shape]
+    def _own_check(self, shape: dict[str, Any]) -> ValueCheck:
+        """Return the check of a shape without the combinations beside it."""
+        match shape["is"]:
+            case "block":
+                return ValueCheck(None, self._block(shape))
+            case "list":
+                return ValueCheck(None, self._list(shape))
+            case "map":
+                return ValueCheck(None, self._map(shape))
+            case _:
+                return ValueCheck(*scalar(shape, strict=self.strict))
+
+    def _combined(self, shape: Shape, own_check: Check) -> Check:
+        """Return the check of a value by its shape and by its ``allOf``, ``anyOf``, ``oneOf`` and ``not``."""
+        required = [self.value_check(number).check for number in shape.get("allOf", ())]
+        choices = [
+            (name, [self.value_check(number).check for number in shape[name]]) for name in _CHOICES if name in shape
+        ]
         if "not" in shape:
-            choices.append(("not", [self.judged(shape["not"]).check]))
+            choices.append(("not", [self.value_check(shape["not"]).check]))
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value is None and shape.get("nullable"):
                 return
-            base(value, where, report)
-            for judge in every:
-                judge(value, where, report)
+            own_check(value, where, report)
+            for check_part in required:
+                check_part(value, where, report)
             if not choices or holds_unknown(value):
                 return
             for name, checks in choices:
-                problems: list[list[Problem]] = [[] for _ in checks]
-                for judge, choice_problems in zip(checks, problems, strict=True):
-                    judge(value, where, choice_problems.append)
-                fitting = problems.count([])
-                if fitting == 0 and name != "not":
-                    message = " or ".join(dict.fromkeys(problem.message for problem in chain.from_iterable(problems)))
-                    allowed = f"{'one' if name == 'oneOf' else 'any'} of {len(checks)} forms"
-                    report(Problem("format", where, message, allowed))
-                elif (name == "oneOf" and fitting > 1) or (name == "not" and fitting):
-                    report(refused("format", where, value, "which its definition excludes", "another value"))
+                problem = _choice_problem(name, checks, value, where)
+                if problem:
+                    report(problem)
 
         return check
 
-    def _block(self, bare: dict[str, Any]) -> Check:
-        shape = bare if self.alone else self._additions.by_name(bare)
-        fields = {name: self.judged(number) for name, number in shape["fields"].items()}
-        right = {name: judged.right for name, judged in fields.items()}.get
-        inside = {name: judged.check for name, judged in fields.items()}.get
+    def _block(self, document_shape: dict[str, Any]) -> Check:
+        shape = document_shape if self.alone else self._additions.by_name(document_shape)
+        fields = {name: self.value_check(number) for name, number in shape["fields"].items()}
+        right_values = {name: field.right for name, field in fields.items()}.get
+        check_of_field = {name: field.check for name, field in fields.items()}.get
         closed = self.strict
         is_open = shape.get("open", False)
         check_together = compared(shape)
@@ -157,15 +171,15 @@ class Documents:
                 return
             for key, item in value.items():
                 kind = item.__class__
-                fine = right(key)
-                if kind is fine or (fine.__class__ is _LISTED.get(kind) and item in fine):
+                right = right_values(key)
+                if kind is right or (right.__class__ is _COLLECTIONS.get(kind) and item in right):
                     continue
                 if item is None and not refuses_null:
                     continue
-                inner = inside(key)
-                if inner is not None:
+                check_field = check_of_field(key)
+                if check_field is not None:
                     if item is not UNKNOWN:
-                        inner(item, (where, key), report)
+                        check_field(item, (where, key), report)
                 elif not is_open and not key.startswith("__"):
                     report(unknown(where, key, fields, closed=closed))
             if check_together:
@@ -174,20 +188,20 @@ class Documents:
         return check
 
     def _list(self, shape: Shape) -> Check:
-        right, inner = self.judged(shape["of"])
+        right, check_entry = self.value_check(shape["of"])
         listed, values = _listing(right)
-        check_size = _size_check(shape)
         refuses_null = self.alone
-        keys = shape.get("keys")
         strict = self.strict
-        more = [make(shape[name]) for name, make in LISTS.items() if name in shape]
+        keys = shape.get("keys")
+        checks_of_list = [make(shape[name]) for name, make in LISTS.items() if name in shape]
+        check_size = _size_check(shape)
 
         def check(value: Any, where: Where, report: Report) -> None:
             if not is_list(value):
                 if strict or not isinstance(value, Mapping):
                     report(refused("type", where, value, "which is not a list", "a list"))
-                else:
-                    inner(value, where, report)
+                else:  # the provider's state has a block instead of a list of one
+                    check_entry(value, where, report)
                 return
             for index, item in enumerate(value):
                 kind = item.__class__
@@ -195,22 +209,22 @@ class Documents:
                     continue
                 if item is None and not refuses_null:
                     continue
-                inner(item, (where, index), report)
+                check_entry(item, (where, index), report)
             if check_size:
                 check_size(value, where, report)
             if keys is not None:
                 repeated(value, keys, where, report)
-            for judge in more:
-                judge(value, where, report)
+            for check_list in checks_of_list:
+                check_list(value, where, report)
 
         return check
 
     def _map(self, shape: Shape) -> Check:
-        right, inner = self.judged(shape["of"])
+        right, check_entry = self.value_check(shape["of"])
         listed, values = _listing(right)
         check_size = _size_check(shape)
         refuses_null = self.alone
-        keys_like = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
+        match_key = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
         check_held = holding(shape["holds"]) if "holds" in shape else None
 
         def check(value: Any, where: Where, report: Report) -> None:
@@ -218,14 +232,14 @@ class Documents:
                 report(refused("type", where, value, "which is not a mapping", "a mapping"))
                 return
             for key, item in value.items():
-                if keys_like and not keys_like(key):
+                if match_key and not match_key(key):
                     report(refused("format", where, key, "which is not in the form of a key", "a key such as own/key"))
                 kind = item.__class__
                 if kind is right or (kind is listed and item in values) or item is UNKNOWN:
                     continue
                 if item is None and not refuses_null:
                     continue
-                inner(item, (where, key), report)
+                check_entry(item, (where, key), report)
             if check_size:
                 check_size(value, where, report)
             if check_held:
@@ -234,8 +248,26 @@ class Documents:
         return check
 
 
+def _choice_problem(name: str, checks: list[Check], value: Any, where: Where) -> Problem | None:
+    """Return the problem of a value by ``anyOf``, ``oneOf`` or ``not``; None if it fits."""
+    problems: list[Problem] = []
+    fitting = 0
+    for check in checks:
+        count_before = len(problems)
+        check(value, where, problems.append)
+        if len(problems) == count_before:
+            fitting += 1
+    if name == "not" or (name == "oneOf" and fitting > 1):
+        return refused("format", where, value, "which its definition excludes", "another value") if fitting else None
+    if fitting:
+        return None
+    message = " or ".join(dict.fromkeys(problem.message for problem in problems))
+    quantity = "one" if name == "oneOf" else "any"
+    return Problem("format", where, message, f"{quantity} of {len(checks)} forms")
+
+
 def _listing(right: Right) -> tuple[type | None, Container[Any]]:
-    """Return the listed right values and their class; no class if right values are not listed."""
+    """Return the class and the collection of right values; no class if they are not a collection."""
     if isinstance(right, set):
         return str, right
     if isinstance(right, range):
@@ -244,7 +276,7 @@ def _listing(right: Right) -> tuple[type | None, Container[Any]]:
 
 
 def _package(token: str) -> str:
-    return _APART.get(token.partition("/")[0]) or token.partition(":")[0]
+    return _FILES_OF_GROUPS.get(token.partition("/")[0]) or token.partition(":")[0]
 
 
 @cache
@@ -256,7 +288,7 @@ def _documents(package: str) -> Documents | None:
 
 
 def _blocks(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
-    """Check a list in the place of a block: the provider's state has a list where its inputs have one block."""
+    """Check a list instead of a block: the provider's state has a list for a block of its inputs."""
     if strict or not is_list(value):
         report(refused("type", where, value, "which is not a block of inputs", "a block of inputs"))
         return

@@ -54,7 +54,7 @@ class CrdSchema:
         """The check of a whole object, except for its metadata, which the server validates."""
         shapes = Shapes()
         number = KindReader(shapes, {}, alone=True).kind(self.spec, shapes.number(OPEN))
-        return Documents(shapes.rows, strict=True, alone=True).judged(number).check
+        return Documents(shapes.rows, strict=True, alone=True).value_check(number).check
 
 
 def failures_by(check: Check, value: Any) -> list[Failure]:
