@@ -1,4 +1,4 @@
-"""Machines that are two rows of the catalogue: a CPU machine type, and GPUs attached to it.
+"""Machines of two rows of the catalogue: a CPU machine type, and GPUs attached to it.
 
 Google Cloud names such a machine by type, accelerator and count, so ``MACHINE_TYPES`` has no row of it: ``attached``
 makes one. ``with_gpus`` and ``as_asked`` find it by name. Local SSD, which is optional on them, is left out as it is on
@@ -23,19 +23,19 @@ _CPUS: Final = re.compile(
     r"(standard|highmem|highcpu|custom)(-\d+){1,2}(-ext)?(-lssd)?(-metal)?"
     r"|(m1|m2|m3|m4|x4)-(ultramem|megamem|hypermem|highmem)-\d+(-metal)?|z3-(highmem|standard)-\d+(-\w+)*(-metal)?"
 )
-"""Machine types of CPUs by their form, which take no GPUs; N1, which takes some, is not among them.
+"""The form of CPU machine types to which no GPU can be attached; N1 takes GPUs and does not match.
 
 Source: GKE cluster-autoscaler 7d25050, machine families, and its families that take GPUs; the rest general knowledge.
 """
 
 
 def is_without_gpus(machine_type: str | None) -> bool:
-    """Whether a machine type, in the catalogue or not, is of a family of CPUs to which no GPU can be attached."""
+    """Whether a machine type, in the catalogue or not, is a CPU machine type to which no GPU can be attached."""
     return _CPUS.fullmatch(machine_type or "") is not None
 
 
 def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
-    """Return how many of these GPUs a VM of this type may be given, rising; none where they do not go together."""
+    """Return the numbers of these GPUs that a VM of this type can have, rising; none if they do not combine."""
     attachment = accelerator.attachment
     family = machine.name.rpartition("-")[0]
     if attachment is None or machine.accelerator is not None or family not in attachment.families:
@@ -44,7 +44,7 @@ def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...
 
 
 def vertex_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
-    """Return how many of these GPUs Vertex AI gives a VM of this type, rising; none where they do not go together."""
+    """Return the numbers of these GPUs that Vertex AI gives a VM of this type, rising; none if they do not combine."""
     attachment = accelerator.attachment
     if attachment is None or not machine.vertex or not gpu_counts(machine, accelerator):
         return ()
@@ -52,7 +52,7 @@ def vertex_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, 
 
 
 def attached(machine: MachineType, accelerator: Accelerator, count: int) -> MachineType | None:
-    """Return the row of a machine type with GPUs, under the type's own name; None where the pair does not exist."""
+    """Return the row of a machine type with GPUs, under the type's own name; None if the pair does not exist."""
     attachment = accelerator.attachment
     if attachment is None or count not in gpu_counts(machine, accelerator):
         return None
@@ -83,7 +83,7 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
 
 @lru_cache(maxsize=1024)
 def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> MachineType:
-    """Return the row of a machine type with the GPUs attached to it; its own row where they do not go together.
+    """Return the row of a machine type with the GPUs attached to it, or its own row if they do not combine.
 
     Raises KeyError for a machine type outside the catalogue.
     """
@@ -95,7 +95,7 @@ def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> Ma
 
 
 def of_vertex(machine_type: str | None, accelerator_type: str | None, count: int | None) -> MachineType | None:
-    """Return a machine type's row, or None, with GPUs by the name that Vertex AI has for them: see ``with_gpus``."""
+    """Return a machine type's row, or None, with GPUs by Vertex AI's name for them: see ``with_gpus``."""
     if machine_type not in MACHINE_TYPES:
         return None
     gpu = vertex_gpu(accelerator_type)
@@ -103,14 +103,14 @@ def of_vertex(machine_type: str | None, accelerator_type: str | None, count: int
 
 
 def vertex_gpu(accelerator_type: str | None) -> Accelerator | None:
-    """Return the GPU of a name of Vertex AI; None where the catalogue does not know it."""
+    """Return the GPU with Vertex AI's name, or None if the catalogue lacks it."""
     named = (row for row in ACCELERATORS.values() if row.vertex and row.vertex.accelerator_type == accelerator_type)
     return next(named, None) if accelerator_type else None
 
 
 @lru_cache(maxsize=1024)
 def as_asked(machine_type: str, accelerator: str | None, count: int) -> MachineType:
-    """Return a machine type's row, of a CPU machine with ``count`` GPUs of a name, whether or not there is such a one.
+    """Return the row of a CPU machine type with ``count`` named GPUs, whether or not the combination exists.
 
     What nobody has is made up from both rows, so that a program builds of it and a rule can say what is wrong. Without
     an ``accelerator`` nothing is attached. Raises KeyError for names outside the catalogue.
@@ -127,7 +127,7 @@ def _fitting(machine: MachineType, counts: Iterable[GpuCount]) -> tuple[int, ...
 
 
 def _price(host: Price | None, gpu: Price | None, count: int) -> Price | None:
-    """Return the price of the whole VM, for the capacities and regions for which both parts have one."""
+    """Return the price of the whole VM, for the capacities and regions in which both parts have a price."""
     if host is None or gpu is None:
         return None
     usd = {

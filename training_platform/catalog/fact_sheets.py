@@ -1,4 +1,4 @@
-"""Rows of the catalogue as sheets of facts for people: every field with its unit, and what is not verified marked.
+"""Rows of the catalogue as sheets of facts for people: fields with units, and marks on unverified facts.
 
 A sheet is made from the fields of a row's type, so a new field or a new family shows without a change here.
 """
@@ -30,7 +30,7 @@ KINDS: Mapping[str, str] = {
     "image": "images",
     "model server": "model_servers",
 }
-"""What a row can be, and where the catalogue keeps it."""
+"""The kinds of rows, and their attributes of the catalogue."""
 
 _SUFFIXES = {
     "_gb": "GB",
@@ -57,7 +57,7 @@ _OWN = ("name", "source", "calendar")  # of the row itself, which the sheet says
 
 
 class Fact(NamedTuple):
-    """One fact of a row: the dotted field, its value, its unit, whether a primary source is missing for it."""
+    """One fact of a row: the dotted field, its value, its unit, and whether it lacks a primary source."""
 
     field: str
     value: Value
@@ -67,7 +67,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """Everything that the catalogue knows of one name; ``families`` are the names that it can be listed by."""
+    """All facts of one name in the catalogue; ``families`` are the names under which it can be listed."""
 
     kind: str
     name: str
@@ -76,12 +76,12 @@ class Sheet:
     families: tuple[str, ...] = ()
 
     def value(self, field: str) -> Value:
-        """Return the value of a field, None where the row has no such fact."""
+        """Return the value of a field, or None if the row lacks it."""
         return next((fact.value for fact in self.facts if fact.field == field), None)
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """The fields for which no primary source was read, or on which sources disagree."""
+        """The fields without a primary source, or with sources that disagree."""
         return tuple(fact.field for fact in self.facts if fact.unverified)
 
 
@@ -104,19 +104,19 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
 
 
 class Decision(NamedTuple):
-    """What decides a fact without a primary source: a command with what it shows, or the reason why none can."""
+    """How to verify a fact without a primary source: a command and its result, or the reason why none can."""
 
     command: str = ""
     says: str = ""
     reason: str = ""
 
     def __str__(self) -> str:
-        """Return it as people read it."""
+        """Return the sentence for people."""
         return f"`{self.command}` shows {self.says}" if self.command else f"no command: {self.reason}"
 
 
 def decision(kind: str, field: str) -> Decision | None:
-    """Return what decides an unverified fact, by ``deciding.yaml``; None where nobody has said."""
+    """Return how to verify a fact, by ``deciding.yaml``, or None if the file lacks it."""
     for row in table(__file__, "deciding.yaml"):
         if any(fnmatchcase(f"{kind} {field}", pattern) for pattern in row["facts"]):
             return Decision(**{key: " ".join(row[key].split()) for key in Decision._fields if key in row})
@@ -124,7 +124,7 @@ def decision(kind: str, field: str) -> Decision | None:
 
 
 def in_code() -> Iterator[tuple[str, str, Decision]]:
-    """Yield the facts that code marks as unverified, with their file and what decides each."""
+    """Yield the facts that code marks as unverified, with their file and how to verify each."""
     for file, rows in table(__file__, "deciding-code.yaml").items():
         for row in rows:
             yield file, row["fact"], Decision(**{key: row[key] for key in Decision._fields if key in row})
@@ -140,7 +140,7 @@ def undecided(catalog: loader.Catalog | None = None) -> dict[tuple[str, str], li
 
 
 def _of_machine(row: Any) -> Iterator[Fact]:
-    """Yield what follows from a machine's fields: its slices with the VMs of each, and further provisioning models."""
+    """Yield the facts derived from a machine's fields: its slices with their VMs, and further provisioning models."""
     if not isinstance(row, MachineType):
         return
     if shapes := list(legal_topologies(row)):
@@ -163,7 +163,7 @@ def _families(row: Any) -> Iterator[str]:
 
 
 class _Facts:
-    """Walks a row and the rows that it refers to; a mark on a part holds for everything in it."""
+    """Walks a row and the rows that it refers to; a mark on a part covers everything in it."""
 
     def __init__(self, quotas: Mapping[QuotaId, Quota]) -> None:
         self._quotas = quotas

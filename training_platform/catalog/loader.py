@@ -1,4 +1,4 @@
-"""The whole catalogue from a folder of data files, checked as it is read.
+"""The whole catalogue from a folder of data files, checked while it is read.
 
 A data file holds any of these sections; rows of all files are joined, and none may be written twice::
 
@@ -59,12 +59,12 @@ _PLAIN: Mapping[str, type[CatalogRow]] = {
     "service_prices": ServicePrice,
     "skus": Skus,
 }
-"""Sections whose rows are their fields and nothing else."""
+"""Sections with rows that have only fields."""
 SECTIONS = ("accelerators", "locations", "machine_types", "quotas", *_PLAIN)
 
 
 class Typed(Mapping[str, T]):
-    """The rows of a section by name, each given its type when it is first asked for: a command needs few of them.
+    """The rows of a section by name, each converted to its type at first use, since a command needs few of them.
 
     Raises ``CatalogError`` for a row that is wrong.
     """
@@ -81,7 +81,7 @@ class Typed(Mapping[str, T]):
         return self._known[name]
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a row."""
+        """Whether the section has a row of this name."""
         return name in self._rows
 
     def __iter__(self) -> Iterator[str]:
@@ -89,12 +89,12 @@ class Typed(Mapping[str, T]):
         return iter(self._rows)
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return len(self._rows)
 
 
 class Catalog:
-    """Everything the data files of a folder say, by name; ``general_quotas`` leaves out those that one family owns."""
+    """All rows of a folder's data files by name; ``general_quotas`` are the quotas that no family owns."""
 
     boot_disk_limits: Mapping[str, BootDiskLimits]
     chart_ports: Mapping[str, ChartPorts]
@@ -131,7 +131,7 @@ class Catalog:
 
     @cached_property
     def general_quotas(self) -> dict[str, QuotaId]:
-        """The quotas that no family owns."""
+        """The quotas that belong to no family of accelerators."""
         rows = self._sections["quotas"].items()
         return {name: self.quotas[name].id for name, (_, place) in rows if place.file.stem == GENERAL}
 
@@ -169,7 +169,7 @@ class Catalog:
 
     @staticmethod
     def _plain(rows: Rows) -> Iterator[Plain]:
-        """Yield rows without their types, which take longer than all that is asked of them here."""
+        """Yield rows without converting them to their types, which would take most of the time."""
         return (cast("Plain", row) for row, _ in rows.values())
 
 
@@ -198,7 +198,7 @@ def default() -> Catalog:
 
 
 def load(folder: Path) -> Catalog:
-    """Read every row of every ``*.yaml`` of a folder; raises ``CatalogError`` at the first thing that is wrong."""
+    """Read every row of every ``*.yaml`` of a folder. Raises ``CatalogError`` at the first error."""
     catalog = Catalog(folder)
     for section in SECTIONS:
         if section != "locations":
@@ -258,7 +258,7 @@ class UnitPrices:
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Numbers of vCPUs in which a CPU family comes, those of them that ``vertex`` takes, and GB of RAM per vCPU."""
+    """The numbers of vCPUs of a CPU family, those that ``vertex`` accepts, and GB of RAM per vCPU."""
 
     vcpus: tuple[int, ...]
     gb_per_vcpu: float
@@ -283,7 +283,7 @@ def rows_of(group: str, row: object, place: DataPosition) -> Iterator[tuple[str,
 
 
 def check_machine(machine: MachineType, disk_types: Collection[str], place: DataPosition) -> None:
-    """Refuse a row whose parts contradict each other, which no type can tell; raises ``CatalogError``."""
+    """Raise ``CatalogError`` for a row with contradictory parts, which types cannot detect."""
     accelerator = machine.accelerator
     topology = machine.single_host
     rule = accelerator.topologies if accelerator is not None else None
@@ -317,7 +317,7 @@ def _sized(sizes: Sizes, vcpus: int) -> Plain:
 
 
 def _merged(shared: Plain, overrides: Plain) -> Plain:
-    """Return what a row says over what its group shares, key by key down to lists and plain values."""
+    """Return a row merged over the fields that its group shares, key by key down to lists and plain values."""
     merged = dict(shared)
     for key, value in overrides.items():
         below = shared.get(key)

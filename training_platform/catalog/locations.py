@@ -14,24 +14,24 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z\d]+")
 
 
 def is_zone(location: str) -> bool:
-    """Whether a name has the form of a zone; whether there is such a zone is in ``ZONES``, as far as we know."""
+    """Whether a name has the form of a zone; ``ZONES`` has the zones that are known to exist."""
     return _ZONE.fullmatch(location) is not None
 
 
 @lru_cache(maxsize=1024)  # every charge and every rule about a place asks
 def region_of(location: str) -> str:
-    """Return the region of a zone; a region, or anything else, is returned as it is."""
+    """Return the region of a zone; a region, or any other string, is returned unchanged."""
     return location.rpartition("-")[0] if is_zone(location) else location
 
 
 def serves(location: str, region: str) -> bool:
-    """Whether a location of Artifact Registry is a region, or the multi-region that corresponds to it."""
+    """Whether a location of Artifact Registry is the region, or its multi-region."""
     outside = MULTI_REGIONS.get(location)
     return location == region or (outside is not None and region.startswith(f"{location}-") and region not in outside)
 
 
 def nearest_first(zone: str, zones: Iterable[str]) -> list[str]:
-    """Return zones in the order in which they would do instead of one: its region's, its continent's, all others."""
+    """Return zones in the order in which they can replace one: its region's, its continent's, all others."""
     region = region_of(zone)
     continent = zone.partition("-")[0]
     return sorted(zones, key=lambda other: (region_of(other) != region, other.partition("-")[0] != continent, other))

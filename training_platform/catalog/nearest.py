@@ -1,4 +1,4 @@
-"""The valid value that somebody most likely meant."""
+"""The valid value that was probably meant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
-    """Return the allowed value that somebody most likely meant by ``name``, or None; upper case is overlooked.
+    """Return the allowed value that was probably meant by ``name``, or None; letter case is ignored.
 
     That is the one by another name of it or of its end, the only one that begins so, or the one that reads most like
     it, of those that begin so if there are any: where only numbers differ, the nearest of several that read alike; else
@@ -45,7 +45,7 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
 
 
 def _likest(name: str, values: Iterable[str], cutoff: float) -> str | None:
-    """Return the value that reads most like a name, the first of several; None where none is as like as ``cutoff``."""
+    """Return the value most similar to a name, the first of several; None if none reaches ``cutoff``."""
     matcher = SequenceMatcher(b=name)
     likest = None
     best = cutoff - 1e-9
@@ -58,12 +58,12 @@ def _likest(name: str, values: Iterable[str], cutoff: float) -> str | None:
 
 
 def same_letters(name: str, other: str) -> int:
-    """Return how many letters two names share at their start."""
+    """Return the length of the common prefix of two names."""
     pairs = zip(name, other, strict=False)
     return next((number for number, (left, right) in enumerate(pairs) if left != right), min(len(name), len(other)))
 
 
 def _apart(name: str, other: str) -> tuple[float, list[tuple[int, int]]]:
-    """Return how little two names read alike, then how far their numbers are apart, the larger of two first."""
+    """Return the sorting key of a candidate: dissimilarity, then distance of numbers, the larger of two first."""
     pairs = zip(map(int, _NUMBER.findall(name)), map(int, _NUMBER.findall(other)), strict=True)
     return -SequenceMatcher(a=other, b=name).ratio(), [(abs(left - right), -left) for left, right in pairs]

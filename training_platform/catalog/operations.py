@@ -1,4 +1,4 @@
-"""What the platform's principals do in Google Cloud: ``operations.yaml``, by principal and operation."""
+"""The operations of the platform's principals in Google Cloud: ``operations.yaml``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from training_platform.catalog.types import Json
 
 @dataclass(frozen=True)
 class Principal:
-    """A principal, the pattern of the members that it is in policies, and the methods of each of its operations.
+    """A principal, the pattern of its members in policies, and the methods of each of its operations.
 
     ``excess`` says of a role, by its name, why the principal has more than its operations use.
     """

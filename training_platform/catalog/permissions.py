@@ -1,4 +1,4 @@
-"""Permissions of IAM: those that Google's methods require, and those that its predefined roles hold.
+"""IAM permissions: those that Google's methods require, and those of its predefined roles.
 
 ``permissions.yaml`` beside this file has the rows, restricted to what the platform's principals call and to the roles
 that they are granted; ``python -m tools.permissions`` writes it from public dumps, with rows by hand and their reasons.
@@ -32,14 +32,14 @@ class Need(NamedTuple):
 
 
 class Role(NamedTuple):
-    """A predefined role: how many permissions it holds, and those of them that some method here requires."""
+    """A predefined role: the number of its permissions, and those that some method here requires."""
 
     total: int
     permissions: frozenset[str]
 
 
 class Agent(NamedTuple):
-    """An account of Google's in each project: its e-mail with ``{}`` for the project's number, and Google's grants.
+    """A Google account in each project: its e-mail with ``{}`` for the project number, and Google's grants.
 
     Google grants the roles in the project once the API ``of`` is enabled there.
     """
@@ -82,6 +82,6 @@ def _need(row: str | Json) -> Need:
 
 
 def _held(collections: Mapping[str, str]) -> Iterator[str]:
-    """Yield the permissions of a role, which are written by collection: ``storage.objects: get list``."""
+    """Yield the permissions of a role, from the form ``storage.objects: get list``."""
     for collection, verbs in collections.items():
         yield from (f"{collection}.{verb}" for verb in verbs.split())

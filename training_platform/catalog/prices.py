@@ -1,4 +1,4 @@
-"""Prices per hour: of machines, and of what is around them. Estimates from list prices, with their date."""
+"""Prices per hour of machines, disks, file systems and network parts: estimates from dated list prices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOCAL_SSD_SERVICE = "local-ssd"
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Prices and discounts of one's own, before the catalogue's list prices.
+    """An organisation's own prices and discounts, which take precedence over the catalogue's list prices.
 
     ``machines`` are USD per VM and hour, by machine type, capacity and region; ``services`` USD as the catalogue
     counts them, by name and region; "*" is any other region. ``discounts`` are shares of the list price that are not
@@ -41,7 +41,7 @@ class PriceBook:
     listed: PriceBook | None = None
 
     def share(self, name: str, kind: str) -> float:
-        """Return the share of a list price that is paid."""
+        """Return the fraction of a list price that is paid."""
         return 1 - self.discounts.get(name, self.discounts.get(kind, 0.0))
 
 
@@ -70,15 +70,15 @@ class Cost:
 
     @property
     def sums_up(self) -> bool:
-        """Whether at least half of the VMs have a price: less would be no sum."""
+        """Whether at least half of the VMs have a price; otherwise the sum is meaningless."""
         return 2 * self.vms_without <= self.vms
 
     def is_example(self, today: date) -> bool:
-        """Whether it rests on prices of the catalogue that are too old to be more than examples."""
+        """Whether it includes prices of the catalogue that are so old that they are only examples."""
         return self.shipped is not None and (today - self.shipped).days > FRESH_DAYS
 
     def __add__(self, other: Cost) -> Cost:
-        """Return the cost of both."""
+        """Return the sum of two costs."""
         read = [day for day in (self.read, other.read) if day]
         shipped = [day for day in (self.shipped, other.shipped) if day]
         return Cost(
@@ -97,7 +97,7 @@ class Cost:
 def machines_cost(
     machine: MachineType, capacity: Capacity, region: str, least: int, most: int, *, book: PriceBook = LIST
 ) -> Cost:
-    """Return the cost of VMs of one type; a reservation is paid for whether it is used or not."""
+    """Return the cost of VMs of one type; a reservation costs the same whether or not it is used."""
     if not most:
         return Cost()
     paid = most if capacity == "reservation" else least
@@ -127,7 +127,7 @@ def machines_cost(
 
 
 def service_cost(name: str, region: str, least: float, most: float, book: PriceBook = LIST) -> Cost:
-    """Return the cost of amounts of what is not a machine: GiB, or gateways, addresses, clusters."""
+    """Return the cost of amounts other than machines: GiB, gateways, addresses, clusters."""
     if not most:
         return Cost()
     listed = default().service_prices.get(name)
@@ -156,7 +156,7 @@ def local_ssd_cost(gib: int, capacity: Capacity, region: str, least: int, most: 
 
 
 def list_price(machine: MachineType) -> Price | None:
-    """Return the price of a VM; only of its GPUs if no list has one of the VM, None if no list has either."""
+    """Return the price of a VM, or of its GPUs if no list has the VM; None if no list has either."""
     of_gpus = machine.accelerator.price if machine.accelerator else None
     if machine.price or of_gpus is None:
         return machine.price
@@ -167,7 +167,7 @@ def list_price(machine: MachineType) -> Price | None:
 
 
 def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float | None:
-    """Return the list price of one VM in USD per hour, None where the catalogue has none for the region.
+    """Return the list price of one VM in USD per hour, or None if the catalogue has none for the region.
 
     A reservation costs what on-demand costs. Flex-start has no published list price: it counts as on-demand, of
     which it is at most the whole.

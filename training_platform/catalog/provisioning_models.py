@@ -1,4 +1,4 @@
-"""Ways to get a machine beside the four that are charged apart, as far as a source says.
+"""Provisioning models besides the four with their own charges, as far as a source says.
 
 Sources: GKE docs, flex-start with queued provisioning (2026-04): wherever flex-start is; Cluster Toolkit v1.95.0 for
 blocks, by the labels that its machines have. Calendar mode is in the machine's own row: Compute API reference,
@@ -14,7 +14,7 @@ from training_platform.catalog.types import MachineType
 
 
 class Way(NamedTuple):
-    """A provisioning model and whether a machine type supports it, None where no source says so.
+    """A provisioning model, and whether a machine type supports it, or None without a source.
 
     ``on_request``: Google opens it project by project.
     """
@@ -26,12 +26,12 @@ class Way(NamedTuple):
 
 
 def has_blocks(machine: MachineType) -> bool:
-    """Whether reservations of the machine are known to have blocks: those whose GPUs GPUDirect joins do."""
+    """Whether reservations of the machine are known to have blocks, as those with GPUDirect have."""
     return machine.gpudirect is not None
 
 
 def further_ways(machine: MachineType) -> tuple[Way, ...]:
-    """Return the further ways of a machine with accelerators, none of another.
+    """Return the further provisioning models of a machine with accelerators; none for another.
 
     Sources disagree on queued TPUs. That every block has sub-blocks is not said anywhere.
     """

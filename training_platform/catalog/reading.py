@@ -1,4 +1,4 @@
-"""Reading data files: YAML with positions of mistakes, and plain values into the catalogue's types.
+"""Reading data files: YAML with positions of errors, and conversion to the catalogue's types.
 
 ``build`` knows no type by name. It follows the annotations of a dataclass, so a field that is added there may be
 written in the data files, and nothing else may.
@@ -34,17 +34,17 @@ def table(module: str, name: str) -> Any:
 
 
 class CatalogError(Exception):
-    """A data file of the catalogue is wrong; the message names the file, the key, and what is allowed."""
+    """A data file of the catalogue is invalid; the message names the file, the key, and what is allowed."""
 
 
 class DataPosition(NamedTuple):
-    """Where a value is: the data file, and the keys that lead to it."""
+    """The position of a value: the data file, and the keys that lead to it."""
 
     file: Path
     keys: tuple[str, ...] = ()
 
     def at(self, key: str | int) -> DataPosition:
-        """Return the place of a value under this one."""
+        """Return the position of a value below this one."""
         return DataPosition(self.file, (*self.keys, str(key)))
 
     def error(self, problem: str) -> CatalogError:
@@ -53,7 +53,7 @@ class DataPosition(NamedTuple):
 
 
 class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
-    """The safe loader, which refuses a key written twice instead of taking the last.
+    """The safe loader, which refuses a repeated key instead of taking the last.
 
     Mappings, lists and texts, which is nearly all there is, are made here: it takes half as long.
     """
@@ -69,7 +69,7 @@ class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
         return node.value if node.tag == _TEXT else self.construct_object(node)
 
     def resolve(self, kind: type, value: Any, implicit: Any) -> str:
-        """Return the tag of a node; a word that YAML has no meaning for is a text, and no pattern is tried on it."""
+        """Return the tag of a node; a plain word is a string without trying YAML's patterns on it."""
         if kind is yaml.ScalarNode and value[:1].isalpha() and value.lower() not in _MEANT:
             return _TEXT
         return str(super().resolve(kind, value, implicit))
@@ -81,7 +81,7 @@ class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
 
 
 def read_file(path: Path) -> Plain:
-    """Return what a data file contains; raises ``CatalogError`` when that is not a YAML mapping."""
+    """Return the content of a data file. Raises ``CatalogError`` if it is not a YAML mapping."""
     try:
         values = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 # a safe loader
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -90,14 +90,14 @@ def read_file(path: Path) -> Plain:
 
 
 def mapping(value: object, place: DataPosition) -> Plain:
-    """Return a value that has to be a mapping with text for keys."""
+    """Return a value that has to be a mapping with string keys."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise place.error(f"{value!r} is not a mapping with names for keys")
     return value
 
 
 def known_keys(values: Iterable[str], allowed: Iterable[str], place: DataPosition) -> None:
-    """Refuse a key that means nothing here."""
+    """Raise ``CatalogError`` for an unknown key."""
     allowed = sorted(allowed)
     for key in values:
         if key not in allowed:
@@ -107,7 +107,7 @@ def known_keys(values: Iterable[str], allowed: Iterable[str], place: DataPositio
 
 
 def build(cls: type[T], values: object, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> T:
-    """Return a dataclass from plain values; ``references`` holds the types that are written as a name, and by name."""
+    """Return a dataclass from plain values; ``references`` has rows by name, for types that are written as a name."""
     plain = mapping(values, place)
     kinds, required = _shape(cast("type", cls))
     known_keys(plain, kinds, place)
@@ -117,7 +117,7 @@ def build(cls: type[T], values: object, place: DataPosition, references: Mapping
 
 
 class _Kind(NamedTuple):
-    """How values of an annotation are converted; those of the types in ``right`` are right as they are."""
+    """The conversion of values of an annotation; values of the types in ``right`` need none."""
 
     hint: Any
     right: tuple[type, ...]
@@ -146,7 +146,7 @@ def _kind(hint: Any) -> _Kind:
 def _convert(
     kind: _Kind, value: Any, above: DataPosition, key: str | int, references: Mapping[type, Mapping[str, object]]
 ) -> Any:
-    """Return a value below a place; places are made only for values that are looked at further."""
+    """Return the converted value at a position; positions are created only for values that need conversion."""
     return value if type(value) in kind.right else kind.convert(kind.hint, value, above.at(key), references)
 
 
@@ -210,7 +210,7 @@ _FOLDER = files("training_platform.catalog") / "documents"
 
 
 def own_document(api: str, version: str) -> dict[str, Any] | None:
-    """Return our own document of a version of an API; None where Google's client ships it."""
+    """Return our own document of an API's version, or None if Google's client ships it."""
     path = _FOLDER / f"{api}.{version}.yaml"
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Which slice shapes fit which machine, how many hosts they take, and the shape that was probably meant."""
+"""Slice shapes of machine types: which exist, their number of hosts, and the shape that was probably meant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = 16  # shapes that a finding lists
 
 
 def hosts(machine: MachineType, topology: str) -> int | None:
-    """Return the number of VMs in a slice, or None when its chips do not divide into whole machines of this type."""
+    """Return the number of VMs in a slice, or None if its chips are not whole machines of this type."""
     chips = chips_in(topology)
     if _rule(machine) is None or chips is None or chips % machine.chips:
         return None
@@ -21,7 +21,7 @@ def hosts(machine: MachineType, topology: str) -> int | None:
 
 
 def legal_for(machine: MachineType, topology: str) -> bool:
-    """Whether the family has the shape and this machine can form it, by itself or with others."""
+    """Whether the family has the shape and machines of this type can form it."""
     rule = _rule(machine)
     if rule is None or not rule.legal(topology):
         return False
@@ -32,26 +32,26 @@ def legal_for(machine: MachineType, topology: str) -> bool:
 
 
 def legal_topologies(machine: MachineType) -> Iterator[str]:
-    """Yield every shape that this machine can make, sides rising, in order of chips."""
+    """Yield every shape that this machine can form, sides rising, in order of chips."""
     rule = _rule(machine)
     if rule is not None:
         yield from (shape for shape in rule.legal_shapes() if legal_for(machine, shape))
 
 
 def topologies_text(machine: MachineType) -> str:
-    """Return the shapes that this machine can make as one line, the first ``SHOWN`` of them."""
+    """Return the first ``SHOWN`` shapes that this machine can form, in one line."""
     first = list(islice(legal_topologies(machine), SHOWN + 1))
     return ", ".join(first[:SHOWN]) + (" and larger ones" if len(first) > SHOWN else "")
 
 
 def other_machine(machine: MachineType, topology: str) -> str | None:
-    """Return the machine type of the same family that can make a shape which this one cannot, None where none can."""
+    """Return the machine type of the same family that can form a shape which this one cannot, or None."""
     of_family = (row for row in catalog.MACHINE_TYPES.values() if row.accelerator is machine.accelerator)
     return next((row.name for row in of_family if legal_for(row, topology)), None)
 
 
 def nearest_topology(machine: MachineType, topology: str) -> str | None:
-    """Return the legal shape that was probably meant, or None for a machine without any, or a text unlike any.
+    """Return the valid shape that was probably meant, or None for a machine without shapes, or a dissimilar string.
 
     The same sides in rising order, if that is legal; otherwise the fewest chips that are enough, in the most compact
     box; otherwise the largest there is.

@@ -1,4 +1,4 @@
-"""What the catalogue knows, as types; the facts themselves are data files beside this one.
+"""The types of the catalogue; the facts themselves are in data files beside this one.
 
 Nothing here names a family: a new family of machines is a new data file. Sizes are in the unit that the name of the
 field ends in. ``source`` says where a row was read and when; ``unverified`` names the fields of a row (``price.spot``
@@ -16,11 +16,11 @@ from math import prod
 from typing import Any, Literal, NamedTuple
 
 Json = dict[str, Any]
-"""A JSON object whose shape is told by an API, a CRD or a chart, and by no type of ours."""
+"""A JSON object whose structure an API, a CRD or a chart defines, and no type of ours."""
 Kind = Literal["tpu", "gpu", "cpu"]
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
 Calendar = Literal["offered", "on-request", "none"]
-"""Future reservations in calendar mode: ``on-request`` is for projects that Google lets in."""
+"""Future reservations in calendar mode; ``on-request`` is for projects that Google admits."""
 
 
 class QuotaId(NamedTuple):
@@ -49,7 +49,7 @@ class CatalogRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota(CatalogRow):
-    """What is known of a quota beside its id; ``name`` is the short name that data files refer to it by."""
+    """The facts of a quota besides its id; ``name`` is its short name in data files."""
 
     id: QuotaId
 
@@ -71,7 +71,7 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePrice(CatalogRow):
-    """The list price in USD, by region, of anything but a machine, as of ``read``; ``name`` is the priced item.
+    """The list price in USD by region of an item other than a machine, as of ``read``.
 
     A price with ``usd`` in ``unverified`` is one that somebody else read from Google's billing catalogue.
     """
@@ -83,7 +83,7 @@ class ServicePrice(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class Skus(CatalogRow):
-    """How Cloud Billing describes what a machine family or a service is billed as; any of several spellings will do.
+    """Cloud Billing's descriptions of a machine family or a service; any of several spellings matches.
 
     Of a machine family the price is that of its vCPUs, GiB and chips or GPUs together, and its bundled local SSD;
     ``amount`` is a service's GiB and month. ``name`` is the family, as in ``a3-highgpu``, or the service.
@@ -97,7 +97,7 @@ class Skus(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class VertexSupport:
-    """How Vertex AI training names an accelerator: enum of ``acceleratorType``, regions, quota per capacity.
+    """An accelerator in Vertex AI training: its ``acceleratorType``, regions, and quota by capacity.
 
     ``accelerator_type`` is None where Vertex takes machine type and topology alone (TPU v5e and later).
     ``flex_start`` says whether a job may ask for FLEX_START; Vertex AI does not support a capacity without a quota.
@@ -115,7 +115,7 @@ class VertexSupport:
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyRule:
-    """Which slice shapes exist: listed ``shapes``, and, with ``cube_side``, boxes whose sides are multiples of it.
+    """The existing slice shapes: listed ``shapes``, and, with ``cube_side``, boxes with multiples of it as sides.
 
     A topology is written ``AxB`` (``dims`` 2) or ``AxBxC`` (``dims`` 3), sides in chips. ``ascending`` asks for
     sides in rising order; ``max_cubes`` bounds the number of cubes of ``cube_side`` in a box, 0 for a family without.
@@ -139,7 +139,7 @@ class TopologyRule:
         return prod(side // self.cube_side for side in sides) <= self.max_cubes
 
     def legal_shapes(self) -> Iterator[str]:
-        """Every legal shape in order of chips, sides rising, smallest first; a rule with cubes lists all its boxes."""
+        """Every valid shape in order of chips, sides rising, smallest first; a rule with cubes lists all its boxes."""
         side = self.cube_side
         boxes = _rising(self.dims, self.max_cubes) if side is not None else ()
         shapes = {*self.shapes, *(render_topology(tuple(cubes * (side or 0) for cubes in box)) for box in boxes)}
@@ -148,7 +148,7 @@ class TopologyRule:
 
 @lru_cache(maxsize=4096)
 def parse_topology(topology: str) -> tuple[int, ...] | None:
-    """Return the sides of ``AxB`` or ``AxBxC`` in chips, or None when the text is not a topology."""
+    """Return the sides of ``AxB`` or ``AxBxC`` in chips, or None if the string is not a topology."""
     sides = topology.split("x")
     if not 2 <= len(sides) <= 3 or not all(side.isascii() and side.isdecimal() and len(side) < 6 for side in sides):
         return None
@@ -157,12 +157,12 @@ def parse_topology(topology: str) -> tuple[int, ...] | None:
 
 
 def render_topology(sides: tuple[int, ...]) -> str:
-    """Return the text of a topology, ``AxB`` or ``AxBxC``."""
+    """Return a topology as string, ``AxB`` or ``AxBxC``."""
     return "x".join(str(side) for side in sides)
 
 
 def chips_in(topology: str) -> int | None:
-    """Return the number of chips in a slice of this topology, or None when the text is not a topology."""
+    """Return the number of chips in a slice of this topology, or None if the string is not a topology."""
     sides = parse_topology(topology)
     return prod(sides) if sides else None
 
@@ -178,19 +178,19 @@ def _rising(dims: int, most: int, least: int = 1) -> Iterator[tuple[int, ...]]:
 
 
 class GpuCount(NamedTuple):
-    """A number of GPUs that one VM may be given, and the most vCPUs that the VM may then have."""
+    """A number of GPUs that one VM can have, and the most vCPUs of the VM with them."""
 
     gpus: int
     max_vcpus: int
 
     def __str__(self) -> str:
-        """Return the pair as people read it."""
+        """Return the pair for people."""
         return f"{self.gpus} with up to {self.max_vcpus} vCPUs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attachment:
-    """How a GPU without machine types of its own is attached to VMs of ``families`` (``n1-standard``).
+    """The attachment of a GPU without machine types of its own to VMs of ``families`` (``n1-standard``).
 
     ``capacities``, ``calendar``, ``zones`` and ``minimum_gke`` are of a VM with the GPU, and take the place of the
     machine type's own; ``vertex_counts`` is narrower than ``counts``. ``catalog.attachments`` makes the row of
@@ -210,7 +210,7 @@ class Attachment:
 
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
-    """One generation of TPU or one model of GPU; of kind ``cpu`` where VMs have neither.
+    """One generation of TPU or one model of GPU; its kind is ``cpu`` for VMs with neither.
 
     ``name`` is the short name that flavors and reports use (``tpu-v5e``, ``h100-mega``). ``gke_label`` is the value
     of ``cloud.google.com/gke-tpu-accelerator`` or ``cloud.google.com/gke-accelerator``. ``quotas`` gives the quota
@@ -237,13 +237,13 @@ class Accelerator:
 
     @property
     def resource(self) -> str:
-        """The Kubernetes resource that pods ask for."""
+        """The Kubernetes resource that pods request."""
         return {"tpu": "google.com/tpu", "gpu": "nvidia.com/gpu", "cpu": "cpu"}[self.kind]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSsd:
-    """Local SSD partitions: how many are ``bundled`` (fixed), or which counts may be asked for.
+    """Local SSD partitions: the fixed number that is ``bundled``, or the counts that can be requested.
 
     ``quota`` counts GB; bundled partitions are charged to it as well.
     """
@@ -308,12 +308,12 @@ class MachineType(CatalogRow):
 
     @property
     def vertex_gpus(self) -> str | None:
-        """Vertex AI's name of its GPUs; None where it has none, or TPUs, which the machine type says."""
+        """Vertex AI's name of the GPUs; None without GPUs, and for TPUs, which the machine type implies."""
         support = self.accelerator.vertex if self.accelerator and self.kind == "gpu" else None
         return support.accelerator_type if support else None
 
     def hosts_of(self, topology: str | None) -> int:
-        """Return the VMs of one slice, rounded up where its chips do not divide; 1 for GPUs and for no topology."""
+        """Return the VMs of one slice, rounded up; 1 for GPUs and without a topology."""
         if self.kind != "tpu" or topology is None:
             return 1
         return -(-(chips_in(topology) or 1) // self.chips)
@@ -337,7 +337,7 @@ class DiskType(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class BootDiskLimits(CatalogRow):
-    """What a service (``gke``, ``vertex``) takes as the size of a boot disk, in GB as its API counts them."""
+    """The sizes of boot disks that a service (``gke``, ``vertex``) accepts, in GB as its API counts them."""
 
     min_gb: int
     max_gb: int
@@ -353,7 +353,7 @@ class Band(NamedTuple):
 
 
 class Performance(NamedTuple):
-    """What instances of ``low_gib`` to ``high_gib`` give at most, per TiB of their capacity or each as a whole."""
+    """The highest performance of instances of ``low_gib`` to ``high_gib``, per TiB of capacity or per instance."""
 
     low_gib: int
     high_gib: int
@@ -365,7 +365,7 @@ class Performance(NamedTuple):
 
 
 class Throughput(NamedTuple):
-    """What an instance is expected to give: IOPS, and MiB/s."""
+    """The expected performance of an instance: IOPS, and MiB/s."""
 
     read_iops: int
     write_iops: int
@@ -397,11 +397,11 @@ class FilestoreTier(CatalogRow):
     disputed_bands: tuple[Band, ...] = ()
 
     def band_of(self, capacity_gib: int) -> Band | None:
-        """Return the band that a capacity lies in, None outside of all."""
+        """Return the band of a capacity, or None outside of all bands."""
         return next((band for band in self.bands if band.low_gib <= capacity_gib <= band.high_gib), None)
 
     def throughput(self, capacity_gib: int) -> Throughput | None:
-        """Return what an instance of a capacity gives without custom performance, None where no source says it."""
+        """Return the performance of an instance without custom performance, or None without a source."""
         for row in self.performance:
             if row.low_gib <= capacity_gib <= row.high_gib:
                 tib = capacity_gib / 1024 if row.per_tib else 1
@@ -409,7 +409,7 @@ class FilestoreTier(CatalogRow):
         return None
 
     def quota_for(self, capacity_gib: int) -> QuotaId:
-        """Return the quota that an instance of this capacity is charged to."""
+        """Return the quota to which an instance of this capacity is charged."""
         if self.high_band_quota is not None and capacity_gib >= self.bands[-1].low_gib:
             return self.high_band_quota
         return self.quota
@@ -428,7 +428,7 @@ class LustreTier(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class Chart(CatalogRow):
-    """A Helm chart that the platform installs: where from, which version. Overridable in every stack file.
+    """A Helm chart that the platform installs: its repository and version. Stack files can override both.
 
     ``tested`` are the minor versions whose values and objects are tested here, with the releases that ``tested_with``
     names. ``upgrade`` says what another version touches in a cluster.
@@ -445,14 +445,14 @@ class Chart(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ChartPorts(CatalogRow):
-    """The ports on which the API server calls pods of a chart of the catalogue, by the chart's name."""
+    """The ports on which the API server calls pods of a chart, by the chart's name."""
 
     ports: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release(CatalogRow):
-    """A minor version of a chart of the catalogue, and the releases of others that it goes with, by its owner's word.
+    """A minor version of a chart, and the versions of other software that its owner declares compatible.
 
     ``goes_with`` are the versions that it was built and tested with, by chart; ``breaks`` are minor versions that it
     does not work with; ``kubernetes`` is the oldest minor version that it supports.
@@ -467,7 +467,7 @@ class Release(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelServer(CatalogRow):
-    """A program that serves models: where it answers, and the gauge by which its replicas are scaled."""
+    """A program that serves models: its endpoint, and the gauge for scaling its replicas."""
 
     port: int
     health_path: str | None  # None where only its port can be probed

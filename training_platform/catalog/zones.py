@@ -1,4 +1,4 @@
-"""Which zones a region has, as far as the catalogue knows."""
+"""The zones of regions, as far as the catalogue knows."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from training_platform.catalog.locations import region_of
 
 
 def zones_in(region: str) -> tuple[str, ...]:
-    """Return the zones of a region that we know, sorted; none for a region that we do not know."""
+    """Return the known zones of a region, sorted; none for an unknown region."""
     return tuple(sorted(zone for zone in catalog.ZONES if region_of(zone) == region))

@@ -1,1 +1,1 @@
-"""Planning stacks offline, running the rules over them, and what is found."""
+"""Checks: stacks are planned offline, and rules run on the plans."""

@@ -1,4 +1,4 @@
-"""The baseline: findings from before checks began, which do not fail a check until they are fixed.
+"""The baseline: findings that existed when checks were introduced, which do not fail a check until they are fixed.
 
 ``stacks/baseline.yaml`` is written by ``check --write-baseline`` and lists findings by fingerprint. Unlike an exemption
 an entry needs no reason, no owner and no last day, and it covers one finding and no pattern.
@@ -49,14 +49,14 @@ class BaselineFile(Section):
 
 @dataclass(frozen=True)
 class Baseline:
-    """What is known, with the place of each entry; ``unreadable`` says all that is wrong with the file."""
+    """The known findings, with the position of each entry; ``unreadable`` has every error of the file."""
 
     entries: tuple[BaselineEntry, ...] = ()
     places: Mapping[str, Position] | None = None
     unreadable: tuple[str, ...] = ()
 
     def apply(self, report: Report) -> Report:
-        """Return the report in which known findings do not count, and entries that nothing needs are warnings.
+        """Return the report without counting known findings, and with warnings for stale entries.
 
         Only a stack that was planned can show that an entry is needed no more, and one that is there no more.
         """
@@ -68,7 +68,7 @@ class Baseline:
         return replace(report, findings=(*report.findings, *stale))
 
     def undecided(self, report: Report, marks: Collection[str]) -> list[BaselineEntry]:
-        """Return the entries without a finding whose stack was not planned, so that they may hold still."""
+        """Return the entries without a finding that may still be valid, since their stack was not planned."""
         unneeded = self._unneeded(report, marks)
         return [entry for entry in self.entries if entry.fingerprint not in marks and entry not in unneeded]
 
@@ -91,7 +91,7 @@ class Baseline:
 
 
 def read_baseline(root: Path) -> Baseline:
-    """Read ``stacks/baseline.yaml``; without the file nothing is known."""
+    """Read ``stacks/baseline.yaml``; without the file, no finding is known."""
     path = root / FILE
     if not path.exists():
         return Baseline()
@@ -109,7 +109,7 @@ def read_baseline(root: Path) -> Baseline:
 
 
 def baseline_text(report: Report, before: Baseline, today: date) -> str:
-    """Return the text of a baseline that knows every error and warning of a report that can be known.
+    """Return the text of a baseline with every error and warning of a report that a baseline can hold.
 
     ``report`` is one to which no baseline was applied. What was known before keeps its day; what a report says nothing
     of is kept.

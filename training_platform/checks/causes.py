@@ -1,4 +1,4 @@
-"""Which findings follow from another: each names its cause and gives no advice, since fixing the cause fixes it.
+"""Consequences: findings that fixing another finding fixes too. Each names its cause and gives no advice.
 
 Whoever raises a finding says which places it ``spoils`` and ``rests_on``; here they are put together.
 """
@@ -14,7 +14,7 @@ from training_platform.config.reading.finding import Finding, Place
 
 
 def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
-    """Return the report in which every finding that follows from another says so; linear in its findings.
+    """Return the report with the cause of every finding that follows from another; linear in its findings.
 
     ``unread`` has the report's failures about files that cannot be read, by file.
     """
@@ -32,7 +32,7 @@ def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
 
 
 def _spoilers(errors: Iterable[Finding]) -> dict[Place, Finding]:
-    """Return the error that spoils each place: the first, of those that do not rest on it as well if there are any."""
+    """Return the error that makes each position unreliable: the first, preferably one that does not rest on it."""
     spoilers: dict[Place, Finding] = {}
     resting: dict[Place, Finding] = {}
     for error in errors:
@@ -42,13 +42,13 @@ def _spoilers(errors: Iterable[Finding]) -> dict[Place, Finding]:
 
 
 def _cause(finding: Finding, spoilers: Mapping[Place, Finding]) -> Finding | None:
-    """Return the error that a finding follows from, None where nothing that it rests on is spoilt but by itself."""
+    """Return the error that a finding follows from, or None if nothing it rests on is unreliable, except by itself."""
     causes = (spoilers.get(place, finding) for place in finding.rests_on)
     return next((cause for cause in causes if cause != finding), None)
 
 
 def _below_failures(report: Report, unread: Mapping[str, str]) -> Report:
-    """Return the report in which what follows from a file that cannot be read is a part of the sentence about it."""
+    """Return the report with the consequences of an unreadable file inside the sentence about that file."""
     unread = {file: sentence for file, sentence in unread.items() if sentence in report.failures}
     behind: dict[str, list[Finding]] = {}
     for finding in ordered(report.all_findings()):

@@ -1,4 +1,4 @@
-"""Price per hour of what a stack declares, at its fewest and at its most machines."""
+"""Price per hour of a stack's resources, at its fewest and at its most machines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _environment(environment: Environment, book: PriceBook) -> Iterable[Cost]:
 
 
 def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
-    """Yield the costs of Filestore and Lustre; what claims may make of a class at its most."""
+    """Yield the costs of Filestore and Lustre, and of the most that claims may create from a StorageClass."""
     for instance in environment.filestore.values():
         name = f"filestore-{instance.tier}"
         custom = bool(instance.iops or instance.iops_per_tib)
@@ -54,7 +54,7 @@ def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
 
 
 def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
-    """Yield the costs of a disk for a data set; a bucket or an instance is paid for elsewhere."""
+    """Yield the costs of a disk for a data set; the costs of buckets and instances are counted elsewhere."""
     if disk := data.hyperdisk_ml:
         region = region_of(disk.zone)
         mibps = disk.throughput_mibps
@@ -66,7 +66,7 @@ def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
 
 
 def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:
-    """Yield the costs of a pool: VMs, boot disks, and local SSD that is asked for beside what the machine has."""
+    """Yield the costs of a pool: VMs, boot disks, and additional local SSD."""
     spec = pool.spec
     counts = (pool.min_nodes, pool.max_nodes)
     yield machines_cost(pool.machine, spec.charged, pool.region, *counts, book=book)

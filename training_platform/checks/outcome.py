@@ -1,4 +1,4 @@
-"""What a check takes from the plan of a stack: the findings of rules, and what reports show of its resources."""
+"""The outcome of a stack's plan: the findings of rules, and the resources that reports show."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from training_platform.rules import View, evaluate, program
 LATER = "(known after deployment)"
 _KEY = re.compile(r"[.\[\]]")
 TRIGGER = "replacementTrigger"
-"""What a program registers beside the inputs, so that a change of it replaces the resource; here it is an input."""
+"""A trigger of replacement that a program registers beside the inputs; here it is an input."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What the rules find in a plan, and what it would create.
+    """The findings of rules in a plan, and the resources that it would create.
 
     ``inputs`` has the resources with all of their inputs; None without a comparison, since they are many times the rest
     together.
@@ -38,20 +38,20 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """A part of a stack: a component with how many resources of each kind it holds, all levels down."""
+    """A part of a stack: a component, with the number of resources of each kind at all levels below it."""
 
     name: str
     kinds: dict[str, int]
 
     @property
     def count(self) -> int:
-        """Resources that a provider makes; components are not counted."""
+        """The number of resources that a provider creates, without components."""
         return sum(self.kinds.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """A planned resource or component and what is made below it; ``kind`` is the short name of its type."""
+    """A planned resource or component with its children; ``kind`` is the short name of its type."""
 
     name: str
     kind: str
@@ -81,7 +81,7 @@ class FlatResource(BaseModel):
 
 
 def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View], *, inputs: bool) -> Outcome:
-    """Return what a check takes from a stack's planned resources and their views; resources are in order of name."""
+    """Return the outcome of a stack's planned resources and their views; resources are sorted by name."""
     resources = sorted(planned, key=lambda resource: (resource.name, resource.type))
     return Outcome(
         findings=tuple(rule_findings(stack, views)),
@@ -92,7 +92,7 @@ def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View]
 
 
 def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
-    """Return what the rules find in a stack's views."""
+    """Return the findings of rules in a stack's views."""
     whole = program(
         views,
         stack=stack.name,
@@ -147,7 +147,7 @@ def kind_of(resource_type: str) -> str:
 
 
 def flat_resource(planned: StackResource) -> FlatResource:
-    """Return a planned resource as a comparison looks at it."""
+    """Return a planned resource in the form that comparisons use."""
     provider = planned.options.get("provider")
     trigger = {TRIGGER: planned.options[TRIGGER]} if TRIGGER in planned.options else {}
     return FlatResource(
@@ -163,7 +163,7 @@ def flat_resource(planned: StackResource) -> FlatResource:
 
 
 def _hidden(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values by path, with a digest in the place of those that can be secret."""
+    """Return values by path, with digests for those that can be secret."""
     for path, value in values.items():
         keys = [part for part in _KEY.split(path) if part]
         if can_be_secret(keys):
@@ -172,7 +172,7 @@ def _hidden(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digested(value: Any) -> Any:
-    """Return a value as its digest, a list by its items; what is not known stays, and so does a digest."""
+    """Return the digest of a value, of a list item by item; unknown values and digests stay."""
     if isinstance(value, list):
         return [_digested(item) for item in value]
     if value in (LATER, None) or (isinstance(value, str) and value.startswith(HIDDEN)):
@@ -181,7 +181,7 @@ def _digested(value: Any) -> Any:
 
 
 def leaves(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every value of a resource's inputs by its path; an empty mapping is no value, an unknown one ``LATER``."""
+    """Return every value of a resource's inputs by path, without empty mappings; unknown values are ``LATER``."""
     return dict(_leaves(inputs, ""))
 
 

@@ -1,4 +1,4 @@
-"""Where reports go: standard output, and files that appear whole or not at all."""
+"""Output of reports: standard output, and files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ReportFormat(NamedTuple):
-    """A format: the function that writes a report in it, by name, since nobody waits for the other formats.
+    """A format of reports, with the name of its writing function, which is imported when it is needed.
 
     ``mixable`` ones may follow one another on standard output; any other is one document, which a second would spoil.
     The writer of a ``linked`` one also takes the address before the paths that it links to.
@@ -39,11 +39,11 @@ FORMATS: Mapping[str, ReportFormat] = {
     "github": ReportFormat(f"{_REPORTS}.code_quality:github_report", mixable=True),
     "html": ReportFormat(f"{_REPORTS}.html:html_report", linked=True),
 }
-"""By the name on the command line; a new format is a row here and its writer."""
+"""Formats by their names on the command line."""
 
 
 def print_report(report: Report, to: str, *, links: str = "", verbose: bool = True) -> None:
-    """Print a report in one format; text has colours on a terminal, and is a summary unless ``verbose``."""
+    """Print a report in one format; text has colours on a terminal and is a summary unless ``verbose``."""
     if to == "text":
         from training_platform.checks.reports.text import PrintableConsole  # noqa: PLC0415 # it loads rich
         from training_platform.checks.reports.text import print_report as print_text  # noqa: PLC0415
@@ -56,7 +56,7 @@ def print_report(report: Report, to: str, *, links: str = "", verbose: bool = Tr
 
 
 def render(report: Report, to: str, *, links: str = "", verbose: bool = True) -> str:
-    """Return a report as text of one format; ``links`` goes before the paths that Markdown and HTML link to."""
+    """Return a report in one format; ``links`` is the prefix of links in Markdown and HTML."""
     writer = pkgutil.resolve_name(FORMATS[to].writer)
     if to == "text":
         return str(writer(report, verbose=verbose))
@@ -64,7 +64,7 @@ def render(report: Report, to: str, *, links: str = "", verbose: bool = True) ->
 
 
 def check_writable(paths: Iterable[Path]) -> None:
-    """Raise UserError for a file that surely cannot be written, so that nobody waits for a check in vain."""
+    """Raise UserError for a file that cannot be written, before a long check."""
     for path in paths:
         if os.path.isdir(path):  # unlike Path.is_dir, of a name that is too long it says no  # noqa: PTH112
             raise UserError(f"{path} cannot be written: it is a folder; name a file in it.")
@@ -73,7 +73,7 @@ def check_writable(paths: Iterable[Path]) -> None:
 
 
 def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
-    """Write every file, or none: each is written beside its place first, and moved there once all are.
+    """Write every file or none: each is first written to a temporary file beside it, and all are moved at the end.
 
     What is no plain file, such as a pipe, is written as it is; ``folders`` makes those that are missing. UserError.
     """
@@ -95,7 +95,7 @@ def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
 
 
 def _write_beside(path: Path, text: str) -> Path:
-    """Return the temporary file that now holds the text, or the path itself where it is a device or a pipe."""
+    """Write a temporary file and return its path, or write the path itself if it is a device or a pipe."""
     if path.exists() and not path.is_file():
         path.write_text(_ended(text), encoding="utf-8")
         return path

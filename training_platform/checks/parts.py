@@ -1,4 +1,4 @@
-"""What parts add to the core: each folder of ``training_platform/parts`` says it in its ``PART``.
+"""Parts: each folder of ``training_platform/parts`` declares its additions to the core in ``PART``.
 
 The core imports no part by name. What a part adds is named, ``module:attribute``, and imported when it is used.
 """
@@ -24,7 +24,7 @@ FOLDER = "training_platform.parts"
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What a part adds to the core; names are ``module:attribute``, with the module below the part's package.
+    """The additions of a part to the core; names are ``module:attribute``, relative to the part's package.
 
     ``needs`` are the other parts that it imports: if one is absent, so is this. ``commands`` are commands of
     ``training-platform`` by name, or ``group name`` for one of a group of the core.
@@ -44,7 +44,7 @@ class Part:
 
 @cache
 def installed_parts() -> dict[str, Part]:
-    """Return the parts by name, but for those whose folder, or that of a part that they need, is left out."""
+    """Return the parts by name, except those whose folder, or that of a part that they need, is missing."""
     try:
         folders = import_module(FOLDER).__path__
     except ModuleNotFoundError:
@@ -55,12 +55,12 @@ def installed_parts() -> dict[str, Part]:
 
 
 def full_name(part: str, name: str) -> str:
-    """Return a name of a part from the root of the package: such as ``PACKAGE.render:judge_folder``."""
+    """Return the absolute form of a part's name, such as ``PACKAGE.render:judge_folder``."""
     return f"{FOLDER}.{part}.{name}"
 
 
 def loaded(name: str) -> Any:  # a command, or a function of one of the signatures below
-    """Import what a full name, ``module:attribute``, stands for."""
+    """Import the object of a full name, ``module:attribute``."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 
@@ -70,7 +70,7 @@ Needs = Callable[[Path, "Workspace", date], "dict[QuotaKey, float]"]
 
 
 def part_findings() -> dict[str, Findings]:
-    """Return the functions that judge files of a repository, by the folder that they judge."""
+    """Return the functions that check files of a repository, by the folder that they check."""
     return {
         part.judges: cast("Findings", loaded(full_name(name, part.findings)))
         for name, part in installed_parts().items()
@@ -79,7 +79,7 @@ def part_findings() -> dict[str, Findings]:
 
 
 def part_quota_needs() -> list[Needs]:
-    """Return the functions that say which quota files of a repository need beside its stacks."""
+    """Return the functions that return the quota that files of a repository need beside its stacks."""
     return [
         cast("Needs", loaded(full_name(name, part.quota_needs)))
         for name, part in installed_parts().items()

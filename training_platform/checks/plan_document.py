@@ -16,7 +16,7 @@ from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, Sta
 
 
 class ResourceDocument(BaseModel):
-    """A resource or component; ``inputs`` are as the provider is sent them, ``options`` as Pulumi names them.
+    """A resource or component; ``inputs`` have the provider's spellings, ``options`` Pulumi's names.
 
     ``place`` is the line of the stack file that it comes from. A value that only a deployment knows is
     ``(known after deployment)``; ``inputs_from`` names the resources whose outputs an input is made from.
@@ -35,7 +35,7 @@ class ResourceDocument(BaseModel):
 
 
 class ReadResource(BaseModel):
-    """A resource that exists already, and is only read."""
+    """An existing resource that is only read."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -1,4 +1,4 @@
-"""How the process of a check behaves: its progress bar, and the signals that end it."""
+"""The process of a check: its progress bar, and the signals that end it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found, as plain data, from which each format of a report is made."""
+"""The result of a check as plain data, which every format of a report renders."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class AcceleratorRow:
 
 
 class Known(NamedTuple):
-    """A finding that does not count, since it was there before; ``why`` says where it is known from."""
+    """A finding that does not count, since it existed before; ``why`` says who knows it."""
 
     finding: Finding
     why: str
 
     def __str__(self) -> str:
-        """Return why it does not count, as reports say it below the finding."""
+        """Return the reason why it does not count, for the line below the finding."""
         return f"known: {self.why}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackReport:
-    """One stack: what it would create, what that holds and costs, and what is wrong with it.
+    """One stack: its resources, their use of limits and cost, and its findings.
 
     ``branches`` and ``resources`` are empty where the stack was not planned: ``fast``, or its file was rejected.
     ``findings`` count, ``exempted`` and ``known`` ones do not.
@@ -70,7 +70,7 @@ class StackReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A whole check. ``failures`` are sentences about what could not be checked at all; any of them means exit 2."""
+    """A whole check. ``failures`` are sentences about what could not be checked; any failure means exit code 2."""
 
     today: date
     stacks: tuple[StackReport, ...] = ()
@@ -90,13 +90,13 @@ class Report:
         return [*(finding for stack in self.stacks for finding in stack.findings), *self.findings]
 
     def all_exempted(self) -> list[Exempted]:
-        """Return every finding that an exemption covers, and every loss that is acknowledged."""
+        """Return every exempt finding and every acknowledged loss."""
         losses = self.comparison.consequences if self.comparison else ()
         acknowledged = [loss.acknowledged for loss in losses if loss.acknowledged]
         return [*acknowledged, *(exempted for stack in self.stacks for exempted in stack.exempted)]
 
     def all_known(self) -> list[Known]:
-        """Return every finding that does not count since it was there before."""
+        """Return every finding that does not count since it existed before."""
         return [*(row for stack in self.stacks for row in stack.known), *self.known]
 
     def exit_code(self, *, strict: bool = False) -> int:
@@ -122,14 +122,14 @@ def accelerator_rows(environment: Environment) -> tuple[AcceleratorRow, ...]:
 
 
 def stack_kind(stack: Stack) -> StackKind:
-    """Return the kind of a stack, ``rejected`` if the model refuses its file."""
+    """Return the kind of a stack, or ``rejected`` if the model rejects its file."""
     if stack.environment:
         return "environment"
     return "team" if stack.team else "rejected"
 
 
 def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
-    """Return findings as people want them: losses by effect, then by place, what follows after its cause."""
+    """Return findings in reading order: losses by effect, then by position, consequences after their cause."""
     ranks = {"error": 0, "warning": 1, "note": 2}
 
     def key(finding: Finding) -> tuple[int, str, tuple[int, int], int, str]:
@@ -143,13 +143,13 @@ def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
 
 
 def effect_rank(finding: Finding) -> int:
-    """Return how grave a loss is, 0 the gravest; what is no loss comes after all of them."""
+    """Return the rank of a loss, 0 for the gravest; other findings rank after all losses."""
     kind = EFFECT_OF_RULE.get(finding.rule)
     return len(EFFECT_KINDS) if kind is None else EFFECT_KINDS.index(kind)
 
 
 def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
-    """Return findings in their order, each with those that follow from it; one whose cause is not here is its own."""
+    """Return findings in order, each with its consequences; one whose cause is missing stands for itself."""
     findings = ordered(findings)
     causes = {finding.place for finding in findings if not finding.follows}
     following: dict[str, list[Finding]] = {}
@@ -161,7 +161,7 @@ def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ..
 
 
 class FindingGroup(NamedTuple):
-    """A finding that follows from no other, with those that follow from it, and its fingerprint."""
+    """A finding that follows from no other, with its consequences and its fingerprint."""
 
     finding: Finding
     more: tuple[Finding, ...]
@@ -169,7 +169,7 @@ class FindingGroup(NamedTuple):
 
 
 def finding_groups(findings: Sequence[Finding]) -> list[FindingGroup]:
-    """Return a group for each finding that follows from no other, in order of place."""
+    """Return a group for each finding that follows from no other, in order of position."""
     more = dict(folded(findings))
     return [FindingGroup(finding, more[finding], mark) for finding, mark in fingerprinted(findings) if finding in more]
 
@@ -179,7 +179,7 @@ _SUBJECT_ENDS = {"quota-exceeded": " needs ", "quota-unknown": ", which "}
 
 
 def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
-    """Yield findings in order of place, each with a fingerprint that no other has: 64 hexadecimal digits.
+    """Yield findings in order of position, each with a unique fingerprint of 64 hexadecimal digits.
 
     It rests on rule, file, path and resource, so neither a moved line nor a changed amount makes a finding new. Of
     several findings that agree in all of these the fingerprints differ by their order.
@@ -189,7 +189,7 @@ def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
 
 
 def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Yield the fingerprint of each identity; of equal ones each has another."""
+    """Yield a fingerprint for each identity; equal identities get different ones."""
     seen: Counter[tuple[str, ...]] = Counter()
     for parts in identities:
         seen[parts] += 1
@@ -197,14 +197,14 @@ def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
 
 
 def identity(finding: Finding) -> tuple[str, ...]:
-    """Return what stays of a finding while it is the same: rule, file or stack, path, resource, and its subject."""
+    """Return the identity of a finding: rule, file or stack, path, resource, and its subject."""
     end = _SUBJECT_ENDS.get(finding.rule)
     subject = finding.message.partition(end)[0] if end else ""
     return (finding.rule, finding.file or finding.stack or "", finding.path, finding.resource or "", subject)
 
 
 def set_aside(report: Report, reason_by_mark: Mapping[str, str]) -> Report:
-    """Return the report in which findings with these fingerprints do not count; each has the reason."""
+    """Return the report without counting findings with these fingerprints; each gets the reason."""
     marked = fingerprinted(report.all_findings())
     reasons = {id(finding): reason_by_mark[mark] for finding, mark in marked if mark in reason_by_mark}
 

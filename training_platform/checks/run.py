@@ -1,4 +1,4 @@
-"""A check of a whole repository, with what was there before: its baseline, and the base of a change."""
+"""A check of a whole repository, with its baseline and the base of a change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_check(
 
 
 def write_baseline(root: Path, options: CheckOptions, *, selected: Sequence[str] = ()) -> Report:
-    """Check stacks, write what they have to the baseline, and return the report that then results.
+    """Check stacks, write their findings to the baseline, and return the resulting report.
 
     Where something could not be checked nothing is written. Raises UserError.
     """

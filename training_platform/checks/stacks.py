@@ -1,4 +1,4 @@
-"""A check of stacks from end to end: their files, plans, ledgers, rules, and what they found."""
+"""A check of stacks from end to end: files, plans, ledgers, rules and findings."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from training_platform.rules.rights import keep_grants, rights_findings
 from training_platform.rules.suggestions import Suggestions
 
 JOBS = "jobs"
-"""The folder of job files, at the root of a repository; a part judges them."""
+"""The folder of job files in a repository, which a part checks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """How stacks are checked; ``before`` is the workspace before a change.
+    """Options of a check; ``before`` is the workspace before a change.
 
     ``plans`` are the planned resources of stacks by name, if the repository's own code planned them, not this code.
     """
@@ -58,7 +58,7 @@ class CheckOptions:
 
 @dataclass
 class Checked:
-    """A report, and what it was made from: all ledgers by project, and the outcome of each stack that was planned."""
+    """A report with its sources: all ledgers by project, and the outcome of each planned stack."""
 
     report: Report
     workspace: Workspace
@@ -83,7 +83,7 @@ class Checked:
 def check_stacks(
     root: FilePath, names: Sequence[str] | None, options: CheckOptions, *, inputs: bool = False
 ) -> Checked:
-    """Check the named stacks, which may be none, or all for None, and every job; ``inputs`` as an outcome has them.
+    """Check the named stacks, or all for None, and every job; with ``inputs`` outcomes have the inputs of resources.
 
     Raises UserError.
     """
@@ -108,7 +108,7 @@ def check_stacks(
 def _planned(
     workspace: Workspace, root: FilePath, names: Collection[str], options: CheckOptions, *, inputs: bool
 ) -> Checked:
-    """Plan every stack, one at a time since a plan is many times its file, and sum up what all of them hold."""
+    """Plan every stack, one at a time since a plan is much larger than its file, and sum up their use."""
     today = options.today
     snapshots = read_snapshots(root, today)
     exemptions = read_exemptions(root, today)

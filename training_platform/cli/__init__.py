@@ -1,1 +1,1 @@
-"""The ``training-platform`` command: arguments and printing; the work is done elsewhere."""
+"""The ``training-platform`` command: arguments and output; other packages do the work."""

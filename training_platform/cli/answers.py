@@ -1,4 +1,4 @@
-"""Values that a command takes by flags, by default or by questions, and the first files that it writes."""
+"""Values of a command, from flags, defaults or questions, and the first files that it writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Value = TypeVar("_Value")
 
 
 class Answers:
-    """Values by flags, else by default, else by questions on a terminal; ``wrong`` has a sentence for each mistake.
+    """Values from flags, from defaults, or from questions on a terminal; ``wrong`` has a sentence for each mistake.
 
     Only what has no default is asked for. On a terminal a wrong value is asked for again, and no other answer is lost.
     """
@@ -40,7 +40,7 @@ class Answers:
         default: str | None = None,
         example: str | None = None,
     ) -> _Value:
-        """Return a value; that of the default or the example where it is missing or wrong, to find further mistakes."""
+        """Return a value; if it is missing or wrong, the default or the example, to find further mistakes."""
         if flag is not None:
             try:
                 return parse(flag)
@@ -66,7 +66,7 @@ class Answers:
         default: str | None = None,
         example: str | None = None,
     ) -> list[_Value]:
-        """Return the values of a flag that may be repeated; an answer has spaces or commas between them."""
+        """Return the values of a repeatable flag; spaces or commas separate them in an answer."""
         if flags:
             return [self.of(flag, option, "", parse, default=default, example=example) for flag in flags]
         several = lambda text: [parse(part) for part in text.replace(",", " ").split()]  # noqa: E731
@@ -97,7 +97,7 @@ class Answers:
         reservations: Sequence[str],
         near: Sequence[str] = (),
     ) -> list[FirstPool]:
-        """Return a pool for each machine type; zones and capacities are one for all or one for each."""
+        """Return a pool for each machine type; zones and capacities are given once for all, or one for each."""
         from training_platform.catalog import MACHINE_TYPES, ZONES
         from training_platform.catalog.locations import region_of
         from training_platform.config.first_files import FirstPool, first_capacity, first_zone, offered_zones
@@ -140,7 +140,7 @@ class Answers:
         return pools
 
     def end(self) -> None:
-        """End the command where a flag is missing or wrong, with a line for each."""
+        """Exit with a line for each missing or wrong flag, if there are any."""
         if self.wrong:
             for sentence in dict.fromkeys(self.wrong):
                 say_folded(sentence, err=True)
@@ -154,7 +154,7 @@ class Answers:
 
 
 def _again_if_wrong(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
-    """Return a parser whose refusals click prints before it asks again."""
+    """Return a parser with errors that click prints before it asks again."""
 
     def answered(text: str) -> _Value:
         try:
@@ -166,7 +166,7 @@ def _again_if_wrong(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
 
 
 def fits(kind: Any) -> Callable[[str], str]:
-    """Return a parser of values that a field of a type takes."""
+    """Return a parser of values for a field of a type."""
     from training_platform.config.reading.section import refusal
 
     def parse(text: str) -> str:
@@ -178,7 +178,7 @@ def fits(kind: Any) -> Callable[[str], str]:
 
 
 def among(allowed: Collection[str], better: Collection[str] = ()) -> Callable[[str], str]:
-    """Return a parser of names; the nearest is one of the ``better`` ones where there are any."""
+    """Return a parser of names; the suggestion is one of the ``better`` names, if there are any."""
     from training_platform.catalog.nearest import find_nearest
     from training_platform.config.reading.section import listed
 
@@ -194,7 +194,7 @@ def among(allowed: Collection[str], better: Collection[str] = ()) -> Callable[[s
 
 
 def given(flag: str | None) -> list[str]:
-    """Return a flag that was given as a list of one."""
+    """Return the value of a flag as a list of one, if it was given."""
     return [] if flag is None else [flag]
 
 
@@ -218,13 +218,13 @@ def environment_answer(answers: Answers, flag: str | None, workspace: Workspace,
 
 
 def refuse_existing(folder: Path, file: str) -> None:
-    """End the command, before any question, if a file already exists."""
+    """Exit before any question if a file already exists."""
     if (folder / file).exists():
         fail(f"{file} already exists and was not changed.")
 
 
 def refuse_wrong(workspace: Workspace, name: str, text: str) -> None:
-    """End the command where the model refuses the text of a stack beside all others."""
+    """Exit if the model rejects the text of a stack beside all others."""
     from training_platform.config.first_files import findings_of
 
     if wrong := findings_of(workspace, name, text):
@@ -234,7 +234,7 @@ def refuse_wrong(workspace: Workspace, name: str, text: str) -> None:
 
 
 def write_stack(folder: Path, workspace: Workspace, name: str, text: str) -> None:
-    """Write a stack file that the model takes beside all others."""
+    """Write a stack file that the model accepts beside all others."""
     refuse_wrong(workspace, name, text)
     write_file(folder, f"stacks/Pulumi.{name}.yaml", text)
 
@@ -248,7 +248,7 @@ def write_file(folder: Path, file: str, text: str) -> None:
 
 
 def legal_topology(machine: MachineType) -> Callable[[str], str]:
-    """Return a parser of topologies that slices of a machine type can have."""
+    """Return a parser of slice topologies of a machine type."""
     from training_platform.catalog.topologies import legal_for, nearest_topology, topologies_text
 
     def parse(text: str) -> str:

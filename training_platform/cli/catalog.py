@@ -1,4 +1,4 @@
-"""``training-platform catalog``: what the catalogue knows, with sources, and what in it is not verified."""
+"""``training-platform catalog``: the catalogue's facts with their sources, and its unverified facts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def list_(
     unverified: bool,
     output_format: Format,
 ) -> None:
-    """List the names of the catalogue.
+    """List the names in the catalogue.
 
     Exit code 2: the catalogue has no such family, GPU, region or zone.
     """
@@ -114,13 +114,13 @@ def list_(
 
 
 def _heading(sheet: Sheet) -> str:
-    """Return the title below which a row is listed: machine types by what they have."""
+    """Return the title above a row; machine types are grouped by accelerator."""
     has = _ACCELERATED.get(str(sheet.value("kind"))) if sheet.kind == "machine type" else None
     return f"{sheet.kind}s{has or ''}"
 
 
 def _place(sheet: Sheet) -> tuple[int, int, list[str | int]]:
-    """Return the place of a row among all: kinds in their order, and names by their letters and numbers."""
+    """Return the sorting key of a row: kinds in their order, and names by letters and numbers."""
     from training_platform.catalog.fact_sheets import KINDS
 
     name: list[str | int] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", sheet.name)]
@@ -129,7 +129,7 @@ def _place(sheet: Sheet) -> tuple[int, int, list[str | int]]:
 
 
 def _list_unverified(output_format: Format) -> None:
-    """Print each unverified fact with the rows that have it, and what decides it."""
+    """Print each unverified fact with its rows, and how to verify it."""
     from training_platform.catalog.fact_sheets import decision, in_code, undecided
 
     rows = [(kind, field, names, decision(kind, field)) for (kind, field), names in sorted(undecided().items())]
@@ -150,14 +150,14 @@ def _list_unverified(output_format: Format) -> None:
 
 
 def sheets_of(name: str) -> list[Sheet]:
-    """Return the sheets with a name, none where the catalogue lacks the row."""
+    """Return the sheets with a name, or none if the catalogue lacks it."""
     from training_platform.catalog.fact_sheets import sheets
 
     return [sheet for sheet in sheets() if sheet.name == name]
 
 
 def print_sheets(shown: Iterable[Sheet], output_format: Format, *, verbose: bool = False) -> None:
-    """Print sheets; as text, only the facts that the row has, unless ``verbose``."""
+    """Print sheets; as text only with the row's own facts, unless ``verbose``."""
     if output_format == "json":
         print_json(
             [
@@ -199,7 +199,7 @@ def _zones(sheet: Sheet) -> set[str]:
 
 
 def _is_telling(fact: Fact) -> bool:
-    """Whether the row has a fact at all that is neither a part's source nor on its accelerator's own sheet."""
+    """Whether a fact has a value and is neither a source nor on the accelerator's own sheet."""
     of_other = fact.field.startswith("accelerator.") and not fact.field.startswith(_OF_ACCELERATOR)
     return fact.value not in (None, [], False) and not fact.field.endswith(".source") and not of_other
 
@@ -217,7 +217,7 @@ def _shown(value: Value) -> str:
 
 
 def _brief(sheet: Sheet) -> str:
-    """Return the facts that tell a row from its neighbours, and how many of them are not verified."""
+    """Return the facts that distinguish a row from its neighbours, and the number of unverified ones."""
     chosen = {
         "machine type": ("chips", "vcpus", "memory_gb", "capacities"),
         "accelerator": ("title", "hbm_gb", "peak_bf16_tflops"),

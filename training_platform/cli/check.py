@@ -124,7 +124,7 @@ def _agree(*, base: str | None, new_only: bool, write_baseline: bool, deployed: 
 
 
 def _printed(formats: Sequence[str]) -> list[str]:
-    """Return the formats for standard output, each once; a whole document has to be the only one there."""
+    """Return the formats for standard output, each once; a whole document has to be the only one."""
     printed = [name for name in FORMATS if name in formats]
     documents = [name for name in printed if not FORMATS[name].mixable]
     if len(printed) > 1 and documents:
@@ -134,7 +134,7 @@ def _printed(formats: Sequence[str]) -> list[str]:
 
 
 def _files(outputs: Sequence[str]) -> dict[Path, str]:
-    """Return the format of every file to write."""
+    """Return the format of each output file."""
     from training_platform.catalog.nearest import find_nearest
 
     files: dict[Path, str] = {}

@@ -1,4 +1,4 @@
-"""``training-platform explain`` and ``rules list``: what a rule, a finding, a quota or a machine is about."""
+"""``training-platform explain`` and ``rules list``: explanations of rules, findings, quotas and machines."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _rule_sets() -> Iterable[str]:
 @click.option("--base", metavar="REF", help="For FILE:LINE, explain what the change since REF does there too.")
 @click.option("--root", type=PATH, help="For FILE:LINE, the repository; default: the one around this folder.")
 def explain(subject: str, output_format: Format, base: str | None, root: Path | None) -> None:
-    """Explain a rule, a finding at a line, a quota or a machine: reason, source, remedy.
+    """Explain a rule, a finding at a line, a quota or a machine: reason, source and fix.
 
     Exit code 2: unknown name, or no finding at that line.
     """
@@ -138,7 +138,7 @@ def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[F
 
 
 def _quotas(name: str) -> list[Quota]:
-    """Return the quotas with an id: whole, as reports shorten and print it, or by the catalogue's own name."""
+    """Return the quotas with an id, which may be shortened as in reports, or the catalogue's own name."""
     from training_platform.catalog import loader
     from training_platform.quota.charges import short_quota_id
 

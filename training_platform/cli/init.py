@@ -1,4 +1,4 @@
-"""``training-platform init``: first files of environments, teams and jobs, and more pools; it asks for the rest."""
+"""``training-platform init``: first files of environments, teams and jobs, and further pools."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def pool(
     slices: int | None,
     root: Path | None,
 ) -> None:
-    """Add a node pool to stacks/Pulumi.ENVIRONMENT.yaml; all other lines stay. Exit code 2: not written."""
+    """Add a node pool to stacks/Pulumi.ENVIRONMENT.yaml and keep all other lines. Exit code 2: not written."""
     from dataclasses import replace
 
     from training_platform.catalog.locations import region_of
@@ -226,7 +226,7 @@ def team(
 
 
 def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
-    """Print an environment's node pools, or the last of one name; return the last one's flavor."""
+    """Print an environment's node pools, or the last one with a name; return the flavor of the last one."""
     from training_platform.checks.reports.conclusion import counted
     from training_platform.config.expansion import flavor_name, pools
 
@@ -248,7 +248,7 @@ def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
 
 
 def _say_next(workspace: Workspace, home: str) -> None:
-    """Print what to run next: amounts of quota are only to write where the project has none yet."""
+    """Print the next commands, with `quota init` only for a project without limits."""
     from training_platform.quota.snapshot import FOLDER
 
     section = workspace.stacks[home].environment
@@ -257,7 +257,7 @@ def _say_next(workspace: Workspace, home: str) -> None:
 
 
 def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence[str]) -> Amounts:
-    """Return a new team's GPUs or chips: as flags have them, else all that no team has."""
+    """Return a new team's GPUs or chips: from flags, or all that no team has."""
     from training_platform.config.workspace import unpromised
 
     section = workspace.stacks[home].environment
@@ -280,7 +280,7 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         return cluster, flavor, fitting(cluster, flavor, whole(amount))
 
     def fitting(cluster: str, flavor: str, amount: int) -> int:
-        """Return an amount that is whole VMs or slices, and that no other team has."""
+        """Return an amount of whole VMs or slices that no other team has."""
         row = rows[f"{cluster}/{flavor}"]
         size = row.chips_per_slice
         most = left.get(cluster, {}).get(flavor, 0)
@@ -313,7 +313,7 @@ def _positive(amounts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
-    """Print what a new team has, and how the next one gets a share."""
+    """Print a new team's shares, and how the next team gets one."""
     from training_platform.config.workspace import unpromised
 
     for cluster, flavors in amounts.items():

@@ -1,4 +1,4 @@
-"""The entry point: all commands, and the ends that a process can have.
+"""The entry point: all commands, and the exit of the process.
 
 A command imports its work when it runs, so that help and errors are printed at once.
 """
@@ -36,7 +36,7 @@ _PARTS = part_commands()
 
 
 class App(Commands):
-    """The commands of the core, then those of parts."""
+    """The commands of the core, followed by those of parts."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # as click calls it
         """Write the commands in two groups."""
@@ -54,7 +54,7 @@ def app() -> None:
 
 
 def main() -> None:
-    """Run the command; a signal ends it quietly, with 130 for an interrupt, as shells expect.
+    """Run the command; a signal ends it without output, an interrupt with exit code 130, as shells expect.
 
     A mistake in this program ends with 2, could not check: Python's own 1 would read as findings.
     """
@@ -78,7 +78,7 @@ def _failed(error: Exception) -> int:
 
 
 class StreamError(Exception):
-    """A standard stream that cannot be written; no OSError, which libraries take for one of their own files."""
+    """A standard stream cannot be written; not an OSError, since libraries would attribute it to their own files."""
 
     def __init__(self, name: str, reason: OSError) -> None:
         super().__init__(f"{name} cannot be written: {reason.strerror or reason}.")
@@ -87,7 +87,7 @@ class StreamError(Exception):
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Run a command with streams whose failure ends the process: with one sentence and exit code 2.
+    """Run a command; if a standard stream fails, the process ends with one sentence and exit code 2.
 
     Where the reader of a pipe has gone, as ``head`` does, that is no failure: it ends quietly, with 141. A character
     that standard output has not in its encoding becomes a ``?``.
@@ -111,14 +111,14 @@ def standard_streams() -> Iterator[None]:
 
 
 class _Checked(io.FileIO):
-    """A descriptor whose writes raise StreamError."""
+    """A file descriptor that raises StreamError if a write fails."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self._stream = name
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write bytes; returns how many."""
+        """Write bytes and return their number."""
         try:
             return super().write(data)
         except OSError as error:
@@ -132,7 +132,7 @@ def _checked(stream: TextIO, name: str, *, errors: str | None) -> TextIO:
 
 
 def _end(code: int, message: str) -> NoReturn:
-    """End the process and drop buffered output, since Python would fail at it once more."""
+    """End the process without flushing output, which would fail again."""
     if message:
         with suppress(OSError):
             os.write(2, f"training-platform: {message}\n".encode())

@@ -1,4 +1,4 @@
-"""``training-platform pipeline-accounts``: the commands of gcloud that set up the accounts of pipelines, once."""
+"""``training-platform pipeline-accounts``: the gcloud commands that create the accounts of pipelines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BRANCH = re.compile(r"[\w./-]+")
 
 
 def _check(form: re.Pattern[str], allowed: str) -> Callable[[click.Context, click.Parameter, str], str]:
-    """Return a callback that refuses a value of another form; all values are printed as parts of shell commands."""
+    """Return a callback that rejects values of another form, since values become parts of shell commands."""
 
     def check(_ctx: click.Context, parameter: click.Parameter, value: str) -> str:
         if not form.fullmatch(value):
@@ -103,7 +103,7 @@ def pipeline_accounts(
     operators: tuple[str, ...],
     root: Path | None,
 ) -> None:
-    """Print a script that creates the service accounts of pipelines, with their rights.
+    """Print a script that creates the service accounts of pipelines and grants their rights.
 
     An owner of the projects reads and runs it once, and again after a change of environments. Exit code 2: a stack
     file is rejected.
@@ -119,7 +119,7 @@ def pipeline_accounts(
 
 
 def _refuse(project: str, workspace: Workspace) -> None:
-    """End the command where stack files are rejected, or where jobs of teams could act as the accounts."""
+    """Exit if stack files are rejected, or if jobs of teams could act as the accounts."""
     rejections = [
         *workspace.unreadable.values(),
         *(str(finding) for stack in workspace.stacks.values() for finding in stack.findings),

@@ -1,4 +1,4 @@
-"""``training-platform plan``: what a stack would register, without a cloud."""
+"""``training-platform plan``: the resources that a stack would register, without a cloud."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def plan(
     *, stacks: tuple[str, ...], resource: str | None, output_format: Literal["tree", "json"], root: Path | None
 ) -> None:
-    """Print the plan of stacks: components, resources, and the lines of the stack file that they come from.
+    """Print the plan of stacks: components and resources with their lines of the stack file.
 
     Secrets are not shown. Exit code 0: planned. 2: a stack has no plan; check says why.
     """
@@ -114,7 +114,7 @@ def _details(document: PlanDocument) -> Iterator[str]:
 
 
 def _readable(value: Any) -> Any:
-    """Return a value for people: a secret without its digest, a type and name as one string."""
+    """Return a value for people: secrets without their digest, type and name as one string."""
     from training_platform.config.reading.secrets import HIDDEN
 
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""``training-platform prices``: the list prices by which reports and ``job cost`` estimate."""
+"""``training-platform prices``: the list prices for the estimates of reports and ``job cost``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _say_names(title: str, names: Collection[str], most: int) -> None:
 
 
 def _regions(workspace: Workspace) -> set[str]:
-    """Return the regions in which stacks have machines."""
+    """Return the regions of the stacks' machines."""
     from training_platform.catalog.locations import region_of
 
     places = [cluster.location for _, section in workspace.environments() for cluster in section.clusters.values()]

@@ -1,4 +1,4 @@
-"""``training-platform quota``: who holds what, limits from Google Cloud, and what to ask it for."""
+"""``training-platform quota``: holders of limits, limits from Google Cloud, and needed requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def show(
     today: str | None,
     root: Path | None,
 ) -> None:
-    """Show the use of every limit, the rest, and each team's share of the clusters' capacity.
+    """Show the use and the rest of every limit, and each team's share of the clusters' capacity.
 
     Counted over all stacks, at the autoscaling maximum. Exit code 2: a file could not be counted.
     """
@@ -135,7 +135,7 @@ def init(today: str | None, root: Path | None) -> None:
 
 
 def _placeholders(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield file and text of each snapshot that is missing, or is a placeholder of less than is needed now."""
+    """Yield file and text of each snapshot that is missing, or is a placeholder below the current need."""
     from training_platform.quota.snapshot import placeholder_text, unmarked
 
     for ledger in overview.ledgers:
@@ -209,7 +209,7 @@ def overview_of(root: Path | None, today: str | None) -> Overview:
 
 
 def _projects(selected: Iterable[str], overview: Overview) -> list[str]:
-    """Return the projects to read; a selected project need not be one of the stacks'."""
+    """Return the projects to read; selected ones may be unknown to stack files."""
     from training_platform.config.reading.section import ProjectId, fits
 
     names = list(dict.fromkeys(selected)) or [ledger.project for ledger in overview.ledgers]
@@ -222,7 +222,7 @@ def _projects(selected: Iterable[str], overview: Overview) -> list[str]:
 
 
 def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
-    """Return a snapshot's text, if it exists; ends the command if it is unreadable."""
+    """Return a snapshot's text, if it exists. Exits if it is unreadable."""
     from training_platform.quota.snapshot import FOLDER
 
     file = f"{FOLDER}/{project}.yaml"

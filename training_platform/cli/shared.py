@@ -1,4 +1,4 @@
-"""Shared by commands: options, the repository that they work on, the extras that they need, and their messages."""
+"""Shared code of commands: options, the repository, extras, and messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXTRAS: Final = {
     "verify": ("googleapiclient", "kubernetes", "requests"),
     "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "httpx", "starlette", "uvicorn"),
 }
-"""By extra, modules that it brings; ``quota`` is asked for by ``quota pull`` itself."""
+"""The modules of each extra; ``quota pull`` checks for the extra ``quota`` itself."""
 PATH = click.Path(path_type=Path)
 Format = Literal["text", "json"]
 Command = Callable[..., None]
@@ -37,13 +37,13 @@ _WHOLE = 1_000  # characters
 
 
 class CommandsOfModules(UserDict[str, Any]):
-    """Commands by name, in the order of the help. A command that is named, ``module:name``, is imported when asked for.
+    """Commands by name, in the order of the help. A command given as ``module:name`` is imported when it is run.
 
     Modules are those of ``package``. Importing all of them takes a sixth of the time in which a job is rendered.
     """
 
     def __init__(self, names: Mapping[str, str], *, package: str = "") -> None:
-        """Take the commands by name; a command without a package is a full name."""
+        """Set the commands by name; without a package, each name is a full one."""
         super().__init__({name: f"{package}.{named}" if package else named for name, named in names.items()})
 
     def __getitem__(self, name: str) -> click.Command:
@@ -55,7 +55,7 @@ class CommandsOfModules(UserDict[str, Any]):
 
 
 def part_commands(group: str = "") -> dict[str, str]:
-    """Return the full names of the commands that parts add, to ``training-platform`` or to one of its groups."""
+    """Return the full names of parts' commands in ``training-platform`` or in one of its groups."""
     commands: dict[str, str] = {}
     for part, table in installed_parts().items():
         for path, name in table.commands.items():
@@ -66,14 +66,14 @@ def part_commands(group: str = "") -> dict[str, str]:
 
 
 class Commands(click.Group):
-    """A group that lists its commands in the order in which they are added, with the whole first sentence of each."""
+    """A group that lists its commands in the order of their addition, each with its whole first sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # as click calls it
         """Return the names of the commands."""
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # as click calls it
-        """Write the commands with their first sentences, which click would cut at the line's end."""
+        """Write the commands with their first sentences, which click would truncate."""
         self.format_section(formatter, "Commands", self.commands)
 
     def format_section(self, formatter: click.HelpFormatter, title: str, names: Iterable[str]) -> None:
@@ -82,7 +82,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=_WHOLE)) for name in names])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; an error that its user can fix ends it with exit code 2 and one sentence."""
+        """Run a command; a user's error ends it with exit code 2 and one sentence."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -92,14 +92,14 @@ class Commands(click.Group):
 
 
 def _check_local_cloud(_ctx: click.Context, _param: click.Parameter, address: str | None) -> str | None:
-    """Return the address of a local cloud; any other address would be sent the user's credentials."""
+    """Return the address of a local cloud; any other address is rejected, since it would get the user's credentials."""
     if address is not None and not _ON_THIS_MACHINE.fullmatch(address):
         fail(f"--local-cloud {address!r} is not a server of this machine: write http://127.0.0.1:PORT.")
     return address
 
 
 def stacked(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return decorators as one, which adds their options in this order."""
+    """Return several decorators as one, which adds their options in this order."""
     return lambda command: reduce(lambda function, decorator: decorator(function), reversed(decorators), command)
 
 
@@ -130,7 +130,7 @@ def instead(option: str, sentence: str) -> Callable[[Command], Command]:
 
 
 def example(command: str) -> str:
-    """Return the end of a command's help: the command as it is typed, in one line."""
+    """Return the end of a command's help, with an example in one line."""
     return f"\b\nExample:\n  {command}"
 
 
@@ -159,7 +159,7 @@ def root_around(path: Path | None = None) -> Path | None:
 
 
 def installed() -> str:
-    """Return the version of the package that runs."""
+    """Return the version of the installed package."""
     from importlib.metadata import version  # it brings the parser of mails along
 
     return version(DISTRIBUTION)
@@ -180,7 +180,7 @@ def _version(root: Path) -> str | None:
 
 
 def completion(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return a shell's completion: the names, each once and in their order, that begin as a word does."""
+    """Return a shell completion: the names that start with a word, each once and in order."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
         return [name for name in dict.fromkeys(names()) if name.startswith(incomplete)]
@@ -194,7 +194,7 @@ def _stack_names() -> list[str]:
 
 
 def _job_files() -> list[str]:
-    """Return the job files, as paths from this folder."""
+    """Return the job files, as paths relative to the current directory."""
     root = root_around()
     return sorted(os.path.relpath(path) for path in (root / "jobs").glob("*/*.yaml")) if root else []
 
@@ -204,31 +204,31 @@ complete_jobs = completion(_job_files)
 
 
 def fail(message: str, *, code: int = 2) -> NoReturn:
-    """End the command with one sentence on standard error; exit code 2 is could not check, or wrong usage."""
+    """Exit with one sentence on standard error; exit code 2 means could not check, or wrong usage."""
     say_folded(f"training-platform: {message}", err=True)
     sys.exit(code)
 
 
 def need(extra: Literal["adopt", "jobs", "sandbox", "verify"], command: str) -> None:
-    """End the command with exit code 2 and one sentence where an extra is not installed that ``command`` needs."""
+    """Exit with code 2 and one sentence if the extra that ``command`` needs is not installed."""
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         fail(f"{command} needs the extra `{extra}`: {install(extra)}")
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text that may hold names from files: printable, so that no log takes it for a command."""
+    """Print text that may contain names from files, without control characters, so that no log runs it as a command."""
     click.echo(printable(text), err=err)
 
 
 def say_folded(text: str, *, err: bool = False) -> None:
-    """Print sentences; a terminal gets them folded between words, each line below its own indentation."""
+    """Print sentences; on a terminal they are folded between words and keep their indentation."""
     stream = sys.stderr if err else sys.stdout
     columns = os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
     say(folded(text, columns) if columns else text, err=err)
 
 
 def folded(text: str, width: int) -> str:
-    """Return text in lines of at most ``width`` columns, folded between words; no word is broken, for people copy."""
+    """Return text folded between words to at most ``width`` columns; words are not broken, since people copy them."""
     lines = []
     for line in text.splitlines():
         indent = line[: len(line) - len(line.lstrip())]
@@ -239,12 +239,12 @@ def folded(text: str, width: int) -> str:
 
 
 def line_width() -> int:
-    """Return the columns of the terminal, or what COLUMNS says; for a pipe, more than any line has."""
+    """Return the width of the terminal, or COLUMNS; for a pipe, a width that no line reaches."""
     return shutil.get_terminal_size((10_000, 0)).columns
 
 
 def say_beside(head: str, text: str) -> None:
-    """Print text beside a head: on a narrow terminal, or where COLUMNS is small, in lines below one another.
+    """Print text beside a head, folded to the width of the terminal.
 
     Where too little room is left beside the head, the text is below it. A pipe's lines are not folded.
     """

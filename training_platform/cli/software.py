@@ -1,4 +1,4 @@
-"""``training-platform software``: newer versions of the charts that are installed, and digests of images."""
+"""``training-platform software``: newer versions of installed charts, and digests of images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ app = Commands("software", help="Versions of the charts and digests of the image
 @format_option
 @root_option
 def outdated(output_format: Format, root: Path | None) -> None:
-    """Ask registries for newer versions of the catalogue's charts, and of those that environments name.
+    """Look up newer versions of the catalogue's charts and of environments' charts in their registries.
 
     Needs the network. A newer minor version is only shown: `docs/upgrade.md` has its order. Exit code 1: a chart has a
     newer release of its minor version. 2: a registry could not be asked.
@@ -73,7 +73,7 @@ _CATALOGUE = "training_platform/catalog/data/software.yaml"
 @click.option("--write", is_flag=True, help=f"Write them to {_CATALOGUE}.")
 @root_option
 def digests(root: Path | None, *, write: bool) -> None:
-    """Ask registries for the digests of the catalogue's images that have only a tag.
+    """Look up the digests of the catalogue's images that have only a tag.
 
     Needs the network; Google's registries are asked with application default credentials. A digest says which image
     the tag means today, not whether the image is right. Exit code 1: an image has no digest in the catalogue. 2: a
@@ -107,7 +107,7 @@ def digests(root: Path | None, *, write: bool) -> None:
 
 
 def _pinned(image: str, digest: str) -> str:
-    """Return an image's name with its digest: beside its tag, or in place of ``latest``, which says nothing.
+    """Return an image's name with its digest: beside its tag, or instead of ``latest``.
 
     Vertex AI refuses a name with both. Source: kubeflow/pipelines 8490 (2022-11-22), read 2026-11-28.
     """
@@ -115,7 +115,7 @@ def _pinned(image: str, digest: str) -> str:
 
 
 def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]:
-    """Return who uses a chart, its name, place, repository and version: the catalogue's, and environments' own."""
+    """Return user, name, position, repository and version of each chart: the catalogue's, and environments' own."""
     from training_platform.catalog import CHARTS
 
     charts = {name: [("catalogue", name, row.chart, row.repository, row.version)] for name, row in CHARTS.items()}
@@ -131,7 +131,7 @@ def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]
 
 
 def _row(client: Registries, chart: str, repo: str | None, version: str) -> dict[str, str | None]:
-    """Return the newest release of a version's minor version, and of all, where they are newer. Raises ApiError."""
+    """Return the newest release of a version's minor version, and of all, if they are newer. Raises ApiError."""
     from training_platform.clients.failures import ApiError
     from training_platform.clients.registries import parse
 

@@ -1,4 +1,4 @@
-"""``training-platform stacks``: which stacks there are, in the order of deployment, for pipelines."""
+"""``training-platform stacks``: the stacks of a repository in the order of deployment, for pipelines."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def stacks(
 
 
 def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
-    """Return the stacks whose files say that they have ended, teams first."""
+    """Return the retired stacks, teams first."""
     ended = []
     for name in names:
         end = workspace.stacks[name].retired
@@ -94,7 +94,7 @@ def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
 
 
 def _kept(stack: Stack) -> list[str]:
-    """Return what a retired stack keeps, a line for each section, with who pays for it."""
+    """Return the sections that a retired stack keeps, a line each, with who pays for them."""
     end = stack.retired
     return [f"{stack.name} {section} paid by {end.paid_by}" for section in end.keeps] if end else []
 
@@ -106,7 +106,7 @@ def _ends_later(stack: Stack) -> list[str]:
 
 
 def _ordered(names: list[str], environment: str, workspace: Workspace, base: str) -> list[str]:
-    """Return an environment's stacks in the order that the change since ``base`` needs; exit if there is none."""
+    """Return an environment's stacks in the order that the change since ``base`` needs. Exits if no order works."""
     from training_platform.checks.comparison.base_files import base_tree
     from training_platform.checks.comparison.refusals import deployment_order
     from training_platform.config.workspace import read_workspace
@@ -123,7 +123,7 @@ def _ordered(names: list[str], environment: str, workspace: Workspace, base: str
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is not current.")
 @root_option
 def schema(check: bool, root: Path | None) -> None:
-    """Write the JSON Schemas of stack files and job files beside them."""
+    """Write the JSON Schemas of stack files and job files into their folders."""
     folder = repository(root)
     stale = []
     for name, text in schema_files().items():

@@ -1,4 +1,4 @@
-"""What a server that cannot be asked, or that refuses, is to the command that asked it: one sentence."""
+"""Failures of servers that cannot be reached, or that refuse a request, as one sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from training_platform.config.reading.finding import UserError
 
 
 class ApiError(UserError):
-    """A server that cannot be asked, or that refuses; the message is one sentence.
+    """A server cannot be reached, or refuses a request; the message is one sentence.
 
     ``status`` is HTTP's, None without an answer; ``reason`` is what the server says.
     """
@@ -18,7 +18,7 @@ class ApiError(UserError):
 
 
 def cause(error: BaseException) -> str:
-    """Return why a request failed, on one line: only the system's words if it refused a connection."""
+    """Return why a request failed, in one line; for a refused connection, only the system's message."""
     root = error
     while root.__context__ is not None:
         root = root.__context__

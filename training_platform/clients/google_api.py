@@ -31,7 +31,7 @@ _SECONDS = 60
 
 
 def checked_endpoint(endpoint: str | None) -> str | None:
-    """Return an endpoint that is encrypted, or on this machine, which is shown no credentials. Raises UserError."""
+    """Return an endpoint that is encrypted, or on this machine, which gets no credentials. Raises UserError."""
     parts = urlsplit(endpoint or "https://googleapis.com/")
     if (parts.scheme == "http" and parts.hostname in LOOPBACK) or (parts.scheme == "https" and parts.hostname):
         return endpoint
@@ -42,16 +42,16 @@ _LOCAL_CLOUD = re.compile(r"http://[^/]+/[a-z]+/v")  # a version of an API at an
 
 
 def local_endpoint(local_cloud: str | None, service: str) -> str | None:
-    """Return the address of a service in a local cloud, None for Google's own."""
+    """Return the address of a service in a local cloud, or None for Google's own."""
     return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
 
 
 class GoogleError(ApiError):
-    """A Google API that cannot be asked, or that refuses."""
+    """A Google API cannot be reached, or refuses a request."""
 
 
 class GoogleApi:
-    """One version of an API. ``title`` is its name in messages, ``where`` the part of it that is asked.
+    """One version of an API. ``title`` is its name in messages, ``where`` the project or location that is meant.
 
     ``endpoint`` is for a local cloud, or for an API with another host; ``extra`` brings google-auth. A busy server is
     asked again, by POST only where all calls are ``read_only``: an answer that is lost may be of a job that is there.
@@ -78,7 +78,7 @@ class GoogleApi:
         self._session = _session(endpoint, title, extra, read_only=read_only, account=account)
 
     def call(self, method: str, path: str, body: Json | None = None, **query: str | int) -> Json:
-        """Send a request and return the answer; ``path`` is below the version. Raises GoogleError."""
+        """Send a request and return the response; ``path`` is below the version. Raises GoogleError."""
         answer: Any = None
         with suppress(ValueError):
             answer = self._send(method, path, params=query, json=body).json()
@@ -87,7 +87,7 @@ class GoogleApi:
         return answer
 
     def pages(self, path: str, body: Json | None = None, **query: str | int) -> Iterator[Json]:
-        """Yield the pages of a list, which is asked by POST where it has a body. Raises GoogleError."""
+        """Yield the pages of a list, which is requested by POST if it has a body. Raises GoogleError."""
         method = "GET" if body is None else "POST"
         while True:
             page = self.call(method, path, body, **query)
@@ -142,7 +142,7 @@ class GoogleApi:
 
 
 def local_identity() -> dict[str, str]:
-    """Return the headers that tell a local cloud as whom to answer; none without a member in the environment."""
+    """Return the headers that name the caller to a local cloud; none without a member in the environment."""
     token = os.environ.get("GOOGLE_OAUTH_ACCESS_TOKEN", "")
     if not token.startswith("as:"):  # a real one is for Google alone
         return {}
@@ -153,7 +153,7 @@ def local_identity() -> dict[str, str]:
 
 
 def _details(answer: Response) -> list[Json]:
-    """Return the details of an error, none where it has none that can be read."""
+    """Return the readable details of an error, which may be none."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         return [detail for detail in answer.json()["error"].get("details", ()) if isinstance(detail, dict)]
     return []

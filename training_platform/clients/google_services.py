@@ -1,4 +1,4 @@
-"""Google services that commands about jobs ask for one thing each; ``endpoint`` is for a local cloud."""
+"""Google services for commands about jobs; ``endpoint`` is for a local cloud."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class VertexJobs(GoogleApi):
         return self.call("GET", name)
 
     def jobs(self, query: str) -> Iterator[Json]:
-        """Yield the jobs that a filter takes, of every kind, in pages. Raises GoogleError."""
+        """Yield the jobs of every kind that match a filter, in pages. Raises GoogleError."""
         for collection in COLLECTIONS:
             for page in self.pages(f"{self.parent}/{collection}", filter=query, pageSize=_PAGE):
                 yield from page.get(collection) or ()
 
     def cancel(self, name: str) -> None:
-        """Ask a job to stop; it does so when it can. Raises GoogleError."""
+        """Request that a job stops, which may take a while. Raises GoogleError."""
         self.call("POST", f"{name}:cancel", {})
 
     def tensorboard(self, title: str) -> str:
-        """Return the full name of the TensorBoard that has a display name. Raises GoogleError."""
+        """Return the full name of the TensorBoard with a display name. Raises GoogleError."""
         listed = self.call("GET", f"{self.parent}/tensorboards", filter=f'displayName="{title}"')
         for board in listed.get("tensorboards") or ():
             if board.get("displayName") == title:
@@ -69,12 +69,12 @@ class PersistentResources(GoogleApi):
         return self.call("GET", f"{self._path}/{resource_id}")
 
     def reboot(self, resource_id: str) -> str:
-        """Ask for a restart of its VMs, and return the operation's name. Raises GoogleError."""
+        """Request a restart of its VMs, and return the operation's name. Raises GoogleError."""
         return str(self.call("POST", f"{self._path}/{resource_id}:reboot", {})["name"])
 
 
 class CloudLogging(GoogleApi):
-    """The log of a project, or what a view of it shows: lines of containers, and events of clusters."""
+    """The log of a project, or one of its views: lines of containers, and events of clusters."""
 
     def __init__(self, source: str, endpoint: str | None = None) -> None:
         """Read ``projects/{project}``, or a view by its full name."""
@@ -82,7 +82,7 @@ class CloudLogging(GoogleApi):
         super().__init__("logging", "v2", endpoint, title="Cloud Logging", where=source, read_only=True)
 
     def entries(self, query: str) -> Iterator[Json]:
-        """Yield the entries that a filter takes, oldest first, in pages. Raises GoogleError."""
+        """Yield the entries that match a filter, oldest first, in pages. Raises GoogleError."""
         body = {
             "resourceNames": [self._source], "filter": query, "orderBy": "timestamp asc", "pageSize": _LOG_PAGE,
         }  # fmt: skip
@@ -90,7 +90,7 @@ class CloudLogging(GoogleApi):
             yield from page.get("entries") or ()
 
     def last(self, query: str, count: int) -> list[Json]:
-        """Return the last few entries that a filter takes, oldest first. Raises GoogleError."""
+        """Return the last few entries that match a filter, oldest first. Raises GoogleError."""
         body = {
             "resourceNames": [self._source], "filter": query, "orderBy": "timestamp desc", "pageSize": count,
         }  # fmt: skip
@@ -98,7 +98,7 @@ class CloudLogging(GoogleApi):
 
 
 def prometheus(project: str, expr: str, time: datetime, endpoint: str | None = None) -> list[Json]:
-    """Return the vector that an expression of PromQL has at a time, by managed Prometheus. Raises GoogleError."""
+    """Return the vector of a PromQL expression at a time, from managed Prometheus. Raises GoogleError."""
     api = GoogleApi("monitoring", "v1", endpoint, title="Cloud Monitoring", where=f"project {project}", read_only=True)
     path = f"projects/{project}/location/global/prometheus/api/v1/query"
     answer = api.call("POST", path, {"query": expr, "time": time.isoformat()})
@@ -128,14 +128,14 @@ class CloudStorage(GoogleApi):
 
 
 def node_pools(project: str, location: str, cluster: str, endpoint: str | None = None) -> dict[str, Json]:
-    """Return every node pool of a cluster by its name, as GKE has it. Raises GoogleError."""
+    """Return every node pool of a cluster by name. Raises GoogleError."""
     parent = cluster_identifier(project, location, cluster)
     listed = GoogleApi("container", "v1", endpoint, title="GKE", where=parent).call("GET", f"{parent}/nodePools")
     return {str(pool["name"]): pool for pool in listed.get("nodePools") or ()}
 
 
 def filestore_address(project: str, location: str, instance: str, endpoint: str | None = None) -> str:
-    """Return the address by which an instance of Filestore is mounted. Raises GoogleError."""
+    """Return the mount address of a Filestore instance. Raises GoogleError."""
     api = GoogleApi("file", "v1", endpoint, title="Filestore", where=project)
     body = api.call("GET", f"projects/{project}/locations/{location}/instances/{instance}")
     for network in body.get("networks") or ():
@@ -145,7 +145,7 @@ def filestore_address(project: str, location: str, instance: str, endpoint: str 
 
 
 def lustre_address(project: str, location: str, instance: str, endpoint: str | None = None) -> str:
-    """Return the address by which an instance of Managed Lustre is mounted. Raises GoogleError."""
+    """Return the mount address of a Managed Lustre instance. Raises GoogleError."""
     api = GoogleApi("lustre", "v1", endpoint, title="Managed Lustre", where=project)
     body = api.call("GET", f"projects/{project}/locations/{location}/instances/{instance}")
     if not body.get("mountPoint"):

@@ -1,4 +1,4 @@
-"""One cluster's API as commands about jobs use it: objects as plain dictionaries, failures as one sentence.
+"""One cluster's API: objects are plain dictionaries, and failures one sentence.
 
 By the official ``kubernetes`` client (extra ``jobs``), which takes credentials from a kubeconfig as kubectl does.
 Nothing is imported before a command asks for it.
@@ -25,11 +25,11 @@ MEMBER = "training-platform-verify"  # who is impersonated beside a group: nobod
 
 
 class ClusterError(ApiError):
-    """A cluster that cannot be reached, or that refuses."""
+    """A cluster cannot be reached, or refuses a request."""
 
 
 class NoKubeconfigError(ClusterError):
-    """There is no kubeconfig, so no cluster can be reached; ``reason`` names none of them."""
+    """Without a kubeconfig no cluster can be reached; ``reason`` names no cluster."""
 
     def __init__(self, reason: str, name: str, log_in: str) -> None:
         super().__init__(f"{reason} For cluster {name}: {log_in}")
@@ -44,7 +44,7 @@ class ApiKind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """The group and version as an object names them, ``jobset.x-k8s.io/v1alpha2``; of the core API ``v1``."""
+        """The apiVersion of its objects: ``jobset.x-k8s.io/v1alpha2``, or ``v1`` for the core API."""
         return self.path.partition("/")[2]
 
 
@@ -62,7 +62,7 @@ SECRETS = ApiKind("api/v1", "secrets")
 
 
 class ClusterApi:
-    """Calls to one API server; ``name`` is what messages call the cluster, ``headers`` are sent with each request."""
+    """Calls to one API server; ``name`` is the cluster's name in messages, ``headers`` are sent with each request."""
 
     def __init__(self, api: client.ApiClient, name: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self._api = api
@@ -70,11 +70,11 @@ class ClusterApi:
         self._headers = headers
 
     def as_member(self, group: str) -> ClusterApi:
-        """Return the same cluster as a member of only one group sees it, by impersonation."""
+        """Return the same API as a member of only one group, by impersonation."""
         return ClusterApi(self._api, self.name, {"Impersonate-User": MEMBER, "Impersonate-Group": group})
 
     def create(self, kind: ApiKind, namespace: str, obj: Mapping[str, Any], *, dry_run: bool) -> Json:
-        """Create an object, refusing unknown and repeated fields; a dry run only asks. Raises ClusterError."""
+        """Create an object; the server refuses unknown and repeated fields. Raises ClusterError."""
         query = {
             "fieldValidation": "Strict",
             "fieldManager": "training-platform",
@@ -84,7 +84,7 @@ class ClusterApi:
         return self._call("POST", _path(kind, namespace), query, obj)
 
     def run(self, namespace: str, pod: str, container: str) -> None:
-        """Ask to run ``true`` in a container of a pod; an empty name is left out. Raises ClusterError."""
+        """Request to run ``true`` in a container of a pod; an empty name is left out. Raises ClusterError."""
         query = {"command": "true", "stdout": "true"}
         if container:
             query["container"] = container
@@ -95,7 +95,7 @@ class ClusterApi:
         return self._found("GET", f"{_path(kind, namespace)}/{name}")
 
     def objects(self, kind: ApiKind, namespace: str, selector: str = "", *, fields: str = "") -> Iterator[Json]:
-        """Yield the objects of a namespace, in pages; of kinds without one where it is empty. Raises ClusterError.
+        """Yield the objects of a namespace, or of all if it is empty, in pages. Raises ClusterError.
 
         ``selector`` is about labels, ``fields`` about fields, such as ``involvedObject.name=a`` of events.
         """
@@ -137,7 +137,7 @@ class ClusterApi:
         return self._found("DELETE", path, options if body is None else None, body=body) is not None
 
     def pending(self, namespace: str, queue: str) -> list[Json] | None:
-        """Return the workloads that wait in a LocalQueue, first come first; None where Kueue does not show them."""
+        """Return the workloads that wait in a LocalQueue, in order; None if Kueue does not show them."""
         path = f"apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
         page = self._found("GET", path, {"limit": 1000}, absent=(403, 404, 503))
         return None if page is None else page.get("items") or []
@@ -156,7 +156,7 @@ class ClusterApi:
                 yield rest
 
     def user(self) -> str:
-        """Return who the server takes the caller for; empty where it does not tell. Raises ClusterError."""
+        """Return the server's name for the caller, or an empty string. Raises ClusterError."""
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         path = "apis/authentication.k8s.io/v1/selfsubjectreviews"
         try:
@@ -175,7 +175,7 @@ class ClusterApi:
         absent: Sequence[int] = (404,),
         body: Mapping[str, Any] | None = None,
     ) -> Json | None:
-        """Return an answer, None where the server says by one of these codes that there is nothing."""
+        """Return a response, or None if its code is one of those that mean nothing exists."""
         try:
             return self._call(method, path, query, body)
         except ClusterError as error:
@@ -215,7 +215,7 @@ class ClusterApi:
 
 
 def context_in(kubeconfig: str | None, name: str, *, contexts: Sequence[str], log_in: str) -> str:
-    """Return the first of ``contexts`` that the kubeconfig has, which is a cluster's.
+    """Return the first of a cluster's ``contexts`` that the kubeconfig has.
 
     ``kubeconfig`` is a path, None for KUBECONFIG and kubectl's own default; ``log_in`` is the command that adds a
     context. Raises NoKubeconfigError, and ClusterError where the client is not installed, or no context is there.
@@ -257,7 +257,7 @@ def _path(kind: ApiKind, namespace: str) -> str:
 
 @contextmanager
 def _sentences(name: str) -> Iterator[None]:
-    """Turn what the client raises into one sentence."""
+    """Convert exceptions of the client into ClusterError with one sentence."""
     from kubernetes.client.exceptions import ApiException  # noqa: PLC0415 # of the extra
     from urllib3.exceptions import HTTPError  # noqa: PLC0415 # of the extra
 

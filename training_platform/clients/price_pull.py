@@ -1,4 +1,4 @@
-"""List prices from the Cloud Billing Catalog API: what its SKUs say of the catalogue's machine types and disks.
+"""List prices of the catalogue's machine types and disks from the SKUs of the Cloud Billing Catalog API.
 
 A SKU is known by its description, of which Google publishes no list (``skus`` of the catalogue): what is not found, not
 read or not known is counted and named. Source of the answers' shape: discovery document cloudbilling v1, 20260901; the
@@ -55,7 +55,7 @@ class PulledPrices:
 
     @property
     def text(self) -> str:
-        """The file that stacks and jobs are priced by."""
+        """The file of prices for stacks and jobs."""
         body = {"read": self.read.isoformat(), "machines": self.machines, "services": self.services}
         return _HEAD + yaml.safe_dump(body, sort_keys=False, default_flow_style=None, width=120)
 
@@ -70,7 +70,7 @@ class CloudBilling(GoogleApi):
         )  # fmt: skip
 
     def skus(self, service: str) -> Iterable[Json]:
-        """Yield every SKU of a service. Raises UserError, also where a page is of another shape."""
+        """Yield every SKU of a service. Raises UserError, also for a page of another form."""
         for number, page in enumerate(self.pages(f"services/{service}/skus", pageSize=5000, currencyCode="USD")):
             rows = page.get("skus", [])
             if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or number == _MOST_PAGES:
@@ -81,7 +81,7 @@ class CloudBilling(GoogleApi):
 def pull_prices(
     api: CloudBilling, regions: Collection[str], today: date, progress: Callable[[str], None] = lambda _: None
 ) -> PulledPrices:
-    """Return the list prices of every machine type and disk that the catalogue has SKUs of. Raises UserError."""
+    """Return the list prices of every machine type and disk with SKUs in the catalogue. Raises UserError."""
     pulled = PulledPrices(today, tuple(sorted(regions)))
     facts = default().skus
     sku_names = _sku_names(facts.values())
@@ -118,7 +118,7 @@ def _sku_names(rows: Iterable[Skus]) -> frozenset[str]:
 def _single_prices(
     rates: dict[tuple[str, Way, str], set[float]], pulled: PulledPrices
 ) -> dict[tuple[str, Way, str], float]:
-    """Return the rates with one price; those with several are reported as unread."""
+    """Return the rates with a single price; those with several are reported as unread."""
     usd: dict[tuple[str, Way, str], float] = {}
     for (name, way, region), prices in rates.items():
         if len(prices) == 1:
@@ -143,7 +143,7 @@ def _price_service(
 def _add(
     sku: Json, sku_names: Collection[str], pulled: PulledPrices, rates: dict[tuple[str, Way, str], set[float]]
 ) -> None:
-    """Add what a SKU says of the regions that are asked for."""
+    """Add the prices of a SKU in the requested regions."""
     described = str(sku.get("description") or sku.get("skuId") or "a SKU without a description")
     category = sku.get("category") or {}
     regions = set(pulled.regions) & set(sku.get("serviceRegions") or ())
@@ -170,7 +170,7 @@ def _add(
 
 
 def _usd(sku: Json) -> float:
-    """Return the newest price in USD of one unit: its first rate that is not free. Raises ValueError and others."""
+    """Return the newest price in USD of one unit: the first rate that is not free. Raises ValueError and others."""
     expression: Any = sku["pricingInfo"][-1]["pricingExpression"]
     if expression["usageUnit"] not in _UNITS:
         raise ValueError(f"is priced by {expression['usageUnit']}")
@@ -191,7 +191,7 @@ def _first(usd: dict[tuple[str, Way, str], float], names: Iterable[str], way: Wa
 def _price_machine(
     machine: MachineType, row: Skus | None, usd: dict[tuple[str, Way, str], float], pulled: PulledPrices
 ) -> None:
-    """Add the price of a machine type in each region that offers it: of all its parts, or none."""
+    """Add the price of a machine type in each region with prices of all its parts."""
     offered = {zone.rpartition("-")[0] for zone in machine.zones}
     for region in pulled.regions:
         if offered and region not in offered:

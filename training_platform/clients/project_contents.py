@@ -1,4 +1,4 @@
-"""What stands in a project, by the lists of its APIs (extra ``adopt``): bodies by type of resource and path.
+"""The contents of a project from the lists of its APIs (extra ``adopt``): bodies by type of resource and path.
 
 A path is that of the resource below its API's version, ``projects/P/locations/L/clusters/C``, as import ids have it; a
 bucket's is its name. Nothing is written, and nothing read but what lists show.
@@ -29,7 +29,7 @@ _JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # ends the ids of accounts that job
 
 
 class Listing(NamedTuple):
-    """How a type is listed: its API, the path below the version, the field of the answer, and the path of one."""
+    """The listing of a type: its API, the path below the version, the field of the response, and a resource's path."""
 
     type: str
     api: str
@@ -40,12 +40,12 @@ class Listing(NamedTuple):
 
 _ENABLED = Listing(ENABLED_APIS, **_TABLE["enabled"])
 NEEDED: Final = frozenset({resource_types.CLUSTER, resource_types.NETWORK})
-"""Types without whose list nothing can be said of a project."""
+"""Types whose lists are necessary to read a project."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Bodies by type and path; ``unread`` says of each list that could not be had why, by type.
+    """Bodies by type and path; ``unread`` has the reason of each unreadable list, by type.
 
     ``clusters`` are those that can be asked for objects, by path.
     """
@@ -56,17 +56,17 @@ class Contents:
     clusters: Mapping[str, ClusterApi] = field(default_factory=dict)
 
     def of(self, kind: str) -> Mapping[str, Json]:
-        """Return what there is of a type, by path."""
+        """Return the bodies of a type by path."""
         return self.bodies.get(kind, {})
 
     def without(self, leave: Callable[[str], bool]) -> Contents:
-        """Return the contents without what a function takes by its path."""
+        """Return the contents without the paths that a function selects."""
         kept = {kind: {p: b for p, b in rows.items() if not leave(p)} for kind, rows in self.bodies.items()}
         return replace(self, bodies=kept)
 
 
 def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | None = None) -> Contents:
-    """Read a project. Vertex AI and images are asked for in ``regions`` and in those where anything else stands.
+    """Read a project; Vertex AI and images in ``regions`` and in the regions of all other resources.
 
     An API that is not enabled has nothing. Raises GoogleError where clusters or networks cannot be listed.
     """
@@ -98,7 +98,7 @@ def project_api(
     read_only: bool = True,
     account: str | None = None,
 ) -> GoogleApi:
-    """Return one API of a project; the local cloud has it below its name, Google at a host of its own."""
+    """Return one API of a project; a local cloud has it under its name, Google at its own host."""
     row = _TABLE["apis"][name]
     service = row.get("name", name)
     version = row["version"]
@@ -137,7 +137,7 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
 
 
 def _read_policies(contents: Contents, local_cloud: str | None) -> None:
-    """Read who may do what in the project, and who may act as the accounts of jobs."""
+    """Read the grants on the project and on the accounts of jobs."""
     policies = contents.bodies.setdefault(POLICY, {})
     jobs = [path for path in contents.of(resource_types.SERVICE_ACCOUNT) if _JOBS.search(path)]
     try:

@@ -1,4 +1,4 @@
-"""A snapshot from the Cloud Quotas API: the limits that are kept, the changes, and the file's new text.
+"""A snapshot from the Cloud Quotas API: its limits, the changes, and the file's new text.
 
 Kept are the quota ids that the catalogue knows (so that a pool can be moved to another machine offline) and those that
 the file lists already. Of those, a limit of 0 is left out where no wider row says otherwise: what a snapshot does not
@@ -38,14 +38,14 @@ Limits = dict[str, dict[str, dict[Dimensions, int]]]
 
 
 class LimitRow(NamedTuple):
-    """One limit; ``dimensions`` are those of the API, without a place where it holds for all places not listed."""
+    """One limit with the API's ``dimensions``; without a location it covers all locations that are not listed."""
 
     dimensions: Mapping[str, str]
     limit: int
 
 
 class QuotaInfo(NamedTuple):
-    """One quota id of a service; ``dimensions`` are the names of all that it has, ``rows`` its limits."""
+    """One quota id of a service, with the names of its ``dimensions`` and its limits as ``rows``."""
 
     quota_id: str
     dimensions: tuple[str, ...]
@@ -85,7 +85,7 @@ class CloudQuotas(GoogleApi):
                     yield _quota_info(info, path)
 
     def refusal(self, answer: Response) -> GoogleError:
-        """Return what an error of the API means, and what to do about it; its own words at the end."""
+        """Return the meaning of an API error and what to do about it, followed by its own message."""
         status = answer.status_code
         project = self.project
         reasons: set[str] = set()
@@ -139,7 +139,7 @@ def _objects(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 class Change(NamedTuple):
-    """A limit that is not what the file says; ``old`` or ``new`` is None where a row comes or goes."""
+    """A limit that differs from the file; ``old`` or ``new`` is None if a row is added or removed."""
 
     service: str
     quota_id: str
@@ -161,7 +161,7 @@ def _limit_text(limit: int | None) -> str:
 
 
 class Pulled(NamedTuple):
-    """One project's snapshot: its file, the new text, what is new in it, and ids that its stacks need and it lacks."""
+    """One project's snapshot: its file, the new text, the changes, and the ids that its stacks need and it lacks."""
 
     project: str
     file: str
@@ -206,7 +206,7 @@ def pull(
 
 
 def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
-    """Return the rows to write for a quota, widest last; a place that the API leaves out is ``others``.
+    """Return the rows to write for a quota, the most general last; a missing location is written as ``others``.
 
     A limit of 0 is written only where a row with fewer dimensions would hold another limit in its stead.
     """
@@ -222,7 +222,7 @@ def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
 
 
 def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
-    """Return what is not the same, in the order of service, quota id and dimensions."""
+    """Return the changes, sorted by service, quota id and dimensions."""
     changed: list[Change] = []
     for service in sorted({*before, *after}):
         old_ids = before.get(service, {})
@@ -236,7 +236,7 @@ def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
 
 
 def rewritten(project: str, text: str | None, limits: Limits, today: date) -> str:
-    """Return a snapshot's text with new limits; comments and order stay, what is new comes after what was there.
+    """Return a snapshot's text with new limits; comments and order stay, and new rows are at the end.
 
     Raises UserError where the library for it is not installed.
     """
@@ -274,7 +274,7 @@ def _merge(document: Any, limits: Limits, new_map: Any) -> None:
 
 
 def _merge_rows(listed: Any, rows: Mapping[Dimensions, int], new_map: Any) -> None:
-    """Change a quota's rows in place, so that what is written around them stays."""
+    """Change a quota's rows in place, so that the text around them stays."""
     left = dict(rows)
     for index in reversed(range(len(listed))):
         limit = left.pop(_named(listed[index]), None)

@@ -1,4 +1,4 @@
-"""What registries have: the versions of a Helm chart, and whether they have an image.
+"""Registries: the versions of a Helm chart, and whether an image exists.
 
 Registries are asked by the OCI distribution protocol, repositories of charts for their index file. Charts are read
 without credentials; a registry that wants a token gives one to anybody for what is public. Google's registries give
@@ -43,7 +43,7 @@ _MOST_BYTES: Final = 50_000_000  # the index of a large repository has a few
 
 
 class ImageName(NamedTuple):
-    """An image as registries know it; ``reference`` is its tag or digest."""
+    """The parts of an image's name; ``reference`` is its tag or digest."""
 
     registry: str
     name: str
@@ -51,7 +51,7 @@ class ImageName(NamedTuple):
 
 
 def image_name(image: str) -> ImageName:
-    """Return the parts of an image's name, which has a tag or a digest; without a registry it is Docker Hub's."""
+    """Return the parts of an image's name with a tag or digest; the default registry is Docker Hub."""
     rest, _, digest = image.partition("@")
     base, _, tag = (rest, "", digest) if digest else rest.rpartition(":")
     first, _, name = base.partition("/")
@@ -66,7 +66,7 @@ def google_token(registry: str) -> str:
 
 
 class Registries:
-    """Registries and repositories, each asked by one session; the extra ``jobs`` brings it.
+    """A client of registries and chart repositories; needs the extra ``jobs``.
 
     ``token`` returns the access token with which a registry gives out its own, or nothing.
     """
@@ -87,7 +87,7 @@ class Registries:
             self._session.mount(scheme, HTTPAdapter(max_retries=retry))
 
     def versions(self, chart: str, repository: str | None) -> list[str]:
-        """Return the released versions of a chart, oldest first, without what comes before a release.
+        """Return the released versions of a chart, oldest first, without pre-releases.
 
         ``chart`` is an OCI reference, or a name in the repository. Raises ApiError.
         """
@@ -103,7 +103,7 @@ class Registries:
         return self._manifest(image) is not None
 
     def digest(self, image: str) -> str:
-        """Return the digest that an image has under its tag. Raises ApiError."""
+        """Return the digest of an image's tag. Raises ApiError."""
         answer = self._manifest(image)
         digest = answer.headers.get("Docker-Content-Digest", "") if answer is not None else ""
         if not _DIGEST.fullmatch(digest):
@@ -111,14 +111,14 @@ class Registries:
         return digest
 
     def _manifest(self, image: str) -> Response | None:
-        """Return the registry's answer about an image, None if it has no such image. Raises ApiError."""
+        """Return the registry's response about an image, or None if the image does not exist. Raises ApiError."""
         name = image_name(image)
         url = f"{_base(name.registry)}/{name.name}/manifests/{name.reference}"
         answer = self._asked("HEAD", url, image, name.registry, {"Accept": ", ".join(_MANIFESTS)})
         return None if answer.status_code == 404 else _content(answer, image)
 
     def tags(self, image: str) -> list[str]:
-        """Return the tags that an image has. Raises ApiError."""
+        """Return the tags of an image. Raises ApiError."""
         name = image_name(image)
         return list(self._tags(image, name.registry, name.name))
 
@@ -137,7 +137,7 @@ class Registries:
     def _asked(
         self, method: str, url: str, subject: str, registry: str, headers: Mapping[str, str] = MappingProxyType({})
     ) -> Response:
-        """Ask a registry, with the token that it issues if it needs one."""
+        """Send a request to a registry, with a token that it issues if it requires one."""
         answer = self._send(method, url, subject, {**headers, **self._authorized.get(subject, {})})
         if answer.status_code == 401 and subject not in self._authorized:
             self._authorized[subject] = {"Authorization": f"Bearer {self._token(answer, subject, registry)}"}
@@ -189,7 +189,7 @@ def _base(place: str) -> str:
 
 
 def parse(version: str) -> Version:
-    """Return the numbers of a release; empty for everything else, such as a release candidate."""
+    """Return the numbers of a release; empty for any other version, such as a release candidate."""
     match = _RELEASE.fullmatch(version)
     return tuple(map(int, match.groups())) if match else ()  # type: ignore[return-value]
 

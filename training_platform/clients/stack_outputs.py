@@ -1,4 +1,4 @@
-"""Outputs of deployed stacks, by the Pulumi CLI: whoever may read the state needs no role on what it describes."""
+"""Outputs of deployed stacks from the Pulumi CLI: readers of the state need no roles on its resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECONDS = 60
 
 
 def environment_outputs(root: Path, environment: str) -> EnvironmentOutputs | None:
-    """Return what the stack of an environment exports; None without the CLI, or where it cannot read the state."""
+    """Return the exports of an environment's stack; None without the CLI, or if it cannot read the state."""
     program = shutil.which("pulumi")
     if program is None:
         return None

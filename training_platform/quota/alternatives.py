@@ -1,4 +1,4 @@
-"""What else one could do where a pool does not fit: a smaller slice, other capacity, another zone, a larger limit.
+"""Alternatives for a pool that does not fit: a smaller slice, other capacity, another zone, or a larger limit.
 
 All of these are read from the same snapshot and the same demand as the shortage. Nothing here says whether the
 machines are available.
@@ -33,7 +33,7 @@ class Short(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What the limits leave for a pool in a zone.
+    """The room that limits leave for a pool in a zone.
 
     ``left`` is what is left of the limit on its chips or GPUs: ``inf`` where there is none, or where no quota counts
     them, and None where it is not known. ``short`` is the first limit that does not hold the pool.
@@ -45,12 +45,12 @@ class Room(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the limit on its chips or GPUs is known, and no known limit is too low."""
+        """Whether the limit on the pool's chips or GPUs is known, and no known limit is too low."""
         return self.left is not None and self.short is None
 
 
 class Alternatives:
-    """The ways out where pools of a project's stacks do not fit, and what is left of the project's limits."""
+    """The alternatives for pools of a project's stacks that do not fit, and the rest of the project's limits."""
 
     def __init__(self, ledger: ProjectLedger, workspace: Workspace) -> None:
         self.project = ledger.project
@@ -60,13 +60,13 @@ class Alternatives:
         self._rooms: dict[tuple[object, ...], list[Room]] = {}
 
     def of(self, line: Line, held: Held, *, more: int = 0) -> Iterator[str]:
-        """Yield the alternatives for a holder, the closest to its wish first; at last, the limits to ask for."""
+        """Yield the alternatives for a holder, the closest to its wish first, and at the end the limits to request."""
         yield from self.today(line, held)
         others = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""
         yield f"request {shown(line.used)} {line.unit}{others} (training-platform quota plan)"
 
     def counts_chips(self, line: Line, held: Held) -> bool:
-        """Whether a limit counts the TPUs or GPUs of the pool that holds some of it."""
+        """Whether a limit counts the TPUs or GPUs of its holder, a pool."""
         pool = self.pool(held.holder)
         quota = pool.accelerator.quotas.get(pool.spec.charged) if pool else None
         return quota is not None and line.key.quota_id == quota.quota_id
@@ -91,7 +91,7 @@ class Alternatives:
             yield f"a cluster in another region, zone {named(fitting, line.unit)}"
 
     def pool(self, holder: Holder) -> ExpandedPool | None:
-        """Return the pool of a stack file that makes a charge, None where the holder is no pool."""
+        """Return the pool of a stack file that makes a charge, or None for another holder."""
         stack = self._workspace.stacks.get(holder.stack)
         parts = holder.path
         if stack is None or stack.environment is None or len(parts) != 4 or parts[2] != "node_pools":
@@ -103,7 +103,7 @@ class Alternatives:
         return self._pools[where].get(str(parts[3]))
 
     def capacities(self, pool: ExpandedPool) -> Iterator[tuple[str, str]]:
-        """Yield each other capacity whose quota holds a pool's VMs, and how a finding words it.
+        """Yield each other capacity with enough quota for a pool's VMs, with its wording in a finding.
 
         Reservations are left out: one has to exist.
         """
@@ -117,11 +117,11 @@ class Alternatives:
                 yield capacity, f"capacity {capacity}{queued}, with {shown(left)} of {quota.quota_id} left"
 
     def left(self, key: QuotaKey, but: Holder | None = None) -> float | None:
-        """Return what is left of a limit, with what one holder has of it; None where the limit is not known."""
+        """Return the rest of a limit together with one holder's part, or None if the limit is unknown."""
         return self._left(key, self._held.get(but[:3], {}) if but else {})
 
     def elsewhere(self, stack: str, pool: ExpandedPool) -> list[Room]:
-        """Return the room for a stack's pool in every other zone that lists its machine, the nearest first."""
+        """Return the room for a stack's pool in every other zone with its machine type, the nearest first."""
         vms = pool_vms(self.project, pool)
         if not pool.zone:
             vms = vms._replace(nodes=vms.nodes // ZONES_OF_A_REGIONAL_CLUSTER)
@@ -158,7 +158,7 @@ class Alternatives:
 
     @cached_property
     def _held(self) -> dict[tuple[object, ...], dict[QuotaKey, float]]:
-        """What each holder has of each limit, by its stack, section and label."""
+        """Each holder's part of each limit, by its stack, section and label."""
         amounts: dict[tuple[object, ...], dict[QuotaKey, float]] = defaultdict(dict)
         for line in self._ledger.lines:
             for held in line.holders:
@@ -167,7 +167,7 @@ class Alternatives:
 
 
 def largest_slice(pool: ExpandedPool, room: float) -> str | None:
-    """Return the largest slice that a pool can have as many of in ``room`` chips; None for GPUs, and if none fits."""
+    """Return the largest slice that fits ``room`` chips as often as the pool needs; None for GPUs, or if none fits."""
     if pool.machine.kind != "tpu" or math.isinf(room):
         return None
     shapes = legal_topologies(pool.machine)  # in order of chips
@@ -176,7 +176,7 @@ def largest_slice(pool: ExpandedPool, room: float) -> str | None:
 
 
 def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
-    """Return the VMs of a pool at its maximum, without those that it has only while it is upgraded."""
+    """Return the VMs of a pool at its maximum, without those that exist only during an upgrade."""
     spec = pool.spec
     return VmUsage(
         project=project,
@@ -193,7 +193,7 @@ def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
 
 
 def named(rooms: Iterable[Room], unit: str, most: int = MOST_REGIONS) -> str:
-    """Return zones with what their limits leave, ``us-east4-a, us-east4-b (32 GPUs left)``, of the first regions."""
+    """Return zones of the first regions with their room, such as ``us-east4-a, us-east4-b (32 GPUs left)``."""
     regions = [list(of_region) for _, of_region in groupby(rooms, key=lambda room: region_of(room.zone))]
     parts = []
     for region in regions[:most]:

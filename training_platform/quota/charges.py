@@ -1,4 +1,4 @@
-"""Quota keys, charges against them, and what a group of VMs, a file system or a part of a network charges.
+"""Quota keys, and the charges of VMs, file systems and parts of networks against them.
 
 Both sums of demand use this arithmetic, that over views and that of the tests over the model; each counts its VMs
 itself. The catalogue has the quota, or none, to which each provisioning model is charged.
@@ -28,7 +28,7 @@ _SUFFIXES = ("-per-project-region", "-per-project-zone", "-per-project", "PerPro
 
 
 class QuotaKey(NamedTuple):
-    """One limit of one project: service and quota id as the Cloud Quotas API spells them, place, other dimensions.
+    """One limit of one project: service and quota id as the Cloud Quotas API spells them, location, other dimensions.
 
     ``location`` is a region or a zone, or ``""`` for a limit of the whole project.
     """
@@ -40,7 +40,7 @@ class QuotaKey(NamedTuple):
     dimensions: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """Return the key as reports name it: ``GPUS-PER-GPU-FAMILY-... (NVIDIA_H100) in us-central1``."""
+        """Return the key for reports: ``GPUS-PER-GPU-FAMILY-... (NVIDIA_H100) in us-central1``."""
         values = ", ".join(value for _, value in self.dimensions)
         return self.quota_id + (f" ({values})" if values else "") + (f" in {self.location}" if self.location else "")
 
@@ -61,7 +61,7 @@ class Holder(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """An amount charged to the first of ``keys`` that the project has a limit for (in ``unit``)."""
+    """An amount in ``unit``, charged to the first of ``keys`` with a limit in the project."""
 
     keys: tuple[QuotaKey, ...]
     amount: float
@@ -70,7 +70,7 @@ class Charge(NamedTuple):
 
     @property
     def key(self) -> QuotaKey:
-        """The key charged where nothing is known of the project's limits."""
+        """The key that is charged if the project's limits are unknown."""
         return self.keys[0]
 
 
@@ -80,20 +80,20 @@ def upgrade_label(label: str) -> str:
 
 
 def short_quota_id(quota_id: str) -> str:
-    """Return a quota id without what it says of the place that it is counted for."""
+    """Return a quota id without its suffix for the location."""
     for suffix in _SUFFIXES:
         quota_id = quota_id.removesuffix(suffix)
     return quota_id
 
 
 def quota_key(project: str, quota: QuotaId, location: str) -> QuotaKey:
-    """Return the key of a quota at a place: its region, its zone, or the whole project, as the quota is counted."""
+    """Return the key of a quota at a location: its region, its zone, or the whole project, as the quota is counted."""
     place = {"region": region_of(location), "zone": location, "project": ""}[quota.per]
     return QuotaKey(project, quota.service, quota.quota_id, place, quota.dimensions)
 
 
 def shown(amount: float) -> str:
-    """Return a quantity as people write it."""
+    """Return a quantity as reports show it."""
     if math.isinf(amount):
         return "unlimited"
     return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.1f}"
@@ -104,7 +104,7 @@ VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference sa
 
 
 class VmUsage(NamedTuple):
-    """Identical VMs of Compute Engine or Vertex AI; ``location`` is a zone, or a region over whose zones they spread.
+    """Identical VMs of Compute Engine or Vertex AI in a zone, or spread over the zones of a region.
 
     ``local_ssd_count`` counts partitions per VM; None is the machine type's own number. ``accelerator_type`` (GKE's
     name, or for Vertex AI its own) and ``accelerator_count`` are of GPUs attached to a CPU machine.
@@ -123,7 +123,7 @@ class VmUsage(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """An amount charged to the first of ``keys`` that the project has a limit for (in ``unit``)."""
+    """An amount in ``unit``, charged to the first of ``keys`` with a limit in the project."""
 
     keys: tuple[QuotaKey, ...]
     amount: float
@@ -135,7 +135,7 @@ class Usage(NamedTuple):
 
 
 def vm_usage(vms: VmUsage) -> list[Usage]:
-    """Return what VMs of Compute Engine charge. Raises KeyError for a machine type outside the catalogue."""
+    """Return the charges of VMs of Compute Engine. Raises KeyError for a machine type outside the catalogue."""
     return [_usage(vms.project, vms.location, amount * vms.nodes, *quotas) for amount, quotas in _one_vm(vms)]
 
 
@@ -163,7 +163,7 @@ def _one_vm(vm: VmUsage) -> Iterator[tuple[float, tuple[QuotaId, ...]]]:
 
 
 def vertex_usage(vms: VmUsage) -> list[Usage]:
-    """Return what VMs that Vertex AI starts charge: its own quotas and no others.
+    """Return the charges of VMs of Vertex AI, which uses only its own quotas.
 
     Raises KeyError for a machine type outside the catalogue.
     """
@@ -181,7 +181,7 @@ def vertex_usage(vms: VmUsage) -> list[Usage]:
 
 
 def accelerator_usage(project: str, gke_label: str, chips: int, location: str, most_vcpus: int) -> list[Usage]:
-    """Return what chips or GPUs of machine types not yet known charge, on demand where the catalogue offers that.
+    """Return the charges of chips or GPUs of unknown machine types, on demand if the catalogue offers that.
 
     Their vCPUs count as the fewest that machines with so many chips have, ``most_vcpus`` at most, where all of these
     machines charge one quota. Disks are left out: they follow from the machine types that pods will ask for.
@@ -202,31 +202,31 @@ def accelerator_usage(project: str, gke_label: str, chips: int, location: str, m
 
 
 def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -> list[Usage]:
-    """Return what a Filestore instance charges; a tier outside the catalogue charges nothing, and is a finding."""
+    """Return the charges of a Filestore instance; a tier outside the catalogue is a finding and charges nothing."""
     if tier not in FILESTORE_TIERS:
         return []
     return [_usage(project, location, capacity_gib, FILESTORE_TIERS[tier].quota_for(capacity_gib))]
 
 
 def class_usage(project: str, csi_tier: str, most_gib: int, location: str) -> list[Usage]:
-    """Return what claims on a StorageClass may come to charge; ``csi_tier`` is the tier as the driver spells it."""
+    """Return the most that claims on a StorageClass may charge; ``csi_tier`` is the driver's name of the tier."""
     tier = next((name for name, row in FILESTORE_TIERS.items() if row.csi_tier == csi_tier), "")
     return filestore_usage(project, tier, most_gib, location) if most_gib else []
 
 
 def lustre_usage(project: str, mbps_per_tib: int | None, capacity_gib: int, zone: str) -> list[Usage]:
-    """Return what a Managed Lustre instance charges; a throughput outside the catalogue charges nothing."""
+    """Return the charges of a Managed Lustre instance; a throughput outside the catalogue charges nothing."""
     tier = LUSTRE_TIERS.get(f"lustre-{mbps_per_tib}")
     return [_usage(project, zone, capacity_gib, tier.quota)] if tier else []
 
 
 def nat_usage(project: str, region: str, addresses: int = 1) -> list[Usage]:
-    """Return what a region's NAT gateway charges, by its addresses."""
+    """Return the charges of a region's NAT gateway for its addresses."""
     return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
 
 
 def nat_addresses(vms: int, ports: int) -> int:
-    """Return the addresses with which every one of ``vms`` can open as many ports to one destination; at least one.
+    """Return the number of addresses that give each of ``vms`` so many ports to one destination, at least one.
 
     A gateway that allocates by itself may come to take so many. That an address has 64,512 ports is general knowledge.
     """
@@ -234,12 +234,12 @@ def nat_addresses(vms: int, ports: int) -> int:
 
 
 def network_usage(project: str, quota: str, count: int, region: str = "") -> Usage:
-    """Return what VPCs and parts of them charge, by the catalogue's name of the quota: ``networks``, ``routers``..."""
+    """Return the charges of VPCs and their parts, by the catalogue's name of the quota: ``networks``, ``routers``..."""
     return _usage(project, region, count, GENERAL_QUOTAS[quota])
 
 
 def upgrade_vms(most: int, *, blue_green: bool, max_surge: int) -> int:
-    """Return the VMs that a pool of ``most`` has more of while GKE upgrades it: the surge, or all again if blue-green.
+    """Return the additional VMs of a pool of ``most`` during an upgrade: the surge, or all again if blue-green.
 
     Pools of a cluster are upgraded one after the other, so the sum over pools is on the safe side. Source: GKE docs,
     Ensure resources for node upgrades, read 2026-11-21.

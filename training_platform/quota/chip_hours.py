@@ -1,4 +1,4 @@
-"""The chip-hours that teams' queues held, by month, and the budgets of teams: ``stacks/usage/<environment>.yaml``.
+"""The chip-hours of teams' queues by month, and the budgets of teams: ``stacks/usage/<environment>.yaml``.
 
 Kueue's metric of what a queue holds, as managed Prometheus keeps it, is summed over the month. So a run counts from its
 admission to its end also where somebody has deleted it since, and so do model servers and notebooks in a queue. A
@@ -57,14 +57,14 @@ class UsageFile(Section):
 
 @dataclass(frozen=True)
 class Usages:
-    """The ledgers of a repository by environment, None where one is wrong: ``findings`` and ``unreadable`` say why."""
+    """The ledgers of a repository by environment, None for an invalid one: ``findings`` and ``unreadable`` say why."""
 
     files: Mapping[str, UsageFile | None] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def hours(self, team: Team, month: str) -> Mapping[str, Mapping[str, float]]:
-        """Return a team's chip-hours of a month by cluster and flavor, empty where none are known."""
+        """Return a team's chip-hours of a month by cluster and flavor, empty if unknown."""
         file = self.files.get(team.environment)
         return file.months.get(month, {}).get(team.name, {}) if file else {}
 
@@ -73,7 +73,7 @@ class Usages:
         return sum(self.hours(team, month).get(cluster, {}).values())
 
     def with_text(self, environment: str, text: str) -> Usages:
-        """Return them with another text of one file."""
+        """Return the ledgers with another text of one file."""
         read, _ = _parsed(parse_source(text, f"{FOLDER}/{environment}.yaml"))
         return dataclasses.replace(self, files={**self.files, environment: read})
 
@@ -116,7 +116,7 @@ def month_after(month: str) -> str:
 
 
 class Question(NamedTuple):
-    """Expressions of PromQL, and the time at which they are evaluated.
+    """PromQL expressions, and the time at which they are evaluated.
 
     ``disputed`` has the chip-hours by which several series of the same use differ.
     """
@@ -127,7 +127,7 @@ class Question(NamedTuple):
 
 
 def question(environment: Environment, name: str, month: str, now: datetime) -> Question | None:
-    """Return the queries for an environment's chip-hours of a month so far; None in its first minutes.
+    """Return the queries for an environment's chip-hours of a month so far, or None in its first minutes.
 
     Only the leader of a controller's replicas counts; for some minutes a new leader's series is beside the old one's.
     """
@@ -150,7 +150,7 @@ def question(environment: Environment, name: str, month: str, now: datetime) -> 
 
 
 def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, name: str) -> Hours:
-    """Return the answer to a question by team, cluster and flavor; queues of no team are left out.
+    """Return the result of a query by team, cluster and flavor, without queues of no team.
 
     Raises UserError for what is no vector of PromQL.
     """
@@ -170,7 +170,7 @@ def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, n
 
 
 def refuse_disputed(hours: Hours, disputed: Hours, month: str) -> None:
-    """Raise UserError if series of a queue's use disagree by more than a change of Kueue's leader explains.
+    """Raise UserError if series of a queue's use differ by more than a change of Kueue's leader explains.
 
     Whoever may write metrics of the project can write such a series, and no label proves who did.
     """
@@ -189,7 +189,7 @@ def refuse_disputed(hours: Hours, disputed: Hours, month: str) -> None:
 
 
 def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetime) -> str:
-    """Return a ledger with the months that were read, in place of what it had for them."""
+    """Return a ledger with new values for the months that were read."""
     head = f"# Chip-hours by month (UTC), team, cluster and flavor. Written by `{COMMAND}`.\n"
     text = f'{head}read: "{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"\nmonths:'
     rows = dict(file.months) if file else {}
@@ -205,7 +205,7 @@ def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetim
 
 
 def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterator[Finding]:
-    """Find budgets that are used up or nearly so, holds that outlived theirs, and ledgers that are missing or old."""
+    """Find budgets that are nearly or fully used, holds that outlived their budget, and missing or old ledgers."""
     month = month_of(today)
     for stack, team, _ in workspace.teams():
         ours = _held_by_budget(workspace, stack, team)
@@ -247,7 +247,7 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ou
 
 
 def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]:
-    """Return the clusters in which a team's hold has the comment that ``proposal`` writes; others are a person's."""
+    """Return the clusters in which a team's hold has the comment of ``proposal``; other holds are a person's."""
     if not team.hold:
         return []
     rows = (workspace.root / stack.source.file).read_text(encoding="utf-8-sig").splitlines()
@@ -258,13 +258,13 @@ def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]
 
 
 def _outlived(team: Team, ours: Iterable[str], usages: Usages, month: str) -> list[str]:
-    """Return the clusters of ``ours`` in which a team has some of this month's budget left, or no budget now."""
+    """Return the clusters of ``ours`` in which a team has budget left this month, or no longer has a budget."""
     budgets = team.monthly_chip_hours
     return [name for name in ours if name not in budgets or usages.used(team, name, month) < budgets[name]]
 
 
 def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
-    """Return the holds that budgets call for, or no longer call for, as a difference that ``git apply`` takes.
+    """Return the holds that budgets require or no longer require, as a patch for ``git apply``.
 
     Raises UserError for a file in which no line of it can be written.
     """

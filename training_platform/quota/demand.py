@@ -1,4 +1,4 @@
-"""What resources charge to the quotas of a project, at the autoscaling maximum, counted over their views.
+"""The charges of resources to the quotas of a project at the autoscaling maximum, by their views.
 
 A test sums the model of each stack file by itself, and holds both sums equal.
 """
@@ -55,7 +55,7 @@ _TYPES = frozenset(token for view in _VIEWS for token in view.TYPES)
 
 
 def workspace_demand(workspace: Workspace, *, failures: list[str] | None = None) -> list[Charge]:
-    """Return every charge of every stack; ``failures`` gets a sentence of each that a bug of ours keeps from it."""
+    """Return every charge of every stack; ``failures`` gets a sentence for each stack with a bug of ours."""
     charges: list[Charge] = []
     for stack in workspace.stacks.values():
         with nullcontext() if failures is None else others_go_on(f"the demand of {stack.source.file}", failures):
@@ -64,7 +64,7 @@ def workspace_demand(workspace: Workspace, *, failures: list[str] | None = None)
 
 
 def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | None = None) -> list[Charge]:
-    """Return every charge of a stack; none for a file that the model rejects or nobody can plan: findings say why.
+    """Return every charge of a stack; none for a rejected or unplannable file, whose findings say why.
 
     ``views`` are the stack's, if the caller has built them.
     """
@@ -81,7 +81,7 @@ def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | Non
 
 
 def _charged(stack: Stack, workspace: Workspace, project: str) -> Plan:
-    """Return a stack's plan without queues, flavors and alerts, which charge nothing.
+    """Return a stack's plan without queues, flavors and alerts, which have no charges.
 
     A file may name flavors that do not exist, which is a finding and hides no other.
     """
@@ -97,7 +97,7 @@ def _charged(stack: Stack, workspace: Workspace, project: str) -> Plan:
 
 
 def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Charge], list[Finding]]:
-    """Return every charge of a stack's views, and a note for each that cannot be counted before deployment.
+    """Return every charge of a stack's views, and a note for each charge that is unknown before deployment.
 
     ``project`` is charged where a resource names none. A machine type outside the catalogue charges nothing; rules of
     its own find it.
@@ -114,13 +114,13 @@ def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Char
 
 
 def vms_behind(gateway: GatewayView, views: Iterable[View]) -> int:
-    """Return the VMs that a program's pools have at most in a gateway's region."""
+    """Return the most VMs of a program's pools in a gateway's region."""
     pools = (view for view in views if isinstance(view, NodePoolView))
     return sum(pool.most_vms for pool in pools if region_of(pool.location) == gateway.region)
 
 
 class _Stack:
-    """The views of one stack, with what a charge has to know of others than its own."""
+    """The views of one stack, with the facts of other views that charges need."""
 
     def __init__(self, views: Iterable[View], project: str) -> None:
         self.views = list(views)
@@ -189,7 +189,7 @@ class _Stack:
 
     @cached_property
     def _running_slices(self) -> Counter[Path]:
-        """The slices over several VMs that are always there, by the section of their pool."""
+        """The multi-host slices that always exist, by the section of their pool."""
         pools = (view for view in self.views if isinstance(view, NodePoolView))
         return Counter(
             pool.origin
@@ -198,7 +198,7 @@ class _Stack:
         )
 
     def _auto_provisioning(self, created: AutoProvisioningView) -> Iterator[Charge]:
-        """Yield what auto-provisioning may add to the pools of its cluster that the program makes."""
+        """Yield the charges that auto-provisioning may add to those of its cluster's pools."""
         cluster = created.cluster
         names = {cluster.name, cluster.cluster if cluster.known("cluster") else None}
         pools = [
@@ -245,7 +245,7 @@ class _Stack:
             yield usage.by(_holder(pool, field, usage.amount / most if most else 0, least))
 
     def _network_holder(self, part: CountedView) -> Holder:
-        """Return who needs a part of a network: a cluster, its GPUs, a gateway, or the environment's network itself."""
+        """Return the holder of a part of a network: a cluster, its GPUs, a gateway, or the network itself."""
         path = part.origin
         label = str(path[-1]) if path else part.name
         if label == "gpu_networks":
@@ -258,7 +258,7 @@ class _Stack:
         return Holder(part.stack, path, label)
 
     def _gateway_origin(self, part: CountedView | GatewayView) -> Path:
-        """Return the first cluster of a region: one NAT gateway serves them all, and no line of the file is its own."""
+        """Return the first cluster of a region, since its only NAT gateway has no line of its own in the file."""
         return part.origin or self._first_clusters.get(part.region, ())
 
     @cached_property
@@ -268,7 +268,7 @@ class _Stack:
 
 
 def _holder(view: View, field: str, step: float, least: int) -> Holder:
-    """Return who makes a charge, by the section of the stack file where it is known, else by the resource's name."""
+    """Return the holder of a charge by its section of the stack file, or by the resource's name if unknown."""
     label = str(view.origin[-1]) if view.origin else view.name
     if _without_chips(view.origin):
         label = cpu_pool_name(str(view.origin[1]), view.origin[2:])

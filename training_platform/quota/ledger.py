@@ -1,4 +1,4 @@
-"""Three ledgers: what stacks ask of a project's quotas, teams of the pools' capacity, directories of Filestore."""
+"""Three ledgers: stacks on a project's quotas, teams on the capacity of pools, and directories on Filestore."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Held(NamedTuple):
-    """What one holder has of a line."""
+    """One holder's part of a line."""
 
     holder: Holder
     amount: float
@@ -34,7 +34,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One limit of a project: who holds how much of it, largest first.
+    """One limit of a project with its holders, the largest first.
 
     ``limit`` is ``inf`` where the project has none, and None where the snapshot does not list the quota id or there
     is no snapshot; then it may be ``unread``, since Google Cloud was not asked yet. ``requested`` is what a stack file
@@ -50,29 +50,29 @@ class Line:
 
     @property
     def used(self) -> float:
-        """What all holders have together."""
+        """The amount of all holders together."""
         return sum(held.amount for held in self.holders)
 
     @property
     def headroom(self) -> float | None:
-        """What is left, negative where too much is asked; None where the limit is not known."""
+        """The rest, negative if holders need more than the limit; None if the limit is unknown."""
         return None if self.limit is None else self.limit - self.used
 
     @property
     def open_request(self) -> float | None:
-        """What is requested beyond the limit; None where nothing is, or the snapshot shows it as granted."""
+        """The requested limit, if it is above the current one; None without such a request."""
         granted = self.limit is not None and self.requested is not None and self.requested <= self.limit
         return None if granted else self.requested
 
     @property
     def over(self) -> bool:
-        """Whether more is asked than the limit allows."""
+        """Whether the holders need more than the limit."""
         return self.limit is not None and self.used > self.limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectLedger:
-    """Every limit of one project that a stack draws on, in the order of service, quota id and place."""
+    """Every limit of one project that stacks use, sorted by service, quota id and location."""
 
     project: str
     snapshot: Snapshot | None
@@ -80,18 +80,18 @@ class ProjectLedger:
 
     @property
     def taken(self) -> date | None:
-        """The day on which the limits were read; None where they were not."""
+        """The day on which the limits were read, or None."""
         return None if self.snapshot is None or self.snapshot.placeholder else self.snapshot.taken
 
     @property
     def stacks(self) -> tuple[str, ...]:
-        """The stacks that draw on the project, in order."""
+        """The stacks that use the project, in order."""
         return tuple(sorted({held.holder.stack for line in self.lines for held in line.holders}))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Shared(ABC):
-    """Something of an environment that teams and others are promised parts of."""
+    """A capacity of an environment, with the parts that are promised to teams and others."""
 
     environment: str
     shares: tuple[Held, ...]
@@ -99,27 +99,27 @@ class _Shared(ABC):
     @property
     @abstractmethod
     def capacity(self) -> float:
-        """What there is to promise."""
+        """The amount that can be promised."""
 
     @property
     def promised(self) -> float:
-        """The sum of the shares."""
+        """The promised amount."""
         return sum(share.amount for share in self.shares)
 
     @property
     def headroom(self) -> float:
-        """What is not promised, negative where too much is."""
+        """The unpromised amount, negative if too much is promised."""
         return self.capacity - self.promised
 
     @property
     def over(self) -> bool:
-        """Whether more is promised than there is."""
+        """Whether more is promised than the capacity."""
         return self.promised > self.capacity
 
 
 @dataclass(frozen=True, kw_only=True)
 class CapacityLine(_Shared):
-    """Chips or GPUs of one flavor in one cluster: what its pools hold at most, and nominal quotas of teams, cohorts."""
+    """Chips or GPUs of one flavor in one cluster: the most that pools hold, and nominal quotas of teams and cohorts."""
 
     cluster: str
     flavor: Flavor
@@ -133,17 +133,17 @@ class CapacityLine(_Shared):
 
     @property
     def unit(self) -> str:
-        """What it counts."""
+        """The unit of the line."""
         return "chips" if self.flavor.accelerator.kind == "tpu" else "GPUs"
 
     @property
     def unpromised(self) -> int:
-        """What neither a team nor a cohort was promised, in whole slices; 0 if unknown."""
+        """The amount that neither a team nor a cohort was promised, in whole slices; 0 if unknown."""
         return 0 if self.uncounted else self.flavor.in_whole_slices(int(self.headroom))
 
     @property
     def lent(self) -> int:
-        """What no team was promised and all may borrow."""
+        """The amount that no team was promised and that all may borrow."""
         return self.unpromised if self.lends else 0
 
     @property
@@ -154,62 +154,62 @@ class CapacityLine(_Shared):
 
 @dataclass(frozen=True, kw_only=True)
 class FileLine(_Shared):
-    """A Filestore instance, in GiB: what it holds, and what directories and homes are promised of it."""
+    """A Filestore instance in GiB: its capacity, and the amounts promised to directories and homes."""
 
     instance: str
     spec: FilestoreSpec
 
     @property
     def capacity(self) -> float:
-        """Its GiB."""
+        """The capacity in GiB."""
         return self.spec.capacity_gib
 
     @property
     def tier(self) -> FilestoreTier | None:
-        """Its service tier, None where the catalogue does not know it."""
+        """The service tier, or None if the catalogue lacks it."""
         return FILESTORE_TIERS.get(self.spec.tier)
 
     @property
     def custom(self) -> bool:
-        """Whether its IOPS are set apart from capacity."""
+        """Whether IOPS are set independently of capacity."""
         return self.spec.iops is not None or self.spec.iops_per_tib is not None
 
     @property
     def grows_to(self) -> int | None:
-        """The most that it can become, which is its band's; None outside of all bands."""
+        """The largest capacity of the instance's band; None outside of all bands."""
         band = self.tier.band_of(self.spec.capacity_gib) if self.tier else None
         return band.high_gib if band else None
 
     @property
     def throughput(self) -> Throughput | None:
-        """What it is expected to give at most, None where no source says so."""
+        """The highest expected performance, or None without a source."""
         return self.tier.throughput(self.spec.capacity_gib) if self.tier and not self.custom else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimLine(FileLine):
-    """Instances that claims on a StorageClass make while a cluster runs, of ``bound`` GiB together."""
+    """Instances that claims on a StorageClass create while a cluster runs, of ``bound`` GiB in total."""
 
     bound: int
 
     @property
     def capacity(self) -> float:
-        """The GiB that claims come to at most."""
+        """The most GiB of all claims."""
         return self.bound
 
     @property
     def grows_to(self) -> None:
-        """Nothing: each claim makes what it asks for."""
+        """None, since each claim creates its own instance."""
 
     @property
     def throughput(self) -> None:
-        """Nothing: it is that of each instance."""
+        """None, since each instance has its own performance."""
 
 
 def project_ledgers(
     charges: Iterable[Charge], snapshots: Snapshots, requests: Mapping[QuotaKey, float] | None = None
 ) -> dict[str, ProjectLedger]:
-    """Return a ledger for every project that is charged, by project; ``requests`` are those of stack files."""
+    """Return the ledger of every charged project; ``requests`` are those of stack files."""
     units: dict[QuotaKey, str] = {}
     holders: dict[QuotaKey, dict[tuple[object, ...], Held]] = defaultdict(dict)
     for keys, amount, unit, holder in charges:
@@ -292,7 +292,7 @@ def file_ledger(workspace: Workspace) -> list[FileLine]:
 
 
 def _claims(stack: str, environment: Environment) -> Iterator[ClaimLine]:
-    """Yield a line for every StorageClass of Filestore: teams may claim volumes of no other class."""
+    """Yield a line for every StorageClass of Filestore; teams may not claim volumes of other classes."""
     for cluster, spec in environment.clusters.items():
         for key, storage in spec.storage_classes.items():
             path: Path = ("clusters", cluster, "storage_classes", key)

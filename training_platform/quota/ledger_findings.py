@@ -1,4 +1,4 @@
-"""Findings of the ledgers, each at the field of the stack file that one could lower."""
+"""Findings of the ledgers, each at the field of the stack file that can be lowered."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ledger_findings(
     capacity: Iterable[CapacityLine],
     before: Workspace | None = None,
 ) -> list[Finding]:
-    """Return what ledgers, requests for larger limits and data sets say is wrong, for every stack of the workspace.
+    """Return the findings of ledgers, of requests for larger limits and of data sets for every stack.
 
     ``before`` is the workspace before a change.
     """
@@ -52,7 +52,7 @@ def ledger_findings(
 
 
 def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
-    """Return what is wrong with the projects' quotas, for every stack that holds some of what is short."""
+    """Return the findings about projects' quotas, for every holder of a limit that is too low."""
     findings: list[Finding] = []
     for ledger in ledgers:
         if ledger.snapshot is None:
@@ -95,7 +95,7 @@ def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Findin
 
 
 def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Finding]:
-    """Find quota ids that the snapshot does not list: one finding for each id and stack, at its largest holder."""
+    """Find quota ids that the snapshot lacks: one finding for each id and stack, at the largest holder."""
     missing: dict[tuple[str, str, str], Held] = {}
     verified: set[tuple[str, str]] = set()
     for line in ledger.lines:
@@ -118,7 +118,7 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator
 def _exceeded(
     lines: Sequence[tuple[Line, Held]], workspace: Workspace, others: Alternatives, snapshot: Snapshot
 ) -> Iterator[Finding]:
-    """Find the limits that one field exceeds: that on TPUs or GPUs first, from which the others follow.
+    """Find the limits that one field exceeds, first the one on TPUs or GPUs; the others follow from it.
 
     A warning where the snapshot has no row for a spelling that is not verified.
     """
@@ -149,7 +149,7 @@ def _exceeded(
 def _fitting(
     lines: Sequence[tuple[Line, Held]], line: Line, held: Held, others: Alternatives
 ) -> tuple[str, str | None]:
-    """Return what a limit allows, and the largest value of the holder's field that fits all limits beside others.
+    """Return the limit, and the largest value of the holder's field that fits all limits.
 
     If disks are too large for even one VM, that is the largest disk with which as many VMs fit as the other limits
     allow.
@@ -267,12 +267,12 @@ def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace |
 
 
 def _lowered(line: CapacityLine, share: Held) -> int:
-    """Return the most that a share can be beside the others, in whole slices."""
+    """Return the largest share that fits beside the others, in whole slices."""
     return max(0, line.flavor.in_whole_slices(int(line.headroom + share.amount)))
 
 
 def _ways_to_lower(line: CapacityLine, shares: Sequence[Held], workspace: Workspace) -> str:
-    """Return which share to lower, to what, by how much and in which file; or by how much all have to be."""
+    """Return which share to lower, by how much and to what, and in which file; or by how much to lower all."""
     pools = ", ".join(pool.name for pool in line.flavor.pools)
     larger = f"larger pools of {line.flavor.name} ({pools})" if pools else f"pools of {line.flavor.name}"
     if line.headroom + shares[0].amount < 0:
@@ -287,7 +287,7 @@ def _ways_to_lower(line: CapacityLine, shares: Sequence[Held], workspace: Worksp
 
 
 def _amount_before(share: Held, before: Workspace) -> int | None:
-    """Return the nominal quota that a share had before a change; None where there was no such share."""
+    """Return the nominal quota of a share before a change, or None if it did not exist."""
     stack = before.stacks.get(share.holder.stack)
     value: Any = stack.section if stack else None
     for part in share.holder.field:
@@ -296,7 +296,7 @@ def _amount_before(share: Held, before: Workspace) -> int | None:
 
 
 def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Finding]:
-    """Find pools for notebooks outside of all queues, without which the teams' shares would fit."""
+    """Find notebook pools outside of all queues whose capacity the teams' shares need."""
     environment = workspace.stacks[line.environment].environment
     notebooks = environment.clusters[line.cluster].notebooks if environment else None
     if notebooks is None or line.promised > line.flavor.capacity_chips:
@@ -315,7 +315,7 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Fin
 
 
 def file_findings(lines: Iterable[FileLine], workspace: Workspace) -> list[Finding]:
-    """Return directories and homes that together are promised more than their Filestore instance holds."""
+    """Find directories and homes that are promised more than their Filestore instance holds."""
     return [_over_files(line, share, workspace) for line in lines if line.over for share in line.shares]
 
 
@@ -335,20 +335,20 @@ def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Finding:
 
 
 def _namesakes(line: CapacityLine | FileLine, workspace: Workspace) -> tuple[Place, ...]:
-    """Return where teams of one name are called so that hold parts of a line: one of them may be a copied file."""
+    """Return the positions of equal team names among the holders of a line, since one file may be a copy."""
     stacks = {share.holder.stack: workspace.stacks[share.holder.stack] for share in line.shares}
     names = Counter(stack.team.name for stack in stacks.values() if stack.team)
     return tuple(stack.at(("name",)) for stack in stacks.values() if stack.team and names[stack.team.name] > 1)
 
 
 def _places(workspace: Workspace, stack: str, path: Path) -> tuple[Place, ...]:
-    """Return a place of a stack as causes of findings name it; none of a stack that the workspace lacks."""
+    """Return the position of a path in a stack, for causes of findings; empty if the workspace lacks the stack."""
     holder = workspace.stacks.get(stack)
     return (holder.at(path),) if holder else ()
 
 
 def _of_which(holders: tuple[Held, ...], stack: str | None = None, most: int = MOST_NAMED) -> str:
-    """Return who holds how much; holders outside ``stack``, the finding's, are named with theirs."""
+    """Return the holders with their amounts; those outside the finding's ``stack`` are named with their stack."""
     names = [
         held.holder.label if stack in (None, held.holder.stack) else f"{held.holder.label} of {held.holder.stack}"
         for held in holders[:most]
@@ -366,7 +366,7 @@ def _finding(
     allowed: str | None = None, nearest: str | None = None, follows: str | None = None,
     spoils: tuple[Place, ...] = (), rests_on: tuple[Place, ...] = (),
 ) -> Finding:  # fmt: skip
-    """Return a finding about a stack, which the workspace may lack."""
+    """Return a finding about a stack that the workspace may lack."""
     known_stack = workspace.stacks.get(stack)
     if known_stack:
         finding = known_stack.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)

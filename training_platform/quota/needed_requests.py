@@ -1,4 +1,4 @@
-"""The fewest requests for larger limits that make all stacks fit, and how a stack file takes one."""
+"""The fewest requests for larger limits that make all stacks fit, and their lines of the stack file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NeededRequest:
 
     @property
     def dimensions(self) -> dict[str, str]:
-        """The dimensions to ask for as the Cloud Quotas API names them, the place first."""
+        """The dimensions as the Cloud Quotas API names them, the location first."""
         key = self.line.key
         place = {"zone" if is_zone(key.location) else "region": key.location} if key.location else {}
         return place | dict(key.dimensions)
@@ -50,7 +50,7 @@ class NeededRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectRequests:
-    """What one project has to ask for.
+    """The requests that one project needs.
 
     ``stack`` is the environment whose file takes the requests, None where no environment has the project. ``waiting``
     is asked for already, and enough. Of ``unknown`` the snapshot says nothing, so nobody can tell.
@@ -65,7 +65,7 @@ class ProjectRequests:
 
 
 def needed_requests(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[ProjectRequests]:
-    """Return a plan for every project; one that has nothing to ask for has an empty one."""
+    """Return the needed requests of every project, which may be none."""
     return [_project_plan(ledger, workspace) for ledger in ledgers]
 
 
@@ -111,7 +111,7 @@ def _new_name(key: QuotaKey, taken: set[str]) -> str:
 
 
 def request_lines(plan: ProjectRequests) -> list[str]:
-    """Return the lines of YAML for a stack file, without the indentation of its section; none where all fits."""
+    """Return the YAML lines for a stack file, without the section's indentation; none if all stacks fit."""
     if not plan.needed or plan.environment is None:
         return []
     contact = _contact(plan.environment) or '""  # whom Google may ask'
@@ -125,7 +125,7 @@ def _contact(environment: Environment) -> str | None:
 
 
 def _entry_lines(need: NeededRequest, contact: str, justification: str | None) -> list[str]:
-    """Return one request as lines of YAML, from its name on; without a justification it names who holds how much."""
+    """Return one request as YAML lines, from its name on; the default justification names the holders."""
     key = need.line.key
     dimensions = need.dimensions
     lines = [f"{need.name}:", f"  service: {key.service}", f"  quota_id: {key.quota_id}"]
@@ -145,7 +145,7 @@ def _justification(need: NeededRequest) -> str:
 def with_requests(
     plan: ProjectRequests, text: str, *, contact: str | None = None, justification: str | None = None
 ) -> str:
-    """Return a stack file's text with a plan's requests: new ones, and the values of those that the file has.
+    """Return a stack file's text with the needed requests: new ones, and new values of existing ones.
 
     ``contact`` and ``justification`` are for new ones; without them the first recipient of the environment's alerts
     and the names of the holders are written. Raises UserError, also where the file's layout leaves no place for lines.

@@ -1,4 +1,4 @@
-"""Who uses what, over all stacks of a repository: the ledgers, filtered."""
+"""The use of limits and capacity over all stacks of a repository: the ledgers, filtered."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from training_platform.quota.snapshot import FRESH_DAYS, not_known, read_snapsho
 from training_platform.resources.serving import most_chips
 
 PLATFORM = "platform"
-"""Whose a charge is that an environment's stack makes."""
+"""The owner of charges of an environment's stack."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """The ledgers on one day. ``not_counted`` are sentences about files whose demand or limits are missing here."""
+    """The ledgers on one day. ``not_counted`` has sentences about files with missing demand or limits."""
 
     today: date
     workspace: Workspace
@@ -45,12 +45,12 @@ class Overview:
     not_counted: tuple[str, ...] = ()
 
     def team(self, held: Held) -> str:
-        """Return the team that a charge is for, ``platform`` for an environment's own."""
+        """Return the team of a charge, or ``platform`` for an environment's own."""
         stack = self.workspace.stacks[held.holder.stack]
         return stack.team.name if stack.team else PLATFORM
 
     def unknown(self) -> Iterator[str]:
-        """Yield what the snapshots leave open, a sentence each."""
+        """Yield the gaps of the snapshots, a sentence each."""
         for ledger in self.ledgers:
             if ledger.snapshot is None:
                 yield f"{ledger.project}: there is no snapshot of its limits"
@@ -70,7 +70,7 @@ class Overview:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What to show; an empty field is all. A line is shown whole, with holders that were not asked for."""
+    """A selection; an empty field selects all. A selected line is shown with all of its holders."""
 
     projects: Collection[str] = field(default=())
     regions: Collection[str] = field(default=())
@@ -101,7 +101,7 @@ def read_overview(root: FilePath, today: date) -> Overview:
 
 
 def select(overview: Overview, selection: Selection) -> Overview:
-    """Return the part of an overview that a selection names. Raises UserError."""
+    """Return the selected part of an overview. Raises UserError."""
     _check(overview, selection)
     ledgers = []
     for ledger in overview.ledgers:
@@ -117,20 +117,20 @@ def select(overview: Overview, selection: Selection) -> Overview:
 
 
 def may_borrow(line: CapacityLine, share: Held, workspace: Workspace) -> float:
-    """Return how much of a flavor a team can have beyond its own: what others may lend, up to its own limit."""
+    """Return the amount of a flavor that a team can borrow: what others may lend, up to its own limit."""
     others = sum(may_lend(line, other, workspace) for other in line.shares if other is not share)
     limit = _share(line, share, workspace).borrowing_limit
     return others + line.lent if limit is None else min(others + line.lent, limit)
 
 
 def may_lend(line: CapacityLine, share: Held, workspace: Workspace) -> float:
-    """Return how much of a team's own others can have while the team does not use it."""
+    """Return the amount of a team's quota that others can have while the team does not use it."""
     limit = _share(line, share, workspace).lending_limit
     return share.amount if limit is None else min(share.amount, limit)
 
 
 def of_servers(line: CapacityLine, share: Held, workspace: Workspace) -> int:
-    """Return what model servers of a team can have of its share, at their most."""
+    """Return the largest part of a team's share that its model servers can have."""
     team = workspace.stacks[share.holder.stack].team
     servers = team.serving.get(line.cluster, {}).values() if team else ()
     return sum(most_chips(server, line.flavor) for server in servers if server.flavor == line.flavor.name)
@@ -178,7 +178,7 @@ def _wanted_part(line: CapacityLine | FileLine, overview: Overview, selection: S
 
 
 def _check(overview: Overview, selection: Selection) -> None:
-    """Raise UserError for a name that would select nothing, rather than show nothing."""
+    """Raise UserError for a name that selects nothing."""
     lines = [line for ledger in overview.ledgers for line in ledger.lines]
     ids = {line.key.quota_id for line in lines}
     choices: dict[str, tuple[Iterable[str], Collection[str]]] = {

@@ -1,4 +1,4 @@
-"""What the catalogue knows of a quota by its service and id: unit, place, dimensions."""
+"""The catalogue's facts about a quota by its service and id: unit, location, dimensions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SLIP = 0.9  # alike of 1: a letter or two of an id; other families of machines 
 
 
 class KnownQuota(NamedTuple):
-    """A quota id; ``dimensions`` are the names of those that it has beside its place, with the values known of each."""
+    """A quota id; ``dimensions`` has its dimensions besides the location, with the known values of each."""
 
     unit: str
     per: Literal["region", "zone", "project"]
@@ -36,7 +36,7 @@ def known_quotas() -> Mapping[tuple[str, str], KnownQuota]:
 
 @lru_cache(maxsize=1)
 def _guessed() -> Mapping[str, frozenset[tuple[str, str, tuple[tuple[str, str], ...]]]]:
-    """Return what is not verified, by field, as service, id and dimensions."""
+    """Return the unverified facts by field, as service, id and dimensions."""
     fields = ("quota_id", "dimensions")
     return {
         name: frozenset(
@@ -47,7 +47,7 @@ def _guessed() -> Mapping[str, frozenset[tuple[str, str, tuple[tuple[str, str], 
 
 
 def is_guess(key: QuotaKey, *, listed: bool) -> bool:
-    """Whether the project may have the quota under another spelling than the catalogue's, which is not verified.
+    """Whether the project may have the quota under another spelling, since the catalogue's is not verified.
 
     ``listed`` says whether the snapshot lists the id, so that the dimensions alone may be wrong.
     """
@@ -57,12 +57,12 @@ def is_guess(key: QuotaKey, *, listed: bool) -> bool:
 
 
 def services() -> tuple[str, ...]:
-    """Return the services whose quotas the catalogue knows, in order."""
+    """Return the services with quotas in the catalogue, in order."""
     return tuple(sorted({service for service, _ in known_quotas()}))
 
 
 def units() -> frozenset[str]:
-    """Return the units that quotas are counted in."""
+    """Return the units of quotas."""
     return frozenset(quota.unit for quota in known_quotas().values())
 
 

@@ -1,4 +1,4 @@
-"""Requests for larger limits: those that stack files make, what is wrong with them, and what they should say."""
+"""Requests for larger limits in stack files: reading, findings, and correct values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHECK = "QUOTA_DECREASE_PERCENTAGE_TOO_HIGH"
 
 
 class StackRequest(NamedTuple):
-    """A request of an environment's stack file, by its name there, and the limit that it is for."""
+    """A request of an environment's stack file, with its name and its limit."""
 
     stack: Stack
     name: str
@@ -33,7 +33,7 @@ class StackRequest(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The limit that it asks for; ``inf`` is unlimited."""
+        """The requested limit; ``inf`` is unlimited."""
         return math.inf if self.request.value == -1 else float(self.request.value)
 
     def finding(
@@ -59,7 +59,7 @@ def requested(workspace: Workspace) -> dict[QuotaKey, float]:
 
 
 def request_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
-    """Return what is wrong with requests: for what nobody knows, twice, too little, or a decrease Google refuses."""
+    """Find requests for unknown limits, repeated requests, too low ones, and decreases that Google refuses."""
     by_project = {ledger.project: ledger for ledger in ledgers}
     findings: list[Finding] = []
     seen: dict[QuotaKey, StackRequest] = {}

@@ -29,7 +29,7 @@ AGE_RULE = "quota-snapshot-age"
 PLACEHOLDER_RULE = "quota-placeholder"
 FRESH_DAYS = 30
 OTHERS = "others"
-"""The region or zone of a row that holds for every place that no other row names."""
+"""The region or zone of a row for all locations without a row of their own."""
 
 Dimension = Annotated[str, Field(min_length=1)]
 QuotaIdName = Annotated[str, Field(pattern=QUOTA_ID)]
@@ -37,7 +37,7 @@ ServiceName = Annotated[str, Field(pattern=SERVICE)]
 
 
 class Limit(Section):
-    """One limit; any further key is a dimension that it holds for, such as ``gpu_family``."""
+    """One limit; any further key is a dimension, such as ``gpu_family``."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Dimension]
@@ -56,24 +56,24 @@ class Limit(Section):
 
     @property
     def place(self) -> str | None:
-        """The zone or region that it holds for; None holds for every place that no other row names."""
+        """The zone or region of the limit; None covers all locations without a row of their own."""
         place = self.zone or self.region
         return None if place == OTHERS else place
 
     @property
     def others(self) -> dict[str, str]:
-        """Its dimensions beside the place."""
+        """The dimensions besides the location."""
         return self.__pydantic_extra__
 
     def covers(self, key: QuotaKey) -> bool:
-        """Whether every dimension that the row names is the key's own."""
+        """Whether the key has every dimension of the row."""
         if self.place not in (None, key.location):
             return False
         return not self.others or self.others.items() <= dict(key.dimensions).items()
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
-        """Every dimension that the row names, place included where it is a certain one."""
+        """Every dimension of the row, including a specific location."""
         places = (("region", self.region), ("zone", self.zone))
         named = tuple((name, value) for name, value in places if value and value != OTHERS)
         return (*named, *sorted(self.others.items()))
@@ -108,7 +108,7 @@ class Snapshot:
     _known: dict[QuotaKey, float | None] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def limit(self, key: QuotaKey) -> float | None:
-        """Return the limit of a key; ``inf`` where unlimited, None where no limit of the quota id is known.
+        """Return the limit of a key; ``inf`` if unlimited, None if no limit of the quota id is known.
 
         An id that is listed, but not for this place or these dimensions, has limit 0 there: Google Cloud leaves out
         of a listing what a project was never given. Source: listings of per-family quotas by third parties, 2026.
@@ -116,7 +116,7 @@ class Snapshot:
         return None if self.placeholder else self.amount(key)
 
     def amount(self, key: QuotaKey) -> float | None:
-        """Return what the file has for a key: its limit, or what `quota init` counted."""
+        """Return the file's value for a key: its limit, or the amount that `quota init` counted."""
         if key not in self._known:
             rows = self.limits.get(key.service, {}).get(key.quota_id)
             fitting = [row for row in rows or () if row.covers(key)]
@@ -128,11 +128,11 @@ class Snapshot:
         return self._known[key]
 
     def covers(self, key: QuotaKey) -> bool:
-        """Whether a row is for the key's place and dimensions."""
+        """Whether a row covers the key's location and dimensions."""
         return any(row.covers(key) for row in self.limits.get(key.service, {}).get(key.quota_id, ()))
 
     def age(self, today: date) -> int:
-        """Return how many days old the limits are."""
+        """Return the age of the limits in days."""
         return (today - self.taken).days
 
 
@@ -149,7 +149,7 @@ class Snapshots:
         return self.by_project.get(project)
 
     def limit(self, key: QuotaKey) -> float | None:
-        """Return the limit of a key, None where no snapshot lists it."""
+        """Return the limit of a key, or None if no snapshot lists it."""
         snapshot = self.by_project.get(key.project)
         return snapshot.limit(key) if snapshot else None
 
@@ -180,7 +180,7 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
 
 
 def not_known(project: str) -> str:
-    """Return the sentence about a project whose limits nobody has read yet."""
+    """Return the sentence about a project whose limits have not been read yet."""
     return f"limits of {project} are not known yet; training-platform quota pull {project} reads them"
 
 
@@ -199,7 +199,7 @@ def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
 
 
 def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[Finding]]:
-    """Return the snapshot that a file called after ``project`` holds, None where it is rejected, and every finding.
+    """Return the snapshot of a file named after ``project``, or None if it is rejected, and every finding.
 
     The valid rows of a rejected file are judged as well, so that all findings come at once.
     """
@@ -222,12 +222,12 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return a value of the file if it is a mapping, else an empty one; the model has refused it then."""
+    """Return a value of the file if it is a mapping, or an empty one, which the model has rejected."""
     return value if isinstance(value, dict) else {}
 
 
 def _misspelt(finding: Finding) -> Finding:
-    """Return the model's finding; where a row's field is misspelt, as one about its name."""
+    """Return the model's finding; for a misspelt field of a row, as a finding about its name."""
     row, _, name = finding.path.rpartition("].")
     nearest = find_nearest(name, Limit.model_fields) if row else None
     if nearest is None or name in Limit.model_fields:
@@ -238,7 +238,7 @@ def _misspelt(finding: Finding) -> Finding:
 
 
 def _quota_findings(rows: list[object], source: Source, service: str, quota_id: str) -> Iterator[Finding]:
-    """Yield what is wrong with the rows of one quota id; what our catalogue may be too old to judge is a warning.
+    """Yield findings about the rows of one quota id; a warning if the catalogue may be too old.
 
     Fields that the model rejects have their finding already: the rest of such a row is judged with stand-ins for them.
     """
@@ -280,7 +280,7 @@ def _quota_findings(rows: list[object], source: Source, service: str, quota_id: 
 
 
 def _dimension_findings(row: Limit, quota: KnownQuota, source: Source, path: Path) -> Iterator[Finding]:
-    """Yield dimensions that the catalogue does not have for the quota."""
+    """Yield findings about dimensions that the catalogue lacks for the quota."""
     for name in row.others:
         if name not in quota.dimensions:
             message = f"{name!r} is not a dimension of {path[-2]} in the catalogue, so nothing is charged to this row"
@@ -348,7 +348,7 @@ def unmarked(text: str) -> bool:
 
 
 def placeholder_text(project: str, needs: Mapping[QuotaKey, float], today: date, old: Snapshot | None = None) -> str:
-    """Return a snapshot of what is needed of each quota, none of them less than ``old`` has."""
+    """Return a snapshot with the need of each quota, and at least the values of ``old``."""
     services: dict[str, dict[str, dict[object, Limit]]] = defaultdict(lambda: defaultdict(dict))
     if old:
         for service, ids in old.limits.items():

@@ -1,4 +1,4 @@
-"""Who may do what, and whose a resource is."""
+"""Access and ownership: service accounts, grants, alerts, labels, and Helm releases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from training_platform.views.view import Settings, View
 
 
 class AccountView(Settings):
-    """A service account: its e-mail follows from its id and project."""
+    """A service account, with an e-mail from its id and project."""
 
     TYPES = (resource_types.SERVICE_ACCOUNT,)
 
@@ -25,12 +25,12 @@ class AccountView(Settings):
 
     @fields.field("accountId")
     def email(self) -> str:
-        """Its address."""
+        """The e-mail address."""
         return f"{of.known(of.as_text(self.read('accountId')))}@{self.project}.iam.gserviceaccount.com"
 
 
 class RoleGrantView(Settings):
-    """A role of one member in a project; ``account`` names the service account where it is one."""
+    """A role of one member in a project; ``account`` is set if the member is a service account."""
 
     TYPES = (resource_types.IAM_MEMBER, resource_types.IAM_BINDING)
 
@@ -53,7 +53,7 @@ class RoleGrantView(Settings):
 
 
 class AlertPolicyView(View):
-    """An alert policy: how many notification channels it tells."""
+    """An alert policy: the number of its notification channels."""
 
     TYPES = (resource_types.ALERT_POLICY,)
 
@@ -66,23 +66,23 @@ _PATHS = {
 
 
 class LabelledView(View):
-    """Any resource that takes labels: its labels, None where it has none at all."""
+    """Any resource with labels; None if it sets none."""
 
     TYPES = tuple(_PATHS)
 
     def spelled(self, name: str) -> str:
-        """Return where its type takes labels."""
+        """Return the path of labels in its type's inputs."""
         return ".".join(_PATHS.get(self.type, ())) or super().spelled(name)
 
     @fields.field()
     def labels(self) -> dict[str, str] | None:
-        """Its labels, None where it has none at all."""
+        """The labels, or None if it sets none."""
         labels: dict[str, str] | None = of.as_labels(at(self.inputs, _PATHS.get(self.type, ())))
         return labels
 
 
 class ReleaseView(View):
-    """A Helm release: which chart, by its name, and which version of it; None is a folder's own."""
+    """A Helm release: the chart's name and version, which is None for a folder's own."""
 
     TYPES = (resource_types.RELEASE,)
 
@@ -96,7 +96,7 @@ class ReleaseView(View):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield a view; ours stand in the environment's section of charts, by the chart's name."""
+        """Yield a view; ours belong to the environment's section of charts, by the chart's name."""
         view = cls.viewed(planned, origin, planned.inputs)
         name = of.as_text(view.read("name"))
         if origin and name in CHARTS:
@@ -105,9 +105,9 @@ class ReleaseView(View):
 
     @property
     def catalogued(self) -> Chart | None:
-        """The catalogue's chart of that name, wherever the release has it from."""
+        """The catalogue's chart of the same name, whatever the release's repository."""
         return next((chart for chart in CHARTS.values() if chart.chart.rpartition("/")[2] == self.chart), None)
 
     def of_minor(self, minor: str) -> bool:
-        """Whether its version, which is known, belongs to a minor version such as ``0.19``."""
+        """Whether its known version belongs to a minor version such as ``0.19``."""
         return f"{self.version}.".startswith(f"{minor}.")

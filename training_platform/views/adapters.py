@@ -44,7 +44,7 @@ _PROVIDED: dict[str, Sequence[type[View]]] = {token: (ObjectView, *kinds) for to
 
 
 def views_of_plan(planned: Iterable[StackResource], locator: Locator | None = None) -> list[View]:
-    """Return the views of a stack's planned resources, each with its section of the stack file where one is given."""
+    """Return the views of a stack's planned resources, each with its section of the stack file, if any."""
     views: list[View] = []
     for resource in planned:
         if kinds := kinds_of(resource.type):
@@ -55,7 +55,7 @@ def views_of_plan(planned: Iterable[StackResource], locator: Locator | None = No
 
 
 def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
-    """Return the views of a stack; none for a file that the model rejects, or a team whose environment is missing."""
+    """Return the views of a stack; none for a rejected file, or a team without its environment."""
     plan = stack_plan(stack, workspace)
     return views_of_plan(plan.planned(), Locator(stack.section)) if plan and stack.section else []
 

@@ -1,4 +1,4 @@
-"""Clusters, what GKE may add to them, which pools they have, and what places their VMs."""
+"""Clusters, auto-provisioning, compute classes, placement policies, VMs and reservations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEFAULTS = f"{_AUTOSCALING}.autoProvisioningDefaults"
 
 
 class Window(NamedTuple):
-    """A recurring window of maintenance: times as GKE takes them, ``2026-01-03T06:00:00Z``, and an RRULE."""
+    """A recurring maintenance window: times in GKE's form, ``2026-01-03T06:00:00Z``, and an RRULE."""
 
     start: str
     end: str
@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """A time without upgrades of ``scope``; no end means the end of the version's support."""
+    """A period without upgrades of ``scope``; without an end, it ends with the version's support."""
 
     name: str
     start: str
@@ -55,7 +55,7 @@ def _exclusion(row: Any) -> Exclusion:
 
 
 class ClusterView(View):
-    """A GKE cluster. ``public_endpoint`` says whether its control plane answers at an address on the internet.
+    """A GKE cluster. ``public_endpoint`` says whether its control plane has an address on the internet.
 
     ``version`` is the lowest of its control plane, as far as it is written; ``pods_range`` names the subnet's secondary
     range of its pods, and ``max_pods`` is what a node of a pool that says nothing takes of it. ``clashing`` lists what
@@ -96,7 +96,7 @@ class ClusterView(View):
 
     @fields.field("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled", place="")
     def public_endpoint(self) -> bool:
-        """Whether its control plane answers at an address on the internet."""
+        """Whether its control plane has an address on the internet."""
         enabled = of.as_flag(self.read("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"))
         private = of.as_flag(self.read("privateClusterConfig.enablePrivateEndpoint"))
         if enabled is False or private is True:
@@ -105,19 +105,19 @@ class ClusterView(View):
 
     @fields.field("nodePools", place="")
     def inline_pools(self) -> int:
-        """How many pools are written in the cluster to stay, beside the default one that is to be removed."""
+        """The number of pools inside the cluster's inputs, without a default pool that is removed."""
         names = [of.known(at(row, ("name",))) for row in of.rows(of.known(self.read("nodePools")))]
         return len([name for name in names if not (self.remove_default_pool and name in (None, DEFAULT_POOL))])
 
     @fields.field(*_AUTOPILOT_DECIDES, place="")
     def clashing(self) -> tuple[str, ...]:
-        """What is set that an Autopilot cluster does not support."""
+        """The inputs that an Autopilot cluster does not support."""
         values = {name: of.known(self.read(name)) for name in _AUTOPILOT_DECIDES}
         return tuple(name for name, value in values.items() if value not in (None, False))
 
     @fields.field(_WINDOW, place="maintenance")
     def window(self) -> Window | None:
-        """When GKE may upgrade; None where it may at any time."""
+        """The maintenance window; None if GKE may upgrade at any time."""
         block = of.known(self.read(_WINDOW))
         parts = (of.known(of.as_text(at(block, (name,)))) for name in ("startTime", "endTime", "recurrence"))
         return None if block is None else Window(*(part or "" for part in parts))
@@ -134,7 +134,7 @@ class ResourceLimit(NamedTuple):
 
 
 class AutoProvisioningView(Settings):
-    """Node auto-provisioning of a cluster; ``written`` says whether the defaults of its pools are written at all."""
+    """Node auto-provisioning of a cluster; ``written`` says whether it sets defaults of its pools."""
 
     TYPES = (resource_types.CLUSTER,)
 
@@ -154,7 +154,7 @@ class AutoProvisioningView(Settings):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield the view where auto-provisioning is on, or may be."""
+        """Yield the view if auto-provisioning is on, or may be."""
         enabled = of.as_flag(at(planned.inputs, (_AUTOSCALING, "enabled")))
         return iter(()) if enabled in (None, False) else super().of(planned, origin)
 
@@ -167,22 +167,22 @@ class AutoProvisioningView(Settings):
         )  # fmt: skip
 
     def path(self, name: str) -> Path:
-        """Return where a field is; a limit, by the name of its resource, is at a line of its own."""
+        """Return the path of a field; a limit, named after its resource, has its own line."""
         if name not in _LIMITS and self.known("limits") and any(limit.resource == name for limit in self.limits):
             return (*super().path("limits"), "accelerators", name)
         return (*super().path("limits"), _LIMITS[name]) if name in _LIMITS else super().path(name)
 
     def spelled(self, name: str) -> str:
-        """Return the input; a limit is a row of its own, and the version is the cluster's."""
+        """Return the input; a limit has its own row, and the version is the cluster's."""
         limits = "minMasterVersion" if name == "version" else f"{_AUTOSCALING}.resourceLimits"
         return super().spelled(name) or limits
 
     def limit(self, resource: str) -> int | None:
-        """Return the limit of a resource; None where it has none."""
+        """Return the limit of a resource, or None."""
         return next((limit.maximum for limit in self.limits if limit.resource == resource), None)
 
     def accelerators(self) -> Iterator[tuple[ResourceLimit, list[MachineType]]]:
-        """Yield every limit above 0 of an accelerator that the catalogue knows, and the machines that have it."""
+        """Yield every limit above 0 of a known accelerator, and the machines that have it."""
         for limit in self.limits:
             accelerated = [row for row in MACHINE_TYPES.values() if row.accelerator]
             machines = [row for row in accelerated if row.accelerator and row.accelerator.gke_label == limit.resource]
@@ -191,7 +191,7 @@ class AutoProvisioningView(Settings):
 
 
 def cluster_of(pool: NodePoolView, program: Program) -> ClusterView | None:
-    """Return a pool's cluster; None where another program makes it.
+    """Return a pool's cluster, or None if another program creates it.
 
     Raises NeedsUnknown where its name is not known and the program has several clusters, or none.
     """
@@ -202,12 +202,12 @@ def cluster_of(pool: NodePoolView, program: Program) -> ClusterView | None:
 
 
 def pools_of(cluster: ClusterView, program: Program) -> list[NodePoolView]:
-    """Return the node pools that the program makes in a cluster."""
+    """Return the node pools that the program creates in a cluster."""
     return program.once(_pools).get(cluster.name, [])
 
 
 def version_of(pool: NodePoolView, program: Program) -> str | None:
-    """Return the version of a pool's nodes, as far as it is written: its own, else its cluster's lowest."""
+    """Return the version of a pool's nodes, if set: its own, or its cluster's minimum."""
     if pool.version is not None:
         return pool.version
     cluster = cluster_of(pool, program)
@@ -215,7 +215,7 @@ def version_of(pool: NodePoolView, program: Program) -> str | None:
 
 
 def _by_name(program: Program) -> dict[str | None, ClusterView]:
-    """Return clusters by both of their names, in Google Cloud and in the program; a pool's input may hold either."""
+    """Return clusters by both of their names, in Google Cloud and in the program; a pool may use either."""
     clusters = program.all(ClusterView)
     by_cloud_name = {cluster.cluster: cluster for cluster in clusters if cluster.known("cluster")}
     return {**{cluster.name: cluster for cluster in clusters}, **by_cloud_name}
@@ -234,7 +234,7 @@ ONLY_RESERVED = ("Specific", "AnyThenFail")  # affinities that never fall back t
 
 
 class ClassPriority(NamedTuple):
-    """One priority as the object has it; ``written`` lists its fields, ``reservations`` counts those by name.
+    """One priority of a compute class; ``written`` lists its fields, ``reservations`` counts named ones.
 
     ``accelerator`` is the TPU or GPU type as GKE spells it, ``wait_seconds`` how long GKE looks here before it goes on,
     ``zones`` counts those of its location, the class's default one included.
@@ -254,12 +254,12 @@ class ClassPriority(NamedTuple):
 
     @property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue."""
+        """The row of the machine type in the catalogue."""
         return MACHINE_TYPES.get(self.machine_type or "")
 
     @property
     def capacity(self) -> Capacity:
-        """The provisioning model of VMs that GKE makes for it."""
+        """The provisioning model of VMs that GKE creates for it."""
         if self.flex_start:
             return "flex-start"
         if self.spot:
@@ -268,7 +268,7 @@ class ClassPriority(NamedTuple):
 
 
 class ComputeClassView(Settings):
-    """A custom compute class; ``makes_pools`` says whether GKE makes pools for it."""
+    """A custom compute class; ``makes_pools`` says whether GKE creates pools for it."""
 
     TYPES = (resource_types.COMPUTE_CLASS,)
 
@@ -277,7 +277,7 @@ class ComputeClassView(Settings):
 
     @fields.field("spec.priorities")
     def priorities(self) -> tuple[ClassPriority, ...]:
-        """In the order in which GKE looks; a zone of the class's own defaults holds where a priority says no place."""
+        """The priorities in order; the class's default zone applies to a priority without a location."""
         zones = of.as_count(self.read("spec.priorityDefaults.location.zones"))
         priorities = tuple(_priority(row, zones) for row in rows(self.read("spec.priorities")))
         if any(part is UNKNOWN for priority in priorities for part in priority):
@@ -330,7 +330,7 @@ class ResourcePolicyView(Settings):
 
 
 class VmView(Settings):
-    """A VM of Compute Engine, a template of VMs, or those of a reservation; GPUs and local SSDs are those it lists."""
+    """A VM of Compute Engine, a template, or the VMs of a reservation, with their listed GPUs and local SSDs."""
 
     TYPES = (resource_types.INSTANCE, resource_types.INSTANCE_TEMPLATE, resource_types.RESERVATION)
 
@@ -341,7 +341,7 @@ class VmView(Settings):
 
     @fields.field("scratchDisks", f"{_VMS}.localSsds", "disks.type")
     def local_ssds(self) -> int:
-        """How many local SSDs are listed: of a template, disks of type SCRATCH."""
+        """The number of listed local SSDs; in a template, disks of type SCRATCH."""
         listed = [*rows(self.read("scratchDisks")), *rows(self.read(f"{_VMS}.localSsds"))]
         disks = rows(self.read("disks")) if self.type == resource_types.INSTANCE_TEMPLATE else ()
         listed += [disk for disk in disks if of.known(of.as_text(at(disk, ("type",)))) == "SCRATCH"]
@@ -349,12 +349,12 @@ class VmView(Settings):
 
     @property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue."""
+        """The row of the machine type in the catalogue."""
         return MACHINE_TYPES.get(self.machine_type or "")
 
 
 class ReservationView(Settings):
-    """A reservation of VMs in one zone; ``local_ssds`` and GPUs are those that it lists, for each VM."""
+    """A reservation of VMs in one zone, with the listed ``local_ssds`` and GPUs of each VM."""
 
     TYPES = (resource_types.RESERVATION,)
 

@@ -1,4 +1,4 @@
-"""How the fields of views are declared: the type of value, its spellings in a program, its place in the stack file."""
+"""Declarations of views' fields: type of value, spellings in a program, and path in the stack file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 class FieldKind(Generic[T]):
-    """A kind of field, by its spellings: the first that is written is read; ``missing`` holds where none is."""
+    """A kind of field, by its spellings: the first one that is set is read; ``missing`` is the value if none is."""
 
     def __init__(self, read: Callable[[Any], Any], missing: Any = None) -> None:
         self._read = read
@@ -49,12 +49,12 @@ def flag(*spelled: str, default: bool, place: str | None = None) -> Field[bool]:
 @overload
 def flag(*spelled: str, default: None = None, place: str | None = None) -> Field[bool | None]: ...
 def flag(*spelled: str, default: bool | None = None, place: str | None = None) -> Field[Any]:
-    """Declare a truth value; ``default`` holds where it is left out, by the provider or by the API."""
+    """Declare a boolean; ``default`` is the provider's or the API's."""
     return _field(of.as_flag, spelled, place, default)
 
 
 def entries(spelled: str, make: Callable[[Any], R], place: str | None = None) -> Field[tuple[R, ...]]:
-    """Declare the entries of a list as named tuples; unknown where a part of one is."""
+    """Declare the entries of a list as named tuples; unknown if any part is."""
 
     def convert(value: Any) -> Any:
         try:
@@ -67,7 +67,7 @@ def entries(spelled: str, make: Callable[[Any], R], place: str | None = None) ->
 
 
 def any_flag(*spelled: str, place: str | None = None) -> Field[bool]:
-    """Declare whether one of several switches is on."""
+    """Declare whether any of several switches is on."""
     above = spelled[0].rpartition(".")[0]
     switches = [keys(path.removeprefix(f"{above}.")) for path in spelled]
 
@@ -80,12 +80,12 @@ def any_flag(*spelled: str, place: str | None = None) -> Field[bool]:
 
 
 def of_block(above: str, read: Callable[[Any], Any], missing: T, *spelled: str, place: str | None = None) -> Field[T]:
-    """Declare what a function reads from several inputs of one block, which never raises."""
+    """Declare a value that a function reads from several inputs of a block without raising."""
     return PlainField(read, place, spelled, missing, block=above)
 
 
 def project() -> Field[str]:
-    """Declare the project that a resource names itself; an empty text where it takes the provider's."""
+    """Declare the project that a resource names; an empty string if it uses the provider's."""
     return _field(of.as_text, ("project",), None, "")
 
 
@@ -95,14 +95,14 @@ def reference(spelled: str, kind: str, place: str | None = None) -> Field[str | 
 
 
 def field(*spelled: str, place: str | None = None) -> Callable[[Callable[[Any], T]], Field[T]]:
-    """Declare a field that a function works out from a view's inputs; it may raise NotKnownError."""
+    """Declare a field that a function computes from a view's inputs; it may raise NotKnownError."""
     return lambda read: Field(read, place, spelled)
 
 
 def _field(
     convert: Callable[[Any], Any], spelled: tuple[str, ...], place: str | None, default: Any = None
 ) -> Field[Any]:
-    """Return a field that takes the first spelling that is written; ``default`` holds where none is."""
+    """Return a field that reads the first spelling that is set; ``default`` applies if none is."""
     missing = convert(None)
     if missing is None:
         missing = default

@@ -1,4 +1,4 @@
-"""Reading planned inputs: any depth, unknown anywhere, numbers as floats or texts, one block as a mapping or a list.
+"""Reading planned inputs: nested values, unknown values, numbers as floats or strings, blocks as mappings or lists.
 
 A value of the wrong type is one that no provider would take: it is read as ``UNKNOWN`` too, so that it shows as not
 decided rather than as an exception.
@@ -23,7 +23,7 @@ _SECONDS = re.compile(r"([0-9]{1,19})s\Z")
 
 
 class NotKnownError(Exception):
-    """What a field is worked out from is not known before deployment."""
+    """A field depends on a value that is unknown before deployment."""
 
 
 def known(value: T) -> T:
@@ -40,7 +40,7 @@ def keys(path: str) -> Keys:
 
 
 def at(value: Any, path: Keys) -> Any:
-    """Return the value at a path, None where it or a part of the path is missing; a key of a list is its first's."""
+    """Return the value at a path, or None if it is missing; a key of a list means its first entry."""
     for key in path:
         if not isinstance(value, dict):
             if value is None or value is UNKNOWN:
@@ -72,7 +72,7 @@ def holds_unknown(value: Any) -> bool:
 
 
 def rows(value: Any) -> Sequence[Any]:
-    """Return the entries of a list; any other value, an unknown one too, is a list of one."""
+    """Return the entries of a list; any other value, even an unknown one, is a list of one."""
     if value is None:
         return ()
     return value if is_list(value) else (value,)
@@ -94,17 +94,17 @@ def as_text(value: Any) -> Any:
 
 
 def as_name(value: Any) -> Any:
-    """Return the name at the end of a resource's path: some fields take a name and a path alike."""
+    """Return the name at the end of a resource's path, since some fields accept both a name and a path."""
     return value.rpartition("/")[2] if isinstance(value, str) else as_text(value)
 
 
 def as_flag(value: Any) -> Any:
-    """Return a truth value or None."""
+    """Return a boolean or None."""
     return value if value is None or isinstance(value, bool) else UNKNOWN
 
 
 def as_whole(value: Any) -> Any:
-    """Return an integer or None; the wire carries floats, and Vertex AI's replica counts are strings."""
+    """Return an integer or None; JSON carries floats, and Vertex AI's replica counts are strings."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -117,7 +117,7 @@ def as_whole(value: Any) -> Any:
 
 
 def as_number(value: Any) -> Any:
-    """Return a number with a fraction or without, or None."""
+    """Return a number or None."""
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST):
         return value
     return UNKNOWN
@@ -130,7 +130,7 @@ def as_quantity(value: Any) -> Any:
 
 
 def as_seconds(value: Any) -> Any:
-    """Return the seconds of ``3600s``, None as it is; -1 for a text that is not a duration, so that a rule sees it."""
+    """Return the seconds of ``3600s``, or None; -1 for a string that is not a duration, so that a rule reports it."""
     if not isinstance(value, str):
         return as_text(value)
     match = _SECONDS.match(value)
@@ -138,14 +138,14 @@ def as_seconds(value: Any) -> Any:
 
 
 def as_texts(value: Any) -> Any:
-    """Return a list of texts as a tuple, empty where it is missing."""
+    """Return a list of strings as a tuple, empty if it is missing."""
     if value is None:
         return ()
     return tuple(value) if is_list(value) and all(isinstance(item, str) for item in value) else UNKNOWN
 
 
 def as_labels(value: Any) -> Any:
-    """Return a mapping of texts, None where it is missing; unknown as a whole where one of its values is."""
+    """Return a mapping of strings, or None if it is missing; unknown if any of its values is."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -157,19 +157,19 @@ def as_labels(value: Any) -> Any:
 
 
 def as_count(value: Any) -> Any:
-    """Return how many entries a list or a mapping has, 0 where it is missing."""
+    """Return the number of entries of a list or a mapping, 0 if it is missing."""
     if value is None:
         return 0
     return len(value) if isinstance(value, Mapping) or is_list(value) else UNKNOWN
 
 
 def is_written(value: Any) -> Any:
-    """Whether there is a value at all."""
+    """Whether a value is set."""
     return UNKNOWN if value is UNKNOWN else value is not None
 
 
 def any_of(*flags: Any) -> Any:
-    """Whether one of several flags is set; unknown if none is set and one is unknown."""
+    """Whether any of several flags is set; unknown if none is set and one is unknown."""
     if True in flags:
         return True
     return UNKNOWN if UNKNOWN in flags else False

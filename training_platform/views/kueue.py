@@ -19,7 +19,7 @@ _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 
 
 class FlavorView(View):
-    """A Kueue ResourceFlavor: the labels of the nodes that it stands for, and the keys of what its pods tolerate."""
+    """A Kueue ResourceFlavor: the labels of its nodes, and the keys of taints that its pods tolerate."""
 
     TYPES = (resource_types.RESOURCE_FLAVOR, resource_types.OLD_RESOURCE_FLAVOR)
 
@@ -49,7 +49,7 @@ class FlavorQuotaView(View):
 
     @fields.field(_CHECKS)
     def checks(self) -> tuple[str, ...]:
-        """Admission checks that hold back jobs of the flavor; one that names no flavors holds back all of them."""
+        """The admission checks of the flavor's jobs; a check without flavors applies to all."""
         flavor = of.known(of.as_text(self.read(f"{_ROW}.name")))
         pairs = [(at(check, ("name",)), of.as_texts(at(check, ("onFlavors",)))) for check in rows(self.read(_CHECKS))]
         pairs += [(name, ()) for name in rows(self.read("spec.admissionChecks"))]  # as v1beta1 has them as well
@@ -58,10 +58,10 @@ class FlavorQuotaView(View):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield a view for every accelerator, and for what may be one."""
+        """Yield a view for every accelerator, and for resources that may be one."""
         views = super().of(planned, origin)
         return (view for view in views if not view.known("resource") or view.resource in COUNTED)
 
     def path(self, name: str) -> Path:
-        """Return where a field stands in the stack file: below the flavor of the share."""
+        """Return the path of a field in the stack file: below the flavor of the share."""
         return (*self.origin, self.flavor, name) if self.known("flavor") else (*self.origin, name)

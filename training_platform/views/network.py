@@ -1,4 +1,4 @@
-"""Networks, what opens them, and addresses on the internet."""
+"""Networks, firewall rules, NAT gateways, and addresses on the internet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RANGE = ("rangeName", "ipCidrRange")
 
 
 class NetworkView(Settings):
-    """A VPC; ``profile`` is the name of a network profile, which makes it one of RDMA."""
+    """A VPC; ``profile`` is the name of a network profile, for RDMA."""
 
     TYPES = (resource_types.NETWORK,)
 
@@ -29,7 +29,7 @@ class NetworkView(Settings):
 
 
 class CountedView(Settings):
-    """A part of a network that counts against a limit of its project; only addresses have a ``kind``."""
+    """A part of a network that counts toward a limit of its project; only addresses have a ``kind``."""
 
     TYPES = (
         resource_types.ADDRESS,
@@ -45,7 +45,7 @@ class CountedView(Settings):
 
     @property
     def quota(self) -> str | None:
-        """The catalogue's name of the quota; None of addresses that are not one of those that are counted."""
+        """The catalogue's name of the quota; None for addresses that are not counted."""
         return _QUOTAS.get((self.type, self.kind if self.type == resource_types.ADDRESS else None))
 
 
@@ -72,13 +72,13 @@ class SubnetView(Settings):
 
     @fields.field(_RANGES, place="subnet")
     def ranges(self) -> dict[str, str]:
-        """Its secondary ranges by name."""
+        """The secondary ranges by name."""
         blocks = rows(self.read(_RANGES))
         names, ranges = ([of.known(of.as_text(at(row, (key,)))) for row in blocks] for key in _RANGE)
         return dict(zip(names, ranges, strict=True))
 
     def path(self, name: str) -> Path:
-        """Return where a range stands in the stack file, ``pods`` and ``services`` by their names."""
+        """Return the path of a range in the stack file, of ``pods`` and ``services`` by their names."""
         if self.origin[-1:] == ("gpu_networks",):
             return (*self.origin, "range")
         if self.origin[:1] == ("network_attachments",):
@@ -95,7 +95,7 @@ class AttachmentView(Settings):
 
 
 class ServicesRangeView(Settings):
-    """Addresses that are reserved in a VPC, as for services of Google that join it (purpose ``VPC_PEERING``)."""
+    """Addresses reserved in a VPC, such as for Google's services that are peered with it (``VPC_PEERING``)."""
 
     TYPES = (resource_types.GLOBAL_ADDRESS,)
 
@@ -106,18 +106,18 @@ class ServicesRangeView(Settings):
 
     @fields.field("address", place="private_services_range")
     def cidr(self) -> str | None:
-        """The range; None where Google Cloud picks it."""
+        """The range, or None if Google Cloud chooses it."""
         address = of.known(of.as_text(self.read("address")))
         return f"{address}/{self.prefix or 32}" if address else None
 
     @property
     def addresses(self) -> int:
-        """How many there are."""
+        """The number of addresses."""
         return 1 if self.prefix is None else 2 ** (32 - self.prefix)
 
 
 class FirewallView(Settings):
-    """A firewall rule; ``ports`` are those of TCP that it lets in, ``0-65535`` for all, none where it denies."""
+    """A firewall rule; ``ports`` are the allowed TCP ports, ``0-65535`` for all, none for a deny rule."""
 
     TYPES = (resource_types.FIREWALL,)
 
@@ -125,7 +125,7 @@ class FirewallView(Settings):
 
     @fields.field("allows")
     def ports(self) -> tuple[str, ...]:
-        """Ports of TCP that it lets in."""
+        """The allowed TCP ports."""
         inward = self.read("direction") in (None, "INGRESS") and not of.as_flag(self.read("disabled"))
         ports: list[str] = []
         if not inward:
@@ -136,13 +136,13 @@ class FirewallView(Settings):
         return tuple(ports)
 
     def opens(self, port: int) -> bool:
-        """Whether it lets a port in: ``8443`` or one of ``8000-9000``."""
+        """Whether it allows a port: ``8443`` or one of ``8000-9000``."""
         ranges = (ports.partition("-") for ports in self.ports)
         return any(low.isdecimal() and int(low) <= port <= int(high or low) for low, _, high in ranges)
 
 
 class GatewayView(View):
-    """A region's NAT gateway; ``addresses`` counts those reserved for it by hand, 0 where Google Cloud takes them.
+    """A region's NAT gateway; ``addresses`` counts manually reserved ones, 0 if Google Cloud assigns them.
 
     Ports are those of one VM.
     """
@@ -158,20 +158,20 @@ class GatewayView(View):
 
     @property
     def most_ports(self) -> int:
-        """Ports that one VM may come to hold for one destination; the defaults are Cloud NAT's (general knowledge)."""
+        """The most ports of one VM for one destination; the defaults are Cloud NAT's (general knowledge)."""
         if self.dynamic_ports:
             return self.max_ports or 65_536
         return self.min_ports or 64
 
 
 class InterfaceView(View):
-    """A network interface of a VM, or of a template of VMs; ``public`` counts its addresses on the internet."""
+    """A network interface of a VM or template; ``public`` counts its addresses on the internet."""
 
     TYPES = (resource_types.INSTANCE, resource_types.INSTANCE_TEMPLATE)
     EACH = ("networkInterfaces",)
 
     @fields.field("networkInterfaces.accessConfigs", "networkInterfaces.ipv6AccessConfigs", place="")
     def public(self) -> int:
-        """How many addresses on the internet it asks for."""
+        """The number of its addresses on the internet."""
         kinds = ("accessConfigs", "ipv6AccessConfigs")
         return sum(len(rows(self.read(f"networkInterfaces.{kind}"))) for kind in kinds)

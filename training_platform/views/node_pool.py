@@ -39,7 +39,7 @@ _LOCAL_SSD = (
 
 
 class Taint(NamedTuple):
-    """What keeps pods off nodes; the effect as GKE spells it, ``NO_SCHEDULE``."""
+    """A taint of nodes, with the effect in GKE's spelling, ``NO_SCHEDULE``."""
 
     key: str | None
     effect: str | None
@@ -53,14 +53,14 @@ class PoolNic(NamedTuple):
 
 
 def _nics(value: Any) -> Any:
-    """Return additional network interfaces; a name of one that is not known yet is ``UNKNOWN``."""
+    """Return additional network interfaces; unknown names are ``UNKNOWN``."""
     if value is UNKNOWN:
         return UNKNOWN
     return tuple(PoolNic(*(of.as_name(at(row, (key,))) for key in PoolNic._fields)) for row in rows(value))
 
 
 class NodePoolView(View):
-    """A GKE node pool. Node counts are per zone as GKE takes them; ``zones`` is what ``node_locations`` lists.
+    """A GKE node pool. Node counts are per zone, as in GKE; ``zones`` are the listed ``node_locations``.
 
     ``pool`` is its name in GKE, ``max_pods`` the most pods of one node; ``version`` is None where it is the cluster's.
     ``upgrades`` says whether its upgrades are written at all. ``disk_gb`` and ``disk_type``, of the boot disk, are None
@@ -166,7 +166,7 @@ class NodePoolView(View):
 
     @fields.field("management.autoRepair", place="upgrades.auto_repair")
     def auto_repair(self) -> bool | None:
-        """Whether its nodes are repaired: the provider's default is that they are, in a block that is written."""
+        """Whether its nodes are repaired, which is the provider's default if the block is set."""
         if of.known(self.read("management")) is None:
             return None
         written = of.as_flag(self.read("management.autoRepair"))
@@ -174,16 +174,16 @@ class NodePoolView(View):
 
     @fields.field("ignoreChanges", place="")
     def ignored(self) -> tuple[str, ...] | None:
-        """Inputs whose changes are ignored; None where whoever planned does not say."""
+        """Inputs with ignored changes; None if the plan does not tell."""
         return tuple(self.options.get("ignoreChanges", ())) if self.options else None
 
     @fields.field("deleteBeforeReplace", place="")
     def replaced_first(self) -> bool | None:
-        """Whether a replacement waits for the old pool to go; None where whoever planned does not say."""
+        """Whether a replacement waits until the old pool is deleted; None if the plan does not tell."""
         return bool(self.options.get("deleteBeforeReplace", False)) if self.options else None
 
     def path(self, name: str) -> Path:
-        """Return where a field stands in the stack file; a pool of TPUs is counted there in slices.
+        """Return the path of a field in the stack file, which counts pools of TPUs in slices.
 
         GPUs have fields of their own where they are attached to a CPU machine.
         """
@@ -198,7 +198,7 @@ class NodePoolView(View):
 
     @cached_property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue; None where it has none, which a rule of its own finds.
+        """The machine type's row in the catalogue, or None, which another rule reports.
 
         A CPU machine with GPUs attached is the row of both, where the catalogue lets them go together.
         """
@@ -209,7 +209,7 @@ class NodePoolView(View):
 
     @cached_property
     def capacity(self) -> Capacity:
-        """The provisioning model, which decides the quota charged. Queued provisioning is charged as flex-start is."""
+        """The provisioning model, which decides the charged quota. Queued provisioning is charged like flex-start."""
         if self.flex_start or self.queued:
             return "flex-start"
         if self.spot:
@@ -218,36 +218,36 @@ class NodePoolView(View):
 
     @property
     def surge_of_upgrades(self) -> int:
-        """VMs more while it is upgraded, unless blue-green: GKE's default where no upgrades are written."""
+        """Additional VMs during an upgrade that is not blue-green; GKE's default if none are set."""
         return (self.max_surge or 0) if self.upgrades else SURGE_BY_DEFAULT
 
     @property
     def autoscales(self) -> bool:
-        """Whether it has a maximum of VMs, per zone or over all."""
+        """Whether it has a maximum of VMs, per zone or in total."""
         return self.max_nodes is not None or self.total_max_nodes is not None
 
     @property
     def least_vms(self) -> int:
-        """VMs that are always there over all zones: the autoscaler's minimum, else the fixed count."""
+        """The VMs that always exist over all zones: the autoscaler's minimum, or the fixed count."""
         if not self.autoscales:
             return self.most_vms
         return max(self.total_min_nodes or 0, (self.min_nodes or 0) * self.zone_count)
 
     @property
     def hosts(self) -> int:
-        """VMs of one slice as ``tpu_topology`` asks for them, rounded up; 1 without one, or where it is invalid."""
+        """The VMs of one slice of ``tpu_topology``, rounded up; 1 without a valid one."""
         return self.machine.hosts_of(self.tpu_topology) if self.machine else 1
 
     @cached_property
     def zone_count(self) -> int:
-        """In how many zones the counts per zone hold."""
+        """The number of zones to which counts per zone apply."""
         if self.zones:
             return len(self.zones)
         return 1 if is_zone(self.location) else ZONES_OF_A_REGIONAL_CLUSTER
 
     @cached_property
     def most_vms(self) -> int:
-        """VMs at most over all zones: the autoscaler's maximum, else the fixed count."""
+        """The most VMs over all zones: the autoscaler's maximum, or the fixed count."""
         if self.total_max_nodes:
             return self.total_max_nodes
         per_zone = next((n for n in (self.max_nodes, self.node_count, self.initial_nodes) if n is not None), 1)
@@ -255,7 +255,7 @@ class NodePoolView(View):
 
 
 class InlinePoolView(NodePoolView):
-    """A node pool that is written inside its cluster: an entry of ``nodePools``, or the default pool that stays.
+    """A node pool inside its cluster's inputs: an entry of ``nodePools``, or the default pool, if it stays.
 
     Its inputs are those of the pool with what it takes from the cluster; ``prefix`` is where they stand in it.
     """
@@ -266,7 +266,7 @@ class InlinePoolView(NodePoolView):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield the pools of a cluster; the default one only where it is written and not removed."""
+        """Yield the pools of a cluster; the default one only if it is set and not removed."""
         inputs = planned.inputs if isinstance(planned.inputs, Mapping) else {}
         shared = {key: inputs[key] for key in _OF_CLUSTER if key in inputs}
         for index, row in enumerate(rows(inputs.get("nodePools"))):
@@ -287,5 +287,5 @@ class InlinePoolView(NodePoolView):
         return pool
 
     def spelled(self, name: str) -> str:
-        """Return the input as the cluster has it."""
+        """Return the input from the cluster."""
         return self.prefix + super().spelled(name)

@@ -1,4 +1,4 @@
-"""Storage: instances of Filestore and Managed Lustre, buckets, volumes of Kubernetes. Quantities as the names say."""
+"""Storage: instances of Filestore and Managed Lustre, buckets, volumes of Kubernetes. Names end in units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from training_platform.views.view import Settings, View
 
 
 class Export(NamedTuple):
-    """Clients of a share, by their address ranges, and whether their root is the anonymous user's."""
+    """Clients of a share by address ranges, and whether their root is squashed to the anonymous user."""
 
     ranges: tuple[str, ...]
     squashed: bool
@@ -24,7 +24,7 @@ class Export(NamedTuple):
 
 
 class FilestoreView(View):
-    """A Filestore instance; capacity in GiB (the API's ``capacityGb``). Only its first share is read: it has one."""
+    """A Filestore instance; capacity in GiB (the API's ``capacityGb``). It has one share."""
 
     TYPES = (resource_types.FILESTORE,)
 
@@ -47,7 +47,7 @@ class FilestoreView(View):
 
     @fields.field("networks.network", place="")
     def network_project(self) -> str | None:
-        """The project that its network is named with; None where a bare name says none."""
+        """The project in its network's name; None for a name without project."""
         network = of.as_text(self.read("networks.network"))
         parts = network.split("/") if isinstance(network, str) else ()  # an unknown one is taken for the program's own
         return parts[parts.index("projects") + 1] if "projects" in parts[:-1] else None
@@ -74,7 +74,7 @@ class SnapshotView(View):
 
 
 class EncryptedView(View):
-    """What a key of Cloud KMS may encrypt, beside the disks of pools; ``encryption`` is the key, None for Google's."""
+    """A resource other than pools' disks that a Cloud KMS key may encrypt; ``encryption`` is None for Google's key."""
 
     TYPES = (
         resource_types.BUCKET,
@@ -101,7 +101,7 @@ class EncryptedView(View):
 
 
 class RepositoryView(View):
-    """A repository of Artifact Registry; one of the same id in another location may keep the same images."""
+    """A repository of Artifact Registry; one with the same id in another location may have the same images."""
 
     TYPES = (resource_types.REPOSITORY,)
 
@@ -137,7 +137,7 @@ class StorageClassView(Settings):
 
 
 class VolumeClaimView(Settings):
-    """A PersistentVolumeClaim; ``class_name`` is None where the cluster's default class is meant."""
+    """A PersistentVolumeClaim; ``class_name`` is None for the cluster's default class."""
 
     TYPES = (resource_types.PERSISTENT_VOLUME_CLAIM,)
 

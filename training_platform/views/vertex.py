@@ -42,13 +42,13 @@ class PersistentPoolView(View):
 
     @classmethod
     def viewed(cls, planned: StackResource, origin: Path, inputs: Any) -> Self:
-        """Return the view of a pool; one that is not the first has a section of its own in the stack file."""
+        """Return the view of a pool; all except the first have their own section in the stack file."""
         pool = at(inputs, keys(f"{_POOL}.id"))
         section = pool_path(pool) if origin and isinstance(pool, str) else ()
         return super().viewed(planned, (*origin, *section), inputs)
 
     def path(self, name: str) -> Path:
-        """Return where a field stands in the stack file: what pools share above those that are not the first."""
+        """Return the path of a field in the stack file; fields that pools share are above the further pools."""
         if name in _ATTACHED and self.known("accelerator_type"):
             gpu = vertex_gpu(self.accelerator_type)
             if gpu and gpu.attachment:
@@ -58,12 +58,12 @@ class PersistentPoolView(View):
 
     @property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue, with GPUs that are attached; None where it has none."""
+        """The machine type's row in the catalogue with its attached GPUs, or None."""
         if self.machine_type not in MACHINE_TYPES:  # its GPUs, which may be unknown, are not read
             return None
         return of_vertex(self.machine_type, self.accelerator_type, self.accelerator_count)
 
     @property
     def most_vms(self) -> int:
-        """VMs at most: the autoscaler's maximum, else the fixed count."""
+        """The most VMs: the autoscaler's maximum, or the fixed count."""
         return next((n for n in (self.max_replicas, self.replica_count) if n is not None), 1)

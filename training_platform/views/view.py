@@ -1,4 +1,4 @@
-"""Views: what a rule reads. Small, typed, and free of any API's spelling.
+"""Views, which rules read: small, typed, and independent of any API's spelling.
 
 A view holds the planned inputs of a resource, and a field of it says how it is read from them: a rule cannot tell
 whether a plan, a REST body or the model gave them. A field that a deployment alone would tell raises ``NeedsUnknown``
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class NeedsUnknown(Exception):
-    """A rule read a field whose value is not known before deployment."""
+    """A rule read a field that is unknown before deployment."""
 
     def __init__(self, view: View, name: str) -> None:
         super().__init__(f"{view.type} {view.name}: {name} is not known before deployment")
@@ -30,7 +30,7 @@ class NeedsUnknown(Exception):
 
 
 class Field(Generic[T]):
-    """One field of a view: read from the inputs when a rule first asks for it, and kept.
+    """One field of a view, read from the inputs at first access and cached.
 
     ``place`` is where it is in the stack file below the view's section, ``upgrades.strategy``: "" for the section
     itself, None for a line of its own name. ``inputs`` are its spellings in a program, the first the common one.
@@ -51,7 +51,7 @@ class Field(Generic[T]):
     @overload
     def __get__(self, view: View, owner: type) -> T: ...
     def __get__(self, view: View | None, owner: type) -> Self | T:
-        """Return the value, which the instance then keeps. Raises NeedsUnknown."""
+        """Return the value, which the instance caches. Raises NeedsUnknown."""
         if view is None:
             return self
         try:
@@ -65,7 +65,7 @@ class Field(Generic[T]):
 
 
 class PlainField(Field[T]):
-    """A field that one input decides: the first of ``inputs`` that is written; ``missing`` holds where none is.
+    """A field from one input: the first of ``inputs`` that is set, or ``missing`` if none is.
 
     ``block`` is where the value is read where that is not one of the inputs themselves. ``refers`` is the type of
     resource that it names.
@@ -91,7 +91,7 @@ class PlainField(Field[T]):
 
 
 class View:
-    """One thing of a stack: the resource it is read from, and the section of the stack file that asked for it.
+    """A view of a resource of a stack, with the section of the stack file that declares it.
 
     ``TYPES`` are the types of resources that have such a view, ``EACH`` the lists along whose entries each has one. A
     finding about a field lands on the nearest line that the file has. ``SHARED`` names the fields that all sections of
@@ -108,7 +108,7 @@ class View:
     unknown: frozenset[str] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        """Gather the fields of the class, those of its bases included."""
+        """Collect the fields of the class and its bases."""
         cls.FIELDS = {**cls.FIELDS, **{name: field for name, field in vars(cls).items() if isinstance(field, Field)}}
         for name, field in cls.FIELDS.items():
             place = field.place
@@ -135,21 +135,21 @@ class View:
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield the views of this class that a planned resource has."""
+        """Yield the views of this class of a planned resource."""
         blocks = unrolled(planned.inputs, cls.EACH) if cls.EACH else [planned.inputs]
         for inputs in blocks:
             yield cls.viewed(planned, origin, inputs)
 
     @classmethod
     def viewed(cls, planned: StackResource, origin: Path, inputs: Any) -> Self:
-        """Return the view of a resource, or of the one entry of its lists that ``inputs`` has in their place."""
+        """Return the view of a resource, or of one list entry, which ``inputs`` has instead of the list."""
         return cls(
             stack=planned.stack, type=planned.type, name=planned.name, origin=origin, inputs=inputs,
             options=planned.options,
         )  # fmt: skip
 
     def replaced(self, **values: Any) -> Self:
-        """Return a copy with other values of some fields. Raises TypeError for a name that is not one of them."""
+        """Return a copy with other values of some fields. Raises TypeError for an unknown field."""
         return builtins.type(self)(
             stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs,
             options=self.options, **{**self._values, **values},
@@ -157,7 +157,7 @@ class View:
 
     @cached_property
     def hidden(self) -> tuple[Any, ...]:
-        """Return the values that no finding shows; kept, since an object can have hundreds of findings."""
+        """Return the values that findings do not show; cached, since an object can have hundreds of findings."""
         return tuple(secrets_in(self.inputs))
 
     def __repr__(self) -> str:
@@ -165,13 +165,13 @@ class View:
         return f"{builtins.type(self).__name__}({self.type} {self.name})"
 
     def path(self, name: str) -> Path:
-        """Return where a field stands in the stack file, below its section."""
+        """Return the path of a field in the stack file, below its section."""
         if name in self.SHARED:
             return (name,)
         return (*self.origin, *self.PLACES.get(name, (name,) if self.LINES else ()))
 
     def spelled(self, name: str) -> str:
-        """Return the input that a field is read from: of several spellings the one that is written, else the first."""
+        """Return the input of a field: of several spellings the one that is set, or the first."""
         inputs = self.FIELDS[name].inputs if name in self.FIELDS else ()
         written = (path for path in inputs if self.read(path) is not None)
         return next(written, inputs[0] if inputs else "")
@@ -187,38 +187,38 @@ class View:
         return True
 
     def may_have(self, name: str) -> bool:
-        """Whether a field is more than nothing, or not known."""
+        """Whether a field is set, or unknown."""
         try:
             return bool(getattr(self, name))
         except NeedsUnknown:
             return True
 
     def values(self) -> dict[str, Any]:
-        """Return every field as it is, ``UNKNOWN`` included."""
+        """Return every field, including ``UNKNOWN``."""
         return {name: getattr(self, name) if self.known(name) else UNKNOWN for name in self.FIELDS}
 
     def read(self, path: str) -> Any:
-        """Return the input at a path unchanged: None if it is missing, ``UNKNOWN`` if it is not known."""
+        """Return the input at a path unchanged: None if it is missing, ``UNKNOWN`` if it is unknown."""
         return at(self.inputs, keys(path))
 
     def refers(self, path: Keys, kind: str) -> Any:
-        """Return what names another resource: the last part of a name or path."""
+        """Return the name of another resource: the last part of a name or path."""
         value = as_name(at(self.inputs, path))
         return self.depends_on(kind) if value is UNKNOWN else value
 
     def depends_on(self, kind: str) -> Any:
-        """Return the logical name of the one dependency of a type: before deployment its path is often unknown."""
+        """Return the logical name of the only dependency of a type; its path is often unknown before deployment."""
         after = [name for token, name in self.options.get("dependsOn", ()) if token == kind]
         return after[0] if len(after) == 1 else UNKNOWN
 
     def is_meant(self, reference: str | None, field: str) -> bool:
-        """Whether a reference means this resource, by its logical name or the name that a field says."""
+        """Whether a reference means this resource, by its logical name or the name in a field."""
         if reference is None:
             return False
         return reference == self.name or (self.known(field) and reference == getattr(self, field))
 
 
 class Settings(View):
-    """What a program settles by itself: fields without a line of their own, so that findings are at the section."""
+    """Resources that a program decides by itself; their findings are at the section, since fields have no line."""
 
     LINES = False

@@ -1,4 +1,4 @@
-"""A whole stack, for rules that compare one view of it with another, and a whole resource of it."""
+"""A whole stack, for rules that compare its views, and a whole resource."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Program(View):
         self._built: dict[Callable[[Program], Any], Any] = {}
 
     def all(self, kind: builtins.type[V], field: str = "") -> tuple[V, ...]:
-        """Return the views of one kind, in the order of the plan; kept, since rules ask for every resource.
+        """Return the views of one kind in the order of the plan; cached, since rules ask for every resource.
 
         With a field only those that have it, or of which it is not known.
         """
@@ -53,7 +53,7 @@ class Program(View):
         return self._by_kind[kind, field]
 
     def once(self, build: Callable[[Program], T]) -> T:
-        """Return what a function makes of the program; kept, so that an index is built once and not for every pool."""
+        """Return the result of a function of the program; cached, so that an index is built once."""
         if build not in self._built:
             self._built[build] = build(self)
         built: T = self._built[build]
@@ -68,10 +68,10 @@ def program(
 
 
 class ObjectView(Settings):
-    """A resource of a provider with all of its inputs; its fields are called as the program writes the inputs."""
+    """A resource of a provider with all of its inputs as fields."""
 
     def path(self, name: str) -> Path:
-        """Return where an input stands in the stack file, by the view of the resource that reads it.
+        """Return the path of an input in the stack file, from the view of the resource that reads it.
 
         In a program without a stack file that is the input itself, so that each is found by itself.
         """
@@ -87,7 +87,7 @@ class ObjectView(Settings):
         return self.origin
 
     def spelled(self, name: str) -> str:
-        """Return the input, which is called as the program writes it."""
+        """Return the input of the same name."""
         return name
 
 

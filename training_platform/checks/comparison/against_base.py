@@ -1,4 +1,4 @@
-"""Checks the stacks that a change can affect on both sides, and compares them."""
+"""Checks the stacks that a change can affect, on both sides, and compares the results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end its own
 _EMPTY = CheckResult(stacks={}, quotas=(), capacity=(), identities=(), failures=())
 PROGRAM = ("training_platform/", OWN_RESOURCES)
-"""Files that decide the plan beside a stack's own; if one of them changed, the base is planned by its own code."""
+"""Files that affect plans beside stack files; if one of them changed, the base is planned by its own code."""
 FOR_ALL = (*PROGRAM, "requirements", f"{STACKS_FOLDER}/quotas/", f"{STACKS_FOLDER}/exemptions.yaml")
 
 
@@ -60,7 +60,7 @@ class _NotPlanned(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """What a change is compared with: a commit, states of stacks by name, and previews in place of our own plans."""
+    """The base of a comparison: a commit, states of stacks by name, and previews instead of our own plans."""
 
     ref: str
     states: Mapping[str, Deployed] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Base:
 
     @property
     def deployed(self) -> tuple[str, ...]:
-        """The stacks whose base is what is deployed."""
+        """The stacks whose base is their deployed state."""
         return tuple(dict.fromkeys((*self.states, *self.previews)))
 
 
@@ -81,7 +81,7 @@ def check_against(
     baseline: Baseline,
     new_only: bool = False,
 ) -> Report:
-    """Check the stacks that the change since a base can affect, and compare them with what they were.
+    """Check the stacks that the change since a base can affect, and compare them with their base.
 
     ``new_only`` sets findings aside that the base has as well. Raises UserError.
     """
@@ -130,7 +130,7 @@ def check_against(
 
 
 def _scope(tree: BaseTree, base: Base, head: Workspace, before: Workspace, selected: Sequence[str]) -> Affected:
-    """Return the stacks to look at: those that the change can affect, and those whose state is known."""
+    """Return the stacks to compare: those that the change can affect, and those with a known state."""
     scope = affected(tree.changed, head, before)
     for name, was in scope.renamed.items():
         if was in selected:
@@ -152,7 +152,7 @@ def _scope(tree: BaseTree, base: Base, head: Workspace, before: Workspace, selec
 
 
 def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
-    """Yield what a change does beside its losses."""
+    """Yield the findings of a change other than losses."""
     yield from left_off(comparison, head, base)
     yield from upgrades(comparison, head)
     yield from moved_requests(comparison, head)
@@ -164,7 +164,7 @@ def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) ->
 
 
 def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
-    """Yield a failure for each renamed stack whose file does not declare the old name of what is deployed."""
+    """Yield a failure for each renamed stack whose file does not declare the deployed stack's name."""
     for name, was in scope.renamed.items():
         stack = head.stacks[name]
         if name in scope.head and declared(stack) != was:
@@ -176,13 +176,13 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
 
 
 def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date) -> frozenset[str]:
-    """Return the stacks whose files are gone, and that no pipeline destroyed: they hold what they held."""
+    """Return the stacks whose files are gone but that no pipeline destroyed: they still hold their resources."""
     gone = {name for name in base.stacks if name not in head.stacks and name not in scope.renamed.values()}
     return frozenset(name for name in gone if not is_over(base.stacks[name], today))
 
 
 def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> tuple[Checked, str | None]:
-    """Check the base; if its code differs, that code plans, and this code judges. Raises _NotPlanned if it cannot.
+    """Check the base; if its code differs, that code plans and this code checks the plans. Raises _NotPlanned.
 
     The sentence is why the base's code planned some of its stacks only.
     """
@@ -198,7 +198,7 @@ def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> tuple
 
 
 def _base_plans(tree: BaseTree) -> PlanDocuments:
-    """Return what the base's own code plans for each of its stacks. Raises _NotPlanned."""
+    """Return the plans of the base's stacks by the base's own code. Raises _NotPlanned."""
     commit = f"the code of commit {tree.commit[:12]}"
     if not (tree.root / _COMMAND).is_file():
         raise _NotPlanned(f"{commit} cannot plan here: it has no command `plan`")
@@ -235,7 +235,7 @@ def _run(root: Path) -> tuple[int, str, str]:
 
 
 class _Files(NamedTuple):
-    """The stack files of both sides, and the stacks that are left behind."""
+    """The stack files of both sides, and the stacks without a file that are still deployed."""
 
     head: Workspace
     base: Workspace
@@ -292,7 +292,7 @@ def _stack(name: str, before: StackResult | None, after: StackResult | None, was
 
 
 def _retired(change: StackChange, stack: Stack, planned: StackResult | None) -> StackChange:
-    """Return the change of a stack that retires by it: its resources are destroyed, all but those that it keeps."""
+    """Return the change of a stack that it retires: all resources are destroyed except those that the stack keeps."""
     if stack.retired is None or stack.section is None or planned is None:
         return change
     locator = Locator(stack.section)
@@ -313,7 +313,7 @@ def _kind(name: str, was: str, before: StackResult | None, after: StackResult | 
 
 
 def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:
-    """Yield a warning for stacks whose base could not be planned: what the change replaces is unknown."""
+    """Yield a warning for stacks with a base that could not be planned: the replacements of the change are unknown."""
     if comparison.unknown:
         yield Finding(rule="base-not-planned", severity="warning", message=comparison.unknown)
     for stack in comparison.stacks:
@@ -326,7 +326,7 @@ def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:
 
 
 def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
-    """Return the report with more findings, each with its stack where that is one of the report's."""
+    """Return the report with more findings, each at its stack if the report has the stack."""
     by_stack: dict[str, list[Finding]] = defaultdict(list)
     names = {stack.name for stack in report.stacks}
     for finding in findings:
@@ -337,7 +337,7 @@ def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
 
 @dataclass(frozen=True, kw_only=True)
 class Affected:
-    """``head`` and ``base`` are the stacks to look at on each side; ``renamed`` has the old name by the new one.
+    """The stacks to compare on each side, ``head`` and ``base``; ``renamed`` has old names by new ones.
 
     ``own_program`` says that the base has to be planned by its own program.
     """
@@ -349,7 +349,7 @@ class Affected:
 
 
 def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affected:
-    """Return the stacks that the changed files, named below the repository, can affect."""
+    """Return the stacks that changed files can affect; their paths are relative to the repository."""
     changed = tuple(changed)
     if any(path.startswith(FOR_ALL) for path in changed):
         names = {*head.stacks, *base.stacks}
@@ -366,7 +366,7 @@ def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affect
 
 
 def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[str]:
-    """Return the stacks of the changed files, with an environment its teams on both sides, and those that lend."""
+    """Return the stacks of the changed files, the teams of changed environments on both sides, and lending teams."""
     folder = PurePosixPath(STACKS_FOLDER)
     paths = (PurePosixPath(path) for path in changed)
     names_of_files = [stack_name(path) for path in paths if path.parent == folder]
@@ -380,7 +380,7 @@ def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[s
 
 
 def renamings(head: Workspace, base: Workspace) -> dict[str, str]:
-    """Return the old name of every stack that is the same under a new one: the same team, or project and clusters.
+    """Return the old names of renamed stacks: those with the same team, or with the same project and clusters.
 
     A team of a renamed environment is the same team. Where several could be meant, none is, unless a file declares it.
     """
@@ -421,5 +421,5 @@ def _team_identity(stack: Stack, environments: Mapping[str, str]) -> object:
 
 
 def declared(stack: Stack) -> str:
-    """Return the name that a stack had before, as its file declares it; empty where it does not."""
+    """Return the former name that a stack's file declares, or an empty string."""
     return (stack.section.renamed_from if stack.section else None) or ""

@@ -26,7 +26,7 @@ _PLAIN_FILES: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filt
 
 @dataclass(frozen=True, kw_only=True)
 class BaseTree:
-    """The files of the base in ``root``; ``changed`` are paths that differ from the work tree's, below the root."""
+    """The files of the base in ``root``; ``changed`` are the paths below it that differ from the work tree."""
 
     root: Path
     ref: str
@@ -36,7 +36,7 @@ class BaseTree:
 
 @contextmanager
 def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
-    """Yield the base that the work tree around ``root`` and ``ref`` have in common. Raises UserError."""
+    """Yield the common base of ``ref`` and the work tree of ``root``. Raises UserError."""
     git = _Git(root)
     commit = _merge_base(git, ref)
     with tempfile.TemporaryDirectory(prefix="training-platform-base-") as folder:
@@ -45,7 +45,7 @@ def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
 
 
 def commit_of(root: Path) -> str:
-    """Return the commit that the work tree is of, and whether it differs from it; empty where git knows none."""
+    """Return the commit of the work tree, empty if git knows none, and whether the work tree differs from it."""
     try:
         git = _Git(root)
     except UserError:
@@ -55,7 +55,7 @@ def commit_of(root: Path) -> str:
 
 
 class _Git:
-    """Runs git in one folder; it takes no locks, so that it never writes."""
+    """Runs git in one folder, without locks, so that it never writes."""
 
     def __init__(self, folder: Path) -> None:
         command = shutil.which("git")
@@ -71,12 +71,12 @@ class _Git:
         self.prefix = inside.rstrip("\n")  # of the folder below the top of the repository, with a slash at its end
 
     def run(self, *arguments: str) -> str | None:
-        """Return what git prints, None if it fails."""
+        """Return the output of git, or None if it fails."""
         done = self.start(*arguments)
         return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else None
 
     def start(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """Run git to its end."""
+        """Run git and wait until it ends."""
         return subprocess.run(  # noqa: S603 # git, found on PATH, with arguments of ours
             [self._command, *arguments],
             cwd=self._folder,
@@ -133,7 +133,7 @@ def _lay_out(git: _Git, commit: str, tree: Path) -> None:
 
 
 def _changed(git: _Git, commit: str) -> tuple[str, ...]:
-    """Return what differs between a commit and the work tree, committed or not, below the folder."""
+    """Return the paths below the folder that differ between a commit and the work tree, committed or not."""
     tracked = git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".")
     new = git.run("ls-files", "--others", "--exclude-standard", "-z", "--", ".")
     if tracked is None or new is None:

@@ -31,7 +31,7 @@ _Changes = Mapping[tuple[str, str], ResourceChange]
 
 
 class FieldChange(NamedTuple):
-    """A field of a stack file and its two values, None where a side lacks it."""
+    """A field of a stack file and its two values, or None if a side lacks it."""
 
     path: Path
     was: Any

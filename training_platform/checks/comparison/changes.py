@@ -1,4 +1,4 @@
-"""What differs between two sides: resources with their inputs, quotas, promised capacity, accelerators, cost.
+"""The differences between two sides: resources and their inputs, quotas, promised capacity, accelerators, cost.
 
 A side is a ``CheckResult``: plain data that a program of another version can hand over as JSON.
 """
@@ -44,7 +44,7 @@ class _Plain(BaseModel):
 
 
 class AcceleratorCount(_Plain):
-    """Chips or GPUs of one flavor in one region, at the most machines."""
+    """Chips or GPUs of one flavor in one region, at the autoscaling maximum."""
 
     region: str
     flavor: str
@@ -53,7 +53,7 @@ class AcceleratorCount(_Plain):
 
 
 class StackResult(_Plain):
-    """A stack; ``resources`` is None where it was not planned. Costs are in USD per hour, None where none is known."""
+    """A stack; ``resources`` is None if it was not planned. Costs are in USD per hour, or None if unknown."""
 
     name: str
     kind: Literal["environment", "team", "rejected"]
@@ -64,7 +64,7 @@ class StackResult(_Plain):
 
 
 class QuotaUse(_Plain):
-    """What all stacks together hold of one limit; ``limit`` is None if it is unknown, or if there is none."""
+    """The use of one limit by all stacks; ``limit`` is None if it is unknown or unlimited."""
 
     key: QuotaKey
     unit: str
@@ -73,7 +73,7 @@ class QuotaUse(_Plain):
 
 
 class CapacityUse(_Plain):
-    """What the pools of a cluster hold of a flavor, and what teams are promised of it."""
+    """A flavor of a cluster: the capacity of its pools, and the amount that teams are promised."""
 
     environment: str
     cluster: str
@@ -83,7 +83,7 @@ class CapacityUse(_Plain):
 
 
 class CheckResult(_Plain):
-    """What a check of one side found; ``identities`` are those of all findings that count."""
+    """The result of checking one side; ``identities`` are of all findings that count."""
 
     version: Literal[1] = 1
     stacks: dict[str, StackResult]
@@ -94,7 +94,7 @@ class CheckResult(_Plain):
 
 
 def result_of(checked: Checked) -> CheckResult:
-    """Return what a check found, as one side of a comparison."""
+    """Return the result of a check as one side of a comparison."""
     report = checked.report
     quotas = [
         QuotaUse(
@@ -143,7 +143,7 @@ def _stack(stack: StackReport, checked: Checked) -> StackResult:
 
 
 def with_left_behind(side: CheckResult, base: Checked, names: Container[str]) -> CheckResult:
-    """Return a side with what stacks of the base hold that have no file any more, and that nobody destroys."""
+    """Return a side with the use of base stacks that no longer have a file and that nobody destroys."""
     quotas = {quota.key: quota for quota in side.quotas}
     for quota in result_of(base).quotas:
         lines = (line for ledger in base.ledgers.values() for line in ledger.lines if line.key == quota.key)
@@ -206,7 +206,7 @@ def removed(resource: FlatResource) -> ResourceChange:
 
 
 def _size(resource: FlatResource) -> str:
-    """Return how many VMs a node pool or a persistent resource has at the most; empty for any other type."""
+    """Return the most VMs of a node pool or persistent resource; empty for any other type."""
     inputs = resource.inputs
     if resource.type == resource_types.NODE_POOL:
         zones = inputs.get("nodeLocations") or [inputs.get("location", "")]
@@ -239,7 +239,7 @@ def cost_changes(before: StackResult | None, after: StackResult | None) -> tuple
 
 
 def _accelerators(side: StackResult | None) -> dict[tuple[str, str, str], int]:
-    """Return the most chips or GPUs of a stack by region, flavor and unit."""
+    """Return the most chips or GPUs of a stack, by region, flavor and unit."""
     if side is None:
         return {}
     return {(row.region, row.flavor, row.unit): row.most for row in side.accelerators}
@@ -259,7 +259,7 @@ def quota_changes(before: CheckResult, after: CheckResult) -> tuple[QuotaChange,
 
 
 def capacity_changes(before: CheckResult, after: CheckResult) -> tuple[CapacityChange, ...]:
-    """Return the flavors of clusters that hold, or are promised, more or less."""
+    """Return the flavors of clusters whose capacity or promised amount changes."""
     old, new = (
         {(use.environment, use.cluster, use.flavor): (use.capacity, use.promised) for use in side.capacity}
         for side in (before, after)
@@ -292,7 +292,7 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> 
 
 
 def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[str] | None) -> ResourceChange | None:
-    """Return a change whose replacement the engine has decided: for ``forcing`` inputs, or None if it updates."""
+    """Return a change with the engine's decision: a replacement because of ``forcing`` inputs, or an update if None."""
     inputs = []
     reasons = None if forcing is None else tuple(forcing)
     for change in _inputs(old, new):
@@ -312,14 +312,14 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
 
 
 def against_state(old: Iterable[FlatResource], new: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
-    """Return the changes of a plan against a state, where a value that one of them does not know is the same."""
+    """Return the changes of a plan against a state; a value that is unknown on either side counts as equal."""
     planned = {(resource.type, resource.name): resource for resource in new if not resource.type.startswith("pulumi:")}
     deployed = [_as_planned(resource, planned.get((resource.type, resource.name))) for resource in old]
     return resource_changes(deployed, planned.values())
 
 
 def _as_planned(deployed: FlatResource, plan: FlatResource | None) -> FlatResource:
-    """Return a deployed resource with what only one side knows as the plan has it, so that it does not differ."""
+    """Return a deployed resource with the plan's values for what only one side knows, so that these are equal."""
     if plan is None:
         return deployed
     inputs = dict(deployed.inputs)
@@ -384,7 +384,7 @@ def _keyed(name: str, inputs: Mapping[str, Any], keys: Mapping[str, str]) -> Map
 
 
 def _unhidden(value: Any) -> Any:
-    """Return a value as reports show it: a secret without the digest that tells it from another one."""
+    """Return a value as reports show it; a secret is shown without its digest."""
     if isinstance(value, list):
         return [_unhidden(item) for item in value]
     return HIDDEN if isinstance(value, str) and value.startswith(HIDDEN) else value
@@ -400,7 +400,7 @@ def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
 
 
 def _followed(new: FlatResource, replaced: Container[_Key]) -> Iterator[InputChange]:
-    """Yield the inputs by which a resource is replaced with another, as the engine does even where inputs are equal.
+    """Yield the inputs that replace a resource together with another, as the engine does even for equal inputs.
 
     It is replaced with its provider. The engine takes an input as a whole for unknown where any of it comes from a
     replaced resource; one path of each input is enough to show that.

@@ -1,4 +1,4 @@
-"""What a change does, as plain data, from which reports are made."""
+"""The effects of a change as plain data, for reports."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class InputChange(NamedTuple):
     effect: Effect = NEW
 
     def __str__(self) -> str:
-        """Return the change as a sentence has it."""
+        """Return the change as part of a sentence."""
         old, new = ("nothing" if value is None else json.dumps(value, ensure_ascii=False) for value in self[1:3])
         return f"{self.path} from {old} to {new}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceChange:
-    """What happens to one resource.
+    """The change of one resource.
 
     ``undecided`` is a change of a type of which it is not known which fields replace it. ``protected`` says whether the
     base's resource refuses to be deleted. ``effect`` is that of a resource that is removed or added. ``size`` says how
@@ -57,7 +57,7 @@ class ResourceChange:
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """What the change does, each effect once, the worst first."""
+        """The effects of the change, each once, the worst first."""
         effects = {change.effect for change in self.inputs} if self.inputs else {self.effect}
         return tuple(sorted(effects, key=lambda effect: EFFECT_KINDS.index(effect.kind)))
 
@@ -68,19 +68,19 @@ class ResourceChange:
 
 
 class Amount(NamedTuple):
-    """A quantity before and after; None where a side does not know it."""
+    """A quantity before and after; None if a side does not know it."""
 
     before: float | None
     after: float | None
 
     @property
     def delta(self) -> float | None:
-        """How much more it is."""
+        """The increase."""
         return None if self.before is None or self.after is None else self.after - self.before
 
 
 class AcceleratorChange(NamedTuple):
-    """Chips or GPUs at the most machines."""
+    """Chips or GPUs at the autoscaling maximum."""
 
     region: str
     flavor: str
@@ -89,7 +89,7 @@ class AcceleratorChange(NamedTuple):
 
 
 class QuotaChange(NamedTuple):
-    """What all stacks of a project hold of a limit, and the limit on the work tree's side."""
+    """The use of a limit by all stacks of a project, and the limit in the work tree."""
 
     key: QuotaKey
     unit: str
@@ -98,7 +98,7 @@ class QuotaChange(NamedTuple):
 
 
 class CapacityChange(NamedTuple):
-    """What the pools of a cluster hold of a flavor, and what teams are promised of it."""
+    """A flavor of a cluster: the capacity of its pools, and the amount that teams are promised."""
 
     environment: str
     cluster: str
@@ -109,7 +109,7 @@ class CapacityChange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Consequence:
-    """An effect of a change at its cause: what it does to whom, and the field that decides it.
+    """An effect of a change at its cause: who loses or gains what, and the field that decides it.
 
     ``finding`` is at the changed line of a stack file, also where ``kind`` is none that counts as a finding;
     ``acknowledged`` says who answers for a loss. ``subjects`` are such as ``bucket checkpoints of prod-vision``.
@@ -130,7 +130,7 @@ NOTHING = Amount(0, 0)
 
 
 StackKind = Literal["added", "removed", "renamed", "changed", "left", "retired"]
-"""What can happen to a stack; one that is ``left`` has no file any more and is still deployed.
+"""What can happen to a stack; one that is ``left`` no longer has a file and is still deployed.
 
 Of one that is ``retired`` the resources are those that are destroyed from its day on.
 """
@@ -154,7 +154,7 @@ class StackChange:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing that is deployed differs."""
+        """Whether no deployed resource differs."""
         same_cost = self.least_usd.before == self.least_usd.after and self.most_usd.before == self.most_usd.after
         nothing = not (self.resources or self.accelerators or self.unknown)
         return self.kind == "changed" and nothing and same_cost

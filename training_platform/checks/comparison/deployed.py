@@ -1,4 +1,4 @@
-"""What the engine knows of stacks: their last deployed state, and what a preview would do.
+"""The engine's knowledge of stacks: their last deployed state, and the steps of a preview.
 
 ``pulumi stack export`` prints a state, and ``pulumi preview --json`` the steps of a preview with the old and the new
 inputs of each resource, which no policy pack is given. Source: pulumi 3.260, pkg/backend/display/json.go and
@@ -34,14 +34,14 @@ class Deployed(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """A stack and what the engine would do to its resources."""
+    """A stack, with the engine's steps for its resources."""
 
     stack: str
     changes: tuple[ResourceChange, ...]
 
 
 def read_state(path: Path) -> Deployed:
-    """Read what ``pulumi stack export`` printed. Raises UserError."""
+    """Read the output of ``pulumi stack export``. Raises UserError."""
     document = _document(path, "pulumi stack export")
     rows = document.get("deployment")
     resources = rows.get("resources", ()) if isinstance(rows, Mapping) else None
@@ -55,7 +55,7 @@ def read_state(path: Path) -> Deployed:
 
 
 def read_preview(path: Path) -> Preview:
-    """Read what ``pulumi preview --json`` printed. Raises UserError."""
+    """Read the output of ``pulumi preview --json``. Raises UserError."""
     document = _document(path, "pulumi preview --json")
     steps = document.get("steps")
     if not isinstance(steps, list) or not steps:
@@ -102,7 +102,7 @@ def _flat(row: Json) -> FlatResource:
 
 
 def _plain(value: Any) -> Any:
-    """Return inputs without what the provider filled in, and with unknown values and secrets as such."""
+    """Return inputs without the provider's additions, and with markers for unknown values and secrets."""
     if isinstance(value, Mapping):
         if _SECRET in value:
             return UNKNOWN

@@ -1,4 +1,4 @@
-"""What a change does to data, jobs, promises, protection and rights, by the table of ``effects.yaml``.
+"""The effects of a change on data, jobs, promises, protection and rights, by the table of ``effects.yaml``.
 
 Whoever knows a resource before and after a change asks here: a comparison with git, with a stack's state, or the
 preview of any program.
@@ -53,7 +53,7 @@ _PUBLIC = ("allUsers", "allAuthenticatedUsers", "system:unauthenticated", "syste
 
 
 class Effect(NamedTuple):
-    """What a change does; ``says`` is the rest of a sentence about it, ``first`` what to do before the change."""
+    """An effect; ``says`` is the predicate of a sentence about the change, ``first`` what to do before it."""
 
     kind: EffectKind
     says: str
@@ -63,7 +63,7 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class EffectRow:
-    """A row of the table: the effect of a change of the inputs ``of`` that fits one of ``when``."""
+    """A row of the table: the effect of a change of the inputs ``of`` that matches one of ``when``."""
 
     effect: EffectKind
     says: str
@@ -74,13 +74,13 @@ class EffectRow:
     section: Literal["environment", "team"] | None = None
 
     def fits(self, path: str, old: Any, new: Any) -> bool:
-        """Whether the row is about a change; the path has no positions in lists."""
+        """Whether the row covers a change; the path has no positions in lists."""
         return any(_pattern(of).fullmatch(path) for of in self.of) and any(_fits(when, old, new) for when in self.when)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TypeEffects:
-    """The effects of changes of one type of resource: ``lost`` of its deletion, ``added`` of a new one."""
+    """The effects of changes of one type of resource: ``lost`` if one is deleted, ``added`` if one is created."""
 
     lost: EffectRow
     added: EffectRow | None = None
@@ -99,12 +99,12 @@ class EffectTable:
 
 @cache
 def effect_table() -> EffectTable:
-    """Return the table, read at the first call."""
+    """Return the table, which the first call reads."""
     return build(EffectTable, read_file(_FILE), DataPosition(_FILE), {})
 
 
 def effect_of_loss(resource_type: str) -> Effect:
-    """Return the effect of deleting a resource; of a type that the table lacks, whatever is in it is lost."""
+    """Return the effect of deleting a resource; if the table lacks its type, its contents are lost."""
     row = effect_table().types.get(resource_type)
     if row is None:
         return Effect("data", "what it holds is lost: the table of effects does not have its type", "look into it")
@@ -122,7 +122,7 @@ def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:
 
 
 def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect:
-    """Return the effect of an input that changes in place; ``unknown`` where no row of the table fits."""
+    """Return the effect of an input that changes in place; ``unknown`` if no row of the table matches."""
     table = effect_table()
     row = table.types.get(resource_type)
     plain = _POSITION.sub("", path)
@@ -134,7 +134,7 @@ def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect
 
 
 def effects_of_field(section: str, path: str, old: Any, new: Any) -> list[Effect]:
-    """Return the effects that a field of a stack file has by itself, by the first row; most fields have resources.
+    """Return the effects of a field of a stack file by itself, by the first row; most fields have resources.
 
     A list that gains somebody and loses somebody else has two: it gives rights and takes some.
     """
@@ -148,13 +148,13 @@ def effects_of_field(section: str, path: str, old: Any, new: Any) -> list[Effect
 
 
 def kind_name(resource_type: str) -> str:
-    """Return how a report calls a resource of a type."""
+    """Return the noun for a resource of a type."""
     row = RESOURCE_TYPES.get(resource_type)
     return row.kind if row else resource_type.rpartition(":")[2]
 
 
 def type_rank(resource_type: str) -> int:
-    """Return the place of a type in the table, which has the gravest first; types that it lacks are before them."""
+    """Return the rank of a type in the table, the gravest first; missing types rank before all others."""
     return _ranks().get(resource_type, -1)
 
 
@@ -164,7 +164,7 @@ def _ranks() -> Mapping[str, int]:
 
 
 def is_decided(resource_type: str, path: str) -> bool:
-    """Whether some row of the table is about an input, however it changes."""
+    """Whether any row of the table covers an input."""
     table = effect_table()
     plain = _POSITION.sub("", general_path(path))
     row = table.types.get(resource_type)
@@ -182,7 +182,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _fits(when: str, old: Any, new: Any) -> bool:
-    """Whether a change is of a kind; a value that is absent is None."""
+    """Whether a change is of a kind; an absent value is None."""
     if when.startswith("to "):
         return str(new) == when.removeprefix("to ")
     return _WHEN[when](old, new)
@@ -194,7 +194,7 @@ def _lost(old: Any, new: Any) -> set[str]:
 
 
 def _grows(old: Any, new: Any) -> bool | None:
-    """Return whether a quantity grows; None of what is none, or stays."""
+    """Return whether a quantity grows; None if it is not a quantity, or stays the same."""
     before = _number(old)
     after = _number(new)
     if before is None or after is None or before == after:
@@ -228,7 +228,7 @@ def _items(value: Any) -> Iterator[str]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a quantity, also one with a unit, such as 86400s; None of what is no number."""
+    """Return a quantity as a number, also with a unit such as 86400s; None if it is not a number."""
     if isinstance(value, bool) or value is None:
         return None
     match = _NUMBER.match(str(value))

@@ -1,4 +1,4 @@
-"""What a change takes, from whom, and the line that decides it: each effect is a consequence at its cause.
+"""The losses of a change: what it takes, from whom, and the line that decides it.
 
 A cause is a field of a stack file with its new value. One line may replace many resources in several stacks, and is one
 finding for each effect. A loss that somebody acknowledges counts no more, and reports still show it.
@@ -63,9 +63,9 @@ _RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifec
 
 
 class Cause(NamedTuple):
-    """The field of a stack file that a change comes from; ``was`` and ``becomes`` are texts of its two values.
+    """The field of a stack file that causes a change; ``was`` and ``becomes`` are its two values as strings.
 
-    Where no field is ``known`` to decide, it is the section that the resource comes from.
+    If no field is ``known`` to decide, it is the section of the resource.
     """
 
     stack: str
@@ -76,7 +76,7 @@ class Cause(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What a change is about, by rank: of several of one name the reports have one, with their number and size."""
+    """The subjects of a change, by rank; reports show several of the same name as one, with number and size."""
 
     rank: int
     kind: str
@@ -85,7 +85,7 @@ class Subject(NamedTuple):
     size: str = ""
 
     def text(self, count: int) -> str:
-        """Return how a report calls so many of it."""
+        """Return the noun for a number of subjects."""
         words = (self.kind, self.name, f"of {self.stack}" if self.stack else "")
         size = self.size
         if count > 1:
@@ -95,7 +95,7 @@ class Subject(NamedTuple):
 
 @dataclass
 class _Group:
-    """Effects of one kind that one cause has."""
+    """The effects of one kind that have the same cause."""
 
     effects: dict[Effect, int] = field(default_factory=dict)  # with the rank of what has them, the gravest first
     subjects: dict[Subject, set[str]] = field(default_factory=dict)  # with the resources that each is
@@ -129,7 +129,7 @@ class LossFinder:
         self._trials = FieldTrials(head)
 
     def consequences(self) -> tuple[Consequence, ...]:
-        """Return every effect that somebody feels, the worst first, each at its cause."""
+        """Return every effect that affects somebody, the worst first, each at its cause."""
         for change in self._comparison.stacks:
             if change.kind == "left":
                 self._left_behind(change)
@@ -232,7 +232,7 @@ class LossFinder:
         self._add(Cause(change.name, (), "", f"{more:.2f}"), effect, Subject(0, "", change.name, ""))
 
     def _of_capacity(self, line: CapacityChange) -> None:
-        """Find pools that shrink below what teams are promised of them: the line that shrinks them is at fault."""
+        """Find pools that shrink below the amount that teams are promised, at the line that shrinks them."""
         before, after = line.capacity
         promised = line.promised.after or 0
         stack = self._head.stacks.get(line.environment)
@@ -257,7 +257,7 @@ class LossFinder:
         self._add(cause, effect, subject)
 
     def _drop_needed_lifts(self) -> None:
-        """Drop the lifted protection of a section that this very change replaces or removes: that is said already."""
+        """Drop the lifted protection of a section that the change also replaces or removes, which is reported."""
         losing = [cause for kind, cause in self._groups if kind in ("data", "jobs")]
         for kind, cause in list(self._groups):
             section = cause.path[:-1]
@@ -287,7 +287,7 @@ class LossFinder:
             group.severity = "error"
 
     def _protects(self, cause: Cause, kind: EffectKind) -> bool:
-        """Whether the environment protects what a cause takes, and its section is not lifted by name."""
+        """Whether the environment protects the resource of a cause, and its own section does not lift that."""
         workspace = self._base if kind == "protection" else self._head
         stack = workspace.stacks.get(cause.stack)
         home = workspace.environment_of(stack) if stack else None
@@ -300,7 +300,7 @@ class LossFinder:
         return not any(_protection(stack, cause.path[:length]) is False for length in range(1, len(cause.path) + 1))
 
     def _subject(self, change: StackChange, resource: ResourceChange) -> Subject:
-        """Return what a report calls a resource: its kind, the key of its section, its size, its stack."""
+        """Return the subject for a resource: its kind, the key of its section, its size, its stack."""
         stack = self._base.stacks.get(change.was or change.name) or self._head.stacks.get(change.name)
         path = self._path(stack.section, resource.name) if stack and stack.section else ()
         name = resource.name
@@ -315,7 +315,7 @@ class LossFinder:
         return Subject(rank, kind_name(resource.type), name, change.name, resource.size)
 
     def _cause(self, change: StackChange, resource: ResourceChange, changed: InputChange | None) -> Cause:
-        """Return the field that decides a change; the section itself if the code changed and not the file."""
+        """Return the field that decides a change, or the section itself if the code changed and not the file."""
         if source := _replaced_source(change, changed):
             return self._cause(change, source, source.forcing[0])
         new = self._head.stacks.get(change.name)
@@ -365,21 +365,21 @@ class LossFinder:
         return list(fields.values())
 
     def _path(self, section: Environment | Team, name: str) -> Path:
-        """Return the section of a file that a resource comes from."""
+        """Return the section of a file that declares a resource."""
         locator = self._locators.get(id(section))
         if locator is None:
             locator = self._locators[id(section)] = Locator(section)
         return locator.path(name)
 
     def _changed(self, new: Stack, old: Stack, section: Path = ()) -> list[FieldChange]:
-        """Return the changed fields of a file below a section; of a large change many resources ask for them."""
+        """Return the changed fields of a file below a section; cached for the many resources of a large change."""
         key = (new.name, section)
         if key not in self._differences:
             self._differences[key] = list(changed_fields(new, old, section))
         return self._differences[key]
 
     def _homes(self, new: Stack, old: Stack | None, section: Path) -> Iterator[tuple[Stack, Stack, Path]]:
-        """Yield where the cause of a change can be: its section, all of its file, and its environment's."""
+        """Yield the possible causes of a change: its section, the whole file, and the environment's file."""
         if old is None or old.section is None:
             return
         yield new, old, section
@@ -462,7 +462,7 @@ def _gives(resource: ResourceChange) -> bool:
 
 
 def _replaced_source(change: StackChange, changed: InputChange | None) -> ResourceChange | None:
-    """Return the replaced resource that an input comes from, if that is why it changes."""
+    """Return the replaced resource that an input refers to, if that is why the input changes."""
     if changed is None or changed.new != REPLACED_SOURCE:
         return None
     sources = (other for other in change.resources if other.kind == "replaced" and other.name == changed.old)
@@ -470,11 +470,11 @@ def _replaced_source(change: StackChange, changed: InputChange | None) -> Resour
 
 
 _CONTAINERS = {CLUSTER: "cluster", NAMESPACE: "namespace"}
-"""Types with which objects are lost, and how their names end after the beginning that those objects share."""
+"""Types whose loss takes objects with it, and the ends of their names after the prefix that those objects share."""
 
 
 def _goes_with_container(change: StackChange, resource: ResourceChange) -> bool:
-    """Whether an object is lost since its cluster or namespace is, which is said of that."""
+    """Whether an object is lost with its cluster or namespace, which is reported instead."""
     if resource.kind not in ("removed", "replaced") or not resource.type.startswith(KUBERNETES):
         return False
     beginnings = [
@@ -486,7 +486,7 @@ def _goes_with_container(change: StackChange, resource: ResourceChange) -> bool:
 
 
 def is_over(stack: Stack, today: date) -> bool:
-    """Whether a stack's own file says that it has ended, so that a pipeline has destroyed it."""
+    """Whether a stack's own file retires it, so that a pipeline has destroyed it."""
     return stack.retired is not None and stack.retired.since <= today
 
 
@@ -536,7 +536,7 @@ def _rank(consequence: Consequence) -> tuple[int, bool, str]:
 
 
 def _promised(team: Team | None) -> str:
-    """Return what a team's queues hold, by flavor."""
+    """Return the nominal quotas of a team's queues, by flavor."""
     amounts: dict[str, int] = {}
     clusters = team.shares.values() if team else ()
     for shares in clusters:
@@ -554,13 +554,13 @@ def _value(stack: Stack, path: Path, written: Any) -> Any:
 
 
 def _protection(stack: Stack, path: Path) -> bool | None:
-    """Return what a section says of its own protection; None if it has no such field."""
+    """Return the protection that a section sets, or None if it has no such field."""
     value = _value(stack, (*path, "deletion_protection"), None)
     return value if path else None
 
 
 def _lifted_sections(value: Any, below: Path) -> Iterator[Path]:
-    """Yield the sections of a file, from its own section on, that say ``deletion_protection: false``."""
+    """Yield the sections of a file with ``deletion_protection: false``, from its own section on."""
     for path, leaf in _leaves(value_at(value, below)):
         if path[-1:] == ("deletion_protection",) and len(path) > 1 and leaf is False:
             yield path[:-1]
@@ -603,13 +603,13 @@ def _flow(value: Any) -> str:
 
 
 def _digest(value: Any) -> str:
-    """Return a short name of a value that is no scalar, so that an acknowledgement covers it and no other."""
+    """Return a digest of a value that is not a scalar, so that an acknowledgement covers exactly this value."""
     text = json.dumps(value, sort_keys=True, default=str)
     return f"{_DIGEST}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def _fields(kind: EffectKind, cause: Cause, group: _Group) -> str:
-    """Return the change in the words of the stack file, or of the inputs if the file does not show it."""
+    """Return the change of the stack file as words, or of the inputs if the file does not show it."""
     if kind in ("stack", "cost"):
         return ""
     if cause.path == ("retired",):

@@ -1,4 +1,4 @@
-"""Changes that Kueue or Google Cloud refuses, or that want an order of deployment, by the files of both sides.
+"""Changes that Kueue or Google Cloud refuses, or that need an order of deployment, by the files of both sides.
 
 Which teams of an environment are deployed before it, and which after, follows from what they need of it. What a team
 comes to need is deployed before the team. What a team lets go is removed after the team was deployed: Kueue keeps a
@@ -51,19 +51,19 @@ class Need(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What a change adds and removes of an environment that teams need, each with the team's stack."""
+    """The parts of an environment that a change adds and removes and that teams need, each with the team's stack."""
 
     added: tuple[tuple[str, Need], ...]
     removed: tuple[tuple[str, Need], ...]
 
     @property
     def before(self) -> frozenset[str]:
-        """The stacks of teams that go before their environment, since they let something go."""
+        """The stacks of teams that are deployed before their environment, since they stop needing a part of it."""
         return frozenset(stack for stack, _ in self.removed)
 
     @property
     def two_deployments(self) -> str:
-        """Why no order deploys it in one go; an empty text where one does."""
+        """Why no order deploys the change at once; an empty string if one does."""
         for stack, gone in self.removed:
             for new in (need for other, need in self.added if other == stack):
                 return f"{stack} needs {new.noun}, which is added, and lets {gone.noun} go, which is removed"
@@ -71,7 +71,7 @@ class Order(NamedTuple):
 
 
 def deployment_order(head: Workspace, base: Workspace, environment: str) -> Order:
-    """Return what decides the order of an environment and its teams."""
+    """Return the parts that decide the order of an environment and its teams."""
     offered, before = (_offered(side, environment) for side in (head, base))
     return Order(
         added=tuple((stack, need) for stack, need in _needs(head, environment) if need in offered - before),
@@ -109,7 +109,7 @@ def removals(head: Workspace, base: Workspace) -> Iterator[Finding]:
 
 
 def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, Need]]:
-    """Yield all that teams need of an environment, each with the team's stack."""
+    """Yield the parts of an environment that teams need, each with the team's stack."""
     for stack, team, home in workspace.teams():
         if team.environment != environment:
             continue
@@ -124,7 +124,7 @@ def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, Need]]
 
 
 def _offered(workspace: Workspace, environment: str) -> frozenset[Need]:
-    """Return all that teams could need of an environment; nothing of a missing one."""
+    """Return the parts of an environment that teams can need; empty for a missing one."""
     stack = workspace.stacks.get(environment)
     home = stack.environment if stack else None
     if home is None:
@@ -148,7 +148,7 @@ def _instance(name: str) -> Need:
 
 
 def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
-    """Find a flavor that a change keeps, in whose object it changes what is fixed once a topology is set.
+    """Find a flavor that stays but changes inputs that are fixed once it has a topology.
 
     To replace the object is no way out: it hangs on its finalizer while a queue names it, and queues are in the stacks
     of teams. Source: Kueue 0.19.2, CEL rules of the CRD of ResourceFlavor, read 2026-11-22 and seen on an API server.
@@ -175,14 +175,14 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
 
 
 def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return what differs between two specs of a ResourceFlavor and is fixed, since the first has a topology."""
+    """Return the fixed inputs that differ between two specs of a ResourceFlavor, if the first has a topology."""
     if before.get("topologyName") is None:
         return []
     return [field for field in _FIXED if before.get(field) != after.get(field)]
 
 
 def fixed_inputs(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
-    """Find an object that stays and changes an input which its API server lets nobody change.
+    """Find an object that stays but changes an input that its API server does not let change.
 
     Source: rules on the old object in the CRDs of Kueue 0.19.2, JobSet 0.12.0, ProvisioningRequest and ComputeClass
     (compute-class-api 8067eae), read 2026-11-28.
@@ -211,7 +211,7 @@ def _without_version(resource_type: str) -> str:
 
 
 def kept_instances(head: Workspace, base: Workspace) -> Iterator[Finding]:
-    """Find an instance that stays the same and is to change its capacity as it cannot, or the range that it was given.
+    """Find an instance that stays but changes its range, or its capacity in a way that Google Cloud refuses.
 
     Source: Filestore docs, service tiers, read 2026-04-10; Filestore CSI driver 2edb466, controller.go; Managed Lustre
     docs, increase the capacity, read 2026-11-22.

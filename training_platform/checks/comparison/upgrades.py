@@ -1,4 +1,4 @@
-"""Other versions of charts and clusters, with what each touches, and quota requests that become others."""
+"""New versions of charts and clusters with their effects, and quota requests that change their limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSIONS = {RELEASE: "version", CLUSTER: "minMasterVersion"}
 
 
 def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
-    """Yield a warning for each chart of an environment that gets another version, and for each such cluster."""
+    """Yield a warning for each chart and cluster of an environment that changes its version."""
     for change in comparison.stacks:
         stack = head.stacks.get(change.name)
         if stack and stack.environment:
@@ -67,7 +67,7 @@ def _of_clusters(change: StackChange, stack: Stack, environment: Environment) ->
 
 
 def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceChange, InputChange]]:
-    """Yield the resources that get another version in place."""
+    """Yield the resources that change their version in place."""
     for resource in change.resources:
         for version in resource.inputs:
             if resource.type == kind and resource.kind == "changed" and version.path == _VERSIONS[kind]:
@@ -75,7 +75,7 @@ def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceCh
 
 
 def moved_requests(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
-    """Find a request that is to be one for another limit: Google takes a new amount for it, and nothing else.
+    """Find a request that changes its limit; Google lets only its amount change.
 
     Source: Cloud Quotas API v1 protos, QuotaPreference, where dimensions are immutable, and the gcp provider, which
     sends the change as an update; read 2026-11-21. That service and quota id are so too is inferred.

@@ -1,4 +1,4 @@
-"""Findings where a change is reviewed: GitLab's code quality artifact, and GitHub's annotations.
+"""Findings for code review: GitLab's code quality artifact, and GitHub's annotations.
 
 Sources: GitLab docs, Code Quality, "Code Quality report format": description, check_name, fingerprint, location and one
 of five severities. GitHub docs, Workflow commands; escapes as in actions/toolkit, command.ts. GitHub shows the first
@@ -19,7 +19,7 @@ _SEVERITIES = {"error": "critical", "warning": "minor"}
 
 
 def gitlab_report(report: Report) -> str:
-    """Return the report as a JSON list; what was not checked has no place in it, only in the exit code."""
+    """Return the report as a JSON list; only the exit code shows what was not checked."""
     failed = [finding for finding in report.all_findings() if finding.severity in _SEVERITIES]
     issues = []
     for finding, more, fingerprint in finding_groups(failed):
@@ -37,7 +37,7 @@ def gitlab_report(report: Report) -> str:
 
 
 def github_report(report: Report) -> str:
-    """Return the report as workflow commands, one a line, errors first; nothing where nothing was found."""
+    """Return the report as workflow commands, one a line, errors first; empty without findings."""
     lines = [_command("error", {"title": "not checked"}, failure) for failure in report.failures]
     groups = sorted(folded(report.all_findings()), key=lambda group: list(_COMMANDS).index(group[0].severity))
     for finding, more in groups:

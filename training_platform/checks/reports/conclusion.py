@@ -1,4 +1,4 @@
-"""The last lines of a check, of stacks or of jobs: what was checked, how many findings, and how to read more."""
+"""The last lines of a check of stacks or jobs: what was checked, the number of findings, and how to read more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ State = Literal["clean", "findings", "unchecked"]
 
 
 class Conclusion(NamedTuple):
-    """The result of a whole check; ``checked`` is such as ``3 stacks``, ``counts`` as ``2 errors``, joined by commas.
+    """The result of a whole check; ``checked`` is like ``3 stacks``, ``counts`` are like ``2 errors``.
 
     ``losses`` is what a change takes from whom, acknowledged or not: where there is any, nothing is clean.
     """
@@ -29,7 +29,7 @@ class Conclusion(NamedTuple):
 
 
 def of_severities(findings: Collection[Finding]) -> list[str]:
-    """Return how many findings there are of each severity, such as ``2 errors``."""
+    """Return the number of findings of each severity, such as ``2 errors``."""
     counts = Counter(finding.severity for finding in findings)
     order: tuple[Severity, ...] = ("error", "warning", "note")
     return [counted(counts[severity], severity) for severity in order if counts[severity]]

@@ -1,4 +1,4 @@
-"""The report as one page of HTML: nothing is fetched, no script runs, light and dark follow the reader's system.
+"""The report as one HTML page, which loads nothing, runs no script, and follows the system's light or dark mode.
 
 Elements are made by ``el``, and whatever is not an element already is text, and escaped.
 """
@@ -79,7 +79,7 @@ def whole_page(
 
 
 def _origin(report: Report) -> str:
-    """Return what was checked and when, as far as the report knows."""
+    """Return what was checked and when, if the report has it."""
     commit = f"Commit {report.commit}. " if report.commit else ""
     checked = f"Checked on {report.checked:%Y-%m-%d at %H:%M} UTC. " if report.checked else ""
     return f"{commit}{checked}Quota limits, exemptions and prices are those of {report.today}."
@@ -104,7 +104,7 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
 
 
 def _aside(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
-    """Yield the findings that do not count, with the reason of each."""
+    """Yield the findings that do not count, with their reasons."""
     for anchor, title, aside in (
         ("known", "Known", [(row.finding, str(row)) for row in report.all_known()]),
         ("exempt", "Exempt", [(exempted.finding, str(exempted)) for exempted in report.all_exempted()]),
@@ -115,7 +115,7 @@ def _aside(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
 
 
 def _amounts(report: Report) -> Iterator[tuple[str, str, Markup]]:
-    """Yield what the stacks hold and cost."""
+    """Yield the stacks' use of limits, and their cost."""
     bars = {
         "quotas": ("Quota headroom", report.ledgers, quota_bars),
         "capacity": ("Capacity promised to teams", report.capacity, capacity_bars),
@@ -187,7 +187,7 @@ def _changes(comparison: Comparison) -> Markup:
 
 
 def _effects(comparison: Comparison) -> Markup:
-    """Return what the change does to whom, as a table with the losses stressed, and the note below."""
+    """Return the effects of the change as a table with highlighted losses, and a note below."""
     parts: list[Markup] = []
     for section in effects(comparison):
         rows = [
@@ -220,7 +220,7 @@ def section_table(label: str, section: ReportSection) -> Markup:
 
 
 def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: bool = False) -> Markup:
-    """Return a table that scrolls in itself where it is too wide; a column that starts with ``>`` is set right.
+    """Return a table that scrolls if it is too wide; a column whose title starts with ``>`` is right-aligned.
 
     Only cells of the last column are folded, unless the table ``wraps``. On a narrow screen a row is a paragraph, in
     which a number stands after the name of its column.
@@ -242,7 +242,7 @@ _STATES = {"over": "over", "unknown": "limit not known", "nearly": "nearly full"
 
 
 def quota_bars(report: Report) -> Markup:
-    """Return every quota that the stacks draw on, the fullest of each region first."""
+    """Return every quota that the stacks use, the fullest of each region first."""
 
     def share(line: Line) -> float:
         if line.limit is None:
@@ -267,7 +267,7 @@ def quota_bars(report: Report) -> Markup:
 
 
 def _needs(ledger: ProjectLedger) -> Markup:
-    """Return what stacks need of a project whose limits nobody has read yet."""
+    """Return the needs of stacks in a project whose limits have not been read yet."""
     command = el("code", f"training-platform quota pull {ledger.project}")
     rows = [(location(line.key), f"{quota_name(line.key)} ({line.unit})", shown(line.used)) for line in ledger.lines]
     summary = el("summary", f"what stacks need of {counted(len(rows), 'quota')}")
@@ -280,7 +280,7 @@ def _bars(title: Markup, bars: Iterable[Markup]) -> Markup:
 
 
 def capacity_bars(report: Report) -> Markup:
-    """Return what teams are promised of each flavor, by environment and cluster."""
+    """Return the promised amounts of each flavor, by environment and cluster."""
 
     def bar(line: CapacityLine) -> Markup:
         return _promised_bar(line, line.flavor.name, f"{line.capacity:,}", "", shares_of(line))
@@ -290,7 +290,7 @@ def capacity_bars(report: Report) -> Markup:
 
 
 def file_bars(report: Report) -> Markup:
-    """Return what directories and homes are promised of each Filestore instance, by environment."""
+    """Return the promised amounts of each Filestore instance, by environment."""
 
     def bar(line: FileLine) -> Markup:
         grows = f", grows to {line.grows_to:,}" if line.grows_to else ""
@@ -340,7 +340,7 @@ def _quota_bar(line: Line) -> Markup:
 
 
 def _bar(holders: Sequence[tuple[str, float]], most: float | None, requested: float | None = None) -> Markup:
-    """Return a bar with a part for each holder, as long as the largest of the limit, the use and the request.
+    """Return a bar with a part for each holder; its length is the largest of limit, use and request.
 
     Where it is longer than the limit a mark shows the limit, and an outline reaches from there to the request. The
     numbers beside it have the same content, so the bar itself is hidden from screen readers.
@@ -364,7 +364,7 @@ def _bar(holders: Sequence[tuple[str, float]], most: float | None, requested: fl
 
 
 MOST_RESOURCES = 5_000
-"""Resources that trees show one by one; beyond it, counts by kind: a page of more is slow to open."""
+"""Most resources that trees show one by one; larger stacks show counts by kind, since such a page opens slowly."""
 MOST_IN_GRAPH = 60
 _WIDTH = 200
 _HEIGHT = 34
@@ -373,7 +373,7 @@ _COLUMN = 290
 
 
 def stack_graph(report: Report) -> Markup:
-    """Return projects, the environments in them and the teams of those as a picture; the trees repeat it."""
+    """Return a picture of projects, their environments and teams; the trees repeat its content."""
     if not report.stacks or len(report.stacks) > MOST_IN_GRAPH:
         return Markup("")
     columns = _columns(report)
@@ -412,7 +412,7 @@ def stack_graph(report: Report) -> Markup:
 
 
 def stack_trees(report: Report) -> Markup:
-    """Return the parts of each stack, folded, and in them each resource unless there are too many."""
+    """Return the folded parts of each stack, with each resource in them unless there are too many."""
     resources = sum(branch.count for stack in report.stacks for branch in stack.branches)
     return joined(_stack(stack, whole=resources <= MOST_RESOURCES) for stack in report.stacks)
 
@@ -445,7 +445,7 @@ def _count(resource: Resource) -> int:
 
 
 def _columns(report: Report) -> list[list[str]]:
-    """Return projects, environments and teams; the prefix of projects is one that no stack's name can have."""
+    """Return projects, environments and teams; the prefix of projects cannot be part of a stack's name."""
     homes = [stack for stack in report.stacks if stack.kind != "team"]
     names = {stack.name for stack in homes}
     away = [stack.environment for stack in report.stacks if stack.environment and stack.environment not in names]
@@ -471,7 +471,7 @@ Child = str | Iterable[str]
 
 
 def el(tag: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
-    """Return an element. ``cls`` is its class; an underscore in an attribute's name is a dash; None leaves one out."""
+    """Return an element of class ``cls``; underscores in attribute names become dashes; None omits an attribute."""
     text = Markup()
     for key, value in attributes.items():
         name = "class" if key == "cls" else key.rstrip("_").replace("_", "-")
@@ -485,5 +485,5 @@ def el(tag: str, /, *children: Child, **attributes: str | int | bool | None) -> 
 
 
 def joined(*children: Child) -> Markup:
-    """Return elements and texts one after another."""
+    """Return elements and strings joined together."""
     return Markup().join(child if isinstance(child, str) else joined(*child) for child in children)

@@ -1,4 +1,4 @@
-"""The report as JSON, for programs: stable keys, everything that the text report shows."""
+"""The report as JSON for programs: stable keys, with everything that the text report shows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def json_report(report: Report) -> str:
 
 
 def _rows(sections: Iterable[ReportSection]) -> list[Json]:
-    """Return a section's rows as the texts of their cells by column, for a section that has no document of its own."""
+    """Return a section's rows as strings by column, for a section without a document of its own."""
     return [
         {column.removeprefix(">"): cell for column, cell in zip(section.columns, row.cells, strict=True)}
         for section in sections
@@ -78,7 +78,7 @@ def _stack(stack: StackReport) -> Json:
 
 
 def ledger_document(ledger: ProjectLedger) -> Json:
-    """Return a project's limits and the day on which they were read, null where they were not."""
+    """Return a project's limits and the day on which they were read, or null."""
     return {
         "project": ledger.project,
         "taken": ledger.taken.isoformat() if ledger.taken else None,
@@ -87,7 +87,7 @@ def ledger_document(ledger: ProjectLedger) -> Json:
 
 
 def line_document(line: Line) -> Json:
-    """Return a limit and who holds what of it; ``requested`` is what stack files ask for, granted or not."""
+    """Return a limit and its holders; ``requested`` is the value in stack files, granted or not."""
     return {
         **key_document(line.key),
         "unit": line.unit,
@@ -101,7 +101,7 @@ def line_document(line: Line) -> Json:
 
 
 def key_document(key: QuotaKey) -> Json:
-    """Return a quota's names and place."""
+    """Return a quota's names and location."""
     return {
         "service": key.service,
         "quota_id": key.quota_id,
@@ -111,7 +111,7 @@ def key_document(key: QuotaKey) -> Json:
 
 
 def _finite(amount: float | None) -> float | None:
-    """Return an amount as JSON can say it: -1 is unlimited."""
+    """Return an amount for JSON: -1 is unlimited."""
     return -1 if amount is not None and math.isinf(amount) else amount
 
 
@@ -130,7 +130,7 @@ def _capacity(line: CapacityLine) -> Json:
 
 
 def file_document(line: FileLine) -> Json:
-    """Return a Filestore instance: GiB that it holds and that are promised of it, and what it gives at most."""
+    """Return a Filestore instance: its size and promised amount in GiB, and its highest performance."""
     return {
         "environment": line.environment,
         "instance": line.instance,
@@ -179,7 +179,7 @@ def finding_document(finding: Finding) -> Json:
 
 
 def changes_document(comparison: Comparison) -> Json:
-    """Return a comparison as plain values; an amount has its value before and after, null if unknown."""
+    """Return a comparison as plain values; an amount has its values before and after, null if unknown."""
     return {
         "base": comparison.ref,
         "commit": comparison.commit,

@@ -1,4 +1,4 @@
-"""The report as JUnit XML: a suite for each stack, a case for each rule that was run on it.
+"""The report as JUnit XML: a suite for each stack, and a case for each rule that ran on it.
 
 An error fails its rule's case; a warning is the case's output; what is exempt, not decided, or follows from another
 finding skips it. What could not be checked is a case with an error.

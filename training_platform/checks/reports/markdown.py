@@ -44,7 +44,7 @@ _ESCAPE = str.maketrans(_ESCAPES)
 
 
 def markdown_report(report: Report, links: str = "") -> str:
-    """Return the report as Markdown; ``links`` goes before each file's path, which is relative without it."""
+    """Return the report as Markdown; ``links`` is the prefix of links to files, which are relative without it."""
     text = "\n\n".join([MARKER, f"### {escaped(str(conclusion(report)))}", *_main(report, links)])
     left_out = []
     for title, body in _folded(report):
@@ -59,7 +59,7 @@ def markdown_report(report: Report, links: str = "") -> str:
 
 
 def escaped(text: str) -> str:
-    """Return plain text so that nothing in it is markup, a mention, or the end of a table's cell."""
+    """Return plain text escaped so that it contains no markup, no mention, and no end of a table cell."""
     return printable(text).translate(_ESCAPE)
 
 
@@ -112,7 +112,7 @@ def _findings(report: Report, links: str) -> str:
 
 
 def _quotas(report: Report) -> str:
-    """Return the quotas that are nearly full, or to be raised: those over their limit first."""
+    """Return the quotas that are nearly full or have requests, those over their limit first."""
     if not (full := full_quotas(report, requested=True)):
         if any(line.unread for ledger in report.ledgers for line in ledger.lines):
             return f"Of quotas whose limits are known, none is more than {NEARLY_FULL:.0%} full."
@@ -153,7 +153,7 @@ def _folded(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a change that are folded: all but replaced resources."""
+    """Yield the folded parts of a change: all except replaced resources."""
     titles = [escaped(stack_title(stack)) for stack in comparison.stacks if stack_title(stack) != stack.name]
     rest = _resources_that(comparison, "removed", "changed", "added")
     if rest or titles:
@@ -174,7 +174,7 @@ def _resources_that(comparison: Comparison, *kinds: str) -> list[tuple[str, str,
 
 
 def section_table(section: ReportSection) -> str:
-    """Return a section's rows, the amount of one that is over in bold."""
+    """Return a section's rows; amounts over their limit are bold."""
     rows = []
     for cells, state in section.rows:
         row = list(map(escaped, cells))
@@ -185,7 +185,7 @@ def section_table(section: ReportSection) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of texts; a column whose head starts with ``>`` is set to the right."""
+    """Return a table of strings; a column whose title starts with ``>`` is right-aligned."""
     return _table(columns, [[*map(escaped, row)] for row in rows])
 
 

@@ -1,4 +1,4 @@
-"""``quota show`` and ``quota plan`` as text, Markdown and JSON: the holders of every limit, and requests to make."""
+"""``quota show`` and ``quota plan`` as text, Markdown and JSON: the holders of every limit, and needed requests."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def quota_console() -> Console:
 
 
 class GroupedLimit(NamedTuple):
-    """A limit under a title: ``where`` is the rest of its place, ``part`` the title's amount."""
+    """A limit under a title; ``where`` is the rest of its location, ``part`` the title's share of it."""
 
     where: str
     line: Line
@@ -67,7 +67,7 @@ class GroupedLimit(NamedTuple):
 
 
 def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
-    """Return the limits of an overview by title, each in the order of its places and quotas."""
+    """Return the limits of an overview by title, sorted by location and quota."""
     groups: dict[str, list[GroupedLimit]] = defaultdict(list)
     for line in (line for ledger in overview.ledgers for line in ledger.lines):
         project = line.key.project
@@ -88,7 +88,7 @@ def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
 
 
 def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
-    """Yield a section for each title: of a stack or a team also its own part of each limit."""
+    """Yield a section for each title; a stack or a team also has its own part of each limit."""
     first_column = {"region": "project", "quota": "limit"}.get(by, "place")
     owned = by in ("stack", "team")
     columns = [first_column, "quota", ">needs", ">limit", ">left", "held by"]
@@ -124,7 +124,7 @@ def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
 
 
 def _capacity_sections(overview: Overview) -> Iterator[ReportSection]:
-    """Yield the flavors of each cluster, and of each what teams have of it and what nobody was promised."""
+    """Yield the flavors of each cluster, with the amounts of teams and the unpromised rest."""
     lines: dict[str, list[CapacityLine]] = defaultdict(list)
     for line in overview.capacity:
         lines[f"{line.environment} {line.cluster}"].append(line)
@@ -154,7 +154,7 @@ def _capacity_rows(line: CapacityLine, overview: Overview) -> Iterator[ReportRow
 
 
 def print_overview(overview: Overview, by: By, console: Console) -> None:
-    """Print the holders of every limit, then of every flavor, then what the snapshots leave open."""
+    """Print the holders of every limit, then of every flavor, then the gaps of the snapshots."""
     sections = [replace(section, title=f"{by} {section.title}") for section in _limit_sections(overview, by)]
     sections += _capacity_sections(overview)
     if overview.files:
@@ -209,7 +209,7 @@ def _unlisted(plan: ProjectRequests) -> str:
 
 
 def plan_summary(plan: ProjectRequests) -> str:
-    """Return a project's plan as one sentence."""
+    """Return a project's requests as one sentence."""
     if plan.ledger.taken is None:
         return f"Nothing can be planned: {not_known(plan.ledger.project)}."
     if plan.needed:
@@ -268,7 +268,7 @@ def _plan_markdown(plan: ProjectRequests) -> Iterator[str]:
 
 
 def overview_json(overview: Overview, by: By) -> str:
-    """Return both ledgers; an unlimited quota has ``limit`` -1, an unknown one null, and neither has anything left.
+    """Return both ledgers; an unlimited quota has ``limit`` -1, an unknown one null; for both, ``left`` is null.
 
     A row of ``sections`` names a line by its quota; ``has`` is what the section's stack or team has of it.
     """

@@ -1,4 +1,4 @@
-"""The report as SARIF 2.1.0, for code scanning: errors and warnings; what is exempt or not decided is left out.
+"""The report as SARIF 2.1.0 for code scanning: errors and warnings, without exempt and undecided findings.
 
 Source: OASIS, Static Analysis Results Interchange Format 2.1.0 with errata 01. ``primaryLocationLineHash`` is the one
 fingerprint that GitHub compares (GitHub docs, SARIF support for code scanning).

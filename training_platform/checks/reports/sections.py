@@ -1,4 +1,4 @@
-"""Sections of a report: each is a title, columns and rows of texts, which every format renders in its own way.
+"""Sections of a report: a title, columns and rows of strings, which each format renders in its own way.
 
 A new section is a function here with a row in ``SECTIONS``: text, Markdown, HTML and JSON then have it. A format that
 draws a section otherwise (a bar, a tree, a document with stable keys) names it.
@@ -41,7 +41,7 @@ Fullness = Literal["over", "unknown", "nearly", "fits"]
 
 
 class ReportRow(NamedTuple):
-    """A row of a section; by ``state`` a format stresses what is short."""
+    """A row of a section; formats highlight it by ``state``."""
 
     cells: tuple[str, ...]
     state: Fullness = "fits"
@@ -84,7 +84,7 @@ def quotas(report: Report) -> Iterator[ReportSection]:
 
 
 def capacity(report: Report) -> Iterator[ReportSection]:
-    """Yield what teams are promised of each flavor."""
+    """Yield the promised amounts of each flavor."""
     if report.capacity:
         rows = []
         for line in report.capacity:
@@ -104,7 +104,7 @@ def capacity(report: Report) -> Iterator[ReportSection]:
 
 
 def file_section(lines: Iterable[FileLine]) -> ReportSection:
-    """Return what directories and homes are promised of Filestore instances, and how far each can grow."""
+    """Return the promised amounts of Filestore instances, and how far each instance can grow."""
     return ReportSection(
         title="file capacity",
         note="GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22",
@@ -140,7 +140,7 @@ def accelerators(stacks: Iterable[StackReport]) -> Iterator[ReportSection]:
 
 
 def cost(report: Report) -> Iterator[ReportSection]:
-    """Yield what each stack costs, and all of them together."""
+    """Yield the cost of each stack, and their sum."""
     priced = [stack for stack in report.stacks if stack.cost.most or stack.cost.unpriced]
     rows = [
         ReportRow((stack.name, price(stack.cost) or "not known", price_note(stack.cost, report.today)))
@@ -162,11 +162,11 @@ SECTIONS: Mapping[str, Callable[[Report], Iterator[ReportSection]]] = {
     "accelerators": lambda report: accelerators(report.stacks),
     "cost": cost,
 }
-"""What a report shows of a whole check, by the anchor in the page and the key in JSON."""
+"""The sections of a whole check, by the anchor in the page and the key in JSON."""
 
 
 def full_quotas(report: Report, *, requested: bool) -> list[tuple[str, Line]]:
-    """Return the quotas that are nearly full, each with its project; with ``requested`` also those to be raised."""
+    """Return the quotas that are nearly full, with their projects; with ``requested`` also those with requests."""
     return [
         (ledger.project, line)
         for ledger in report.ledgers
@@ -186,7 +186,7 @@ def parts(stack: StackReport) -> ReportSection:
 
 
 def amounts(comparison: Comparison, *, most: int | None = None) -> list[ReportSection]:
-    """Return what a change differs in: quotas, capacity, accelerators and cost; a section without rows is left out.
+    """Return the differences of a change in quotas, capacity, accelerators and cost, without empty sections.
 
     Where there are more quotas than ``most``, those of which the change needs less are counted in a note.
     """
@@ -285,7 +285,7 @@ def stack_title(stack: StackChange) -> str:
 
 
 def effects(comparison: Comparison) -> Iterator[ReportSection]:
-    """Yield what a change does to whom, the gravest first; what nobody feels is counted in the note."""
+    """Yield the effects of a change, the gravest first; a note counts those that affect nobody."""
     rows = [
         ReportRow(
             (HEADLINES[row.kind], listed(row.subjects, _MOST_SUBJECTS), _line(row), _state(row)),
@@ -334,12 +334,12 @@ def _inputs(comparison: Comparison) -> Iterator[InputChange]:
 
 
 def is_felt(resource: ResourceChange) -> bool:
-    """Whether somebody feels what happens to a resource, or may: where its effect is not known too."""
+    """Whether the change of a resource affects somebody, or may, since its effect is unknown."""
     return resource.kind == "added" or resource.effects[0].kind != "none"
 
 
 def unfelt(stack: StackChange) -> str:
-    """Return the resources that change and nobody feels it, counted by kind; empty if there are none."""
+    """Return counts by kind of the changed resources that affect nobody; empty if there are none."""
     kinds = Counter(kind_of(resource.type) for resource in stack.resources if not is_felt(resource))
     if not kinds:
         return ""
@@ -347,7 +347,7 @@ def unfelt(stack: StackChange) -> str:
 
 
 def resource_rows(stack: StackChange, *, felt: bool = False) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the kind of change, the resource, and its inputs, the gravest first; ``felt`` leaves the rest out."""
+    """Yield the kind of change, the resource and its inputs, the gravest first; ``felt`` keeps those with effects."""
     for resource in sorted(stack.resources, key=_gravity):
         if felt and not is_felt(resource):
             continue
@@ -371,7 +371,7 @@ def _input_line(change: InputChange) -> str:
 
 
 def _values(old: Any, new: Any) -> tuple[str, str]:
-    """Return two values as texts, long ones cut around the first place in which they differ."""
+    """Return two values as strings, shortened around their first difference."""
     texts = [_value(old), _value(new)]
     if max(map(len, texts)) <= _LONGEST:
         return texts[0], texts[1]
@@ -390,14 +390,14 @@ def _value(value: Any) -> str:
 
 
 def quota_row(line: Line) -> ReportRow:
-    """Return a quota: its location, its name with the unit, needs, limit with what is requested, left, held by."""
+    """Return the cells of a quota: location, name with unit, needs, limit with request, rest, holders."""
     name = f"{quota_name(line.key)} ({line.unit})"
     cells = (location(line.key), name, shown(line.used), limit_and_request(line), headroom(line), held_by(line))
     return ReportRow(cells, fullness(line))
 
 
 def fullness(line: Line) -> Fullness:
-    """Return how full a quota is: nearly full above four fifths, and fitting while its limit was not read yet."""
+    """Return how full a quota is: nearly full above four fifths; an unread limit counts as fitting."""
     if line.limit is None:
         return "fits" if line.unread else "unknown"
     if line.over:
@@ -411,28 +411,28 @@ def quota_name(key: QuotaKey) -> str:
 
 
 def location(key: QuotaKey) -> str:
-    """Return the region or zone that a limit holds for."""
+    """Return the region or zone of a limit."""
     return key.location or "all regions"
 
 
 def limit(line: Line) -> str:
-    """Return a limit as people write it."""
+    """Return a limit as reports show it."""
     return "?" if line.limit is None else shown(line.limit)
 
 
 def limit_and_request(line: Line) -> str:
-    """Return a limit, and the requested one beyond it, which does not hold yet."""
+    """Return a limit, with a larger requested one that is not granted yet."""
     pending = line.open_request
     return limit(line) + ("" if pending is None else f" ({shown(pending)} requested)")
 
 
 def headroom(line: Line) -> str:
-    """Return what is left of a limit as people write it."""
+    """Return the rest of a limit as reports show it."""
     return "?" if line.headroom is None else shown(line.headroom)
 
 
 def held_by(line: Line, most: int = 3) -> str:
-    """Return the largest holders of a line, with what each has."""
+    """Return the largest holders of a line, with their amounts."""
     holders = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:most]]
     rest = len(line.holders) - len(holders)
     return ", ".join(holders) + (f" and {rest} more" if rest > 0 else "")
@@ -446,7 +446,7 @@ def taken(ledger: ProjectLedger) -> str:
 
 
 def file_throughput(line: FileLine) -> str | None:
-    """Return the MiB/s that an instance gives at most, to readers and to writers; None where they are not known."""
+    """Return the highest MiB/s of an instance for readers and writers, or None if unknown."""
     most = line.throughput
     if most:
         return f"{most.read_mibps:,}/{most.write_mibps:,}"
@@ -454,7 +454,7 @@ def file_throughput(line: FileLine) -> str | None:
 
 
 def shares_of(line: CapacityLine | FileLine) -> str:
-    """Return the teams that are promised parts of a flavor or an instance; of a flavor also the rest."""
+    """Return the teams with parts of a flavor or an instance; for a flavor also the rest."""
     shares = [f"{share.holder.label} {shown(share.amount)}" for share in line.shares]
     if isinstance(line, CapacityLine) and line.unpromised:
         shares.append(f"{unpromised_label(line)} {line.unpromised:,}")
@@ -462,5 +462,5 @@ def shares_of(line: CapacityLine | FileLine) -> str:
 
 
 def unpromised_label(line: CapacityLine) -> str:
-    """Return how reports call whole slices that no team was promised."""
+    """Return the label of whole slices that no team was promised."""
     return "lent to all" if line.lends else "idle"

@@ -1,4 +1,4 @@
-"""The report that a person reads in a terminal or a pipeline's log: a summary of one screen, or everything."""
+"""The report for a terminal or a pipeline's log: a summary of one screen, or everything."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from training_platform.config.reading.section import listed
 from training_platform.quota.charges import shown
 
 FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
-"""How a row is printed, by how full its quota is."""
+"""The style of a row, by how full its quota is."""
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _CHANGES = {"replaced": "bold red", "removed": "red", "changed": "yellow", "added": "green"}
 _OF_STACKS = ("accelerators", "cost")  # sections that are printed with their stack
@@ -57,16 +57,16 @@ _MOST_STACKS = 24  # lines of stacks; an organisation of hundreds has its counts
 
 
 class PrintableConsole(Console):
-    """A console whose text is printable, whatever a file of others holds; its own colours stay."""
+    """A console that prints only printable text, whatever files contain, and keeps its own colours."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield what is printed, made printable once it is laid out: a line may begin anywhere in a text."""
+        """Yield the rendered segments with printable text, since layout may start a line anywhere in a string."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
 def plain_width(otherwise: int) -> int:
-    """Return the columns of text that goes to no terminal: what COLUMNS says, as shells have it, or ``otherwise``."""
+    """Return the width of text outside a terminal: the variable COLUMNS, or ``otherwise``."""
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isascii() and columns.isdecimal() and int(columns) else otherwise
 
@@ -94,7 +94,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
 
 
 def _print_sentences(text: Text, console: Console) -> None:
-    """Print text: folded between words on a terminal, each line below its own indentation; whole in a log."""
+    """Print text: on a terminal folded between words with its indentation, in a log unfolded."""
     if not console.is_terminal:
         console.print(text, soft_wrap=True)
         return
@@ -105,7 +105,7 @@ def _print_sentences(text: Text, console: Console) -> None:
 
 
 def text_report(report: Report, *, verbose: bool = True) -> str:
-    """Return what is printed without a terminal: no colours, and lines that do not wrap in a log."""
+    """Return a console without a terminal: no colours, and no folding."""
     plain = io.StringIO()
     print_report(report, PrintableConsole(highlight=False, width=plain_width(_LOG_WIDTH), file=plain), verbose=verbose)
     return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())  # tables are padded to their width
@@ -147,7 +147,7 @@ def _stack(stack: StackReport, width: int, today: date) -> Iterator[RenderableTy
 
 
 def section_text(section: ReportSection, width: int) -> Group:
-    """Return a section with its title on a rule and its note below."""
+    """Return a section with its title in a horizontal rule, and its note below."""
     title = Text.assemble(section.title, (f"  {section.unit}" if section.unit else "", "dim"))
     inner: list[RenderableType] = [section_table(section, width - _INDENT)]
     if section.note:
@@ -195,7 +195,7 @@ def fitting_table(
     drop: Sequence[str] = (),
     subject: int | None = None,
 ) -> Table:
-    """Return a table no wider than ``width`` where that is possible.
+    """Return a table of at most ``width`` columns, if possible.
 
     Columns named in ``drop`` are left out first, in that order: none by which rows are told apart. Then columns are
     folded between words, the widest first and the ``subject`` last. Where even single words are too wide, the cells
@@ -232,7 +232,7 @@ def fitting_table(
 
 
 def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: int) -> Table:
-    """Return a table whose last column is a note; where words of it would be broken, it is below column ``below``."""
+    """Return a table with a note as last column, or below column ``below`` if the note's words would be broken."""
     last = len(columns) - 1
     wide = _widths(columns, rows)
     words = _widths(columns, rows, str.split)
@@ -245,7 +245,7 @@ def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: i
 def _widths(
     columns: Sequence[str], rows: Sequence[Sequence[Text]], split: Callable[[str], Sequence[str]] = str.splitlines
 ) -> list[int]:
-    """Return how wide the longest part of each column is: a line, or a word."""
+    """Return the width of the longest part of each column: a line, or a word."""
     cells = ((title.removeprefix(">"), *(row[column].plain for row in rows)) for column, title in enumerate(columns))
     return [max(cell_len(part) for cell in column for part in (split(cell) or [""])) for column in cells]
 
@@ -256,7 +256,7 @@ def _total(wide: Iterable[int]) -> int:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], widths: Sequence[int | None]) -> Table:
-    """Return a table of columns of these widths; those without one share the width that is left."""
+    """Return a table with these column widths; columns without one share the remaining width."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
     for title, width in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if title.startswith(">") else "left"
@@ -274,7 +274,7 @@ def table_text(table: Table, width: int) -> str:
 
 
 def summary(report: Report, width: int) -> Iterator[RenderableType]:
-    """Yield what a check found out beside its findings, in one screen: stacks, what is nearly full, and how much fits.
+    """Yield the summary of a check beside its findings: stacks, nearly full quotas, and how much fits.
 
     ``width`` is in columns of the terminal.
     """
@@ -388,7 +388,7 @@ def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[Rend
 
 
 def _resources(stack: StackChange, *, fold: bool) -> Iterator[RenderableType]:
-    """Yield what happens to the resources of a stack, the gravest first."""
+    """Yield the changes of a stack's resources, the gravest first."""
     if fold and stack.resources and stack.kind in ("added", "removed", "left"):
         kinds = Counter(kind_of(resource.type) for resource in stack.resources).most_common()
         parts_of = [f"{count:,} {kind}" for kind, count in kinds]
@@ -411,7 +411,7 @@ def _resources(stack: StackChange, *, fold: bool) -> Iterator[RenderableType]:
 
 
 def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
-    """Yield all findings; where ``fold``, what follows from another is a line below it."""
+    """Yield all findings; with ``fold``, a consequence is a line below its cause."""
     if fold:
         for finding, more in folded(report.all_findings()):
             yield finding_text(finding)
@@ -431,7 +431,7 @@ def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
 
 
 def finding_text(finding: Finding) -> Text:
-    """Return a finding: place, what is wrong, its rule; what is allowed on the next line."""
+    """Return a finding: position, problem and rule, and on the next line what is allowed."""
     first, _, rest = str(finding).partition("\n")
     text = Text.assemble((finding.severity, _SEVERITIES[finding.severity]), " ", first, (f"  [{finding.rule}]", "dim"))
     if rest:

@@ -19,7 +19,7 @@ from training_platform.config.workspace import stack_file
 
 
 def conclusion(report: Report) -> Conclusion:
-    """Return the result of a check: what could not be checked is counted apart, a consequence of another not at all."""
+    """Return the result of a check; failures are counted separately, and consequences not at all."""
     causes = [finding for finding, _ in folded(report.all_findings())]
     parts = of_severities(causes)
     if exempt := len(report.all_exempted()):
@@ -63,7 +63,7 @@ def losses_headline(report: Report, most: int = 2) -> str:
 
 
 class FindingPosition(NamedTuple):
-    """Where a finding is shown; a finding without a line is shown at the start of its file."""
+    """The position of a finding in a report; without a line, the start of its file."""
 
     file: str
     line: int
@@ -71,23 +71,23 @@ class FindingPosition(NamedTuple):
 
 
 def place(finding: Finding) -> FindingPosition:
-    """Return where to show a finding: its own place, else its stack's file, else the folder of all stacks."""
+    """Return the position of a finding: its own, or its stack's file, or the folder of all stacks."""
     file = finding.file or (stack_file(finding.stack) if finding.stack else "stacks")
     return FindingPosition(file, *(finding.position or (1, 1)))
 
 
 def sentences(finding: Finding, more: Sequence[Finding]) -> list[str]:
-    """Return the field and what is wrong with it, the advice, and what follows from the finding; no empty ones."""
+    """Return the message, the advice and the consequences of a finding, without empty ones."""
     return [sentence for sentence in (field_message(finding), finding.advice, following(more)) if sentence]
 
 
 def field_message(finding: Finding) -> str:
-    """Return the field and what is wrong with it, without the place."""
+    """Return the field and its problem, without the position."""
     return ": ".join(part for part in (finding.path, finding.message) if part)
 
 
 def following(findings: Sequence[Finding], most: int = 6) -> str:
-    """Return what follows from a finding, by place, or by subject at its own place; empty if nothing does.
+    """Return the consequences of a finding by position, or by subject if they have the same; empty if none.
 
     A place of several of them has their number.
     """
@@ -99,7 +99,7 @@ def following(findings: Sequence[Finding], most: int = 6) -> str:
 
 
 def price(cost: Cost) -> str:
-    """Return what a stack costs per hour and the machines that the sum leaves out; empty where no price is known.
+    """Return the cost of a stack per hour and the machines without price; empty if no price is known.
 
     Where most VMs have no price there is no sum.
     """

@@ -1,4 +1,4 @@
-"""An existing platform as stack files: the resources of a project, their sections, and the files that import them."""
+"""Adopting an existing platform: a project's resources as sections of stack files, and files to import them."""
 
 from training_platform.checks.parts import Part
 

@@ -1,4 +1,4 @@
-"""A project as stacks of this repository: their files, import files for its resources, and the differences."""
+"""A project as stacks of this repository: stack files, import files, and differences."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from training_platform.resources.resource_types import (
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
 
 Plan = Callable[[Mapping[str, str], str], Sequence[StackResource]]
-"""Plans a stack by the texts of new stack files, by name, and its own name."""
+"""A function that plans a stack, from the texts of new stack files by name, and its own name."""
 
 
 @dataclass
 class AdoptedStack:
-    """A stack as it would be adopted.
+    """An adopted stack.
 
     By path in the project, ``left_out`` has the reasons for resources not in it, ``changes`` the fields that its
     first update would change, ``unsaid`` those that no stack file has. ``new`` are planned resources not found there.
@@ -64,7 +64,7 @@ class AdoptedStack:
 
     @property
     def imports(self) -> dict[str, dict[str, Any]]:
-        """The content of its files for ``pulumi import``, by name, in the order in which they are imported.
+        """The content of its files for ``pulumi import`` by name, in the order of import.
 
         The engine creates the providers of a file before their parents, so the parents have to exist already.
         """
@@ -86,7 +86,7 @@ def adopt_environment(
     queues: Queues | None = None,
     keep_replaced: bool = False,
 ) -> AdoptedStack:
-    """Return the environment stack that is nearest to a project.
+    """Return the environment stack that is closest to a project.
 
     Resources that its update would replace are left out, unless ``keep_replaced``: no file then touches them.
     """
@@ -105,7 +105,7 @@ def adopt_teams(
     queues: Queues | None = None,
     keep_replaced: bool = False,
 ) -> list[AdoptedStack]:
-    """Return the stacks of an environment's teams; resources of no team are left out of the environment by name.
+    """Return the stacks of an environment's teams, and the reasons why other resources belong to no team.
 
     A team without members is left out as a whole.
     """
@@ -138,7 +138,7 @@ def _adopt(
     *,
     keep: bool,
 ) -> AdoptedStack:
-    """Return a stack, a team's where it has a home, without resources that its update would replace unless kept."""
+    """Return a stack, of a team if it has a home, without resources that its update would replace, unless kept."""
     kind, beside = ("team", {home.name: home.text}) if home else ("environment", {})
     left_out: dict[str, str] = {}
     while True:
@@ -175,7 +175,7 @@ def _compared(name: str, texts: Mapping[str, str], plan: Plan, contents: Content
 
 
 def _replaced(stack: AdoptedStack, contents: Contents) -> dict[str, str]:
-    """Return why things have to be left out: the update would replace them, or the subnet that they are in."""
+    """Return why resources are left out: the update would replace them or their subnet."""
     reasons: dict[str, str] = {}
     for path, changes in stack.changes.items():
         words = [str(change) for change in changes if change.replaces]
@@ -190,7 +190,7 @@ def _replaced(stack: AdoptedStack, contents: Contents) -> dict[str, str]:
 
 
 SELECTABLE = (CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE)
-"""What a person may name; networks, accounts and alerts are adopted where the rest needs them."""
+"""Kinds that can be selected; networks, accounts and alerts are adopted if the others need them."""
 
 
 def selected(contents: Contents, only: Sequence[str] = (), leave_out: Sequence[str] = ()) -> Contents:
@@ -224,7 +224,7 @@ def selected(contents: Contents, only: Sequence[str] = (), leave_out: Sequence[s
 
 
 def _refuse_twins(contents: Contents) -> None:
-    """Raise UserError for two of one kind and name in other locations: a stack file has one key for them."""
+    """Raise UserError for two resources of the same kind and name in different locations, which share a key."""
     for kind in (CLUSTER, FILESTORE):
         ends = defaultdict(list)
         for path in sorted(contents.of(kind)):
@@ -242,7 +242,7 @@ def _named(path: str, name: str) -> bool:
 
 
 def _covered(path: str, name: str) -> bool:
-    """Whether a name means a path, or a resource above it."""
+    """Whether a name means a path, or one of its parents."""
     parts = path.split("/")
     return any(_named("/".join(parts[:end]), name) for end in range(1, len(parts) + 1))
 
@@ -251,11 +251,11 @@ _INLINE = ("subnet", "boot_disk")
 
 
 class _Line(dict[str, Any]):
-    """A mapping that is written on one line."""
+    """A mapping that is written in one line."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes lists below their key, two deeper."""
+    """Writes lists indented by two columns below their key."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 # PyYAML asks for it
         return super().increase_indent(flow, False)
@@ -281,7 +281,7 @@ def _folded(value: Any, key: str = "") -> Any:
 
 
 def lines(stacks: Sequence[AdoptedStack], unread: Mapping[str, str]) -> Iterator[str]:
-    """Yield the report, a line at a time; ``unread`` has the reasons of lists that could not be read."""
+    """Yield the lines of the report; ``unread`` has the reasons of unreadable lists."""
     yield from (f"could not be listed, so that all of its kind is planned as new: {why}" for why in unread.values())
     for stack in stacks:
         yield f"{stack.name}: {len(stack.matched)} resources to import, {len(stack.new)} new"
@@ -308,7 +308,7 @@ def _short(path: str) -> str:
 
 
 def _new(resources: Sequence[StackResource]) -> Iterator[str]:
-    """Yield resources with names; counts by kind for those whose creation loses nothing that exists."""
+    """Yield the names of resources, or counts by kind for those whose creation loses nothing."""
     adding: list[str] = []
     objects: list[str] = []
     for resource in resources:

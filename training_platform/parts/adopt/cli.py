@@ -1,4 +1,4 @@
-"""``training-platform adopt``: stack files and an import file for what stands in a project already."""
+"""``training-platform adopt``: stack files and import files for the existing resources of a project."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def adopt(
     local_cloud: str | None,
     root: Path | None,
 ) -> None:
-    """Write the nearest stack files for an existing project, and the files that import it.
+    """Write the closest stack files for an existing project, and the files that import its resources.
 
     Needs the extra `adopt`, and application default credentials unless with --local-cloud.
     Prints changes of the first update by field, and settings that no stack file can express. Changes nothing in the
@@ -115,7 +115,7 @@ def adopt(
 def _contents(
     project: str, regions: Sequence[str], only: Sequence[str], leave_out: Sequence[str], local_cloud: str | None
 ) -> Contents:
-    """Return the contents to adopt; ends the command if there are none."""
+    """Return the contents to adopt. Exits if there are none."""
     from training_platform.clients.project_contents import read_contents
     from training_platform.parts.adopt.adoption import SELECTABLE, selected
 
@@ -126,7 +126,7 @@ def _contents(
 
 
 def planner(folder: Path) -> Plan:
-    """Return the planner of a stack beside those of a repository; a file that the model rejects ends the command."""
+    """Return the planner of a stack beside those of a repository, which exits if the model rejects a file."""
     from training_platform.config.workspace import read_workspace
     from training_platform.resources.stack_plan import stack_plan
     from training_platform.resources.stack_resource import StackResource
@@ -147,7 +147,7 @@ def planner(folder: Path) -> Plan:
 
 @contextmanager
 def stacks_beside(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
-    """Yield a repository with the same stacks and own resources, and these stacks by name, while the block runs."""
+    """Yield a temporary repository with the same stacks and own resources, and with these stacks by name."""
     from training_platform.resources.stack_plan import OWN_RESOURCES
 
     with TemporaryDirectory() as name:
@@ -161,7 +161,7 @@ def stacks_beside(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:
-    """Write the files of each stack, all or none; existing files are overwritten by a flag or a person's yes."""
+    """Write all files of each stack or none; overwriting existing files needs a flag or a confirmation."""
     from training_platform.checks.output import write_files
 
     texts = {f"stacks/Pulumi.{stack.name}.yaml": stack.text for stack in stacks}

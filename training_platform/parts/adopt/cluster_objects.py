@@ -1,4 +1,4 @@
-"""Kubernetes objects and Helm releases of a project's clusters, as a plan has them, and Kueue's; by a kubeconfig."""
+"""Planned Kubernetes objects and Helm releases in a project's clusters, and Kueue's objects, by a kubeconfig."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUEUE_KINDS = (CLUSTER_QUEUES, COHORTS, PRIORITIES)
 
 
 class Standing(NamedTuple):
-    """An object in a cluster: the id by which the provider imports it, ``namespace/name`` or ``name``, and itself."""
+    """An object in a cluster, with the provider's import id, ``namespace/name`` or ``name``."""
 
     id: str
     body: Json
@@ -39,14 +39,14 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterObjects:
-    """Clusters that can be asked, by path; ``unread`` says why kinds could not be read, by cluster and kind."""
+    """Reachable clusters by path; ``unread`` has the reasons of unreadable kinds, by cluster and kind."""
 
     apis: Mapping[str, ClusterApi] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     _kinds: dict[tuple[str, str], dict[str, tuple[ApiKind, bool]]] = field(default_factory=dict)
 
     def find(self, cluster: str, manifest: Json) -> Standing | None:
-        """Return the object that a planned manifest is; a volume whose name only a deployment knows, by its claim."""
+        """Return the object of a planned manifest; a volume without a known name is found by its claim."""
         api = self.apis[cluster]
         about = manifest["metadata"]
         try:
@@ -75,7 +75,7 @@ class ClusterObjects:
         return Standing(f"{namespace}/{body['metadata']['name']}".lstrip("/"), {**body, **told})
 
     def find_release(self, cluster: str, release: Json) -> Standing | None:
-        """Return a Helm release with its chart's version and its values, from the Secret in which Helm keeps it."""
+        """Return a Helm release with its chart's version and values, from Helm's Secret."""
         namespace = release["namespace"]
         name = release["name"]
         selector = f"owner=helm,name={name},status=deployed"
@@ -88,7 +88,7 @@ class ClusterObjects:
 
 
 def reach_clusters(stack: str, contents: Contents, kubeconfig: str) -> dict[str, ClusterApi]:
-    """Return the API of each cluster of a stack, by path. Raises ClusterError where a kubeconfig has none."""
+    """Return the API of each cluster of a stack by path. Raises ClusterError if the kubeconfig lacks one."""
     apis = {}
     for path in contents.of(CLUSTER):
         if not is_ours(stack, path):
@@ -101,7 +101,7 @@ def reach_clusters(stack: str, contents: Contents, kubeconfig: str) -> dict[str,
 
 
 def read_queues(stack: str, apis: Mapping[str, ClusterApi]) -> Queues:
-    """Ask each cluster of a stack, by path, for Kueue's objects. Raises ClusterError where one cannot be asked.
+    """Read Kueue's objects from each cluster of a stack, by path. Raises ClusterError if one does not answer.
 
     A cluster without Kueue, which knows none of the kinds, has none.
     """
@@ -119,7 +119,7 @@ def _objects(api: ClusterApi, kind: ApiKind) -> list[Json]:
 
 
 def _release(secret: Json) -> Json:
-    """Return Helm's record of a release: JSON, gzipped, and in base64 twice, once by the Secret itself."""
+    """Return Helm's record of a release: gzipped JSON in base64, encoded again by the Secret."""
     release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
     return {"version": release["chart"]["metadata"]["version"], "values": release.get("config") or {}}
 
@@ -132,7 +132,7 @@ class Queues:
     order: Mapping[str, list[str]] = field(default_factory=dict)
 
     def of(self, plural: str, name: str) -> Iterator[tuple[str, Json]]:
-        """Yield the cluster and spec of the objects of a kind that have a name."""
+        """Yield the cluster and spec of the objects of a kind with a name."""
         for cluster, kinds in self.objects.items():
             yield from ((cluster, item["spec"]) for item in kinds.get(plural, ()) if item["metadata"]["name"] == name)
 
@@ -141,12 +141,12 @@ class Queues:
         return {item["metadata"]["name"] for kinds in self.objects.values() for item in kinds.get(plural, ())}
 
     def teams(self) -> set[str]:
-        """Return the teams that have queues: a team's is called as it is."""
+        """Return the teams with queues, which have the team's name."""
         return self.names(CLUSTER_QUEUES.plural)
 
 
 def queue_fields(team: str, queues: Queues) -> dict[str, Any]:
-    """Return the fields of a team's section that its ClusterQueues have; fields for all clusters are the first's."""
+    """Return the fields of a team's section from its ClusterQueues; fields for all clusters are from the first."""
     specs = dict(queues.of(CLUSTER_QUEUES.plural, team))
     if not specs:
         return {}
@@ -171,7 +171,7 @@ def queue_fields(team: str, queues: Queues) -> dict[str, Any]:
 
 
 def environment_fields(queues: Queues) -> dict[str, Any]:
-    """Return an environment's fields for its queues: priorities, and cohorts with their quota."""
+    """Return an environment's fields for queues: priorities, and cohorts with their quota."""
     if not queues.objects:
         return {}
     every = [priority for kinds in queues.objects.values() for priority in kinds.get(PRIORITIES.plural, ())]

@@ -22,7 +22,7 @@ TABLE: dict[str, Any] = table(__file__, "unsaid.yaml")
 
 
 class Difference(NamedTuple):
-    """A field, by the API's name, that is not as a stack file has it.
+    """A field, by the API's name, that differs from a stack file.
 
     ``planned`` is None where no field of a stack file has it: then it stays, or the provider resets it.
     ``replaces`` is whether the change would replace the resource.
@@ -41,7 +41,7 @@ class Difference(NamedTuple):
 
 
 def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Difference]:
-    """Return the fields of a body that an update to ``planned`` would change, then those that no stack file has.
+    """Return the fields of a body that an update to ``planned`` would change, then those outside stack files.
 
     Inputs whose changes the program ignores are left out, and so are fields that only the API writes.
     """
@@ -64,7 +64,7 @@ def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Differe
 
 
 def same(planned: Any, current: Any) -> bool:
-    """Whether two values mean the same to an API: numbers as texts, links and names, nothing and false."""
+    """Whether an API treats two values as equal: numbers and strings, links and names, empty and false."""
     if planned is UNKNOWN:
         return True
     if _is_list(planned) or _is_list(current):
@@ -96,7 +96,7 @@ def _changes(planned: Any, current: Any, path: tuple[Key, ...]) -> Iterator[tupl
 
 
 def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | None:
-    """Return the entry of a list that is meant by another: of the same key, or the only one."""
+    """Return the entry of a list that corresponds to another: with the same key, or the only one."""
     key = next((identity for identity in _IDENTITIES if identity in entry), None)
     if key is None or single:
         return next((item for item in rest if not list(_changes(entry, item, ()))), rest[0] if rest else None)
@@ -104,7 +104,7 @@ def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | N
 
 
 def _unsaid(planned: StackResource, body: Mapping[str, Any]) -> Iterator[Difference]:
-    """Yield the fields of a body that neither the plan nor the API's own defaults have."""
+    """Yield the fields of a body that are neither in the plan nor defaults of the API."""
     field = root(planned.type)
     if field is None:
         return
@@ -142,7 +142,7 @@ def _is_nothing(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """Return a scalar as text; off, zero and empty values are nothing, as bodies leave them out."""
+    """Return a scalar as string; false, zero and empty values become empty, since bodies omit them."""
     if value in (None, False, 0, "", "0"):
         return ""
     if isinstance(value, float) and value.is_integer():

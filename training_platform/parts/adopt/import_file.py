@@ -1,4 +1,4 @@
-"""The file for ``pulumi import --file``: a project's resources, under the names and parents of the program."""
+"""The file for ``pulumi import --file``: a project's resources with the names and parents of the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Key = tuple[str, str]
 
 
 def import_file(resources: Iterable[StackResource], matched: Mapping[Key, Match], below: Iterable[Key] = ()) -> Json:
-    """Return the file's content: the components that are parents first, then every resource with its id.
+    """Return the file's content: parent components first, then every resource with its id.
 
     The parents of the resources in ``below`` are in it too, for files that are imported later.
     """
@@ -66,7 +66,7 @@ def _entry(planned: StackResource, names: Mapping[Key, str], matched: Mapping[Ke
 
 
 def _pinned(package: str) -> str:
-    """Return the version that deployments pin of a package, which need not be installed here."""
+    """Return the version of a package that deployments pin; it may not be installed here."""
     pins = (requirement.partition(";")[0].strip().split("==") for requirement in requires("training-platform") or ())
     return next(pin[1] for pin in pins if pin[0] == package)
 
@@ -92,7 +92,7 @@ def untold(planned: StackResource) -> dict[str, Any]:
 
 
 def _properties(planned: StackResource) -> list[str]:
-    """Return the inputs to import of a resource for which the program ignores changes of some inputs.
+    """Return the inputs to import for a resource with ignored changes of some inputs.
 
     An import takes everything that the API returns. An input whose changes are ignored would keep it for good, and the
     provider refuses some of it. Inputs that the import leaves out count as never set.
@@ -109,7 +109,7 @@ _LABELS = ("labels", "resourceLabels", "userLabels")
 
 
 def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json, list[str]]:
-    """Return a state with the values that its import could not know, and the names of changed resources.
+    """Return a state with the values that the import did not set, and the names of changed resources.
 
     Inputs whose changes the program ignores would hold values that the provider refuses, such as a cluster's
     ``nodeConfig.windowsNodeConfig``: they are removed. Values that no API returns, such as settings of the provider,
@@ -147,7 +147,7 @@ def _settled(resource: Json, row: Mapping[str, Any]) -> Json:
 
 
 def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
-    """Return an object as if the program had written it; the provider compares no fields but those of ``__inputs``."""
+    """Return an object as if the program had created it; the provider compares only the fields in ``__inputs``."""
     outputs = dict(resource.get("outputs", {}))
     if _INPUTS in outputs:
         outputs[_INPUTS] = written
@@ -155,7 +155,7 @@ def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
 
 
 def _filled(outputs: Json, told: Mapping[str, Any]) -> Json:
-    """Return outputs with missing values filled in; values of the API stay."""
+    """Return outputs with missing values filled in; the API's values stay."""
     filled = dict(outputs)
     for key, value in told.items():
         there = filled.get(key)

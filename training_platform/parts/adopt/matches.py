@@ -1,4 +1,4 @@
-"""Which thing in a project is which resource of a plan, and by which id it is imported."""
+"""Matches of planned resources and existing ones, with their import ids."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TOLD_BY: Mapping[str, tuple[str, ...]] = {
 
 
 class Match(NamedTuple):
-    """A planned resource with the outputs it waited for filled in, its import id, and its path in the project.
+    """A planned resource with its references resolved, its import id, and its path in the project.
 
     ``body`` is its API's answer, None for things that are not resources there.
     """
@@ -49,7 +49,7 @@ class Match(NamedTuple):
 
 
 def matches(resources: Iterable[StackResource], contents: Contents) -> dict[tuple[str, str], Match]:
-    """Return the resources that exist in a project, by type and name; a plan has them before those that need them."""
+    """Return the planned resources that exist in a project, by type and name, in the order of the plan."""
     matched: dict[tuple[str, str], Match] = {}
     taken: set[str] = set()
     for resource in resources:
@@ -63,7 +63,7 @@ def matches(resources: Iterable[StackResource], contents: Contents) -> dict[tupl
 
 
 def _resolved(resource: StackResource, matched: Mapping[tuple[str, str], Match]) -> StackResource:
-    """Return a resource in which values of other resources are their paths, or ``a new KIND`` for those not there."""
+    """Return a resource with the paths of the resources that it refers to, or ``a new KIND`` for missing ones."""
     inputs = dict(resource.inputs)
     for name, sources in resource.inputs_from.items():
         new = [
@@ -186,7 +186,7 @@ Matches = Mapping[tuple[str, str], Match]
 def object_matches(
     resources: Iterable[StackResource], in_cloud: Matches, contents: Contents
 ) -> dict[tuple[str, str], Match]:
-    """Return the objects that are in clusters, by type and name, and the providers by which they are imported."""
+    """Return the planned objects that exist in clusters, by type and name, and their providers."""
     clusters = ClusterObjects(contents.clusters, contents.unread)
     providers: dict[str, Match] = {}
     matched: dict[tuple[str, str], Match] = {}
@@ -207,7 +207,7 @@ def object_matches(
 
 
 def _provider(planned: StackResource, contents: Contents) -> Match | None:
-    """Return a provider whose cluster can be asked; the import creates it and does not read it, so it needs no id."""
+    """Return a provider of a reachable cluster; it needs no id, since the import creates it."""
     path = str(planned.inputs.get("clusterIdentifier"))
     endpoint = at(contents.of(CLUSTER).get(path), _ENDPOINT)
     if path not in contents.clusters or not endpoint:
@@ -217,7 +217,7 @@ def _provider(planned: StackResource, contents: Contents) -> Match | None:
 
 
 def _known(planned: StackResource, matched: Matches) -> dict[str, Any]:
-    """Return an object's inputs with the namespace and the account of other resources of the plan."""
+    """Return an object's inputs with the namespace and account resolved from the plan."""
     deployed: dict[str, Any] = {}
     for source in (source for sources in planned.inputs_from.values() for source in sources if source in matched):
         if source[0] == NAMESPACE:
@@ -236,7 +236,7 @@ def _known(planned: StackResource, matched: Matches) -> dict[str, Any]:
 
 
 def current_inputs(match: Match) -> dict[str, Any]:
-    """Return the inputs of a program that would create an object or a release as it is."""
+    """Return the program's inputs for an existing object or release."""
     inputs = match.planned.inputs
     body = match.body or {}
     if match.planned.type != RELEASE:
@@ -246,7 +246,7 @@ def current_inputs(match: Match) -> dict[str, Any]:
 
 
 def current_values(planned: Any, current: Any) -> Any:
-    """Return the fields of an object that a plan has, with their current values."""
+    """Return the planned fields of an object with their current values."""
     if planned is UNKNOWN:
         return current
     if isinstance(planned, Mapping) and isinstance(current, Mapping):
@@ -275,7 +275,7 @@ def object_differences(planned: StackResource, body: Mapping[str, Any]) -> Itera
 
 
 def _beside(planned: Any, current: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values that an object has and a plan has not."""
+    """Yield the values of an object that a plan lacks."""
     if isinstance(current, Mapping):
         below = planned if isinstance(planned, Mapping) else {}
         for key, value in current.items():
@@ -299,7 +299,7 @@ def _changes(planned: Any, current: Any, path: str = "") -> Iterator[tuple[str, 
 
 
 def _same(planned: Any, current: Any) -> bool:
-    """Whether two values are the same, also as quantities: a server writes ``1Ti`` for ``1024Gi``."""
+    """Whether two values are equal, also as quantities: a server writes ``1Ti`` for ``1024Gi``."""
     if planned == current:
         return True
     from kubernetes.utils import quantity  # noqa: PLC0415 # of the extra

@@ -302,7 +302,7 @@ def _has_sum(cost: Cost) -> bool:
 
 
 def _advice(cost: JobCost, way: Capacity) -> str:
-    """Return another provisioning model's difference in price, its meaning, and how to move the job to it."""
+    """Return the price difference of another provisioning model, its meaning, and how to move the job to it."""
     current = cost.an_hour.get(cost.capacity, Cost())
     other = cost.an_hour[way]
     parts = [_MEANS[way], cost.how[way]]

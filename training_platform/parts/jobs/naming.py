@@ -1,4 +1,4 @@
-"""Names of runs: a job file can be submitted any number of times, and each run has a name of its own."""
+"""Names of runs: a job file can be submitted any number of times, and each run has its own name."""
 
 from __future__ import annotations
 

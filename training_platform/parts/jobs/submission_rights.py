@@ -1,4 +1,4 @@
-"""Rights that job files need and nobody has: for uploads, data, images, and the submission to Vertex AI."""
+"""Rights that job files need and that no stack grants: for uploads, data, images, and submission to Vertex AI."""
 
 from __future__ import annotations
 

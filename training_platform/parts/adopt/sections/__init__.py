@@ -1,1 +1,1 @@
-"""Sections of stack files from bodies of APIs, the way back of ``training_platform/resources``."""
+"""Sections of stack files from bodies of APIs, the inverse of ``training_platform/resources``."""

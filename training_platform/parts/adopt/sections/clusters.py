@@ -26,7 +26,7 @@ _CPU_POOLS: Mapping[str, tuple[str, type[CpuPoolSpec]]] = {
 def cluster_section(
     body: Json, pools: Mapping[str, Json], subnets: Mapping[str, Json]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a cluster's section, and the reasons why pools are not in it, by name.
+    """Return a cluster's section, and the reasons of missing pools by name.
 
     ``pools`` and ``subnets`` are by name and by path. Raises Inexpressible where there can be no section.
     """
@@ -103,7 +103,7 @@ def _maintenance(body: Json, has_pools: bool) -> dict[str, Any] | None:
 
 
 def _gpu_networks(pools: Mapping[str, Json], subnets: Mapping[str, Json]) -> dict[str, str] | None:
-    """Return the range whose equal parts the subnets of further network cards are."""
+    """Return the range that the subnets of further network cards divide into equal parts."""
     for pool in pools.values():
         for nic in at(pool, "networkConfig.additionalNodeNetworkConfigs") or ():
             name = f"/{nic.get('subnetwork', '').rpartition('/')[2]}"

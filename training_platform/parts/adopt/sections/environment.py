@@ -34,7 +34,7 @@ _POOLS = "/nodePools/"
 
 @dataclass
 class AdoptedSection:
-    """A section, and the reasons why resources are not in it, by path in the project."""
+    """A section, and the reasons of missing resources by path in the project."""
 
     section: dict[str, Any] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -121,14 +121,14 @@ def _keyed(
 
 
 def _nat_addresses(stack: str, contents: Contents) -> int:
-    """Return how many addresses each region has; they are counted from 1."""
+    """Return the number of addresses of each region, which are numbered from 1."""
     names = [path.rpartition("/")[2] for path in contents.of(resource_types.ADDRESS)]
     counts = [re.fullmatch(rf"{re.escape(stack)}-nat-[a-z]+-[a-z]+[0-9]+-([0-9]+)", name) for name in names]
     return max((int(match[1]) for match in counts if match), default=0)
 
 
 def _alerts(stack: str, contents: Contents) -> dict[str, Any] | None:
-    """Return who is told; a project with clusters and without any policy of the stack has its alerts switched off."""
+    """Return the recipients of alerts; alerts are off for a project with clusters but without the stack's policies."""
     emails = [
         at(body, "labels.email_address")
         for body in contents.of(resource_types.NOTIFICATION_CHANNEL).values()
@@ -142,7 +142,7 @@ def _alerts(stack: str, contents: Contents) -> dict[str, Any] | None:
 
 
 def _google_apis(stack: str, contents: Contents) -> dict[str, Any]:
-    """Return where names of Google's APIs lead: without zones of the stack, where they lead everywhere."""
+    """Return how names of Google's APIs are resolved: without the stack's zones, by public DNS."""
     zone = f"projects/{contents.project}/managedZones/{stack}-googleapis-com"
     if not contents.of(resource_types.CLUSTER) or resource_types.MANAGED_ZONE in contents.unread:
         return {}
@@ -220,7 +220,7 @@ _DEFAULT = "default"  # the account and the network of a body that names none
 
 
 def foreign_cluster(stack: str, path: str, body: Json, pools: Mapping[str, Json], contents: Contents) -> str:
-    """Return every field for which a stack has another value than a cluster of another name, and what can be said."""
+    """Return the fields that differ because of the cluster's name, and what a stack file can express."""
     fields = [
         _other_name(stack, path),
         *_network(stack, str(at(body, "networkConfig.network") or body.get("network") or _DEFAULT)),
@@ -241,7 +241,7 @@ def foreign_cluster(stack: str, path: str, body: Json, pools: Mapping[str, Json]
 
 
 def foreign_bucket(start: str, name: str, body: Json) -> str:
-    """Return what a bucket of no team would have to be called, and how teams read it as it is."""
+    """Return the name that a bucket of no team would need, and how teams can read it as it is."""
     location = str(body.get("location", "")).lower()
     use = f"data_sets: {{KEY: {{bucket: {{name: {name}, location: {location}}}}}}}"
     return f"name is {name}, and a team's is {start}TEAM-KEY. For reading it as it is: {use}"

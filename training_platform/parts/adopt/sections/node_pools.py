@@ -1,4 +1,4 @@
-"""``node_pools`` of a cluster from its pools in GKE; several slices are one pool again."""
+"""``node_pools`` of a cluster from its pools in GKE; several slices become one pool."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GPU = "config.accelerators"
 
 
 def pool_sections(pools: Mapping[str, Json], location: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the sections of pools by name, and of the pools that no section describes why; both by GKE's names."""
+    """Return the sections of pools, and the reasons why others have none, both by GKE's names."""
     sections: dict[str, dict[str, Any]] = {}
     reasons: dict[str, str] = {}
     slices: dict[str, dict[int, dict[str, Any]]] = {}
@@ -175,7 +175,7 @@ def _reservation(body: Json) -> Any:
 
 
 def _counts(body: Json, machine: MachineType, hosts: int, zones: int) -> dict[str, Any]:
-    """Return fewest and most VMs, or slices, as the section counts them: VMs per zone."""
+    """Return the fewest and most VMs per zone, or slices, as the section counts them."""
     scaling = at(body, "autoscaling") or {}
     if scaling.get("enabled"):
         least = whole(scaling, "minNodeCount") or whole(scaling, "totalMinNodeCount") // zones
@@ -201,7 +201,7 @@ def _local_ssd(body: Json, machine: MachineType) -> dict[str, Any] | None:
 
 
 def _upgrades(body: Json) -> dict[str, Any] | None:
-    """Return how a pool is upgraded; an absent section means GKE's own way for flex-start."""
+    """Return the upgrade settings of a pool; for flex-start, their absence means GKE's default."""
     settings = at(body, "upgradeSettings") or {}
     management = at(body, "management") or {}
     flex = bool(at(body, "config.flexStart"))

@@ -1,4 +1,4 @@
-"""A team's section from resources of its environment's project, and from Kueue's objects where they were read."""
+"""A team's section from resources of its environment's project, and from Kueue's objects, if they were read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def team_names(stack: str, contents: Contents, queues: Queues) -> list[str]:
 
 
 class Platform(NamedTuple):
-    """The sources of team sections: their environment's stack, all of their names, its project, and Kueue's objects."""
+    """The sources of team sections: the environment's stack, the teams' names, the project, and Kueue's objects."""
 
     stack: str
     teams: Sequence[str]
@@ -42,7 +42,7 @@ class Platform(NamedTuple):
 
 
 def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> AdoptedSection:
-    """Return a team's section; ``common`` are the labels of its environment. Raises Inexpressible without members."""
+    """Return a team's section; ``common`` are the environment's labels. Raises Inexpressible without members."""
     adopted = AdoptedSection()
     stack, teams, contents, queues = platform
     owned = _Owned(stack, name, teams, contents)
@@ -73,7 +73,7 @@ def team_section(name: str, platform: Platform, common: Mapping[str, str]) -> Ad
 
 
 def without_team(stack: str, teams: Sequence[str], contents: Contents) -> Iterator[tuple[str, str]]:
-    """Yield the buckets and persistent resources that no team's stack would call so, with the reason."""
+    """Yield the buckets and persistent resources whose names no team's stack would give, with the reason."""
     forms = {resource_types.BUCKET: f"{contents.project}-{stack}-", resource_types.PERSISTENT_RESOURCE: f"{stack}-"}
     for kind, start in forms.items():
         for path, body in contents.of(kind).items():
@@ -84,7 +84,7 @@ def without_team(stack: str, teams: Sequence[str], contents: Contents) -> Iterat
 
 
 class _Owned:
-    """A team's resources by its name; ``bodies`` gathers those that were asked for."""
+    """A team's resources by its name; ``bodies`` collects those that were read."""
 
     def __init__(self, stack: str, name: str, teams: Sequence[str], contents: Contents) -> None:
         self._start = f"{stack}-"
@@ -104,7 +104,7 @@ class _Owned:
 
 
 def _owner(name: str, start: str, teams: Sequence[str]) -> str | None:
-    """Return the team whose name is in a resource's name: of vision and vision-x the longer."""
+    """Return the team whose name is in a resource's name: of vision and vision-x, the longer."""
     return max((team for team in teams if name.startswith(f"{start}{team}-")), key=len, default=None)
 
 

@@ -13,11 +13,11 @@ from training_platform.config.reading.source import Source
 
 
 class Inexpressible(Exception):
-    """Something that no stack file describes; the message says why, in a clause."""
+    """Something that no stack file can express; the message says why, in a clause."""
 
 
 def at(body: Any, path: str) -> Any:
-    """Return a value of a body, ``config.bootDisk.sizeGb``; None where it is left out. Of a list its first entry."""
+    """Return a value of a body, such as ``config.bootDisk.sizeGb``, or None; of a list, the first entry."""
     for key in path.split("."):
         if isinstance(body, list):
             body = body[0] if body else None
@@ -26,13 +26,13 @@ def at(body: Any, path: str) -> Any:
 
 
 def whole(body: Any, path: str, default: int = 0) -> int:
-    """Return a number, which bodies write as text where it may be large."""
+    """Return a number; bodies have strings for large ones."""
     value = at(body, path)
     return int(value) if value not in (None, "") else default
 
 
 def shortest(model: type[BaseModel], section: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a section as the model takes it, without the model's defaults. Raises Inexpressible."""
+    """Return a valid section without the model's defaults. Raises Inexpressible."""
     try:
         read = model.model_validate(_plain(section), strict=False)
     except ValidationError as error:
@@ -42,12 +42,12 @@ def shortest(model: type[BaseModel], section: Mapping[str, Any]) -> dict[str, An
 
 
 def labels_of(body: Any) -> dict[str, str]:
-    """Return labels without Google's own and Pulumi's mark."""
+    """Return labels without those of Google and Pulumi."""
     return {key: value for key, value in (body or {}).items() if not key.startswith("goog-")}
 
 
 def own_labels(every: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return the labels that all have in common, without those that a stack file does not choose."""
+    """Return the labels that all have in common, without those that stack files do not set."""
     first, *others = list(every) or [{}]
     ours = ("environment", "managed-by", "team")
     return {
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 
 def key_of(stack: str, name: str) -> str:
-    """Return the key under which a stack file has something by its name. Raises Inexpressible."""
+    """Return the key of a name in a stack file. Raises Inexpressible."""
     key = name.removeprefix(f"{stack}-")
     if key == name or not fits(Name, key):
         raise Inexpressible(f"stack {stack} calls what it has {stack}-KEY, with a key of at most 30 characters")

@@ -30,7 +30,7 @@ app = Commands("image", help="Container images for jobs.")
 
 Builder = Literal["docker", "buildah", "cloud-build"]
 PROGRAMS: Mapping[Builder, str] = {"docker": "docker", "buildah": "buildah"}
-"""By what builds an image and pushes it: the program that has to be on PATH. Cloud Build needs rights of its own."""
+"""The program on PATH that each builder needs. Cloud Build needs additional rights."""
 
 
 @app.command(
@@ -58,7 +58,7 @@ def build(
     output_format: Format,
     root: Path | None,
 ) -> None:
-    """Build an image and push it to a repository; print its name for job files, by its digest.
+    """Build an image and push it to a repository; print its name with digest for job files.
 
     Members push to their team's repository, with --team. docker and buildah build locally. With cloud-build gcloud
     uploads the folder, and you need rights in Cloud Build that no stack grants. Exit code 2: not built.
@@ -88,7 +88,7 @@ def build(
 
 
 def _run(command: list[str]) -> str:
-    """Run a command and return its output, which goes to standard error as well; ends ours where it fails."""
+    """Run a command, copy its output to standard error, and return it. Exits if the command fails."""
     say(f"$ {shlex.join(command)}", err=True)
     printed = ""
     try:
@@ -105,7 +105,7 @@ def _run(command: list[str]) -> str:
 
 
 def _commit(folder: Path) -> str:
-    """Return the commit of a folder; ends the command where its files are not those of one."""
+    """Return the commit of a folder. Exits if the folder has changes."""
     git = ["git", "-C", str(folder)]
     try:
         changed = subprocess.run([*git, "status", "--porcelain", "--", "."], check=True, capture_output=True, text=True)  # noqa: S603

@@ -1,4 +1,4 @@
-"""``training-platform job exec|port-forward|top``: into the containers of a run on GKE, by kubectl as its member."""
+"""``training-platform job exec|port-forward|top``: access to the containers of a run on GKE by kubectl."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _pod(run: str, node: int, options: RunsOptions) -> tuple[dict[str, Any], lis
 
 
 def _pods(run: str, options: RunsOptions) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the pods of a run that run, by their number, and kubectl with its cluster and namespace."""
+    """Return the running pods of a run by number, and a kubectl command with its cluster and namespace."""
     from training_platform.clients.kubernetes_api import PODS, context_in
     from training_platform.parts.jobs.runs.on_gke import JOBSET_LABEL
 
@@ -162,7 +162,7 @@ def _container() -> list[str]:
 
 
 def _launched(pod: dict[str, Any]) -> list[str]:
-    """Return the launcher of a container that has one, which gives the command the program's secrets and variables."""
+    """Return the launcher of a container, if any, which gives the command the program's secrets and variables."""
     from training_platform.resources.launcher import PLAN_VARIABLE
 
     _, name = _container()

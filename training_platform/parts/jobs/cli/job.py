@@ -1,4 +1,4 @@
-"""``training-platform job render|check|cost|usage``: job files, and what teams used."""
+"""``training-platform job render|check|cost|usage``: job files, and teams' chip-hours."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def _team_called(workspace: Workspace, name: str, environment: str | None) -> Te
 def usage(
     environments: tuple[str, ...], local_cloud: str | None, today: str | None, root: Path | None, *, dry_run: bool
 ) -> None:
-    """Read the chip-hours that teams used this month and last into stacks/usage/, and print the holds they call for.
+    """Read the chip-hours of teams in this and the last month into stacks/usage/, and print the required holds.
 
     Needs the extra `jobs`, application default credentials, and `roles/monitoring.viewer` in the environment's project.
     Standard output is a difference of team files for `git apply`: `hold` for teams that have used up

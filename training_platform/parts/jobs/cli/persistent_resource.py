@@ -1,4 +1,4 @@
-"""``training-platform persistent-resource``: which of them are idle and what that costs, and a restart of their VMs."""
+"""``training-platform persistent-resource``: idle persistent resources and their cost, and a restart of their VMs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _teams(root: Path | None) -> dict[str, tuple[Team, Environment]]:
 
 
 def _team(stack: str, teams: Mapping[str, tuple[Team, Environment]]) -> tuple[Scope, dict[str, PersistentResourceSpec]]:
-    """Return a team's scope and its persistent resources; ends the command where the stack is not a team's."""
+    """Return a team's scope and its persistent resources. Exits if the stack is not a team's."""
     from training_platform.resources.scope import team_scope
 
     if stack not in teams:

@@ -1,4 +1,4 @@
-"""What the pods of a job need for GPUDirect: network cards, NCCL's settings, and what they see of their node.
+"""GPUDirect for the pods of a job: network cards, NCCL's settings, and access to their node.
 
 The network between GPUs serves jobs of several VMs; the GPUs of one VM are joined by NVLink, so a job of one needs
 none of it.
@@ -54,7 +54,7 @@ def fabric_of(flavor: Flavor, nodes: int) -> str | None:
 
 
 def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
-    """Return the pools that a job of ``nodes`` VMs can run in: pods name their networks, and go where these are."""
+    """Return the pools in which a job of ``nodes`` VMs can run: those with the networks that its pods name."""
     fabric = fabric_of(flavor, nodes)
     return tuple(pool for pool in flavor.pools if fabric in (None, pod_fabric(pool)))
 
@@ -67,7 +67,7 @@ def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
 
 
 def flavor_direct(flavor: Flavor, nodes: int, cluster: str, environment: Environment) -> GpuDirect | None:
-    """Return what pods on ``nodes`` VMs of a cluster, by its key, need. ``node_images`` of the environment wins."""
+    """Return the parts of pods on ``nodes`` VMs of a cluster; the environment's ``node_images`` take precedence."""
     if (name := fabric_of(flavor, nodes)) is None:
         return None
     fabric = gpu_fabrics(cluster, environment.clusters[cluster])[name]

@@ -1,4 +1,4 @@
-"""A job of Pathways: one program, on a VM without accelerators, that directs all slices as if they were its own.
+"""A Pathways job: one program, on a VM without accelerators, that controls all slices.
 
 Beside the program, in its pod, run the resource manager, which knows the slices, and the proxy, which JAX speaks to.
 The JobSet is what google/pathways-job (c0cc759, internal/controller) makes of a PathwaysJob, read 2026-11-22, but for
@@ -41,7 +41,7 @@ _PROXY = 29000  # port
 _ALONE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
 _TEXTS: Json = table(__file__, "pathways.yaml")
 VERSIONS: Final[Mapping[str, str]] = _TEXTS["versions"]
-"""What Pathways calls the TPUs of a machine type."""
+"""Pathways' names of the TPUs of machine types."""
 OWN_LIMITS: Final = tuple(_TEXTS[name]["resources"]["limits"] for name in ("manager", "proxy"))
 """CPUs and GB of memory that the manager and the proxy take of the head's VM."""
 
@@ -70,7 +70,7 @@ def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
 
 
 def worker_template(job: ResolvedJob, slices: int, hosts: int) -> dict[str, Any]:
-    """Return the Job template of a slice, whose VMs do what the head says."""
+    """Return the Job template of a slice, whose VMs are controlled by the head."""
     gke, flavor = gke_target(job)
     nodes = resource_flavor(flavor)
     pod = {
@@ -125,7 +125,7 @@ def _filled(part: Any, values: Mapping[str, Any]) -> Any:
 
 
 def address(job: ResolvedJob) -> str:
-    """Return the name by which all pods reach the head."""
+    """Return the host name of the head."""
     return f"{job.name}-{HEAD}-0-0.{job.name}"
 
 
@@ -133,7 +133,7 @@ RULE = "job-pathways"
 
 
 def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a job of Pathways that has no place for its head, or for its state, or slices that it cannot direct."""
+    """Find a Pathways job without a VM for its head or a bucket for its state, or with unsuitable slices."""
     gke, flavor = gke_target(job)
     if not gke.pathways:
         return
@@ -165,7 +165,7 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
 
 
 def _head(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a cluster without VMs for heads, and a program that asks for more than they have beside Pathways' own."""
+    """Find a cluster without VMs for heads, and a program that requests more than Pathways leaves of them."""
     gke, _ = gke_target(job)
     pool = job.environment.clusters[gke.cluster].pathways
     if pool is None:

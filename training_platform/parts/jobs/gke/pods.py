@@ -59,12 +59,12 @@ def layout(gke: GkeTarget, flavor: Flavor) -> tuple[int, int]:
 
 
 def chips_each(gke: GkeTarget, flavor: Flavor) -> int:
-    """Return the chips or GPUs that each pod has: those that the job says, or all of its VM; 0 on VMs without."""
+    """Return the chips or GPUs of each pod: the job's number, or all of its VM; 0 on VMs without accelerators."""
     return gke.gpus or shape(flavor).machine.chips
 
 
 def cpus_each(job: ResolvedJob) -> int | None:
-    """Return the vCPUs that each pod asks for; None where it asks for none, since its accelerators hold the VM.
+    """Return the vCPUs that each pod requests; None if it requests none, since its accelerators reserve the VM.
 
     On VMs without accelerators nine tenths are asked for unless the job says a number: no two such pods share a VM.
     """
@@ -94,7 +94,7 @@ def roomy_pools(job: ResolvedJob) -> list[ExpandedPool]:
 
 
 def placement_levels(flavor: Flavor) -> dict[str, str]:
-    """Return by name, the widest first, the levels of a flavor's topology that hold several VMs; no levels of slices.
+    """Return the levels of a flavor's topology with several VMs by name, the widest first; none for slices.
 
     The level of Kubernetes' host names is one VM, and a job has whole VMs.
     """
@@ -103,7 +103,7 @@ def placement_levels(flavor: Flavor) -> dict[str, str]:
 
 
 def run_hours(job: ResolvedJob) -> int | None:
-    """Return a job's longest run, which queued VMs are requested for; None if nothing limits it."""
+    """Return a job's longest run, for which queued VMs are requested; None if nothing limits it."""
     gke, flavor = gke_target(job)
     limits = [gke.max_run_hours, run_limit_hours(job.team, job.environment)]
     if flavor.by_request and not gke.max_run_hours:
@@ -175,7 +175,7 @@ def pod_template(annotations: Mapping[str, str], spec: dict[str, Any]) -> dict[s
 
 
 def placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
-    """Return what asks Kueue to place pods near each other: as the job says, else in the narrowest level, if it can.
+    """Return the annotations that place pods near each other: as the job says, or preferably in the narrowest level.
 
     A flavor that has no topology admits no job that asks for one. Source: Kueue v0.19.2, topology-aware scheduling.
     """
@@ -207,7 +207,7 @@ def _pod(
 
 
 def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what a pod has beside containers and volumes, on nodes with some labels and taints."""
+    """Return the fields of a pod besides containers and volumes, for nodes with some labels and taints."""
     network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if gke.host_network else {}
     return {
         "restartPolicy": "Never",  # a pod failure policy goes with no other
@@ -248,7 +248,7 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What a pod has of its VM in GiB: at most ``memory`` and ``disk``, and what it asks for of them and of vCPUs.
+    """A pod's part of its VM: limits of ``memory`` and ``disk`` in GiB, and requests, also of vCPUs.
 
     ``cpus`` and what is asked for are 0 for a pod that has its VM alone: nothing else can take its place there.
     """
@@ -261,7 +261,7 @@ class Parts:
 
     @property
     def shared_memory(self) -> int:
-        """GiB of /dev/shm unless the job says a size: half of the memory, as Linux has it for a whole machine."""
+        """The default GiB of /dev/shm: half of the memory, as on Linux."""
         return max(1, self.memory // 2)
 
 
@@ -269,7 +269,7 @@ MODEL_GIB: Final = 30  # seven billion parameters in 16 bits: 14 GiB, loaded onc
 
 
 def pod_parts(job: ResolvedJob) -> Parts:
-    """Return what a pod has by default, by the smallest VMs that have room for it, and by the job's own figures.
+    """Return a pod's part of its VM, from defaults for the smallest VMs with room for it, and from the job's fields.
 
     A pod that shares its VM asks for its part, and so leaves to each other accelerator as much. Its disk may hold a
     model in any case: 200 GB for eight GPUs leave each 9 GiB.
@@ -294,7 +294,7 @@ def pod_parts(job: ResolvedJob) -> Parts:
 
 
 def resources(job: ResolvedJob, chips: dict[str, str], parts: Parts | None = None) -> dict[str, Any]:
-    """Return what the container asks for of its VM, and its limits; one on CPUs would only slow it.
+    """Return the container's requests and limits; without a limit of CPUs, which would only slow it.
 
     Without ``parts`` it has no limits but the job's own.
 
@@ -364,7 +364,7 @@ def local_ssds(pool: ExpandedPool) -> int:
 
 
 def platform_variables(job: ResolvedJob) -> dict[str, str]:
-    """Return what Vertex AI sets by itself: places of the output, and what its library reads of the experiment."""
+    """Return the variables that Vertex AI sets itself: paths of the output, and the experiment for its library."""
     experiment = (
         dict(zip(EXPERIMENT_VARIABLES, (job.spec.experiment, job.name), strict=True)) if job.spec.experiment else {}
     )
@@ -468,7 +468,7 @@ def volumes(job: ResolvedJob, parts: Parts | None = None, *, chips: int) -> Volu
 
 
 def shared_memory(job: ResolvedJob, parts: Parts | None = None, *, chips: int) -> dict[str, Any] | None:
-    """Return the volume for /dev/shm, None where the runtime's 64 MiB do: without accelerators and data loaders.
+    """Return the volume for /dev/shm; None without accelerators and data loaders, for which 64 MiB suffice.
 
     PyTorch's data loaders hand over batches there, and end in a bus error where it is full. What it holds counts as the
     container's memory.
@@ -502,7 +502,7 @@ def _storage(job: ResolvedJob) -> Iterator[tuple[dict[str, Any], dict[str, Any]]
 
 
 def _fuse(job: ResolvedJob, bucket: str, mount: Mount) -> dict[str, Any]:
-    """Return the driver's part of a volume; on the VM's network it has to be told to act as the pod's account."""
+    """Return the driver's part of a volume; on the VM's network, an option makes it act as the pod's account."""
     host = {"hostNetworkPodKSA": "true"} if job.spec.gke and job.spec.gke.host_network else {}
     cache = {"fileCacheCapacity": f"{mount.file_cache_gib}Gi", "fileCacheForRangeRead": "true"}
     attributes = {"bucketName": bucket, "mountOptions": _FUSE_OPTIONS}

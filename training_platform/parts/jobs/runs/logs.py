@@ -1,4 +1,4 @@
-"""What the containers of a run on GKE write, pod by pod, or all at once while it runs."""
+"""Logs of runs: lines of pods on GKE and of replicas on Vertex AI, and attempts that ended."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[Line]:
 
 
 def _come(lines: SimpleQueue[Line], seconds: float) -> Iterator[Line]:
-    """Yield what comes within so many seconds."""
+    """Yield the items that arrive within some seconds."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -71,7 +71,7 @@ def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: Simple
 
 
 def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
-    """Return the pods of a run whose containers have started, by name; none of those without the job's own program."""
+    """Return the started pods of a run by name, without pods that do not run the job's program."""
     names = []
     for pod in cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}"):
         containers = pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]  # a pod without a spec yet
@@ -107,7 +107,7 @@ _LINES = 3  # of the end of an attempt's log
 def vertex_lines(
     log: CloudLogging, run: Run, ids: Callable[[], Mapping[str, str]], *, ended: Callable[[], bool] | None = None
 ) -> Iterator[Line]:
-    """Yield what the replicas of a run wrote; with ``ended`` also what they still write, until that is true.
+    """Yield the lines of a run's replicas; with ``ended`` also new ones, until it returns true.
 
     ``ids`` are those of its jobs as they are now, with the trial that an id belongs to. A trial that begins is asked
     from the run's beginning: its lines may be older than the last one of another.
@@ -135,7 +135,7 @@ def vertex_lines(
 
 
 def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[Line]:
-    """Yield what the pods of a run wrote that may be gone."""
+    """Yield the lines of a run's pods, which may be gone, from Cloud Logging."""
     for entry in log.entries(_of_pods(place.cluster, place.team.name, run)):
         yield _line(entry, run)
 

@@ -1,4 +1,4 @@
-"""Runs on GKE, read from what the API server has of them: the JobSet and the Workload that Kueue keeps for it.
+"""Runs on GKE, from the JobSet and from Kueue's Workload of it.
 
 Sources: JobSet v1alpha2 and Kueue v1beta2 Go types and controllers (JobSet 0.12, Kueue 0.19.2), read 2026-11-22.
 """
@@ -18,7 +18,7 @@ USER_ANNOTATION = "training-platform/user"
 
 
 def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
-    """Return the run that a JobSet is; ``workload`` is None where Kueue has not seen it, or has dropped it."""
+    """Return the run of a JobSet; ``workload`` is None if Kueue has not seen it, or has deleted it."""
     about = jobset["metadata"]
     status = jobset.get("status") or {}
     state, reason = _state(jobset, workload)
@@ -43,7 +43,7 @@ def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
 
 
 def _accelerators(jobset: Json) -> int:
-    """Return the GPUs or chips that all pods of a JobSet ask for."""
+    """Return the GPUs or chips that all pods of a JobSet request."""
     total = 0
     for role in jobset["spec"]["replicatedJobs"]:
         spec = role["template"]["spec"]
@@ -55,7 +55,7 @@ def _accelerators(jobset: Json) -> int:
 
 
 def workload_of(jobset: Json, workloads: Iterable[Json]) -> Json | None:
-    """Return the Workload that a JobSet owns; the youngest, where a deleted one is still there."""
+    """Return the Workload that a JobSet owns; the youngest, if a deleted one still exists."""
     uid = jobset["metadata"].get("uid")
     owners = [(workload, workload["metadata"].get("ownerReferences") or ()) for workload in workloads]
     owned = [workload for workload, rows in owners if any(row.get("uid") == uid for row in rows)]
@@ -63,14 +63,14 @@ def workload_of(jobset: Json, workloads: Iterable[Json]) -> Json | None:
 
 
 def flavors_of(workload: Json | None) -> set[str]:
-    """Return the flavors that a Workload holds quota of."""
+    """Return the flavors in which a Workload holds quota."""
     admission = ((workload or {}).get("status") or {}).get("admission") or {}
     assignments = admission.get("podSetAssignments") or ()
     return {str(name) for assignment in assignments for name in (assignment.get("flavors") or {}).values()}
 
 
 def condition(obj: Json | None, kind: str) -> Json | None:
-    """Return a condition of an object by its type, whatever its status; None where it has none."""
+    """Return a condition of an object by its type, whatever its status, or None."""
     conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
     return next((row for row in conditions if row.get("type") == kind), None)
 
@@ -81,7 +81,7 @@ def holds(obj: Json | None, kind: str) -> bool:
 
 
 def words(obj: Json | None, kind: str) -> str:
-    """Return the message of a condition, else its reason."""
+    """Return the message of a condition, or its reason."""
     row = condition(obj, kind) or {}
     return str(row.get("message") or row.get("reason") or "")
 

@@ -88,7 +88,7 @@ def vertex_run(body: Json, working: Json | None = None) -> Run:
 
 
 def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator[str]:
-    """Yield sentences, the cause first; of a pipeline it is that of the job that works for it, until that has ended."""
+    """Yield sentences, the cause first; for a pipeline, the cause of its job until that has ended."""
     if working and _phase(working) != "SUCCEEDED":
         body = working
     elif working and run.state == "running":
@@ -133,7 +133,7 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
 
 
 def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
-    """Yield the cause of a job's end, and what would keep it running instead."""
+    """Yield the cause of a job's end, and how to avoid it."""
     machine = _machine(body)
     code = (body.get("error") or {}).get("code")
     strategy = scheduling.get("strategy")
@@ -168,7 +168,7 @@ def _elsewhere(support: VertexSupport | None, region: str) -> str:
 
 
 def _machine(body: Json) -> str:
-    """Return the first machine that a job asks for, with GPUs that are attached to it."""
+    """Return the first machine that a job requests, with its attached GPUs."""
     spec = _machine_spec(body)
     name = spec.get("machineType", "its machines")
     gpu = vertex_gpu(spec.get("acceleratorType"))
@@ -182,5 +182,5 @@ def _machine_spec(body: Json) -> Json:
 
 
 def _phase(body: Json) -> str:
-    """Return a state without what it begins with, which differs between jobs and pipelines."""
+    """Return a state without its prefix, which differs between jobs and pipelines."""
     return str(body.get("state") or "unknown").partition("_STATE_")[2] or "unknown"

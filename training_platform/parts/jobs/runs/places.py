@@ -1,4 +1,4 @@
-"""Where runs are: the clusters and regions of Vertex AI that a repository's teams and job files name. No network."""
+"""Places of runs: the clusters and regions of Vertex AI that teams and job files name. No network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RunPlace:
 
     @property
     def cluster(self) -> str:
-        """The cluster's name in Google Cloud, ``{environment}-{key}`` unless it is somebody else's."""
+        """The cluster's name in Google Cloud, ``{environment}-{key}`` unless the stack file names another."""
         return cluster_name(self.scope, self.key, self.environment.clusters[self.key])
 
     @property
@@ -44,7 +44,7 @@ class RunPlace:
 
     @property
     def log_source(self) -> str:
-        """The view with what the team's pods wrote, or the project whose logs hold it among all others."""
+        """The log view with the lines of the team's pods, or the project with all logs."""
         if self.target == "vertex":
             return f"projects/{self.scope.project}"
         if self.environment.team_logs_days is None:
@@ -53,7 +53,7 @@ class RunPlace:
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """The context that gcloud writes for the cluster, and the bare name that people give it."""
+        """The contexts of the cluster in kubeconfigs: gcloud's, and its plain name."""
         return context_name(self.environment.project, self.location, self.cluster), self.cluster
 
     @property
@@ -78,7 +78,7 @@ def place_of(job: ResolvedJob, target: Target) -> RunPlace:
 def places(
     root: Path, workspace: Workspace, *, environment: str | None = None, team: str | None = None
 ) -> list[RunPlace]:
-    """Return every place in which the teams that are asked for can have runs, each once.
+    """Return every place in which the selected teams can have runs, each once.
 
     Raises UserError where nothing of the repository is called so. Of a broken job file nothing is known.
     """

@@ -1,4 +1,4 @@
-"""A run of a job, wherever it runs: what a person wants to know of it, in one form for GKE and Vertex AI."""
+"""A run of a job, in one form for GKE and Vertex AI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXIT_CODES: dict[State, int] = {"succeeded": 0, "failed": 1, "cancelled": 1}
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run. Times are RFC 3339 in UTC; ``reason`` is the platform's own words, empty where it has none.
+    """One run. Times are RFC 3339 in UTC; ``reason`` is the platform's own message, or empty.
 
     ``place`` is the cluster, or the region of Vertex AI; ``identity`` is the name by which its API knows the run.
     ``gone`` says that its objects are, and that this is what Cloud Logging saw of it.
@@ -41,7 +41,7 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, successfully or not."""
         return self.state in ENDED
 
     def as_json(self) -> dict[str, Any]:
@@ -63,5 +63,5 @@ def since(start: str, end: str, now: datetime) -> str:
 
 
 def quoted(message: str) -> str:
-    """Return the platform's own words in quotation marks, on one line, without the full stop that ours brings."""
+    """Return the platform's own message in quotation marks, in one line, without its full stop."""
     return f'"{" ".join(message.split()).rstrip(".")}"'

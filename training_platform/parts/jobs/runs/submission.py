@@ -1,4 +1,4 @@
-"""Submitting a job: nothing that ``check`` refuses is sent, and nothing is left half submitted.
+"""Submitting a job: whatever ``check`` refuses is not sent, and nothing is submitted partly.
 
 Around the submission, source is uploaded to its bucket, values that only a deployment knows are filled into the
 bodies, and a record of the run is written.
@@ -47,7 +47,7 @@ _DELETION_SECONDS = 300  # pods of a run that was put aside have mostly gone
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run that is ready to be submitted; ``bodies`` is empty where findings stand in its way.
+    """A prepared run; ``bodies`` is empty if findings prevent its submission.
 
     A grid on GKE has one for each of its points, everything else one; ``collection`` is where Vertex AI keeps it.
     """
@@ -68,7 +68,7 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What a run has otherwise than its job file; ``hold_minutes`` has its pods wait for a shell instead."""
+    """Changes of a run against its job file; with ``hold_minutes`` its pods wait for a shell."""
 
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
@@ -76,7 +76,7 @@ class Changes:
     hold_minutes: int = 0
 
     def applied(self, value: Any, target: Target | None) -> Any:
-        """Return a job file's values with these; a file that is no map is refused by whoever reads it next."""
+        """Return a job file's values with the changes; a file that is not a mapping is rejected later."""
         if not isinstance(value, dict):
             return value
         changed = {**value}
@@ -97,7 +97,7 @@ class Changes:
         return changed
 
     def held(self, job: ResolvedJob) -> ResolvedJob:
-        """Return the job with a command that ends by itself, in place of its program and its sweep.
+        """Return the job with a command that ends by itself, instead of its program and sweep.
 
         Kueue ends it too, whatever somebody does in its shell: its limit leaves the VMs their time to start.
         """
@@ -125,7 +125,7 @@ def prepare(
     changes: Changes = UNCHANGED,
     index: int = 0,
 ) -> Prepared:
-    """Return a job file's next run, judged as ``job check`` does. Raises UnreadableError and UserError.
+    """Return a job file's next run, with the findings of ``job check``. Raises UnreadableError and UserError.
 
     ``run`` is its name; None makes one up. ``index`` is one of the places on GKE that the file lists.
     """
@@ -153,7 +153,7 @@ def prepare(
 
 
 def image_findings(job: ResolvedJob, registries: Registries) -> Iterator[Finding]:
-    """Find that a job's image is not in its registry or, as a warning, that the registry could not be asked.
+    """Find an image that its registry lacks or, as a warning, a registry that does not answer.
 
     Pods with an image that is not there would hold machines until a time-out.
     """
@@ -177,7 +177,7 @@ def image_findings(job: ResolvedJob, registries: Registries) -> Iterator[Finding
 
 
 def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
-    """Create the JobSets after the API server and all webhooks have taken them in a dry run; return the runs' names.
+    """Create the JobSets after the API server and all webhooks accepted them in a dry run; return the runs' names.
 
     Where one of a grid's is refused after all, those before it are deleted again.
 
@@ -272,7 +272,7 @@ MOST_LISTED = 30
 
 
 def listing(job: ResolvedJob) -> str:
-    """Return the files that a folder of the working tree uploads, in one line; empty for any other job."""
+    """Return a line about the uploaded files of a folder; empty for a job without one."""
     folder = job.spec.source.folder if job.spec.source else None
     if folder is None:
         return ""

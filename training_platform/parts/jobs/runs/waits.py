@@ -1,4 +1,4 @@
-"""When waiting jobs are expected to start, as the platform team publishes it for its members.
+"""Expected starts of waiting jobs, which the platform team publishes for members.
 
 ``stacks/waits/ENVIRONMENT-CLUSTER.json`` is what ``training-platform simulate --now --format json`` prints: members
 read when their jobs may start without a right to read the queues of others.
@@ -18,7 +18,7 @@ FOLDER = Path("stacks") / "waits"
 
 
 class Start(NamedTuple):
-    """Seconds until a job starts: earlier than ``early`` in a tenth of the runs, later than ``late`` in another."""
+    """Seconds until a job starts: a tenth of the runs before ``early``, and a tenth after ``late``."""
 
     early: float
     median: float
@@ -26,7 +26,7 @@ class Start(NamedTuple):
 
 
 class WaitingJob(BaseModel):
-    """A job that waits; ``start`` is None where most runs never start it, and ``why`` says the reason."""
+    """A waiting job; ``start`` is None if most runs never start it, and ``why`` has the reason."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,7 +41,7 @@ class WaitingJob(BaseModel):
 
 
 class Waits(BaseModel):
-    """The jobs that wait in a cluster at a moment, in the order in which they are expected to start."""
+    """The waiting jobs of a cluster at a moment, in the order of their expected start."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -51,12 +51,12 @@ class Waits(BaseModel):
     jobs: tuple[WaitingJob, ...]
 
     def said_of(self, namespace: str, job: str) -> list[str]:
-        """Return what the table has of a job that waits, as sentences."""
+        """Return sentences on the expected start of a waiting job."""
         rows = [row for row in self.jobs if (row.namespace, row.job) == (namespace, job)]
         return [f"By the table of {_moment(self.moment)}, {self._start(row)}" for row in rows]
 
     def said_of_team(self, namespace: str) -> str:
-        """Return what the table has of all jobs of a team, as a sentence."""
+        """Return a sentence on the expected starts of a team's jobs."""
         rows = [row for row in self.jobs if row.namespace == namespace]
         if not rows:
             return f"By the table of {_moment(self.moment)}, no job of {namespace} waited."
@@ -75,7 +75,7 @@ def _moment(moment: datetime) -> str:
 
 
 def read_waits(root: Path, environment: str, cluster: str) -> Waits | None:
-    """Return the published table of a cluster by its key in the stack file, None without one.
+    """Return the published table of a cluster by its key in the stack file, or None.
 
     Raises UserError where the file is no such table.
     """

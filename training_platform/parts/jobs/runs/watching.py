@@ -1,4 +1,4 @@
-"""Reading runs from the places where they are: one paged list of each kind and place, however many runs there are."""
+"""Reading runs from their places: one paged list for each kind and place."""
 
 from __future__ import annotations
 
@@ -79,25 +79,25 @@ def withheld(error: UserError, place: RunPlace) -> UserError:
 
 
 def vertex_named(vertex: VertexJobs, place: RunPlace, name: str) -> Run | None:
-    """Return a team's run in a region by its name, None where it has none. Raises GoogleError."""
+    """Return a team's run in a region by its name, or None. Raises GoogleError."""
     run = next((run for run in vertex_runs(vertex, place) if run.name == name), None)
     # A list shows a pipeline's job only where that has the team's labels.
     return vertex_now(vertex, run.identity) if run and PIPELINES in run.identity else run
 
 
 def vertex_now(vertex: VertexJobs, name: str) -> Run:
-    """Return a run as it is now, by the full name of its job or pipeline. Raises GoogleError."""
+    """Return the current state of a run by the full name of its job or pipeline. Raises GoogleError."""
     return vertex_run(*vertex_bodies(vertex, name))
 
 
 def vertex_log_ids(vertex: VertexJobs, name: str) -> dict[str, str]:
-    """Return the ids under which a run's lines may stand now, with the trial that an id belongs to. GoogleError."""
+    """Return the ids of a run's log lines, with the trial of each id. Raises GoogleError."""
     body, working = vertex_bodies(vertex, name)
     return log_ids([body, working] if working else [body])
 
 
 def vertex_bodies(vertex: VertexJobs, name: str) -> tuple[Json, Json | None]:
-    """Return a job or pipeline, and the job that works for a pipeline. Raises GoogleError."""
+    """Return a job or pipeline, and the job of a pipeline. Raises GoogleError."""
     body = vertex.get(name)
     try:
         return body, vertex.get(job) if (job := working_job(body)) else None
@@ -114,7 +114,7 @@ def why_gke(
     job: ResolvedJob | None,
     vms: Callable[[ResolvedJob], Iterable[str]] = lambda _: (),
 ) -> list[str]:
-    """Return why a run on GKE waits or failed; ``job`` is its file's, if that still says GKE. Raises ClusterError.
+    """Return why a run on GKE waits or failed; ``job`` is its file's, if it still targets GKE. Raises ClusterError.
 
     ``vms`` says what a job's pools are doing, and is asked while an admitted run waits for them.
     """
@@ -160,7 +160,7 @@ def why_gke(
 
 
 def _nodes(cluster: ClusterApi, pods: Iterable[Json]) -> list[Json]:
-    """Return the nodes of pods; none where the caller may not read them, as members of a team may not."""
+    """Return the nodes of pods; none if the caller may not read them, like members of a team."""
     names = {pod.get("spec", {}).get("nodeName") for pod in pods} - {None}
     try:
         return [node for node in cluster.objects(NODES, "") if node["metadata"]["name"] in names] if names else []
@@ -171,7 +171,7 @@ def _nodes(cluster: ClusterApi, pods: Iterable[Json]) -> list[Json]:
 
 
 def has_changed(job: ResolvedJob, jobset: Mapping[str, Any]) -> bool:
-    """Whether a JobSet is not what any run of the job's file would be now, in what the file decides.
+    """Whether a JobSet differs from any new run of the job's file, in what the file decides.
 
     Kueue and webhooks add to a pod, and take nothing away.
     """
@@ -204,7 +204,7 @@ def _within(part: Any, whole: Any) -> bool:
 
 
 def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
-    """Return why a run on Vertex AI waits or failed, and beside which runs of its team. Raises GoogleError."""
+    """Return why a run on Vertex AI waits or failed, and its team's other runs. Raises GoogleError."""
     sentences = list(why_on_vertex(run, *vertex_bodies(vertex, run.identity)))
     if run.state == "waiting":
         others = [other.name for other in vertex_runs(vertex, place) if other.state == "running"]
@@ -216,7 +216,7 @@ def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
 def wait(
     read: Callable[[], Run | None], *, seconds: float | None, changed: Callable[[Run], None], started: bool = False
 ) -> Run | None:
-    """Return a run once it has ended, or has started, or as it is when the time is up; None where it has gone."""
+    """Return a run once it has ended or started, or as it is at the timeout; None if it is gone."""
     deadline = None if seconds is None else time.monotonic() + seconds
     state = ""
     while True:
@@ -233,7 +233,7 @@ def wait(
 
 
 def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the ProvisioningRequests that Kueue made for a Workload; none where the cluster does not show them."""
+    """Return Kueue's ProvisioningRequests for a Workload; none if the cluster does not show them."""
     if workload is None:
         return []
     uid = workload["metadata"]["uid"]
@@ -250,7 +250,7 @@ def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] |
 def _beside(
     run: Run, place: RunPlace, job: ResolvedJob | None, jobsets: list[Json], workloads: list[Json]
 ) -> tuple[list[Run], list[Run]]:
-    """Return the team's runs that hold some of a run's flavor, and those that wait and were there before."""
+    """Return the team's runs that hold quota of a run's flavor, and those that wait ahead of it."""
     flavor = gke_target(job)[1].name if job else None
     holders = []
     ahead = []

@@ -149,7 +149,7 @@ def _before(seen: Seen) -> Iterator[str]:
 
 
 def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
-    """Say which admission check is open; that of queued provisioning is followed into its request."""
+    """Yield the pending admission checks; for queued provisioning also the state of its request."""
     yield f"{run.name} has its quota, and waits for what its flavor wants before pods start."
     for check in ((seen.workload or {}).get("status") or {}).get("admissionChecks") or ():
         if check.get("state") != "Ready":
@@ -215,7 +215,7 @@ def _evictions(seen: Seen) -> Iterator[str]:
 
 
 def _hosts(nodes: Sequence[Json]) -> Iterator[str]:
-    """Yield faults and coming maintenance of nodes, each text once with the number of nodes that have it."""
+    """Yield faults and planned maintenance of nodes, each once with the number of its nodes."""
     names: dict[str, list[str]] = {}
     for node in nodes:
         for text in _notices(node):
@@ -225,7 +225,7 @@ def _hosts(nodes: Sequence[Json]) -> Iterator[str]:
 
 
 def _notices(node: Json) -> Iterator[str]:
-    """Yield what a node's labels, taints and conditions tell of its host.
+    """Yield the state of a node's host from its labels, taints and conditions.
 
     Host maintenance bypasses the cluster's maintenance windows. The labels are set on nodes with GPUs and TPUs from GKE
     1.31.1-gke.2008000. Source: GKE's pages on viewing maintenance events and on managing AI-optimized clusters, read
@@ -251,7 +251,7 @@ def _notices(node: Json) -> Iterator[str]:
 
 
 def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
-    """Yield the last warnings, each text once, and none that was printed ``already``."""
+    """Yield the last warnings, each once, without those printed ``already``."""
     warnings = [event for event in seen.events if event.get("type") == "Warning"]
     by_text: dict[str, list[Json]] = {}
     for event in sorted(warnings, key=_time):
@@ -272,7 +272,7 @@ _CALM: Final = ("RUNNING", "RECONCILING")
 
 
 def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
-    """Yield the pools that a job's VMs come from, what GKE says of them, and the quota that they charge.
+    """Yield sentences on the pools of a job's VMs: GKE's messages, and the quota that they charge.
 
     ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out.
     """

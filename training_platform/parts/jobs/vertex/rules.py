@@ -377,7 +377,7 @@ def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 
 
 def _without_effect(job: ResolvedJob) -> Iterator[Finding]:
-    """Find fields that Vertex AI has nothing for."""
+    """Find fields without a counterpart on Vertex AI."""
     spec = job.spec
     if spec.local_checkpoints:
         yield job.finding(

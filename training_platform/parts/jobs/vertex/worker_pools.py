@@ -220,7 +220,7 @@ class KeptMachines:
 
     @property
     def idle(self) -> bool:
-        """Whether it has VMs and no job uses any."""
+        """Whether it has VMs that no job uses."""
         return self.vms > 0 and self.used == 0
 
     @property
@@ -229,7 +229,7 @@ class KeptMachines:
         return self.age > ADVISED
 
     def __str__(self) -> str:
-        """Return one line."""
+        """Return the line for people."""
         # Disks and Vertex AI's own fee are in no price.
         price = f"at least {self.cost.least:.2f} USD an hour" if self.cost.sums_up else "no price known"
         idle = ", idle" if self.idle else ""
@@ -294,7 +294,7 @@ def tensorboard_reference(job: ResolvedJob, region: str) -> str:
 
 
 def references(body: Any) -> set[Deployed]:
-    """Return the values that a body leaves to a submission."""
+    """Return the placeholders in a body, which a submission fills in."""
     if isinstance(body, str):
         return {Deployed(kind, *parts) for kind, *parts in _REFERENCE.findall(body)}
     if isinstance(body, Mapping):
