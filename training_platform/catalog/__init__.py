@@ -53,7 +53,7 @@ ZONES: frozenset[str]
 
 __all__ = list(__annotations__)  # the names above
 
-if not TYPE_CHECKING:  # hidden from the type checker, which would take any name of this module for granted
+if not TYPE_CHECKING:  # hidden from the type checker, which would accept any name of this module
 
     def __getattr__(name):
         if name not in __all__:

@@ -53,7 +53,7 @@ _UNITS = {
     "partitions": "instances per GPU",
     "accelerator.partitions": "instances per GPU",
 }
-_OWN = ("name", "source", "calendar")  # of the row itself, which the sheet says apart, the last among ``ways``
+_OWN = ("name", "source", "calendar")  # fields that the sheet shows separately; the last one is among ``ways``
 
 
 class Fact(NamedTuple):

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-# Locations of Artifact Registry that hold several regions, with regions outside whose names begin alike. Source:
+# Multi-regions of Artifact Registry, with the regions outside whose names begin the same way. Source:
 # Artifact Registry docs, repository locations, read 2026-11-23. That London and Zurich are outside is (unverified).
 MULTI_REGIONS: Mapping[str, tuple[str, ...]] = {"asia": (), "europe": ("europe-west2", "europe-west6"), "us": ()}
-# us-central1-a, and us-central1-ai1a: the last part of a zone's name may be longer than a letter.
+# us-central1-a, and us-central1-ai1a: the last part of a zone's name can be longer than a letter.
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z\d]+")
 
 
@@ -18,7 +18,7 @@ def is_zone(location: str) -> bool:
     return _ZONE.fullmatch(location) is not None
 
 
-@lru_cache(maxsize=1024)  # every charge and every rule about a place asks
+@lru_cache(maxsize=1024)  # every charge and every rule about a location calls it
 def region_of(location: str) -> str:
     """Return the region of a zone; a region, or any other string, is returned unchanged."""
     return location.rpartition("-")[0] if is_zone(location) else location

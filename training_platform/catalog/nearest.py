@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-_SHORTEST = 3  # letters by which the beginning of a name says which is meant
-_LONGEST = 300  # no name that somebody could mean is longer
+_SHORTEST = 3  # length of a prefix that identifies a name
+_LONGEST = 300  # longer than any valid name
 _ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD", "dws": "flex-start"}
 """Other names of a value: preemptible VMs came before spot, Dynamic Workload Scheduler starts flex-start VMs.
 

@@ -19,7 +19,7 @@ HOURS_OF_MONTH = 730  # as Google's pages on prices count
 EXAMPLES = (
     f"the catalogue's prices are examples, older than {FRESH_DAYS} days; training-platform prices pull reads today's"
 )
-LOCAL_SSD = "local SSD"  # how a machine's price says that it leaves it out
+LOCAL_SSD = "local SSD"  # the note of a machine's price that leaves it out
 LOCAL_SSD_SERVICE = "local-ssd"
 
 
@@ -141,7 +141,7 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
     if usd is None:
         return Cost(unpriced=(f"{name} in {region}",))
     usd *= book.share(name, "services") if agreed is None else 1
-    # What has no list price is counted by GiB and month, as all storage is.
+    # Services without a list price here are counted by GiB and month, like all storage.
     usd /= HOURS_OF_MONTH if listed is None or listed.per != "hour" else 1
     if agreed is not None or listed is None:
         return Cost(least=least * usd, most=most * usd, read=book.read)

@@ -20,17 +20,17 @@ import yaml
 from training_platform.catalog.nearest import find_nearest
 
 T = TypeVar("T")
-Plain = dict[str, Any]  # what YAML holds; nothing is known of a value until ``build`` has looked at it
+Plain = dict[str, Any]  # a value of YAML; its type is unknown until ``build`` has checked it
 
 _TEXT = "tag:yaml.org,2002:str"
-_MEANT = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null"})  # in lower case, and not quoted
-# The C parser is ten times as fast, but a PyYAML built without libyaml has only the other.
+_MEANT = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null"})  # in lower case, unquoted
+# The C parser is ten times faster, but a PyYAML built without libyaml lacks it.
 _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def table(module: str, name: str) -> Any:
     """Return the content of a YAML file beside a module; ``module`` is its ``__file__``."""
-    return yaml.load(Path(module).with_name(name).read_text(encoding="utf-8"), Loader=_Fastest)  # noqa: S506 # it is safe
+    return yaml.load(Path(module).with_name(name).read_text(encoding="utf-8"), Loader=_Fastest)  # noqa: S506 # a safe one
 
 
 class CatalogError(Exception):
@@ -137,7 +137,7 @@ def _shape(cls: type) -> tuple[dict[str, _Kind], frozenset[str]]:
 def _kind(hint: Any) -> _Kind:
     if hint in _PLAIN:
         return _Kind(hint, (hint,), _plain)
-    if get_origin(hint) in (UnionType, Union):  # the second is what ``Literal[...] | None`` becomes
+    if get_origin(hint) in (UnionType, Union):  # the second is the origin of ``Literal[...] | None``
         (inner,) = (_kind(part) for part in get_args(hint) if part is not NoneType)
         return inner._replace(right=(*inner.right, NoneType))
     return _Kind(hint, (), _CONTAINERS.get(get_origin(hint), _named))
@@ -150,7 +150,7 @@ def _convert(
     return value if type(value) in kind.right else kind.convert(kind.hint, value, above.at(key), references)
 
 
-# Each type that a value may have, and the types that YAML gives it; a bool, which Python counts as an int, is none.
+# The types of values, with YAML's types for them; a bool, which Python counts as an int, is not a number.
 _PLAIN: dict[Any, tuple[type, ...]] = {str: (str,), int: (int,), float: (int, float), bool: (bool,), date: (date,)}
 
 

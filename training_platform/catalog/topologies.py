@@ -9,7 +9,7 @@ from training_platform import catalog
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType, TopologyRule, chips_in, parse_topology, render_topology
 
-SHOWN = 16  # shapes that a finding lists
+SHOWN = 16  # most shapes that a finding lists
 
 
 def hosts(machine: MachineType, topology: str) -> int | None:

@@ -20,7 +20,7 @@ def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
     """
     report = _below_failures(report, unread)
     errors = [finding for finding in report.all_findings() if finding.severity == "error"]
-    every = _spoilers(errors)  # only a finding that follows from none of them is named as a cause
+    every = _spoilers(errors)  # only a finding that follows from no other is named as a cause
     roots = _spoilers(error for error in errors if not error.follows and _cause(error, every) is None)
 
     def settled(finding: Finding) -> Finding:

@@ -38,7 +38,7 @@ def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
     for instance in environment.filestore.values():
         name = f"filestore-{instance.tier}"
         custom = bool(instance.iops or instance.iops_per_tib)
-        # With them a GiB has another price (Filestore pricing page, read 2026-11-22), which only the user's own may be.
+        # With them a GiB has another price (Filestore pricing page, read 2026-11-22), which only own prices can have.
         if custom and name not in book.services:
             yield Cost(unpriced=(f"{name} with IOPS of its own",))
         else:

@@ -45,7 +45,7 @@ FORMATS: Mapping[str, ReportFormat] = {
 def print_report(report: Report, to: str, *, links: str = "", verbose: bool = True) -> None:
     """Print a report in one format; text has colours on a terminal and is a summary unless ``verbose``."""
     if to == "text":
-        from training_platform.checks.reports.text import PrintableConsole  # noqa: PLC0415 # it loads rich
+        from training_platform.checks.reports.text import PrintableConsole  # noqa: PLC0415 # loads rich
         from training_platform.checks.reports.text import print_report as print_text  # noqa: PLC0415
 
         console = PrintableConsole(highlight=False)
@@ -66,7 +66,7 @@ def render(report: Report, to: str, *, links: str = "", verbose: bool = True) ->
 def check_writable(paths: Iterable[Path]) -> None:
     """Raise UserError for a file that cannot be written, before a long check."""
     for path in paths:
-        if os.path.isdir(path):  # unlike Path.is_dir, of a name that is too long it says no  # noqa: PTH112
+        if os.path.isdir(path):  # unlike Path.is_dir, it returns False for a name that is too long  # noqa: PTH112
             raise UserError(f"{path} cannot be written: it is a folder; name a file in it.")
         if not os.path.isdir(path.parent):  # noqa: PTH112
             raise UserError(f"{path} cannot be written: there is no folder {path.parent}.")
@@ -99,7 +99,7 @@ def _write_beside(path: Path, text: str) -> Path:
     if path.exists() and not path.is_file():
         path.write_text(_ended(text), encoding="utf-8")
         return path
-    target = path.resolve()  # a link stays a link
+    target = path.resolve()  # links stay links
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(_ended(text), encoding="utf-8")

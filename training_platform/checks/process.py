@@ -16,7 +16,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Yield a progress bar on a terminal's standard error; in a pipe it stays quiet."""
-    from rich.console import Console  # noqa: PLC0415 # nobody else waits for it
+    from rich.console import Console  # noqa: PLC0415 # slow to import
 
     console = Console(stderr=True)
     if not console.is_terminal:

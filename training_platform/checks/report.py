@@ -77,13 +77,13 @@ class Report:
     ledgers: tuple[ProjectLedger, ...] = ()
     capacity: tuple[CapacityLine, ...] = ()
     files: tuple[FileLine, ...] = ()
-    findings: tuple[Finding, ...] = field(default=())  # about no single stack
+    findings: tuple[Finding, ...] = field(default=())  # not about a single stack
     known: tuple[Known, ...] = ()  # readable: of those
-    known_stacks: frozenset[str] = frozenset()  # every stack that has a file, checked or not
+    known_stacks: frozenset[str] = frozenset()  # all stacks with a file, checked or not
     failures: tuple[str, ...] = ()
     comparison: Comparison | None = None
-    commit: str = ""  # of the files that were checked; empty where git knows none
-    checked: datetime | None = None  # when, in UTC
+    commit: str = ""  # the commit of the checked files; empty if git knows none
+    checked: datetime | None = None  # the time in UTC
 
     def all_findings(self) -> list[Finding]:
         """Return every finding that counts, of stacks first."""
@@ -174,7 +174,7 @@ def finding_groups(findings: Sequence[Finding]) -> list[FindingGroup]:
     return [FindingGroup(finding, more[finding], mark) for finding, mark in fingerprinted(findings) if finding in more]
 
 
-# What a message names before these words tells two findings of one field apart; what follows are amounts, which change.
+# The part of a message before these words distinguishes two findings of one field; amounts follow, which change.
 _SUBJECT_ENDS = {"quota-exceeded": " needs ", "quota-unknown": ", which "}
 
 

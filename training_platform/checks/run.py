@@ -31,7 +31,7 @@ def run_check(
     baseline = read_baseline(root)
     if base is None:
         return baseline.apply(check_stacks(root, selected or None, options).report)
-    from training_platform.checks.comparison.against_base import Base, check_against  # noqa: PLC0415 # nobody else waits
+    from training_platform.checks.comparison.against_base import Base, check_against  # noqa: PLC0415 # slow to import
     from training_platform.checks.comparison.deployed import read_preview, read_state  # noqa: PLC0415
 
     compared = Base(

@@ -249,5 +249,5 @@ def _exemption_findings(check: Checked, stacks: Sequence[StackReport]) -> Iterab
         decided={stack.name for stack in stacks if stack.planned},
     )
     stacks_with_files = check.workspace.stacks
-    # A file that is no YAML has no name here, so an exemption for its stack may well be right.
+    # An invalid YAML file has no stack here, so an exemption for its stack may be valid.
     return (finding for finding in findings if finding.stack in stacks_with_files or not check.workspace.unreadable)

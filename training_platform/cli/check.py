@@ -101,12 +101,12 @@ def check(
             report = run.run_check(
                 folder, options, selected=stacks, base=base, new_only=new_only, states=states, previews=previews
             )
-    report = replace(report, failures=(*report.failures, *wrong))  # the deployment would end there
-    if "html" in {*printed, *files.values()}:  # a page is kept, and read when nobody knows any more what it was made of
+    report = replace(report, failures=(*report.failures, *wrong))  # a deployment would fail
+    if "html" in {*printed, *files.values()}:  # a page may be read long after the check, so it contains all details
         from training_platform.checks.comparison.base_files import commit_of
 
         report = replace(report, commit=commit_of(folder), checked=datetime.now(UTC))
-    try:  # files first: nothing that reads standard output can keep them from being written
+    try:  # files first, so that a reader of standard output cannot prevent them
         write_files({path: render(report, output_format, links=links) for path, output_format in files.items()})
     finally:
         for shown in printed:

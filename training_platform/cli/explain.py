@@ -143,7 +143,7 @@ def _quotas(name: str) -> list[Quota]:
     from training_platform.quota.charges import short_quota_id
 
     quotas = loader.default().quotas.values()
-    name = name.partition(" ")[0]  # reports add what is counted and where: A2-CPUS (vCPUs)
+    name = name.partition(" ")[0]  # reports add unit and location: A2-CPUS (vCPUs)
     return [quota for quota in quotas if name in {quota.name, quota.id.quota_id, short_quota_id(quota.id.quota_id)}]
 
 

@@ -58,7 +58,7 @@ def main() -> None:
 
     A mistake in this program ends with 2, could not check: Python's own 1 would read as findings.
     """
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it reads every installed package's entry points
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # without it, pydantic reads all entry points
     with standard_streams(), ended_by_signals():
         try:
             app()
@@ -92,7 +92,7 @@ def standard_streams() -> Iterator[None]:
     Where the reader of a pipe has gone, as ``head`` does, that is no failure: it ends quietly, with 141. A character
     that standard output has not in its encoding becomes a ``?``.
     """
-    if sys.stderr is None:  # whoever closed it wants no messages; a file that is opened must not take its place
+    if sys.stderr is None:  # its closer wants no messages; a newly opened file must not get its descriptor
         sys.stderr = open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stdout is None:
         _end(COULD_NOT, "standard output is closed; where nobody needs it, send it to /dev/null.")

@@ -160,7 +160,7 @@ def root_around(path: Path | None = None) -> Path | None:
 
 def installed() -> str:
     """Return the version of the installed package."""
-    from importlib.metadata import version  # it brings the parser of mails along
+    from importlib.metadata import version  # imports the parser of e-mails
 
     return version(DISTRIBUTION)
 

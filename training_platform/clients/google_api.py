@@ -105,8 +105,8 @@ class GoogleApi:
         self._send("POST", path, params=query, data=content, headers={"Content-Type": kind})
 
     def _send(self, method: str, path: str, **options: Any) -> Response:
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
-        from requests.exceptions import RequestException  # noqa: PLC0415 # of the extra
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # the extra brings it
+        from requests.exceptions import RequestException  # noqa: PLC0415 # the extra brings it
 
         try:
             answer = self._session.request(method, self._base + path, timeout=_SECONDS, **options)
@@ -144,7 +144,7 @@ class GoogleApi:
 def local_identity() -> dict[str, str]:
     """Return the headers that name the caller to a local cloud; none without a member in the environment."""
     token = os.environ.get("GOOGLE_OAUTH_ACCESS_TOKEN", "")
-    if not token.startswith("as:"):  # a real one is for Google alone
+    if not token.startswith("as:"):  # a real token is only for Google
         return {}
     headers = {"Authorization": f"Bearer {token}"}
     if quota_project := os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT"):
@@ -162,7 +162,7 @@ def _details(answer: Response) -> list[Json]:
 def access_token() -> str:
     """Return an access token of the application default credentials, for a server without an API. GoogleError."""
     auth = _auth()
-    from google.auth.transport.requests import Request  # noqa: PLC0415 # of the extra
+    from google.auth.transport.requests import Request  # noqa: PLC0415 # the extra brings it
 
     with _credentials_or_refused():
         credentials = auth.default(scopes=[_SCOPE])[0]
@@ -174,13 +174,13 @@ def _auth() -> Any:
     """Return the module ``google.auth``, which announces the end of a Python years before. Raises ImportError."""
     with catch_warnings():
         simplefilter("ignore", FutureWarning)
-        import google.auth  # noqa: PLC0415 # of the extra
+        import google.auth  # noqa: PLC0415 # the extra brings it
     return google.auth
 
 
 @contextmanager
 def _credentials_or_refused() -> Iterator[None]:
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # of the extra
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 # the extra brings it
 
     try:
         yield
@@ -191,11 +191,11 @@ def _credentials_or_refused() -> Iterator[None]:
 def _session(endpoint: str, title: str, extra: str, *, read_only: bool, account: str | None) -> Session:
     try:
         auth = _auth()
-        from google.auth import impersonated_credentials  # noqa: PLC0415 # of the extra
-        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 # of the extra
-        from requests import Session  # noqa: PLC0415 # of the extra
-        from requests.adapters import HTTPAdapter  # noqa: PLC0415 # of the extra
-        from urllib3.util import Retry  # noqa: PLC0415 # of the extra
+        from google.auth import impersonated_credentials  # noqa: PLC0415 # the extra brings it
+        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 # the extra brings it
+        from requests import Session  # noqa: PLC0415 # the extra brings it
+        from requests.adapters import HTTPAdapter  # noqa: PLC0415 # the extra brings it
+        from urllib3.util import Retry  # noqa: PLC0415 # the extra brings it
     except ImportError as error:
         raise GoogleError(f"{title} needs the extra `{extra}`: {install(extra)}.") from error
     session: Session

@@ -17,7 +17,7 @@ PIPELINES: Final = "trainingPipelines"
 COLLECTIONS: Final = (CUSTOM_JOBS, TUNING_JOBS, PIPELINES)
 _PAGE = 100  # jobs
 _LOG_PAGE = 1000  # entries
-_EXISTS = 412  # the precondition of an upload was that there is no such object
+_EXISTS = 412  # the precondition that the object does not exist failed
 
 
 class VertexJobs(GoogleApi):

@@ -19,9 +19,9 @@ from training_platform.config.reading.finding import install
 if TYPE_CHECKING:
     from kubernetes import client
 
-_SECONDS = (10, 60)  # to connect, and between two bytes of an answer
+_SECONDS = (10, 60)  # seconds to connect, and between two bytes of a response
 _PAGE = 500
-MEMBER = "training-platform-verify"  # who is impersonated beside a group: nobody, so that only the group has rights
+MEMBER = "training-platform-verify"  # the user that is impersonated with a group, and has no rights
 
 
 class ClusterError(ApiError):
@@ -122,7 +122,7 @@ class ClusterApi:
         return {
             row["kind"]: (ApiKind(path, row["name"]), bool(row["namespaced"]))
             for row in listed
-            if "/" not in row["name"]  # the others are parts, such as a status
+            if "/" not in row["name"]  # the others are subresources, such as status
         }
 
     def delete(self, kind: ApiKind, namespace: str, name: str, *, uid: str = "") -> bool:
@@ -221,8 +221,8 @@ def context_in(kubeconfig: str | None, name: str, *, contexts: Sequence[str], lo
     context. Raises NoKubeconfigError, and ClusterError where the client is not installed, or no context is there.
     """
     try:
-        from kubernetes import config as untyped  # noqa: PLC0415 # of the extra
-        from kubernetes.config.config_exception import ConfigException  # noqa: PLC0415 # of the extra
+        from kubernetes import config as untyped  # noqa: PLC0415 # the extra brings it
+        from kubernetes.config.config_exception import ConfigException  # noqa: PLC0415 # the extra brings it
     except ModuleNotFoundError as error:
         raise ClusterError(f"Jobs on GKE need the kubernetes client: {install('jobs')}.") from error
     config: Any = untyped
@@ -239,15 +239,15 @@ def context_in(kubeconfig: str | None, name: str, *, contexts: Sequence[str], lo
 def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_in: str) -> ClusterApi:
     """Return the API of a cluster, by the context that ``context_in`` finds and raises for."""
     context = context_in(kubeconfig, name, contexts=contexts, log_in=log_in)
-    from kubernetes import config as untyped  # noqa: PLC0415 # of the extra
-    from kubernetes.config.config_exception import ConfigException  # noqa: PLC0415 # of the extra
+    from kubernetes import config as untyped  # noqa: PLC0415 # the extra brings it
+    from kubernetes.config.config_exception import ConfigException  # noqa: PLC0415 # the extra brings it
 
     config: Any = untyped
     try:
         api = config.new_client_from_config(config_file=kubeconfig, context=context, persist_config=False)
     except (ConfigException, OSError, ValueError) as error:
         raise ClusterError(f"Context {context} cannot be used: {cause(error)}. For cluster {name}: {log_in}") from error
-    api.configuration.retries = False  # a cluster that cannot be reached is said at once
+    api.configuration.retries = False  # an unreachable cluster is reported at once
     return ClusterApi(type(api)(api.configuration), name)
 
 
@@ -258,8 +258,8 @@ def _path(kind: ApiKind, namespace: str) -> str:
 @contextmanager
 def _sentences(name: str) -> Iterator[None]:
     """Convert exceptions of the client into ClusterError with one sentence."""
-    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415 # of the extra
-    from urllib3.exceptions import HTTPError  # noqa: PLC0415 # of the extra
+    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415 # the extra brings it
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415 # the extra brings it
 
     try:
         yield

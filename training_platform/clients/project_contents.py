@@ -24,8 +24,8 @@ POLICY: Final = "IAM policy"
 _TABLE: Json = table(__file__, "listings.yaml")
 _START = re.compile(r"^https?://.+?/(?=projects/)")  # of a link
 _NUMBER = re.compile(r"^projects/[0-9]+/")  # some APIs name a project by its number
-_DISABLED = ("is disabled", "has not been used")  # as Google words it, beside 403
-_JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # ends the ids of accounts that jobs of teams run as; cut ones in a hash
+_DISABLED = ("is disabled", "has not been used")  # Google's wording, beside 403
+_JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # the end of the ids of teams' job accounts; shortened ids end in a hash
 
 
 class Listing(NamedTuple):

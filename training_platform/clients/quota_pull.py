@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from requests import Response
 
 _PAGE = 1000
-_MOST_PAGES = 1000  # of one service: an end to a server that never stops
+_MOST_PAGES = 1000  # of one service, in case a server never stops
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _PLACES = ("region", "zone")
-_WIDTH = 100_000  # columns: a row stays on its line
+_WIDTH = 100_000  # columns, so that a row stays in one line
 _HEAD = f"""\
 {SCHEMA_LINE}
 # Limits by service and quota id; -1 is unlimited. A region or a value of another dimension that an id does not list has
@@ -80,7 +80,7 @@ class CloudQuotas(GoogleApi):
             if number == _MOST_PAGES:
                 raise UserError(f"Cloud Quotas has no last page of {path}.")
             for info in _objects(page, "quotaInfos"):
-                # A quota that is refreshed counts calls per minute or day; others count what a project has.
+                # A quota with a refresh interval counts requests per minute or day; others count resources.
                 if not info.get("refreshInterval") and info.get("containerType", "PROJECT") == "PROJECT":
                     yield _quota_info(info, path)
 
@@ -94,7 +94,7 @@ class CloudQuotas(GoogleApi):
             error = answer.json()["error"]
             words = f"It says: {' '.join(str(error['message']).split())}"
             reasons = {str(detail.get("reason")) for detail in error.get("details", ()) if isinstance(detail, dict)}
-        if _NO_QUOTA_PROJECT in words:  # which has the reason of an API that is not enabled
+        if _NO_QUOTA_PROJECT in words:  # it has the reason if an API is not enabled
             message = (
                 "Cloud Quotas asks people for a quota project: "
                 f"gcloud auth application-default set-quota-project {project}."
@@ -183,7 +183,7 @@ def pull(
 
     ``needed`` are service and quota id of what the stacks hold. Raises UserError.
     """
-    if (old and old.placeholder) or (text and unmarked(text)):  # amounts that no project was asked for
+    if (old and old.placeholder) or (text and unmarked(text)):  # placeholders, which are not read from a project
         old = text = None
     project = api.project
     before = _limits_of(old)
@@ -241,7 +241,7 @@ def rewritten(project: str, text: str | None, limits: Limits, today: date) -> st
     Raises UserError where the library for it is not installed.
     """
     try:
-        from ruamel.yaml import YAML  # noqa: PLC0415 # of the extra
+        from ruamel.yaml import YAML  # noqa: PLC0415 # the extra brings it
         from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
         from ruamel.yaml.scalarstring import DoubleQuotedScalarString  # noqa: PLC0415
     except ImportError as error:

@@ -39,7 +39,7 @@ _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 _OCI: Final = "oci://"
 _SECONDS: Final = 60
 _MOST_PAGES: Final = 100
-_MOST_BYTES: Final = 50_000_000  # the index of a large repository has a few
+_MOST_BYTES: Final = 50_000_000  # the index of a large repository has a few million
 
 
 class ImageName(NamedTuple):
@@ -73,9 +73,9 @@ class Registries:
 
     def __init__(self, *, seconds: int = _SECONDS, token: Callable[[str], str] = lambda _: "") -> None:
         try:
-            from requests import Session  # noqa: PLC0415 # of the extra
-            from requests.adapters import HTTPAdapter  # noqa: PLC0415 # of the extra
-            from urllib3.util import Retry  # noqa: PLC0415 # of the extra
+            from requests import Session  # noqa: PLC0415 # the extra brings it
+            from requests.adapters import HTTPAdapter  # noqa: PLC0415 # the extra brings it
+            from urllib3.util import Retry  # noqa: PLC0415 # the extra brings it
         except ImportError as error:
             raise ApiError(f"Asking registries needs the extra `jobs`: {install('jobs')}.") from error
         self._session: Session = Session()
@@ -158,7 +158,7 @@ class Registries:
         return str(token.get("token") or token.get("access_token") or "")
 
     def _index(self, chart: str, repository: str) -> Iterator[str]:
-        import yaml  # noqa: PLC0415 # only where a repository is challenge
+        import yaml  # noqa: PLC0415 # only for chart repositories
 
         answer = _content(self._send("GET", f"{repository.rstrip('/')}/index.yaml", chart, {}), chart)
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -170,9 +170,9 @@ class Registries:
         yield from (str(row.get("version")) for row in rows if isinstance(row, dict))
 
     def _send(self, method: str, url: str, subject: str, headers: Mapping[str, str], **query: str) -> Response:
-        from requests.exceptions import RequestException  # noqa: PLC0415 # of the extra
+        from requests.exceptions import RequestException  # noqa: PLC0415 # the extra brings it
 
-        self._session.trust_env = urlsplit(url).hostname not in LOOPBACK  # no proxy there
+        self._session.trust_env = urlsplit(url).hostname not in LOOPBACK  # no proxy on this machine
         try:
             return self._session.request(method, url, headers=headers, params=query, timeout=self._seconds)
         except RequestException as error:
@@ -204,7 +204,7 @@ def _content(answer: Response, chart: str) -> Response:
 
 
 def _object(read: Any, chart: str) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415 # only where something is read
+    import yaml  # noqa: PLC0415 # only when something is read
 
     try:
         content = read()

@@ -13,7 +13,7 @@ import click
 
 ROOT = Path(__file__).resolve().parents[2]
 _CACHES = shutil.ignore_patterns("__pycache__")
-_OWN_ENVIRONMENT = re.compile(r"^ +(?:#|virtualenv:).*\n", re.MULTILINE)  # in a project file, with the comment on it
+_OWN_ENVIRONMENT = re.compile(r"^ +(?:#|virtualenv:).*\n", re.MULTILINE)  # in a project file, with its comment
 
 
 def build(target: Path) -> Path:

@@ -94,7 +94,7 @@ class Checkout:
         try:
             snapshots = read_snapshots(self.root, today(self.root))
         except UnreadableError:
-            return None  # the policy of quotas says why
+            return None  # the policy of quotas reports why
         return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace, failures=[]), snapshots))
 
     def quota_findings(

@@ -33,11 +33,11 @@ _ADVICE = "Warnings, and what is not decided before deployment, of one resource.
 _STACK_ADVICE = "Warnings, and what is not decided or counted, of the whole stack."
 SEVERITIES = {
     "protection": Severity.CRITICAL,  # data is lost
-    "labels": Severity.MEDIUM,  # a house rule: Google Cloud takes it
+    "labels": Severity.MEDIUM,  # a house rule: Google Cloud accepts it
     ADVICE: Severity.LOW,
     STACK_ADVICE: Severity.LOW,
 }
-REFUSED = Severity.HIGH  # of all others: the deployment fails, or its result does not work
+REFUSED = Severity.HIGH  # all others: the deployment fails, or its result does not work
 
 
 def policies(root: Path | None) -> list[Policy]:
@@ -60,7 +60,7 @@ class _Pack:
         """Return the rules, loaded on first use."""
         with self._loading:
             if self._evaluation is None:
-                from training_platform.policy.evaluation import Evaluation  # noqa: PLC0415 # it takes a quarter second
+                from training_platform.policy.evaluation import Evaluation  # noqa: PLC0415 # takes a quarter second
 
                 self._evaluation = Evaluation(self._root)
             return self._evaluation

@@ -50,7 +50,7 @@ _HOUSE: dict[str, Any] = {
     "description": "Whether house rules apply to a program of another project. Google Cloud accepts what they refuse: "
     "they are a platform team's rules for its own stacks. The settings environment and production turn them on too.",
 }
-_EVERYWHERE = "all"  # not a policy: its enforcement level is that of all policies
+_EVERYWHERE = "all"  # not a policy: the enforcement level of all policies
 _TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a string"),
     "boolean": (bool, "true or false"),
@@ -129,7 +129,7 @@ def wrong_configs(root: FilePath) -> Iterator[str]:
 def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
     from training_platform.config.reading.source import UnreadableError, read_source  # noqa: PLC0415 # see above
 
-    source = read_source(path, file)  # the reader of YAML has positions, and JSON is YAML
+    source = read_source(path, file)  # JSON is YAML, whose reader has positions
     try:
         config = json.loads(path.read_bytes())
     except ValueError as error:
@@ -193,13 +193,13 @@ def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[S
 
 
 def _unknown_name(path: Path, name: str, message: str, names: Collection[str], most: int = 12) -> SettingError:
-    from training_platform.config.reading.section import enumeration  # noqa: PLC0415 # it loads pydantic
+    from training_platform.config.reading.section import enumeration  # noqa: PLC0415 # loads pydantic
 
     return SettingError(path, message, enumeration(names, most), find_nearest(name, names))
 
 
 def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Iterator[SettingError]:
-    from training_platform.policy.single_stack import (  # noqa: PLC0415 # it loads the rules
+    from training_platform.policy.single_stack import (  # noqa: PLC0415 # loads the rules
         SnapshotError,
         snapshot_of,
     )

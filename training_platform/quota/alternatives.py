@@ -126,7 +126,7 @@ class Alternatives:
         if not pool.zone:
             vms = vms._replace(nodes=vms.nodes // ZONES_OF_A_REGIONAL_CLUSTER)
         held_now = self._held.get((stack, pool.path, pool.name), {})
-        same = (vms, *held_now.items())  # as pools of a fleet are, by the thousand
+        same = (vms, *held_now.items())  # like the thousands of pools of a fleet
         if same not in self._rooms:
             quota = pool.accelerator.quotas.get(pool.spec.charged)
             zones = nearest_first(vms.location, set(pool.machine.zones) - {pool.zone})
@@ -137,7 +137,7 @@ class Alternatives:
         left: float | None = math.inf
         short: Short | None = None
         for usage in vm_usage(vms):
-            key = next((key for key in usage.keys if self._limit(key)), usage.keys[0])  # as the ledger charges
+            key = next((key for key in usage.keys if self._limit(key)), usage.keys[0])  # like the ledger
             room = self._left(key, held_now)
             if quota and usage.keys[0].quota_id == quota.quota_id:
                 left = room

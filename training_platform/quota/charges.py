@@ -99,8 +99,8 @@ def shown(amount: float) -> str:
     return f"{amount:,.0f}" if amount == int(amount) else f"{amount:,.1f}"
 
 
-PORTS_PER_ADDRESS = 64_512  # of a NAT gateway: those from 1024 on
-VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference says pd-standard: a rule wants it written
+PORTS_PER_ADDRESS = 64_512  # ports of an address of a NAT gateway: from 1024 on
+VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference says pd-standard, so a rule requires it
 
 
 class VmUsage(NamedTuple):
@@ -150,7 +150,7 @@ def _one_vm(vm: VmUsage) -> Iterator[tuple[float, tuple[QuotaId, ...]]]:
             yield machine.chips, tuple(quota for quota in (quotas[vm.capacity], fallback.get(vm.capacity)) if quota)
         if machine.kind == "gpu":
             yield machine.chips, (GENERAL_QUOTAS["gpus-all-regions"],)
-    if vm.capacity in machine.cpu_quota:  # machines whose vCPUs no regional quota counts are not in the global one
+    if vm.capacity in machine.cpu_quota:  # without a regional quota, vCPUs do not count toward the global one
         yield machine.vcpus, (machine.cpu_quota[vm.capacity],)
         yield machine.vcpus, (GENERAL_QUOTAS["cpus-all-regions"],)
     disk = DISK_TYPES.get(vm.disk_type)
@@ -251,6 +251,6 @@ def _usage(project: str, location: str, amount: float, *quotas: QuotaId) -> Usag
     return Usage(_keys(project, location, quotas), amount, quotas[0].unit)
 
 
-@cache  # thousands of pools charge the same few limits
+@cache  # thousands of pools charge few different limits
 def _keys(project: str, location: str, quotas: tuple[QuotaId, ...]) -> tuple[QuotaKey, ...]:
     return tuple(quota_key(project, quota, location) for quota in quotas)

@@ -37,10 +37,10 @@ RULE = "chip-hours"
 LEDGER_RULE = "chip-hours-ledger"
 COMMAND = "training-platform job usage"
 WARNED_AT = 0.8  # of a budget
-FRESH_DAYS = 3  # of a ledger: a weekend
+FRESH_DAYS = 3  # the age of a ledger after a weekend
 ACCELERATORS = ("nvidia.com/gpu", "google.com/tpu")
-STEP_MINUTES = 5  # between two samples that are summed; a run counts for them each
-DISPUTED = (0.02, 10.0)  # of a queue's chip-hours in a month, and chip-hours: below either, a new leader explains it
+STEP_MINUTES = 5  # between two samples, each of which counts for this long
+DISPUTED = (0.02, 10.0)  # part of a queue's monthly chip-hours, and chip-hours: a new leader explains less
 
 Hours = dict[str, dict[str, dict[str, float]]]  # chip-hours by team, cluster and flavor
 Month = Annotated[str, form(r"[0-9]{4}-(0[1-9]|1[0-2])", "a month", "YYYY-MM, such as 2026-11")]
@@ -242,7 +242,7 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ou
         return stack.finding(RULE, path, message, severity="warning", allowed=allowed, nearest=nearest)
     if used >= budget:
         message += f", and is held {until}" if ours else ", and is held"
-    # A warning would fail a strict check: the change that brings the ledger brings the hold too, and has to pass.
+    # A warning would fail the strict check of the change that adds the ledger and the hold together.
     return stack.finding(RULE, path, message, severity="note", allowed=allowed)
 
 

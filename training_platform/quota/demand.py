@@ -170,14 +170,14 @@ class _Stack:
             accelerator_type=pool.accelerator_type,
             accelerator_count=pool.accelerator_count,
         )
-        slices = pool.hosts > 1  # each is a GKE node pool, of which the stack file counts one; elsewhere it counts VMs
+        slices = pool.hosts > 1  # the stack file counts slices, each a GKE node pool; elsewhere it counts VMs
         most = 1 if slices else pool.total_max_nodes or pool.max_nodes or 1
         least = self._running_slices[pool.origin] if slices else pool.total_min_nodes or pool.min_nodes or 0
         holder = _holder(pool, "max_nodes", 0, max(1, least))
         for usage in vm_usage(vms):
             yield usage.by(holder._replace(step=usage.amount / most))
         if slices or pool.capacity == "flex-start":
-            return  # a slice is recreated as one, and flex-start VMs are replaced as they end
+            return  # a slice is recreated as a whole, and flex-start VMs are replaced when they end
         more = upgrade_vms(
             pool.most_vms, blue_green=pool.upgrade_strategy == "BLUE_GREEN", max_surge=pool.surge_of_upgrades
         )
@@ -250,7 +250,7 @@ class _Stack:
         label = str(path[-1]) if path else part.name
         if label == "gpu_networks":
             label = f"GPU networks of {part.origin[-2]}"
-        elif not part.origin and part.name.startswith("network-"):  # as the environment's component is called
+        elif not part.origin and part.name.startswith("network-"):  # the name of the environment's component
             label = "network"
             if part.type in (ADDRESS, ROUTER):
                 path = self._gateway_origin(part)

@@ -123,8 +123,8 @@ class CapacityLine(_Shared):
 
     cluster: str
     flavor: Flavor
-    lends: bool = False  # whether all may borrow what no team was promised
-    uncounted: bool = False  # whether a file says nothing that may promise some of it
+    lends: bool = False  # whether all may borrow the unpromised amount
+    uncounted: bool = False  # whether an unreadable file may promise a part of it
 
     @property
     def resource(self) -> str:
@@ -238,7 +238,7 @@ def project_ledgers(
 
 def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
     """Return a line for every flavor of every environment, clusters in the order of the file."""
-    # The stack, name and path of each team and cohort, with its shares by cluster and flavor.
+    # Stack, name and path of each team and cohort, with its shares by cluster and flavor.
     promises: list[tuple[Stack, str, Path, Mapping[str, Mapping[str, Share]]]] = [
         *((stack, team.name, ("shares",), team.shares) for stack, team, _ in workspace.teams()),
         *(

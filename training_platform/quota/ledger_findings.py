@@ -22,7 +22,7 @@ from training_platform.quota.snapshot import FOLDER, Snapshot
 from training_platform.resources.notebooks import notebook_findings
 from training_platform.resources.serving import serving_findings
 
-MOST_NAMED = 4  # holders that a message names; the rest is summed up
+MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
 _GUESS = "; the catalogue's spelling of it is not verified"
@@ -62,8 +62,8 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
             continue
         findings.extend(_unknown(ledger, workspace, ledger.snapshot.source.file))
         others = Alternatives(ledger, workspace)
-        short: dict[tuple[str, Path], list[tuple[Line, Held]]] = defaultdict(list)  # by the field that one could lower
-        # A limit that one pool exceeds says which is too large, also of limits that many pools share.
+        short: dict[tuple[str, Path], list[tuple[Line, Held]]] = defaultdict(list)  # by the field that can be lowered
+        # A limit that one pool exceeds identifies the pool, also for limits that many pools share.
         for line in sorted((line for line in ledger.lines if line.over), key=lambda line: len(line.holders)):
             for stack in dict.fromkeys(held.holder.stack for held in line.holders):
                 in_stack = [held for held in line.holders if held.holder.stack == stack]

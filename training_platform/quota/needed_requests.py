@@ -131,7 +131,7 @@ def _entry_lines(need: NeededRequest, contact: str, justification: str | None) -
     lines = [f"{need.name}:", f"  service: {key.service}", f"  quota_id: {key.quota_id}"]
     if dimensions:
         lines.append(f"  dimensions: {{{', '.join(f'{name}: {value}' for name, value in dimensions.items())}}}")
-    why = json.dumps(justification or _justification(need), ensure_ascii=False)  # JSON's texts are YAML's too
+    why = json.dumps(justification or _justification(need), ensure_ascii=False)  # JSON strings are valid YAML
     return [*lines, f"  value: {need.value}", f"  justification: {why}", f"  contact: {contact}"]
 
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from training_platform.catalog import QUOTAS
 from training_platform.quota.charges import QuotaKey, short_quota_id
 
-_SLIP = 0.9  # alike of 1: a letter or two of an id; other families of machines are less alike
+_SLIP = 0.9  # similarity, at most 1: ids that differ by a letter or two; other machine families are less similar
 
 
 class KnownQuota(NamedTuple):

@@ -50,7 +50,7 @@ class Limit(Section):
     @field_validator("region", "zone", "unit", mode="before")
     @classmethod
     def _refuse_empty(cls, value: object) -> object:
-        if value is None:  # a default is never validated, so somebody wrote the key and no value
+        if value is None:  # defaults are not validated, so the key was written without a value
             raise PydanticCustomError("empty", "says nothing", {"allowed": "a text, or no such key"})
         return value
 
@@ -308,7 +308,7 @@ def _place_findings(row: Limit, quota: KnownQuota | None, source: Source, path: 
         yield source.finding(RULE, path, message, allowed=allowed, nearest=f"{quota.per}: {OTHERS}")
 
 
-_STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # nothing is found wrong with these
+_STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # these have no findings
 
 SCHEMA_FILE = f"{FOLDER}/quotas.schema.json"
 SCHEMA_LINE = "# yaml-language-server: $schema=./quotas.schema.json"
@@ -331,7 +331,7 @@ def snapshot_schema() -> dict[str, Any]:
     """Return the schema of ``stacks/quotas/<project>.yaml``."""
     schema = SnapshotFile.model_json_schema()
     row = schema["$defs"]["Limit"]["properties"]
-    for name in ("region", "zone", "unit"):  # left out or not empty: the model refuses null
+    for name in ("region", "zone", "unit"):  # missing, or not empty: the model rejects null
         row[name] = {"type": "string", "minLength": 1, "description": _MEANINGS[name]}
     for name, place in (("region", "us-central1"), ("zone", "us-central1-a")):
         row[name]["examples"] = [place]

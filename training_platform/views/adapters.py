@@ -87,7 +87,7 @@ def _cluster(body: Json, parts: list[str]) -> dict[str, Any]:
         **body,
         "datapathProvider": network.get("datapathProvider"),
         "enableMultiNetworking": network.get("enableMultiNetworking"),
-        # The API counts a zonal cluster's own zone among them.
+        # The API includes a zonal cluster's own zone.
         "nodeLocations": [zone for zone in body.get("locations") or () if zone != parts[3]],
         "defaultMaxPodsPerNode": (body.get("defaultMaxPodsConstraint") or {}).get("maxPodsPerNode"),
         "clusterAutoscaling": {
@@ -105,7 +105,7 @@ def _node_pool(body: Json, parts: list[str]) -> dict[str, Any]:
         for gpus in config.get("accelerators", ())
     ]
     scaling = body.get("autoscaling") or {}
-    # A number or a truth value that is left out of a body is 0 or false, and 0 is what a limit that does not hold says.
+    # A number or boolean that a body omits is 0 or false, and 0 means no limit.
     scaling = {key: value for key, value in scaling.items() if value or not key.startswith("total")}
     return {
         "cluster": parts[5],

@@ -18,7 +18,7 @@ from training_platform.views.node_pool import NodePoolView
 from training_platform.views.view import Settings, View
 from training_platform.views.whole_stack import Program
 
-# What an Autopilot cluster decides by itself; the provider refuses these beside it.
+# Inputs that an Autopilot cluster decides itself; the provider refuses them for it.
 _AUTOPILOT_DECIDES = (
     "clusterAutoscaling.enabled", "clusterAutoscaling.resourceLimits", "networkPolicy", "removeDefaultNodePool",
     "defaultMaxPodsPerNode", "enableShieldedNodes", "nodePools", "enableIntranodeVisibility",

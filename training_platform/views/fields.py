@@ -27,21 +27,21 @@ class FieldKind(Generic[T]):
 
 
 text = FieldKind[str | None](of.as_text)
-name = FieldKind[str | None](of.as_name)  # of something that may be written as a path: its last part
-whole = FieldKind[int | None](of.as_whole)  # however it is written
-number = FieldKind[float | None](of.as_number)  # with a fraction or without
-quantity = FieldKind[int | None](of.as_quantity)  # of Kubernetes
+name = FieldKind[str | None](of.as_name)  # of a resource that may be given as a path: its last part
+whole = FieldKind[int | None](of.as_whole)  # in any spelling
+number = FieldKind[float | None](of.as_number)  # integer or not
+quantity = FieldKind[int | None](of.as_quantity)  # a Kubernetes quantity
 seconds = FieldKind[int | None](of.as_seconds)  # a duration as Google's APIs write it, 3600s
 texts = FieldKind[tuple[str, ...]](of.as_texts)
 count = FieldKind[int](of.as_count)  # the entries of a list or a mapping
-written = FieldKind[bool](of.is_written)  # whether a block is there at all
+written = FieldKind[bool](of.is_written)  # whether a block is set
 labels = FieldKind[dict[str, str] | None](of.as_labels)
 texts_by_key = FieldKind[dict[str, str]](of.as_labels, {})
-# What every resource of the kind has: one that is missing is not known.
+# Fields that every resource of the kind has: a missing one is unknown.
 required = FieldKind[str](of.as_text, UNKNOWN)
 size = FieldKind[int](of.as_whole, UNKNOWN)
 amount = FieldKind[int](of.as_quantity, UNKNOWN)
-located = FieldKind[str](of.as_name, UNKNOWN)  # a region or zone: where none is named it is the provider's
+located = FieldKind[str](of.as_name, UNKNOWN)  # a region or zone; the default is the provider's
 
 
 @overload

@@ -17,7 +17,7 @@ Keys = tuple[str | int, ...]
 T = TypeVar("T")
 _QUANTITY = re.compile(r"(-?[0-9]{1,19})(k|M|G|Ki|Mi|Gi)?\Z")
 _SUFFIXES = {None: 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-_LARGEST = 2**63  # what an API's integer holds
+_LARGEST = 2**63  # the range of an API's integer
 _DIGITS = len(str(-_LARGEST))
 _SECONDS = re.compile(r"([0-9]{1,19})s\Z")
 

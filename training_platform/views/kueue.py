@@ -13,7 +13,7 @@ from training_platform.views import inputs as of
 from training_platform.views.inputs import at, rows
 from training_platform.views.view import View
 
-COUNTED = frozenset({"google.com/tpu", "nvidia.com/gpu"})  # Kueue's other resources are only there to admit pods
+COUNTED = frozenset({"google.com/tpu", "nvidia.com/gpu"})  # Kueue's other resources only serve to admit pods
 _ROW = "spec.resourceGroups.flavors"
 _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 
@@ -52,7 +52,7 @@ class FlavorQuotaView(View):
         """The admission checks of the flavor's jobs; a check without flavors applies to all."""
         flavor = of.known(of.as_text(self.read(f"{_ROW}.name")))
         pairs = [(at(check, ("name",)), of.as_texts(at(check, ("onFlavors",)))) for check in rows(self.read(_CHECKS))]
-        pairs += [(name, ()) for name in rows(self.read("spec.admissionChecks"))]  # as v1beta1 has them as well
+        pairs += [(name, ()) for name in rows(self.read("spec.admissionChecks"))]  # as in v1beta1 too
         names = (of.as_text(name) for name, flavors in pairs if not of.known(flavors) or flavor in flavors)
         return tuple(of.known(name) for name in names)
 

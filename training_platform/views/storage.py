@@ -49,7 +49,7 @@ class FilestoreView(View):
     def network_project(self) -> str | None:
         """The project in its network's name; None for a name without project."""
         network = of.as_text(self.read("networks.network"))
-        parts = network.split("/") if isinstance(network, str) else ()  # an unknown one is taken for the program's own
+        parts = network.split("/") if isinstance(network, str) else ()  # an unknown one counts as the program's own
         return parts[parts.index("projects") + 1] if "projects" in parts[:-1] else None
 
 

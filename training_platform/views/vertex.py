@@ -59,7 +59,7 @@ class PersistentPoolView(View):
     @property
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue with its attached GPUs, or None."""
-        if self.machine_type not in MACHINE_TYPES:  # its GPUs, which may be unknown, are not read
+        if self.machine_type not in MACHINE_TYPES:  # its GPUs may be unknown and are not read
             return None
         return of_vertex(self.machine_type, self.accelerator_type, self.accelerator_count)
 

@@ -102,7 +102,7 @@ class View:
     EACH: ClassVar[tuple[str, ...]] = ()
     FIELDS: ClassVar[dict[str, Field[Any]]] = {}
     PLACES: ClassVar[dict[str, Path]] = {}
-    LINES: ClassVar[bool] = True  # whether a field that names no place has a line of its own
+    LINES: ClassVar[bool] = True  # whether a field without a path has its own line
     SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection", "encryption"})
 
     unknown: frozenset[str] = frozenset()

@@ -13,7 +13,7 @@ from training_platform.views.view import Settings, View
 
 V = TypeVar("V", bound=View)
 T = TypeVar("T")
-PACKAGES = ("gcp:", "kubernetes:")  # what the types of a provider's resources start with
+PACKAGES = ("gcp:", "kubernetes:")  # the prefixes of types of a provider's resources
 _ENTRY = re.compile(r"\[\d+\]")
 
 

@@ -47,7 +47,7 @@ from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_wo
 from training_platform.resources.stack_plan import OWN_RESOURCES
 
 _COMMAND = "training_platform/cli/plan.py"
-_PATIENCE = 10  # seconds for the base's process to end its own
+_PATIENCE = 10  # seconds for the base's process to end
 _EMPTY = CheckResult(stacks={}, quotas=(), capacity=(), identities=(), failures=())
 PROGRAM = ("training_platform/", OWN_RESOURCES)
 """Files that affect plans beside stack files; if one of them changed, the base is planned by its own code."""
@@ -264,7 +264,7 @@ def _stacks(
         if name not in after.stacks and name not in renamed:
             gone = _stack(name, before.stacks.get(name), None, name)
             state = base.states.get(name)
-            if name in files.left or (state and state.resources):  # nothing of it is freed
+            if name in files.left or (state and state.resources):  # none of its use is freed
                 least = gone.least_usd.before
                 most = gone.most_usd.before
                 gone = replace(gone, accelerators=(), least_usd=Amount(least, least), most_usd=Amount(most, most))

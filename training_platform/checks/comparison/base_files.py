@@ -68,7 +68,7 @@ class _Git:
             raise UserError(
                 f"{folder} is not in a git repository, so there is no base to compare with: leave --base out."
             )
-        self.prefix = inside.rstrip("\n")  # of the folder below the top of the repository, with a slash at its end
+        self.prefix = inside.rstrip("\n")  # the folder's path below the repository's root, with a slash at its end
 
     def run(self, *arguments: str) -> str | None:
         """Return the output of git, or None if it fails."""
@@ -110,7 +110,7 @@ def _unknown(git: _Git, ref: str) -> str:
     refs = git.run("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags") or ""
     nearest = find_nearest(ref, refs.split())
     hint = f" Nearest: {nearest}." if nearest else ""
-    if git.run("check-ref-format", "--branch", ref) is None:  # such as HEAD~999: nobody can fetch that
+    if git.run("check-ref-format", "--branch", ref) is None:  # such as HEAD~999, which cannot be fetched
         return f"There is no commit {ref} in this clone: name another.{hint}"
     remote, _, branch = ref.partition("/")
     known_remote = remote in (git.run("remote") or "origin").split()
@@ -123,7 +123,7 @@ def _lay_out(git: _Git, commit: str, tree: Path) -> None:
     part = f"{commit}:{git.prefix.rstrip('/')}"
     if git.run("rev-parse", "--verify", "--quiet", part) is None:
         raise UserError(f"{git.prefix} is not in commit {commit[:12]}: there is no base to compare with.")
-    archive = git.start("archive", "--format=tar", commit)  # of this folder alone, with paths below it
+    archive = git.start("archive", "--format=tar", commit)  # only of this folder, with paths below it
     if archive.returncode:
         raise UserError(f"The files of commit {commit[:12]} cannot be read: is this a partial clone without them?")
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:

@@ -300,7 +300,7 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
         effect = effect_of_loss(new.type) if forces else effect_of_input(new.type, *change[:3])
         inputs.append(change._replace(forces=forces, effect=effect))
     if reasons is not None and not any(change.forces for change in inputs):
-        # An output of another resource, whose values nobody knows yet.
+        # An output of another resource, with values that are not known yet.
         reason = next(iter(reasons), "provider")
         inputs.append(InputChange(reason, LATER, LATER, True, effect_of_loss(new.type)))
     if not inputs:

@@ -19,7 +19,7 @@ from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.config.reading.finding import UserError
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
-_SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 # the key by which the engine marks a value of its own
+_SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 # the key with which the engine marks special values
 _UNKNOWN = ("04da6b54-80e4-46f7-96ec-b56ff0331ba9", "output<string>")
 _DEFAULTS = "__defaults"
 _REPLACING = ("replace", "create-replacement", "delete-replaced")

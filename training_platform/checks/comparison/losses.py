@@ -55,8 +55,8 @@ REMOVED = "removed"
 _ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "opens"))
 _DIGEST = "sha256:"
 _LONGEST = 80  # characters of a mapping that an acknowledgement has as it is
-_MOST = 4  # subjects that a finding names
-_MOST_EFFECTS = 2  # of the gravest subjects, of which a finding has the sentences
+_MOST = 4  # most subjects that a finding names
+_MOST_EFFECTS = 2  # most sentences that a finding has, of the gravest subjects
 _LINES: frozenset[EffectKind] = frozenset(("grants", "revokes", "unknown"))  # shown, and no findings
 _OF_FILE = -1  # the rank of what a stack file shows by itself
 _RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifecycle.md"
@@ -97,7 +97,7 @@ class Subject(NamedTuple):
 class _Group:
     """The effects of one kind that have the same cause."""
 
-    effects: dict[Effect, int] = field(default_factory=dict)  # with the rank of what has them, the gravest first
+    effects: dict[Effect, int] = field(default_factory=dict)  # by the rank of their subjects, the gravest first
     subjects: dict[Subject, set[str]] = field(default_factory=dict)  # with the resources that each is
     inputs: dict[str, None] = field(default_factory=dict)
     lifts: dict[str, None] = field(default_factory=dict)  # where the protection of what is lost is lifted

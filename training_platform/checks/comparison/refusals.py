@@ -225,7 +225,7 @@ def kept_instances(head: Workspace, base: Workspace) -> Iterator[Finding]:
             for name, spec in specs.items():
                 old = old_specs.get(name)
                 if old is None or any(getattr(spec, field) != getattr(old, field) for field in fields):
-                    continue  # another instance, which may have any capacity and range
+                    continue  # a new instance may have any capacity and range
                 if isinstance(old, FilestoreSpec) and isinstance(spec, FilestoreSpec) and old.reserved_range:
                     kept = old.reserved_range
                     written = spec.reserved_range

@@ -44,7 +44,7 @@ from training_platform.quota.ledger import CapacityLine, FileLine, Line, Project
 from training_platform.rules.descriptions import describe
 
 _SEVERITIES = ("error", "warning", "note")
-# Whatever a stack file says, the page cannot load or run anything.
+# Whatever a stack file contains, the page cannot load or run anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -67,7 +67,7 @@ def whole_page(
         el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
-        el("link", rel="icon", href="data:,"),  # a browser asks a server for one otherwise
+        el("link", rel="icon", href="data:,"),  # otherwise a browser requests one from a server
         el("title", f"{title}{more_title}"),
         el("style", Markup(style)),  # noqa: S704 # our own file
     )

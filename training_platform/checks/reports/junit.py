@@ -21,7 +21,7 @@ from training_platform.rules.exemptions import Exempted
 
 # XML 1.0 has no way to write these, not even as references.
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-Following = Mapping[Finding, Sequence[Finding]]  # what follows from each finding that follows from no other
+Following = Mapping[Finding, Sequence[Finding]]  # the consequences of each finding that follows from no other
 _RULES = (*RULES, *(rule.id for rule in LEDGER))
 
 

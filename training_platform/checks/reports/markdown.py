@@ -38,7 +38,7 @@ _MOST_CHANGES = 200
 _MOST_QUOTAS = 60
 _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
 _ESCAPES = {character: f"\\{character}" for character in "\\`*_[]|~"}
-# An @ that is no part of an address would call somebody; a comment after it ends the name.
+# An @ outside an address would mention somebody; a comment after it ends the name.
 _ESCAPES |= {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@<!-- -->", "\n": "<br>", "\r": ""}
 _ESCAPE = str.maketrans(_ESCAPES)
 

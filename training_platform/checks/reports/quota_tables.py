@@ -47,7 +47,7 @@ from training_platform.quota.snapshot import not_known
 
 By = Literal["project", "region", "quota", "stack", "team"]
 GROUPINGS: tuple[By, ...] = get_args(By)
-LOG_WIDTH = 120  # columns where no terminal says how wide it is
+LOG_WIDTH = 120  # columns without a terminal
 NO_HOME = "No environment stack has this project: ask for the limits in its console."
 _SERVERS = "of it model servers, at most"
 
@@ -170,7 +170,7 @@ def print_overview(overview: Overview, by: By, console: Console) -> None:
 def print_plans(plans: Iterable[ProjectRequests], console: Console) -> None:
     """Print the requests that each project needs, the alternatives, and the lines for the stack file."""
     for plan in plans:
-        console.print(Group(*_plan_text(plan)), Text(), crop=False)  # lines to paste are whole, however long
+        console.print(Group(*_plan_text(plan)), Text(), crop=False)  # lines to paste are not folded
 
 
 def _plan_text(plan: ProjectRequests) -> Iterator[RenderableType]:

@@ -34,7 +34,7 @@ from training_platform.quota.charges import QuotaKey, short_quota_id, shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 
 NEARLY_FULL = 0.8
-MOST_INPUTS = 12  # of one resource, of which a report shows the changes; the rest is counted
+MOST_INPUTS = 12  # most changes of one resource that a report shows; the rest is counted
 _LONGEST = 60  # characters of an input's value
 _MOST_SUBJECTS = 4  # of one effect at one line
 Fullness = Literal["over", "unknown", "nearly", "fits"]

@@ -46,14 +46,14 @@ FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits
 """The style of a row, by how full its quota is."""
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _CHANGES = {"replaced": "bold red", "removed": "red", "changed": "yellow", "added": "green"}
-_OF_STACKS = ("accelerators", "cost")  # sections that are printed with their stack
+_OF_STACKS = ("accelerators", "cost")  # sections printed with their stack
 _WITH_ALL = " (--verbose shows each)"
-_LOG_WIDTH = 160  # columns where no terminal says how wide it is
+_LOG_WIDTH = 160  # columns without a terminal
 _INDENT = 2  # columns before a table
 _GAP = 2  # columns between two cells
-_MOST_QUOTAS = 12  # rows of a change before those of which less is needed are counted alone
-_MOST_CHANGES = 12  # resources of a stack of which a summary shows the change, the gravest first
-_MOST_STACKS = 24  # lines of stacks; an organisation of hundreds has its counts alone
+_MOST_QUOTAS = 12  # most rows of a change; above it, rows with a decrease are only counted
+_MOST_CHANGES = 12  # most resources of a stack in a summary, the gravest first
+_MOST_STACKS = 24  # most lines of stacks; an organisation with more has only counts
 
 
 class PrintableConsole(Console):

@@ -179,7 +179,7 @@ def _replaced(stack: AdoptedStack, contents: Contents) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for path, changes in stack.changes.items():
         words = [str(change) for change in changes if change.replaces]
-        if not words or path.endswith(f"/nodePools/{SYSTEM_NAME}"):  # the system pool is always there
+        if not words or path.endswith(f"/nodePools/{SYSTEM_NAME}"):  # the system pool always exists
             continue
         owners = [path]
         if path in contents.of(SUBNETWORK):

@@ -81,7 +81,7 @@ def adopt(
     Prints changes of the first update by field, and settings that no stack file can express. Changes nothing in the
     project. Exit code 1: something is left out or would change. 2: nothing could be read or written.
     """
-    need("adopt", "adopt")  # before the imports, some of which the extra brings
+    need("adopt", "adopt")  # before the imports, some of which need the extra
     from training_platform.config.reading.section import Name, fits
     from training_platform.parts.adopt.adoption import adopt_environment, adopt_teams, as_json, lines
     from training_platform.parts.adopt.cluster_objects import reach_clusters, read_queues

@@ -71,7 +71,7 @@ class ClusterObjects:
             return None
         if body is None:
             return None
-        told = {key: manifest[key] for key in ("apiVersion", "kind")}  # which entries of lists leave out
+        told = {key: manifest[key] for key in ("apiVersion", "kind")}  # which entries of lists omit
         return Standing(f"{namespace}/{body['metadata']['name']}".lstrip("/"), {**body, **told})
 
     def find_release(self, cluster: str, release: Json) -> Standing | None:

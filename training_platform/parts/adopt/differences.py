@@ -16,8 +16,8 @@ from training_platform.resources.resource_types import DASHBOARD, RESOURCE_TYPES
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 _IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")
-GONE = "not there"  # an entry of a list that the update takes away
-_LONGEST = 120  # letters of a value in a sentence
+GONE = "not there"  # a list entry that the update removes
+_LONGEST = 120  # characters of a value in a sentence
 TABLE: dict[str, Any] = table(__file__, "unsaid.yaml")
 
 
@@ -45,7 +45,7 @@ def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Differe
 
     Inputs whose changes the program ignores are left out, and so are fields that only the API writes.
     """
-    if planned.type == DASHBOARD:  # its one input is the whole body, as text
+    if planned.type == DASHBOARD:  # its only input is the whole body, as a string
         dashboard = json.loads(planned.inputs["dashboardJson"])
         return [Difference(_text(change[0]), *change[1:], replaces=False) for change in _changes(dashboard, body, ())]
     ignored = planned.options.get("ignoreChanges", ())

@@ -102,9 +102,9 @@ def _properties(planned: StackResource) -> list[str]:
     return sorted(key for key in planned.inputs if key not in whole) if whole else []
 
 
-_MARK = {"goog-pulumi-provisioned": "true"}  # the label by which the provider knows resources of Pulumi
-_DELTA = "__pulumi_raw_state_delta"  # of the outputs as they were; the provider asks to remove it where they are edited
-_INPUTS = "__inputs"  # where the Kubernetes provider keeps a program's own (source of 2026-07-01)
+_MARK = {"goog-pulumi-provisioned": "true"}  # the label with which the provider marks resources of Pulumi
+_DELTA = "__pulumi_raw_state_delta"  # the provider requires its removal if outputs are edited
+_INPUTS = "__inputs"  # where the Kubernetes provider keeps the program's inputs (source of 2026-07-01)
 _LABELS = ("labels", "resourceLabels", "userLabels")
 
 

@@ -25,7 +25,7 @@ from training_platform.resources.resource_types import (
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
 
 _SERVICES = "servicenetworking-googleapis-com"  # the peering of private service access
-# The inputs that identify resources whose names Pulumi or Google Cloud chooses.
+# The inputs that identify resources with names that Pulumi or Google Cloud chooses.
 _TOLD_BY: Mapping[str, tuple[str, ...]] = {
     resource_types.SUBNETWORK: ("network", "ipCidrRange"),
     resource_types.ROUTER: ("network",),
@@ -70,7 +70,7 @@ def _resolved(resource: StackResource, matched: Mapping[tuple[str, str], Match])
             RESOURCE_TYPES[kind].kind for kind, _ in sources if kind in RESOURCE_TYPES and not RESOURCE_TYPES[kind].adds
         ]
         paths = [matched[source].path for source in sources if source in matched]
-        if name == "member":  # takes an account's address
+        if name == "member":  # has the address of an account
             paths = [f"serviceAccount:{path.rpartition('/')[2]}" for path in paths]
         if len(sources) == 1:
             inputs[name] = _filled(inputs.get(name), *(paths or [f"a new {kind}" for kind in new]))
@@ -302,7 +302,7 @@ def _same(planned: Any, current: Any) -> bool:
     """Whether two values are equal, also as quantities: a server writes ``1Ti`` for ``1024Gi``."""
     if planned == current:
         return True
-    from kubernetes.utils import quantity  # noqa: PLC0415 # of the extra
+    from kubernetes.utils import quantity  # noqa: PLC0415 # the extra brings it
 
     number: Any = quantity.parse_quantity
     try:

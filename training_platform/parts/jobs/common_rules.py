@@ -199,7 +199,7 @@ _TOKEN = re.compile(
     r"(hf_|gh[pousr]_|github_pat_|glpat-|sk-|AKIA|AIza|xox[abp]-)[A-Za-z0-9_-]{12,}$|-----BEGIN .*PRIVATE KEY"
 )
 _SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$", re.IGNORECASE)
-# A switch, a number, a path, an address, a token of a model's vocabulary.
+# A switch, a number, a path, an address, or a token of a model's vocabulary.
 _HARMLESS = re.compile(
     r"(true|false|[0-9.]{0,9}|/\S*|(gs|https?)://[^@\s]*|<[^<>]*>|\[[A-Z]+\]|\$\(\w+\))$", re.IGNORECASE
 )

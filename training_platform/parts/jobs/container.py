@@ -143,7 +143,7 @@ def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
 
 LUSTRE: Final = "/mnt/lustre"
 DISKS: Final = "/mnt/disks"
-NFS: Final = "/mnt/nfs"  # where Vertex AI mounts file shares; buckets it mounts at /gcs
+NFS: Final = "/mnt/nfs"  # where Vertex AI mounts file shares; buckets are at /gcs
 
 
 def fixed_path(job: ResolvedJob, mount: Mount) -> str:
@@ -232,7 +232,7 @@ def package_name(source: PythonSource) -> str:
 
 def sdist(source: PythonSource, root: Path) -> bytes:
     """Return the source's archive, built without running any of it. Raises OSError if it cannot be read."""
-    import gzip  # noqa: PLC0415 # these bring five more, for the few jobs whose source is packed
+    import gzip  # noqa: PLC0415 # they import five more, and few jobs have source to pack
     import tarfile  # noqa: PLC0415 # as above
 
     top = f"{package_name(source)}-{_VERSION}"

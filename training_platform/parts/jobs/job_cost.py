@@ -62,11 +62,11 @@ class JobCost:
     an_hour: Mapping[Capacity, Cost]
     trials: int = 1
     parallel: int = 1
-    borrowed: bool = False  # whether flex-start has no price of its own, and the on-demand price stands in for it
+    borrowed: bool = False  # whether flex-start has no price, so that the on-demand price is used
     how: Mapping[Capacity, str] = field(default_factory=dict)  # to change the job to another provisioning model
     today: date | None = None
-    part: str = ""  # part of each VM that the sums are for; empty for whole VMs
-    paid_already: str = ""  # resource that has the machines, and costs the same without the job
+    part: str = ""  # the part of each VM that the sums cover; empty for whole VMs
+    paid_already: str = ""  # the persistent resource, which costs the same without the job
 
     def longest_run(self, capacity: Capacity) -> float | None:
         """Return USD of the longest run; None if no price is known, or the run has no limit."""

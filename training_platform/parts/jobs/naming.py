@@ -13,7 +13,7 @@ from training_platform.parts.jobs.resolve import ResolvedJob
 
 SUFFIX_LENGTH = 5
 PLACEHOLDER = "{run}"
-# Kubernetes' alphabet for generated names: without vowels, so no words arise, and without characters that look alike.
+# Kubernetes' alphabet for generated names: without vowels, to avoid words, and without similar characters.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _RUN = re.compile(rf"(?P<job>[a-z]([a-z0-9-]*[a-z0-9])?)-[{_LETTERS}]{{{SUFFIX_LENGTH}}}(-[0-9]+)?")
 

@@ -299,9 +299,9 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-# libyaml's dumper is ten times as fast and writes the same text; a PyYAML without libyaml has only its own.
+# libyaml's dumper is ten times faster and writes the same text; a PyYAML without libyaml has only its own.
 _Fastest: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_ONE_LINE = 2**31 - 1  # the longest line that libyaml knows
+_ONE_LINE = 2**31 - 1  # libyaml's longest line
 
 
 class _Dumper(_Fastest):  # type: ignore[misc] # the base is chosen at run time

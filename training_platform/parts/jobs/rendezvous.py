@@ -17,7 +17,7 @@ from training_platform.config.reading.finding import Finding, Path
 from training_platform.parts.jobs.resolve import ResolvedJob
 
 PORT: Final = "29500"  # torchrun's own
-# Values that only the container knows: the launcher fills them in when the program starts.
+# Values that are only known in the container: the launcher fills them in when the program starts.
 RANK = "{rank}"
 NODES = "{nodes}"
 NAMES = "{names}"

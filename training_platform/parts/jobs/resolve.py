@@ -257,7 +257,7 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
         kind = f"an environment{absent}{_not_counted(workspace)}"
         finding = _dangling(source, ("environment",), job.environment, kind, names, rests_on=((file,),))
         return None, [dataclasses.replace(finding, nearest=find_nearest(job.environment, names))]
-    # If two stacks have a team of one name, the stack named after it counts: the other is a copy.
+    # If two stacks have a team with the same name, the stack named after it counts: the other is a copy.
     rows = sorted(workspace.teams(), key=lambda row: row[0].name.endswith(f"-{row[1].name}"))
     teams = {team.name: (stack, team) for stack, team, _ in rows if team.environment == job.environment}
     if team_name not in teams:

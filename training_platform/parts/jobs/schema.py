@@ -12,10 +12,10 @@ SCHEMA_FILE = "jobs/job.schema.json"
 def job_schema() -> dict[str, Any]:
     """Return the schema of a job file, with the rules that the model's validators hold beside their fields."""
     schema = Job.model_json_schema()
-    gke = schema["properties"]["gke"]  # the model has one place; a file with several is read once for each
+    gke = schema["properties"]["gke"]  # the model has one place; a file with several places is read once for each
     gke["anyOf"].append({"items": {"$ref": "#/$defs/GkeTarget"}, "minItems": 1, "type": "array"})
     vertex = schema["$defs"]["VertexTarget"]
-    vertex["required"].remove("machine_type")  # a file may leave it to its persistent resource
+    vertex["required"].remove("machine_type")  # a file may take it from its persistent resource
     vertex["anyOf"] = [{"required": ["machine_type"]}, {"required": ["persistent_resource"]}]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

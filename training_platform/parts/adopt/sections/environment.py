@@ -216,7 +216,7 @@ def _export(body: Json) -> dict[str, Any]:
     }
 
 
-_DEFAULT = "default"  # the account and the network of a body that names none
+_DEFAULT = "default"  # the default account and network of a body
 
 
 def foreign_cluster(stack: str, path: str, body: Json, pools: Mapping[str, Json], contents: Contents) -> str:

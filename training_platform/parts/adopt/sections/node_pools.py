@@ -86,7 +86,7 @@ def _section(body: Json, location: str) -> dict[str, Any]:
     disk_type = at(body, "config.bootDisk.diskType") or at(body, "config.diskType")
     max_pods = whole(body, "maxPodsConstraint.maxPodsPerNode")
     default_pods = MAX_PODS_OF_A_SLICE_HOST if hosts > 1 else MAX_PODS
-    # Whether a pool does without the networks that its machine type could have.
+    # Whether a pool lacks the networks that its machine type can have.
     no_direct = machine.gpudirect is not None and (
         labels.get(GPU_DIRECT_LABEL) == GPU_DIRECT_OFF or not at(body, "networkConfig.additionalNodeNetworkConfigs")
     )
@@ -223,7 +223,7 @@ def _gpu(body: Json) -> dict[str, Any]:
     sharing = at(body, f"{_GPU}.gpuSharingConfig") or {}
     strategy = strategies.get(sharing.get("gpuSharingStrategy", ""))
     clients = whole(sharing, "maxSharedClientsPerGpu")
-    # A workload policy places the VMs where the machine type asks for that.
+    # A workload policy places the VMs if the machine type requires it.
     compact = at(body, "placementPolicy.type") == "COMPACT" and not at(body, "placementPolicy.policyName")
     return {
         "driver": drivers.get(at(body, f"{_GPU}.gpuDriverInstallationConfig.gpuDriverVersion")),

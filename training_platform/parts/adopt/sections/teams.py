@@ -19,7 +19,7 @@ from training_platform.resources import resource_types
 from training_platform.resources.scope import account_id
 
 _USER = "roles/iam.serviceAccountUser"
-_DAYS = {"age"}  # the one condition of a rule that a section says
+_DAYS = {"age"}  # the only condition of a rule that a section can express
 
 
 def team_names(stack: str, contents: Contents, queues: Queues) -> list[str]:
@@ -157,9 +157,7 @@ def _pool(body: Json) -> dict[str, Any]:
     machine_type = MACHINE_TYPES.get(machine.get("machineType", ""))
     gpu = vertex_gpu(machine.get("acceleratorType"))
     attached = {}
-    if (
-        gpu is not None and machine_type is not None and machine_type.kind == "cpu"
-    ):  # other types have their GPUs by themselves
+    if gpu is not None and machine_type is not None and machine_type.kind == "cpu":  # other types include their GPUs
         attached = {"accelerator": gpu.name, "accelerator_count": machine.get("acceleratorCount", 1)}
     return {
         "machine_type": machine.get("machineType"),

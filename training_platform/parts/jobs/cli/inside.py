@@ -17,7 +17,7 @@ from training_platform.parts.jobs.cli.job import app
 from training_platform.parts.jobs.cli.runs import RunsOptions, access_options, find_run, of_a_run_options, run_argument
 
 _SHELL = ("sh", "-c", "exec $(command -v bash || echo sh)")
-# GKE puts GPUs' tools there; TPUs have none but what an image brings along.
+# GKE's tools for GPUs; TPUs have only those of the image.
 _USE = (
     "PATH=$PATH:/usr/local/nvidia/bin; command -v nvidia-smi >/dev/null || exec tpu-info; exec nvidia-smi "
     "--query-gpu=index,utilization.gpu,memory.used,memory.total --format=csv,noheader,nounits"

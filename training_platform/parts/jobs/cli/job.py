@@ -120,7 +120,7 @@ def check(
     warnings = sum(finding.severity == "warning" for finding in findings)
     errors = sum(finding.severity == "error" for finding in findings)
     if output_format == "json":
-        from training_platform.checks.reports.json_report import finding_document  # it brings all rules for stacks
+        from training_platform.checks.reports.json_report import finding_document  # imports all rules for stacks
 
         documents = [finding_document(finding) for finding in findings]
         counts = {"errors": errors + len(unreadable), "warnings": warnings}
@@ -129,7 +129,7 @@ def check(
         print_findings(findings)
         if verbose:
             for path in paths:
-                with suppress(UnreadableError), others_go_on(path.as_posix(), []):  # said above
+                with suppress(UnreadableError), others_go_on(path.as_posix(), []):  # reported above
                     for note in notes_of_file(path, folder, workspace, day):
                         say(note)
         parts = of_severities(findings)
@@ -351,7 +351,7 @@ def init_job(
         if not owner.shares:
             fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
         shares = [(key, name) for key, flavors in owner.shares.items() for name in flavors]
-        if where == "both":  # with one image: accelerators that Vertex AI grants as well come first
+        if where == "both":  # for one image: accelerators that Vertex AI has too come first
             kinds = first_file.granted_kinds(limits)
             granted = [
                 (key, row.name)

@@ -75,7 +75,7 @@ def flavor_direct(flavor: Flavor, nodes: int, cluster: str, environment: Environ
     cards = {
         f"eth{number}": nic.name
         for number, (vpc, nic) in enumerate(fabric.nics(pool), start=1)
-        if fabric.gpudirect != "RDMA" or vpc.profile  # its second gVNIC stays the node's
+        if fabric.gpudirect != "RDMA" or vpc.profile  # its second gVNIC belongs to the node
     }
     interfaces = [{"interfaceName": name, "network": net} for name, net in {"eth0": "default", **cards}.items()]
     seen = access(fabric.gpudirect, {**IMAGES, **environment.node_images})

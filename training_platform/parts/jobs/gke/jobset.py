@@ -27,11 +27,11 @@ from training_platform.resources.kueue import (
 )
 
 LONGEST_LABEL = 63
-# One Job of the set per node pool, which is one slice over several VMs: two of those that are idle look alike to the
+# One Job of the set per node pool, which is one slice of several VMs: two idle slices look the same to the
 # scheduler, and pods of one Job would spread over both.
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": POOL_LABEL}
-# A pod that ended since its node did, or was drained: its Job fails with a reason of its own, and JobSet starts over
-# without counting it as one of the retries. What the program does wrong, and a pod that somebody deletes, count.
+# A pod that ended because its node ended or was drained: its Job fails with a special reason, and JobSet restarts
+# without counting a retry. Failures of the program and deleted pods do count.
 # Source: JobSet 0.12, pkg/controllers/failure_policy.go and its examples, read 2026-11-22.
 INTERRUPTED = {
     "name": "interrupted",
@@ -70,7 +70,7 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
 
 def _spec(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
     leading = pathways.HEAD if gke.pathways else ROLE  # runs the job's own program, and ends the job
-    # JobSet counts only what no rule ignores, and has no other limit of restarts.
+    # JobSet counts only failures that no rule ignores, and has no other limit of restarts.
     rules = []
     if job.spec.retry_on:
         rules.append(dict(ENDED))
@@ -83,7 +83,7 @@ def _spec(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
         "failurePolicy": failure_policy,
         "successPolicy": {"operator": "All", "targetReplicatedJobs": [leading]},
     }
-    # JobSet writes the coordinator's address into a label too, and refuses an address that is too long for it.
+    # JobSet also writes the coordinator's address into a label, and refuses one that is too long for it.
     if len(f"{job.name}-{leading}-0-0.{job.name}") <= LONGEST_LABEL:
         spec["coordinator"] = {"replicatedJob": leading, "jobIndex": 0, "podIndex": 0}
     if gke.pathways:
@@ -99,10 +99,12 @@ def _replicated_jobs(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> list[d
     if not gke.pathways:
         return [{"name": ROLE, "replicas": slices, "template": job_template(job, hosts)}]
     template = pathways.worker_template(job, slices, hosts)
-    if exclusive := _exclusive(flavor):  # only of the slices: the head shares no node pool
+    if exclusive := _exclusive(flavor):  # only for the slices: the head shares no node pool
         template = {"metadata": {"annotations": exclusive}, **template}
     return [pathways.head(job, slices), {"name": ROLE, "replicas": slices, "template": template}]
 
 
 def _exclusive(flavor: Flavor) -> dict[str, str]:
-    return dict(EXCLUSIVE) if shape(flavor).multi_host and not flavor.topology_levels else {}  # else Kueue picks slices
+    return (
+        dict(EXCLUSIVE) if shape(flavor).multi_host and not flavor.topology_levels else {}
+    )  # else Kueue chooses slices

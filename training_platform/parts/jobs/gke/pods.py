@@ -162,7 +162,7 @@ def job_spec(pods: int, template: dict[str, Any], *, retry_on: Sequence[int] = (
         "parallelism": pods,
         "completions": pods,
         "completionMode": "Indexed",
-        "backoffLimit": 0,  # a lost host stops its whole slice: the set restarts, never one pod
+        "backoffLimit": 0,  # a lost host stops its whole slice, so the set restarts and never one pod
         "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}, *ending]},
         "template": template,
     }
@@ -183,7 +183,7 @@ def placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
         return {}
     if hosts == 1:
         return dict(ANY_PLACE)
-    if flavor.topology_levels == SLICE_LEVELS:  # each Job of the set is a slice, and needs one for itself
+    if flavor.topology_levels == SLICE_LEVELS:  # each Job of the set needs a slice for itself
         return {SLICES: SLICE_LEVELS[0], SLICE_SIZE: str(hosts)}
     levels = placement_levels(flavor)
     chosen = gke.placement
@@ -195,7 +195,7 @@ def placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
 def _pod(
     job: ResolvedJob, gke: GkeTarget, flavor: Flavor, direct: GpuDirect | None, storage: Volumes
 ) -> dict[str, Any]:
-    # Kueue compares the selector with its flavors: one with all of a flavor's labels is a choice of that flavor.
+    # Kueue compares the selector with its flavors: all labels of a flavor choose that flavor.
     nodes = resource_flavor(flavor)
     pod = bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"])
     if direct and direct.access.daemons:
@@ -210,7 +210,7 @@ def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[di
     """Return the fields of a pod besides containers and volumes, for nodes with some labels and taints."""
     network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if gke.host_network else {}
     return {
-        "restartPolicy": "Never",  # a pod failure policy goes with no other
+        "restartPolicy": "Never",  # a pod failure policy allows no other
         "serviceAccountName": SERVICE_ACCOUNT,
         "terminationGracePeriodSeconds": gke.grace_seconds,
         "nodeSelector": dict(labels),
@@ -242,7 +242,7 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
         body["volumeMounts"] = mounts
     if capabilities:
         body["securityContext"] = {"capabilities": {"add": capabilities}}
-    body["terminationMessagePolicy"] = "FallbackToLogsOnError"  # the pod keeps the last lines of its log
+    body["terminationMessagePolicy"] = "FallbackToLogsOnError"  # the pod's status keeps the last lines of its log
     return body
 
 
@@ -306,7 +306,7 @@ def resources(job: ResolvedJob, chips: dict[str, str], parts: Parts | None = Non
     spec = job.spec
     most = {"memory": parts.memory if parts else spec.memory_gib, "ephemeral-storage": spec.disk_gib}
     if parts and not spec.disk_gib:
-        caches = sum(mount.file_cache_gib for mount in spec.mounts)  # of a container beside it, counted with the pod
+        caches = sum(mount.file_cache_gib for mount in spec.mounts)  # of a sidecar, counted with the pod
         most["ephemeral-storage"] = parts.disk + caches
     cpus = cpus_each(job) or (parts.cpus if parts else 0)
     cpu = {"cpu": str(cpus)} if cpus else {}
@@ -415,7 +415,7 @@ FUSE_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
 SHARED_MEMORY: Final = "shared-memory"
 
 
-SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 # the pod's own
+SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 # the pod's own folder
 
 
 LOCAL_CHECKPOINTS: Final = "local-checkpoints"
@@ -427,7 +427,7 @@ LOCAL_CHECKPOINTS_PATH: Final = "/local-checkpoints"
 LOCAL_CHECKPOINTS_VARIABLE: Final = "LOCAL_CHECKPOINT_DIR"
 
 
-# The sidecar's defaults, 250m and 256Mi, hold back a job that reads much; 0 is no limit.
+# The sidecar's defaults, 250m and 256Mi, slow a job that reads a lot; 0 is no limit.
 _FUSE_ANNOTATIONS = {
     "gke-gcsfuse/volumes": "true",
     "gke-gcsfuse/cpu-limit": "0",
@@ -436,7 +436,7 @@ _FUSE_ANNOTATIONS = {
 }
 
 
-_FUSE_OPTIONS = "implicit-dirs"  # folders that are only names of objects are folders too
+_FUSE_OPTIONS = "implicit-dirs"  # prefixes of object names count as folders
 
 
 @dataclass(frozen=True, kw_only=True)

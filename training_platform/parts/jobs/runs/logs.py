@@ -74,7 +74,7 @@ def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
     """Return the started pods of a run by name, without pods that do not run the job's program."""
     names = []
     for pod in cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}"):
-        containers = pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]  # a pod without a spec yet
+        containers = pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]  # a pod may have no spec yet
         phase = (pod.get("status") or {}).get("phase")
         if phase not in (None, "Pending") and any(container["name"] == CONTAINER for container in containers):
             names.append(pod["metadata"]["name"])
@@ -95,13 +95,13 @@ _ENDS: dict[str, State] = {
 }
 
 _FAILURES = tuple(reason for reason, state in _ENDS.items() if state == "failed")
-# What an attempt did that another one followed. Source: JobSet 0.12, pkg/constants/constants.go.
+# The event of a failed attempt that another one follows. Source: JobSet 0.12, pkg/constants/constants.go.
 RESTARTS = {
     "RestartJobSetFailurePolicyAction": "failed",
     "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction": "was interrupted",
 }
-_ATTEMPTS = 5  # the last ones
-_LINES = 3  # of the end of an attempt's log
+_ATTEMPTS = 5  # attempts, the last ones
+_LINES = 3  # at the end of an attempt's log
 
 
 def vertex_lines(

@@ -142,7 +142,7 @@ def _jobs(root: Path, workspace: Workspace) -> Iterator[ResolvedJob]:
         try:
             job, _ = read_job(path, root, workspace)
         except UnreadableError:
-            continue  # `job check` says what is wrong with it
+            continue  # `job check` reports its errors
         if job:
             yield job
 

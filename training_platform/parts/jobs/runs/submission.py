@@ -42,7 +42,7 @@ from training_platform.resources.environment_outputs import EnvironmentOutputs
 from training_platform.resources.kueue import PODS_READY_MINUTES, QUEUE_LABEL
 
 IMAGE_UNCHECKED = "job-image-unchecked"
-_DELETION_SECONDS = 300  # pods of a run that was put aside have mostly gone
+_DELETION_SECONDS = 300  # most pods of a deactivated run are gone
 
 
 @dataclass(frozen=True, kw_only=True)

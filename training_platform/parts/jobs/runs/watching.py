@@ -62,7 +62,7 @@ def vertex_runs(vertex: VertexJobs, place: RunPlace) -> Iterator[Run]:
     by_name = {str(body["name"]): body for body in bodies}
     working = set(map(working_job, bodies))
     for body in bodies:
-        if body["name"] not in working:  # a pipeline's job is no run of its own
+        if body["name"] not in working:  # a pipeline's job is not a separate run
             yield vertex_run(body, by_name.get(working_job(body)))
 
 
@@ -81,7 +81,7 @@ def withheld(error: UserError, place: RunPlace) -> UserError:
 def vertex_named(vertex: VertexJobs, place: RunPlace, name: str) -> Run | None:
     """Return a team's run in a region by its name, or None. Raises GoogleError."""
     run = next((run for run in vertex_runs(vertex, place) if run.name == name), None)
-    # A list shows a pipeline's job only where that has the team's labels.
+    # A list shows a pipeline's job only if it has the team's labels.
     return vertex_now(vertex, run.identity) if run and PIPELINES in run.identity else run
 
 
@@ -102,7 +102,7 @@ def vertex_bodies(vertex: VertexJobs, name: str) -> tuple[Json, Json | None]:
     try:
         return body, vertex.get(job) if (job := working_job(body)) else None
     except GoogleError as error:
-        if error.status == HTTPStatus.NOT_FOUND:  # somebody has deleted the job alone
+        if error.status == HTTPStatus.NOT_FOUND:  # somebody deleted only the job
             return body, None
         raise
 

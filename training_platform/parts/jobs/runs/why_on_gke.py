@@ -27,8 +27,8 @@ from training_platform.quota.charges import shown, vm_usage
 from training_platform.quota.snapshot import Snapshot, read_snapshots
 from training_platform.resources.node_pools import node_pool_name
 
-_EVENTS = 5  # the last warnings are the ones that matter
-_LINES = 3  # of the end of a log
+_EVENTS = 5  # only the last warnings matter
+_LINES = 3  # at the end of a log
 _SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp")
 
 
@@ -113,7 +113,7 @@ def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
 def _share(run: Run, seen: Seen) -> Iterator[str]:
     if seen.demand is None or seen.quota is None:
         return
-    # What admitted runs of the queue hold of this flavor, in chips or GPUs.
+    # Chips or GPUs of this flavor that admitted runs of the queue hold.
     reserved = ((seen.queue or {}).get("status") or {}).get("flavorsReservation") or ()
     rows = [row for flavor in reserved if flavor.get("name") == seen.flavor for row in flavor.get("resources") or ()]
     used = sum(int(str(row.get("total") or 0)) for row in rows if row.get("name") == seen.resource)
@@ -180,7 +180,7 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
     for text, count in counts.most_common():
         yield f"{count} of them: {quoted(text)}."
     events = [event for event in seen.events if event.get("reason") in _SCALING]
-    # The autoscaler's last word of each kind about the pods of the run.
+    # The autoscaler's last event of each kind about the pods of the run.
     for event in {event["reason"]: event for event in sorted(events, key=_time)}.values():
         yield f"The autoscaler says: {quoted(str(event.get('message') or event['reason']))}."
     yield from seen.vms
@@ -293,7 +293,7 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
         yield f"GKE does not show its node pools: {str(error).rstrip('.')}."
         return
     for pool in pools:
-        # Each trouble once, with the number of node pools that have it.
+        # Each problem once, with the number of its node pools.
         troubles: dict[str, list[str]] = {}
         for name in (node_pool_name(pool, gke_pool) for gke_pool in pool.gke_pools):
             for text in _troubles(bodies.get(name)):

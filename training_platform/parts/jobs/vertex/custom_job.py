@@ -121,7 +121,7 @@ def _input_data(job: ResolvedJob, pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-DEFAULT_WAIT_HOURS = 24  # the API's own, for flex-start
+DEFAULT_WAIT_HOURS = 24  # the API's default for flex-start
 _STRATEGIES: dict[Capacity, str] = {"on-demand": "STANDARD", "spot": "SPOT", "flex-start": "FLEX_START"}
 _HOUR = 3600
 

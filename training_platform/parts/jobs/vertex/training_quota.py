@@ -87,7 +87,7 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
     by_whom = f"which somebody with {SNAPSHOT_ROLE} pulls"
     snapshot = snapshots.get(project)
     if snapshot and snapshot.placeholder:
-        return  # its own finding says so
+        return  # another finding reports it
     if charged and snapshot is None:
         file = f"{FOLDER}/{project}.yaml"
         yield job.finding(
@@ -121,7 +121,7 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
         if over:
             why = f"the limit is {shown(line.limit)}"
             way_out = f"request {shown(charge.amount)} {line.unit} (training-platform quota plan)"
-        else:  # a stack holds the rest
+        else:  # stacks hold the rest
             why = f"the stacks, with all that they may run, leave {shown(headroom)} of {shown(line.limit)}"
             holder = next(held.holder for held in line.holders if held.holder.stack != job.source.file)
             way_out = (
