@@ -116,7 +116,7 @@ def test_all_dangling_references_come_at_once(read: Read) -> None:
 def test_a_job_that_says_not_where_it_runs_is_rejected(read: Read) -> None:
     _, (finding,) = read("environment: lab\nimage: a:1\n")
 
-    assert (finding.message, finding.allowed) == ("the job does not say where it can run", "gke, vertex or both")
+    assert (finding.message, finding.allowed) == ("the job has no target", "gke, vertex or both")
 
 
 TOKEN = "hf_" + "aB3dE6gH9" * 3

@@ -41,7 +41,7 @@ class DirectorySpec(Section):
     )
 
     def of_folder(self, instance: FilestoreSpec) -> bool:
-        """Whether the volume is the team's folder: other teams may have theirs on the instance."""
+        """Whether the volume is a folder of the instance, beside those of other teams."""
         return instance.team is None and not self.whole_share
 
 
@@ -63,16 +63,16 @@ class BucketSpec(Section):
     versioning: bool = Field(default=False, description="Keep old versions of objects.")
     hierarchical_namespace: bool = Field(
         default=False,
-        description="Real folders, which are renamed at once; changing it replaces the bucket.",
+        description="Real folders, so that renaming one is a single operation; changing it replaces the bucket.",
     )
     members_write: bool = Field(
         default=False,
-        description="Lets members overwrite and delete objects; else they read and add, and jobs do all.",
+        description="Lets members overwrite and delete objects; otherwise they only read and add objects.",
     )
     access_logs: str | None = Field(
         default=None,
         pattern=BUCKET_NAME,
-        description="Bucket for logs of who reads and writes; it has to let cloud-storage-analytics@google.com write.",
+        description="Bucket for access logs; cloud-storage-analytics@google.com needs the right to write there.",
         examples=["example-train-access-logs"],
     )
 
@@ -87,9 +87,9 @@ class VertexBootDisk(BootDiskSpec):
 
 
 class ResourcePoolSpec(VmSpec):
-    """VMs of one machine type and disk that a persistent resource keeps."""
+    """VMs of a persistent resource with the same machine type and boot disk."""
 
-    replicas: int = Field(default=1, ge=1, description="VMs; with max_replicas, the minimum.")
+    replicas: int = Field(default=1, ge=1, description="Number of VMs; with max_replicas, the minimum.")
     max_replicas: int | None = Field(default=None, ge=1, description="Most VMs; turns autoscaling on.")
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
 
@@ -101,28 +101,31 @@ class ResourcePoolSpec(VmSpec):
 
     @property
     def most(self) -> int:
-        """VMs at most."""
+        """The most VMs that the pool can have."""
         return self.max_replicas or self.replicas
 
 
-FIRST_POOL = "machines"
-OWN_ATTACHMENT = "environment"  # the network attachment that the environment has in a region
+FIRST_POOL = "machines"  # the id of the pool that the fields of the persistent resource itself describe
+OWN_ATTACHMENT = "environment"  # the environment's network attachment in a region
 
 
 class PersistentResourceSpec(ResourcePoolSpec):
-    """A Vertex AI persistent resource: VMs that keep running between training jobs and are billed all the time."""
+    """A Vertex AI persistent resource: VMs that keep running, and are billed, between training jobs.
+
+    Its own fields describe its first pool; most persistent resources have no other.
+    """
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "ray": "a Ray cluster on GKE by `operators: [ray]`, or one of Vertex AI by its SDK: docs/vertex.md has both"
     }
     region: Region = Field(description="Region of Vertex AI.")
     more_pools: dict[Name, ResourcePoolSpec] = Field(
-        default=NOTHING, description="Further pools, by name; a job runs on the pools that have its machines and disks."
+        default=NOTHING, description="Further pools, by name; a job runs on the pools with its machines and disks."
     )
     network_attachment: str | None = Field(
         default=None,
         pattern=r"^(environment|projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+)$",
-        description="Network attachment by which its VMs reach a VPC, environment for that of the environment.",
+        description="Network attachment through which its VMs reach a VPC; environment is the environment's.",
         examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
     )
     deletion_protection: DeletionProtection = True
@@ -135,22 +138,27 @@ class PersistentResourceSpec(ResourcePoolSpec):
 
     @property
     def pools(self) -> dict[str, ResourcePoolSpec]:
-        """Every pool by its id."""
+        """All pools by id."""
         return {FIRST_POOL: self, **self.more_pools}
 
     def pool_for(self, vms: VmSpec, disk: VertexBootDisk) -> ResourcePoolSpec:
-        """Return the pool of such VMs, preferably with that disk; the first pool if none has such VMs."""
-        same = [pool for pool in self.pools.values() if pool.title == vms.title]
-        return next((pool for pool in same if pool.boot_disk == disk), next(iter(same), self))
+        """Return the pool with the same VMs, preferably also with the same disk, or the first pool if there is none."""
+        with_vms = [pool for pool in self.pools.values() if pool.title == vms.title]
+        for pool in with_vms:
+            if pool.boot_disk == disk:
+                return pool
+        return with_vms[0] if with_vms else self
 
 
 def pool_path(pool: str) -> tuple[str, ...]:
-    """Return where a pool stands in the section of its persistent resource."""
-    return () if pool == FIRST_POOL else ("more_pools", pool)
+    """Return the path of a pool in the section of its persistent resource."""
+    if pool == FIRST_POOL:
+        return ()
+    return ("more_pools", pool)
 
 
 class Vertex(Section):
-    """What a team uses of Vertex AI."""
+    """A team's resources on Vertex AI."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "workbench": "notebooks of a cluster (docs/notebooks.md), or an instance in own_resources.py: docs/vertex.md"
@@ -167,7 +175,8 @@ class Vertex(Section):
     )
     registry: bool = Field(
         default=False,
-        description="Lets the team's jobs read managed data sets and register models, those of all in its project.",
+        description="Lets the team's jobs read managed data sets and register models, also of other teams in its "
+        "project.",
     )
 
 
@@ -175,14 +184,18 @@ RESERVED_NAMES = (
     "cert-manager", "config-management-system", "default", "gatekeeper-system", "istio-system", "jobset-system",
     "jupyterhub", "kubeflow-system", "kuberay-system", "kueue-system", "lws-system", "monitoring",
 )  # fmt: skip
-"""Namespaces of GKE's add-ons and of what the platform installs; kube-, gke- and gmp- are Google's beginnings."""
+"""Namespaces of GKE's add-ons and of software that the platform installs."""
 RESERVED_BEGINNINGS = ("gke-", "gmp-", "kube-", AGENT_BEGINNING)
+"""Prefixes of namespaces of Google, of Kubernetes, and of agents."""
 
 
 def _own_namespace(value: str) -> str:
     if value in RESERVED_NAMES or value.startswith(RESERVED_BEGINNINGS):
-        names = (*RESERVED_NAMES, *(f"{beginning}..." for beginning in RESERVED_BEGINNINGS))
-        context = {"allowed": f"a name other than {', '.join(names)}", "nearest": f"team-{value}"[:30].rstrip("-")}
+        prefixes = [f"{beginning}..." for beginning in RESERVED_BEGINNINGS]
+        context = {
+            "allowed": f"a name other than {', '.join((*RESERVED_NAMES, *prefixes))}",
+            "nearest": f"team-{value}"[:30].rstrip("-"),
+        }
         raise PydanticCustomError("reserved", f"{value!r} is a namespace of the cluster's own software", context)
     return value
 
@@ -191,7 +204,7 @@ class Team(Section):
     """A team stack: members, shares of the clusters, directories, buckets, Vertex AI."""
 
     environment: Name = Field(
-        description="Stack of the environment: ENVIRONMENT of stacks/Pulumi.ENVIRONMENT.yaml.", examples=["prod"]
+        description="Stack of the environment: ENVIRONMENT in stacks/Pulumi.ENVIRONMENT.yaml.", examples=["prod"]
     )
     name: Annotated[Name, AfterValidator(_own_namespace)] = Field(
         description="Name of the team and of its namespace in each cluster that it has a share of."
@@ -200,7 +213,7 @@ class Team(Section):
         default=None, description="Project of the buckets and Vertex AI; default: the project of the environment."
     )
     renamed_from: FormerName = None
-    retired: RetiredSpec | None = Field(default=None, description="How the stack ends; default: it goes on.")
+    retired: RetiredSpec | None = Field(default=None, description="How the stack is retired; default: it is not.")
     labels: Labels = Field(
         default=NOTHING, description="Labels of every resource, beside team, environment and managed-by."
     )
@@ -226,7 +239,7 @@ class Team(Section):
     fallback: Fallback = Field(default=Fallback(), description="The order in which Kueue tries flavors.")
     cohort: Name | None = Field(
         default=None,
-        description="Cohort of the environment that the team borrows in; default: that of the cluster.",
+        description="Cohort of the environment in which the team borrows; default: the cluster's.",
         examples=["research"],
     )
     weight: Weight = 1
@@ -242,11 +255,11 @@ class Team(Section):
     )
     writes_metrics: bool = Field(
         default=False,
-        description="Lets the team's jobs write metrics of their project: any series, also those that budgets count.",
+        description="Lets the team's jobs write any metric of their project, including those that budgets count.",
     )
     egress: Destinations = Field(
         default=(),
-        description="What the team's pods may connect to, beside what the environment opens to all teams.",
+        description="Destinations that the team's pods may connect to, beside those of the environment.",
         examples=[[{"host": "*.huggingface.co"}]],
     )
     directories: dict[Name, DirectorySpec] = Field(default=NOTHING, description="Volumes on Filestore, by name.")
@@ -260,7 +273,8 @@ class Team(Section):
         examples=[["hugging-face"]],
     )
     serving: dict[Name, dict[Name, ServerSpec]] = Field(
-        default=NOTHING, description="Model servers by cluster and name; their pods go before the team's training."
+        default=NOTHING,
+        description="Model servers by cluster and name; their pods have priority over the team's training.",
     )
     wandb_launch: dict[Name, LaunchSpec] = Field(
         default=NOTHING, description="Agents of W&B Launch, by cluster; people add the key as a Secret in the cluster."
@@ -268,7 +282,7 @@ class Team(Section):
     budget: BudgetSpec | None = Field(
         default=None, description="Budget of the team's labelled resources; needs the environment's billing_account."
     )
-    vertex: Vertex = Field(default=Vertex(), description="What the team uses of Vertex AI.")
+    vertex: Vertex = Field(default=Vertex(), description="The team's resources on Vertex AI.")
 
     @model_validator(mode="after")
     def _order_is_of_shares(self) -> Self:

@@ -1,4 +1,4 @@
-"""A training job as researchers write it: the program, and where it runs; one file serves GKE and Vertex AI."""
+"""The job file: a program and its targets. One file can serve GKE and Vertex AI."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -73,96 +73,100 @@ Reservation = Annotated[
 
 
 class PythonSource(Consistent):
-    """One file, a package or a folder; it goes to the team's bucket when the job is submitted."""
+    """A file, a package or a folder, which is uploaded to the team's bucket at submission."""
 
     file: InFolder | None = Field(
-        default=None, description="One Python file, from the repository's folder.", examples=["src/train.py"]
+        default=None, description="One Python file; path from the repository's root.", examples=["src/train.py"]
     )
     package: InFolder | None = Field(
         default=None,
-        description="Folder with pyproject.toml or setup.py, from the repository's.",
+        description="Folder with pyproject.toml or setup.py; path from the repository's root.",
         examples=["src"],
     )
     folder: InFolder | None = Field(
         default=None,
-        description="Folder of the working tree, from the repository's: command runs in a copy of it, without an image "
-        "build. Files that git ignores and hidden ones stay behind.",
+        description="Folder of the working tree; path from the repository's root. command runs in a copy of it, "
+        "without an image build. Hidden files and files that git ignores are left out.",
         examples=["src"],
     )
-    module: Module | None = Field(default=None, description="package: the module to run.", examples=["finetune.train"])
+    module: Module | None = Field(default=None, description="package: module to run.", examples=["finetune.train"])
     requirements: tuple[str, ...] = Field(
-        default=(), description="file: what pip installs beside it; a package says that itself."
+        default=(), description="file: packages that pip installs; a package declares its own."
     )
     image: Image | None = Field(
         default=None,
         description="Image with Python; default: Vertex AI's prebuilt one for the accelerator.",
     )
-    bucket: Name | None = Field(default=None, description="The team's bucket for it; default: that of output.")
+    bucket: Name | None = Field(
+        default=None, description="The team's bucket for the upload; default: the bucket of output."
+    )
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield the fields that do not go together; if not exactly one kind of source is given, only that."""
+        """Yield the fields that conflict; unless exactly one kind of source is given, only that."""
         kinds = [name for name in ("file", "package", "folder") if getattr(self, name) is not None]
         if len(kinds) != 1:
             message = f"{' and '.join(kinds)} are given together" if kinds else "no file, package or folder is given"
             yield Conflict((), message, "file, package or folder")
             return
         if self.package and not self.module:
-            yield Conflict(("package",), "does not say which module runs", "module beside it")
+            yield Conflict(("package",), "needs the module to run", "module beside it")
         if not self.package and self.module:
             runs = "the file itself" if self.file else "command"
             yield Conflict(("module",), f"is for a package: {runs} runs", "none")
         if not self.file and self.requirements:
-            yield Conflict(("requirements",), "is for a file: a package names its own, an image has a folder's", "none")
+            yield Conflict(
+                ("requirements",), "is for a file: a package declares its own, and an image has a folder's", "none"
+            )
 
 
 class MountSource(Consistent):
-    """What is mounted; one of these."""
+    """The source of a mount; exactly one of these."""
 
-    directory: Name | None = Field(default=None, description="A directory of the team, on Filestore.")
-    bucket: Name | None = Field(default=None, description="A bucket of the team, by Cloud Storage FUSE.")
-    data_set: Name | None = Field(default=None, description="A data set of the environment, wherever it lies.")
+    directory: Name | None = Field(default=None, description="Directory of the team, on Filestore.")
+    bucket: Name | None = Field(default=None, description="Bucket of the team, mounted by Cloud Storage FUSE.")
+    data_set: Name | None = Field(default=None, description="Data set of the environment, in any storage.")
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield that nothing, or more than one thing, is given."""
+        """Yield a conflict unless exactly one source is given."""
         kinds = [name for name, value in self if value is not None]
         if len(kinds) != 1:
-            message = f"{' and '.join(kinds)} are both given" if kinds else "says nothing to mount"
+            message = f"{' and '.join(kinds)} are both given" if kinds else "has no source"
             yield Conflict((), message, f"one of {' or '.join(type(self).model_fields)}")
 
 
 class Mount(Section):
-    """A directory or bucket that the job's containers see; the variable MOUNT_<NAME> holds its path."""
+    """A directory, bucket or data set in the job's containers; the variable MOUNT_<NAME> has its path."""
 
     name: Name = Field(description="Name of the mount in this job.", examples=["data"])
-    source: MountSource = Field(description="What is mounted.")
+    source: MountSource = Field(description="Source of the mount.")
     path: Absolute | None = Field(
         default=None,
-        description="Path in the container; default: /mnt/nfs/NAME or /gcs/BUCKET, where Vertex AI always has it.",
+        description="Path in the container; default: /mnt/nfs/NAME or /gcs/BUCKET, which is fixed on Vertex AI.",
     )
-    read_only: bool = Field(default=False, description="The job reads it only.")
+    read_only: bool = Field(default=False, description="Mount it read-only.")
     caches: bool = Field(
-        default=False, description="Caches of models and compilers live here: HF_HOME and its like are set."
+        default=False, description="Keep caches of models and compilers here: sets HF_HOME and similar variables."
     )
     file_cache_gib: int = Field(
-        default=0, ge=0, description="Bucket on GKE: GiB of the boot disk that keep what was read; default: none."
+        default=0, ge=0, description="Bucket on GKE: GiB of the boot disk that cache its files; default: none."
     )
 
 
 class LocalCheckpoints(Section):
-    """A folder of each pod for checkpoints; it lasts while the program starts again in its container, and no longer."""
+    """A folder in each pod for checkpoints; it survives restarts of the container, but not of the pod."""
 
     size_gib: int = Field(
-        ge=1, description="GiB on each VM: room for two checkpoints of a VM's part of the model.", examples=[400]
+        ge=1, description="GiB on each VM: two checkpoints of the VM's part of the model.", examples=[400]
     )
     medium: Literal["ssd", "memory"] = Field(
-        default="ssd", description="ssd: the VM's local SSD. memory: counts as the pod's memory."
+        default="ssd", description="ssd: the VM's local SSD. memory: counted as memory of the pod."
     )
     restarts: int = Field(
         default=3,
         ge=0,
         le=100,
-        description="Times that a program which fails starts again in its container, where its checkpoints are, before "
-        "the whole job starts again.",
+        description="Restarts of a failed program in its container, where its checkpoints are, before the whole job "
+        "restarts.",
     )
 
 
@@ -170,18 +174,20 @@ Value = int | float | str
 
 
 class Range(Consistent):
-    """The values of one parameter: a list, or for a search everything between two bounds."""
+    """The values of one parameter: a list, or for a search the range between two bounds."""
 
-    values: tuple[Value, ...] = Field(default=(), description="The values, each of them tried by a grid.")
+    values: tuple[Value, ...] = Field(default=(), description="The values; a grid tries each.")
     min: int | float | None = Field(default=None, description="Search: least value.")
     max: int | float | None = Field(default=None, description="Search: largest value.")
-    scale: Literal["linear", "log"] = Field(default="linear", description="Search: how values lie between the bounds.")
+    scale: Literal["linear", "log"] = Field(
+        default="linear", description="Search: distribution of values between the bounds."
+    )
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield the fields that do not go together."""
+        """Yield the fields that conflict."""
         bounds = [name for name in ("min", "max") if getattr(self, name) is not None]
         if self.values and bounds:
-            yield Conflict((bounds[0],), "stands beside values", "values, or min and max")
+            yield Conflict((bounds[0],), "conflicts with values", "values, or min and max")
         elif not self.values and len(bounds) < 2:
             yield Conflict((), "has no values", "values, or min and max")
         if len(set(self.values)) < len(self.values):
@@ -193,7 +199,7 @@ class Range(Consistent):
 
 
 class Sweep(Consistent):
-    """What is tried: every combination of the parameters' values, or those that a search picks."""
+    """Runs with different parameters: every combination of their values, or those that a search chooses."""
 
     parameters: dict[Parameter, Range] = Field(
         min_length=1,
@@ -205,17 +211,21 @@ class Sweep(Consistent):
     metric: str | None = Field(
         default=None, min_length=1, description="Metric that trials report (examples/jobs/tune); Vertex AI needs it."
     )
-    goal: Literal["maximize", "minimize"] = Field(default="maximize", description="What is best of the metric.")
-    trials: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Search: trials in all.")
+    goal: Literal["maximize", "minimize"] = Field(
+        default="maximize", description="Whether a larger or a smaller metric is better."
+    )
+    trials: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Search: total number of trials.")
     parallel: int = Field(
-        default=1, ge=1, description="Vertex AI: trials at a time. On GKE the team's queue says how many run."
+        default=1, ge=1, description="Vertex AI: parallel trials. On GKE the team's queue decides how many run."
     )
     max_failed_trials: int = Field(
-        default=0, ge=0, description="Vertex AI: failed trials that end it; default: the service decides."
+        default=0,
+        ge=0,
+        description="Vertex AI: failed trials after which the search ends; default: the service decides.",
     )
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield the fields that do not go together."""
+        """Yield the fields that conflict."""
         if self.method == "grid":
             for name, values in self.parameters.items():
                 if not values.values:
@@ -223,13 +233,13 @@ class Sweep(Consistent):
             if self.trials is not None:
                 yield Conflict(("trials",), "is for a search: a grid tries every combination", "none")
         elif self.trials is None:
-            yield Conflict((), f"does not say how many trials a {self.method} search has", "trials")
+            yield Conflict((), f"a {self.method} search needs a number of trials", "trials")
         if self.trials is not None and self.max_failed_trials > self.trials:
             yield Conflict(("max_failed_trials",), f"is {self.max_failed_trials}", f"at most {self.trials} (trials)")
 
     @property
     def size(self) -> int:
-        """Trials in all: those of the search, or the combinations of the grid."""
+        """The trials of the search, or the combinations of the grid."""
         size = 1
         for values in self.parameters.values():
             size *= len(values.values)
@@ -237,53 +247,54 @@ class Sweep(Consistent):
 
 
 class Placement(Section):
-    """How near each other Kueue puts the VMs of a job."""
+    """How close to each other Kueue places the VMs of a job."""
 
     level: str = Field(
         description="Level of the flavor's topology that the VMs share: block, subblock or host.",
         examples=["block"],
     )
     required: bool = Field(
-        default=False, description="Wait until one domain has room for all; else VMs of several are taken, if need be."
+        default=False,
+        description="Wait until one domain has room for all VMs; otherwise Kueue may use several domains.",
     )
 
 
 class GkeTarget(Consistent):
-    """A JobSet in the team's queue of one cluster; ``slices`` for TPUs, ``nodes`` for GPUs and CPUs."""
+    """A JobSet in the team's queue of one cluster: ``slices`` of TPUs, or ``nodes`` with GPUs or CPUs."""
 
     cluster: Name = Field(description="Cluster of the environment in which the team has a share.")
     flavor: str | None = Field(
-        default=None, description="A flavor in the team's shares of that cluster.", examples=["h100-spot"]
+        default=None, description="Flavor of the team's shares in that cluster.", examples=["h100-spot"]
     )
     pool: Name | None = Field(
         default=None,
-        description="Instead of flavor: one of the cluster's cpu_pools, without TPUs or GPUs, which no share counts.",
+        description="Instead of flavor: one of the cluster's cpu_pools, without TPUs or GPUs; it uses no share.",
         examples=["general"],
     )
     slices: int | None = Field(default=None, ge=1, description="TPU: slices that train together (multislice over 1).")
     nodes: int | None = Field(
         default=None,
         ge=1,
-        description="GPU: VMs that train together, each with all its GPUs. CPU: pods, each on a VM of its own unless "
-        "the job says cpu.",
+        description="GPU: VMs that train together, each with all its GPUs. CPU: pods, each on its own VM unless cpu is "
+        "set.",
     )
     gpus: int | None = Field(
         default=None,
         ge=1,
-        description="GPU: GPUs of each VM, beside other jobs' on it; default: the whole VM. Without "
-        "nodes the job has one.",
+        description="GPU: GPUs of each VM, if not all; other jobs may use the others. nodes is then 1 by default.",
     )
     priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
     max_run_hours: int | None = Field(
         default=None,
         ge=1,
         le=8_760,
-        description="Longest run, over all restarts and evictions; then Kueue ends the job. Default: that of the "
+        description="Longest run over all restarts and evictions; then Kueue ends the job. Default: the limit of the "
         "environment or, with queued-provisioning, of the pools.",
     )
     placement: Placement | None = Field(
         default=None,
-        description="Flavor with a topology: how near the VMs are; default: as near as there is room, none required.",
+        description="Flavor with a topology: how close the VMs are; default: as close as possible, without waiting for "
+        "it.",
     )
     grace_seconds: int = Field(
         default=120,
@@ -297,18 +308,18 @@ class GkeTarget(Consistent):
     )
     host_network: bool = Field(
         default=False,
-        description="Use the VM's network: faster between slices, but pods then act as the node's service account.",
+        description="Use the VM's network: faster between slices, but pods act as the node's service account.",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _part_of_one_vm(cls, value: Any) -> Any:
-        """Return the target with ``nodes: 1`` where only ``gpus`` is given."""
+        """Return the target with ``nodes: 1`` if only ``gpus`` is given."""
         counted = isinstance(value, dict) and value.get("gpus") and not {"nodes", "slices", "pool"} & value.keys()
         return {**value, "nodes": 1} if counted else value
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield that none or both of the counts are given, or of flavor and pool, and what a pool of CPUs has not."""
+        """Yield neither or both of flavor and pool, or of the counts, and fields that a pool of CPUs does not have."""
         if (self.flavor is None) == (self.pool is None):
             subject = "neither flavor nor pool is" if self.flavor is None else "flavor and pool are both"
             yield Conflict((), f"{subject} given", "flavor, or pool for VMs without TPUs or GPUs")
@@ -316,7 +327,7 @@ class GkeTarget(Consistent):
             if self.pool and getattr(self, field):
                 yield Conflict((field,), f"is for flavors: VMs of pool {self.pool} have no TPUs or GPUs", "none")
         if self.pool and self.nodes is None:
-            yield Conflict((), "does not say how many pods it has", "nodes")
+            yield Conflict((), "has no number of pods", "nodes")
         elif not self.pool and (self.slices is None) == (self.nodes is None):
             subject = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
             yield Conflict((), f"{subject} given", "slices for a flavor of TPUs, nodes for one of GPUs")
@@ -327,14 +338,14 @@ _MOST_HOURS = 10_000 * 365 * 24  # a protobuf Duration ends at 10,000 years
 
 
 class OtherMachine(VmSpec):
-    """One replica of a role of its own, on a machine of its own."""
+    """One replica with its own role and machine type."""
 
 
 class Reducers(Section):
-    """Reduction Server: VMs without GPUs that add up the gradients of the workers."""
+    """Reduction Server: VMs without GPUs that sum the gradients of the workers."""
 
     replicas: int = Field(
-        ge=1, le=INT32, description="VMs; together they send as much as the workers do.", examples=[4]
+        ge=1, le=INT32, description="Number of VMs; together they need the bandwidth of the workers.", examples=[4]
     )
     machine_type: MachineTypeName = Field(default="n1-highcpu-16", description="Machine type; no GPUs.")
     image: Image | None = Field(default=None, description="Image of the server; default: Google's.")
@@ -360,10 +371,10 @@ class UploadedModel(Section):
 
 
 class Pipeline(Section):
-    """A training pipeline around the job: a managed data set before it, the Model Registry after it."""
+    """A training pipeline around the job: its input is a managed data set, its output a registered model."""
 
     data_set: str | None = Field(
-        default=None, pattern=r"^[0-9]+$", description="Id of a managed data set of Vertex AI.", examples=["1234567890"]
+        default=None, pattern=r"^[0-9]+$", description="ID of a managed data set of Vertex AI.", examples=["1234567890"]
     )
     read_as: Literal["files", "bigquery"] = Field(
         default="files", description="How the job reads it: files below output, or a table of BigQuery."
@@ -371,7 +382,7 @@ class Pipeline(Section):
     annotation_schema: str | None = Field(
         default=None,
         pattern=r"^gs://.+$",
-        description="Images, text and video: schema of the annotations to export; tables have none.",
+        description="Images, text and video: schema of the exported annotations; tables have none.",
     )
     split: Split = Field(default=Split(), description="How the data set is divided.")
     model: UploadedModel | None = Field(default=None, description="The model to upload; default: none.")
@@ -384,7 +395,7 @@ class VertexTarget(VmSpec):
     topology: str | None = Field(default=None, description="TPU: shape of the slice, such as 4x8.")
     replicas: int = Field(default=1, ge=1, le=INT32, description="GPU and CPU: VMs that train together.")
     chief: OtherMachine | None = Field(
-        default=None, description="Another machine for the first replica, such as the scheduler of a Dask cluster."
+        default=None, description="Other machine type for the first replica, such as the scheduler of a Dask cluster."
     )
     reducers: Reducers | None = Field(default=None, description="Reduction Server, for all-reduce over many GPU VMs.")
     evaluator: OtherMachine | None = Field(default=None, description="One more replica that evaluates checkpoints.")
@@ -394,24 +405,27 @@ class VertexTarget(VmSpec):
     )
     reservation: Reservation | None = Field(
         default=None,
-        description="on-demand: a reservation, shared with Vertex AI, whose VMs are just like the job's.",
+        description="on-demand: reservation that is shared with Vertex AI and has the same VMs as the job.",
     )
     timeout_hours: int = Field(default=24, ge=1, le=_MOST_HOURS, description="Longest run, in hours.")
     max_wait_hours: int | None = Field(
-        default=None, ge=0, le=_MOST_HOURS, description="flex-start: longest wait; 0: for ever; default: 24 hours."
+        default=None,
+        ge=0,
+        le=_MOST_HOURS,
+        description="flex-start: longest wait for VMs; 0: no limit; default: 24 hours.",
     )
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disk of each VM.")
-    network: Network | None = Field(default=None, description="Peered network that the VMs are in.")
+    network: Network | None = Field(default=None, description="Peered network of the VMs.")
     network_attachment: NetworkAttachment | None = Field(
         default=None,
-        description="PSC interface to a network, environment for that one's own; H100 Mega, H200 and B200 need it.",
+        description="PSC interface to a network; environment is the environment's. H100 Mega, H200 and B200 need it.",
     )
     kms_key: KmsKey | None = Field(default=None, description="Key of Cloud KMS that encrypts the job's data.")
-    web_access: bool = Field(default=False, description="Let people open a shell in its containers.")
+    web_access: bool = Field(default=False, description="Allow opening a shell in its containers.")
     persistent_resource: Name | None = Field(
         default=None,
-        description="The team's, to run on instead of new VMs; its machine type and disk are those of its first pool, "
-        "unless the job says others.",
+        description="Persistent resource of the team to use instead of new VMs; the default machine type and disk are "
+        "those of its first pool.",
     )
     pipeline: Pipeline | None = Field(default=None, description="Run it as a training pipeline.")
 
@@ -420,105 +434,106 @@ Target = Literal["gke", "vertex"]
 
 
 class Job(Consistent):
-    """A training job. Its name is its file's; its team is its folder's. {run} in texts is the run's name."""
+    """A training job, named after its file, of the team that its folder is named after. {run} is the run's name."""
 
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("time", "time_limit", "timeout", "walltime"), "gke.max_run_hours or vertex.timeout_hours"),
         "gpu": "gke.gpus",
         "resources": "gke.gpus, cpu and memory_gib",
     }
-    environment: Name = Field(description="Environment of the team: stacks/Pulumi.ENVIRONMENT.yaml.")
-    image: Image | None = Field(default=None, description="Container image with its tag or digest; or source.")
-    source: PythonSource | None = Field(default=None, description="Python source instead of an image.")
-    command: tuple[str, ...] = Field(default=(), description="Program of the container; default: the image's.")
+    environment: Name = Field(description="Environment of the team: ENVIRONMENT in stacks/Pulumi.ENVIRONMENT.yaml.")
+    image: Image | None = Field(default=None, description="Container image with tag or digest; or use source.")
+    source: PythonSource | None = Field(default=None, description="Python source to run without building an image.")
+    command: tuple[str, ...] = Field(default=(), description="Command of the container; default: the image's.")
     args: tuple[str, ...] = Field(default=(), description="Arguments of the program.")
     env: dict[Variable, str] = Field(
-        default={}, description="Variables of the container; OUTPUT_URI is set to the output's folder."
+        default={}, description="Environment variables of the container; OUTPUT_URI has the folder of the output."
     )
     secrets: dict[Variable, SecretVersion] = Field(
-        default={}, description="Variables whose values are secrets of the team, by name; never the values themselves."
+        default={}, description="Environment variables with secrets of the team, by name; never the values themselves."
     )
     cpu: int | None = Field(
         default=None,
         ge=1,
-        description="vCPUs that it needs of each VM; default: what is free, or the part of its GPUs beside other jobs.",
+        description="vCPUs that it needs on each VM; default: all free ones, or the share of its GPUs beside other "
+        "jobs.",
     )
     memory_gib: int | None = Field(
         default=None,
         ge=1,
-        description="GiB of memory that it has of each VM at most; on GKE by default nine tenths of it, or of the part "
-        "of its GPUs.",
+        description="Most GiB of memory that it uses on each VM; default on GKE: nine tenths of the VM's, or of the "
+        "share of its GPUs.",
     )
     disk_gib: int | None = Field(
         default=None,
         ge=1,
-        description="GKE: GiB of the VM's own disk that it may fill; default: three quarters of what GKE leaves, or "
-        "the part of its GPUs, and 30 GiB in any case.",
+        description="GKE: GiB of the VM's own disk that it may fill; default: three quarters of the free space, or the "
+        "share of its GPUs, and at least 30 GiB.",
     )
     shared_memory_gib: int | None = Field(
         default=None,
         ge=0,
-        description="GKE: size of /dev/shm in GiB, a part of the memory, and requested as such; 0: the runtime's 64 "
-        "MiB. Default: half of the memory, on VMs without accelerators only with data_loaders.",
+        description="GKE: size of /dev/shm in GiB, which counts as memory; 0: the runtime's 64 MiB. Default: half of "
+        "the memory, on VMs without accelerators only with data_loaders.",
     )
     data_loaders: int = Field(
         default=0,
         ge=0,
         le=1024,
-        description="Processes on each VM that load data and hand it over in /dev/shm; DATA_LOADERS holds the number.",
+        description="Processes on each VM that load data and pass it through /dev/shm; DATA_LOADERS has the number.",
     )
-    mounts: tuple[Mount, ...] = Field(default=(), description="Directories and buckets of the team.")
+    mounts: tuple[Mount, ...] = Field(default=(), description="Directories, buckets and data sets to mount.")
     local_checkpoints: LocalCheckpoints | None = Field(
         default=None,
-        description="GKE: a folder on each VM for frequent checkpoints; LOCAL_CHECKPOINT_DIR holds its path.",
+        description="GKE: a folder on each VM for frequent checkpoints; LOCAL_CHECKPOINT_DIR has its path.",
     )
     retries: int = Field(
         default=3,
         ge=0,
         le=INT32,
-        description="Times that the whole job starts again after a failure; interruptions do not count. Vertex AI "
-        "counts itself: 0 is none, any other number is its own.",
+        description="Restarts of the whole job after failures; interruptions do not count. On Vertex AI, 0 means none, "
+        "and any other value means the service's own number.",
     )
     retry_on: tuple[Annotated[int, Field(ge=1, le=255)], ...] = Field(
         default=(),
-        description="GKE: exit codes of the program after which the job starts again; any other one ends it. Default: "
-        "it starts again after each.",
+        description="GKE: exit codes of the program after which the job restarts; any other code ends it. Default: it "
+        "restarts after every code.",
         examples=[[75]],
     )
     count_interruptions: bool = Field(
         default=False,
-        description="GKE: interruptions of VMs use up retries too, which then limit all restarts; else a run that is "
-        "interrupted again and again ends only at its max_run_hours.",
+        description="GKE: count interruptions of VMs as retries too, so that retries limit all restarts; otherwise a "
+        "run that is interrupted repeatedly ends only at its max_run_hours.",
     )
     output: Name | None = Field(
-        default=None, description="One of the team's buckets, for checkpoints and results; each run has its folder."
+        default=None, description="Bucket of the team for checkpoints and results; each run has its own folder."
     )
-    tensorboard: bool = Field(default=False, description="Show the logs below output in the team's TensorBoard.")
+    tensorboard: bool = Field(default=False, description="Show the logs in output in the team's TensorBoard.")
     experiment: ExperimentName | None = Field(
-        default=None, description="Experiment of Vertex AI in which the run and what it logs are kept."
+        default=None, description="Experiment of Vertex AI that keeps the run and its logged metrics."
     )
     profiler: bool = Field(default=False, description="Set PROFILE_URI, and open the profiler's port on Vertex AI.")
     notify: Topic | None = Field(
         default=None,
-        description="Pub/Sub topic that is told when the program starts and ends.",
+        description="Pub/Sub topic that gets a message when the program starts and ends.",
     )
     sweep: Sweep | None = Field(default=None, description="Run it with several values of its parameters.")
     gke: GkeTarget | None = Field(
-        default=None, description="Run it on GKE; several places, in order of wish, are a list."
+        default=None, description="Run it on GKE; a list has several places in order of preference."
     )
     vertex: VertexTarget | None = Field(default=None, description="Run it on Vertex AI.")
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield the fields that do not go together."""
+        """Yield the fields that conflict."""
         if self.gke is None and self.vertex is None:
-            yield Conflict((), "the job does not say where it can run", "gke, vertex or both")
+            yield Conflict((), "the job has no target", "gke, vertex or both")
         if (self.image is None) == (self.source is None):
             subject = "neither image nor source is" if self.image is None else "image and source are both"
             yield Conflict(() if self.image is None else ("source",), f"{subject} given", "image or source")
         if self.source and self.source.folder and not self.command:
-            yield Conflict(("source", "folder"), "does not say which program runs", "command beside source")
+            yield Conflict(("source", "folder"), "needs the program to run", "command beside source")
         if self.source and not self.source.folder and self.command:
-            yield Conflict(("command",), "stands beside source, which says what runs", "only args")
+            yield Conflict(("command",), "conflicts with source, which has the program", "only args")
         for name in self.secrets.keys() & self.env.keys():
             yield Conflict(("secrets", name), "is a variable of env too", "one of the two")
         names = [mount.name for mount in self.mounts]

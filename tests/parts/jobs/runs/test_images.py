@@ -97,7 +97,7 @@ def test_a_registry_that_does_not_say_warns_and_stops_nothing_but_strict(
 
     strict = job("submit", file, "--strict")
     assert (strict.exit_code, runs(cloud), strict.stdout) == (2, 0, "")
-    assert "--strict wants the image to be looked up" in strict.stderr
+    assert "with --strict, the image has to be found" in strict.stderr
     plain = job("submit", file)
     assert (plain.exit_code, runs(cloud)) == (0, 1), plain.output
     assert "could not be looked up" in plain.stderr

@@ -637,7 +637,7 @@ def test_a_run_that_nobody_has_seen_is_nowhere(job: Command) -> None:
     result = job("status", "train-bcdfg")
 
     assert result.exit_code == 2
-    assert result.stderr.startswith("training-platform: There is no run train-bcdfg in gke gpus and gke tpus;")
+    assert result.stderr.startswith("training-platform: Run train-bcdfg does not exist in gke gpus and gke tpus;")
 
 
 def test_a_local_cloud_in_which_nothing_is_deployed_asks_for_the_sandbox(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""``training-platform job submit|debug|list|status|logs|cancel|requeue|wait|why``: runs of jobs, wherever they run."""
+"""``training-platform job submit|debug|list|status|logs|cancel|requeue|wait|why``: runs on GKE and on Vertex AI."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from training_platform.parts.jobs.runs.waits import Waits
     from training_platform.resources.environment_outputs import EnvironmentOutputs
 
-TIME_IS_UP = 3
-SANDBOX_KUBECONFIG = ".sandbox/api-servers/kubeconfig"  # the sandbox's, with all its clusters
+TIMEOUT_EXIT_CODE = 3
+SANDBOX_KUBECONFIG = ".sandbox/api-servers/kubeconfig"  # has all clusters of the sandbox
 _REGISTRY_SECONDS = 10
 
 
@@ -54,21 +54,25 @@ def _team_names() -> list[str]:
     from training_platform.config.workspace import read_workspace
 
     root = root_around()
-    return sorted(team.name for _, team, _ in read_workspace(root).teams()) if root else []
+    if root is None:
+        return []
+    return sorted(team.name for _, team, _ in read_workspace(root).teams())
 
 
 def _job_names() -> list[str]:
-    """Return the beginnings of names of runs, which are the names of jobs; no cluster is asked for runs themselves."""
+    """Return the names of jobs, with which names of runs begin; no cluster is asked for the runs."""
     root = root_around()
-    return sorted(f"{path.stem}-" for path in (root / "jobs").glob("*/*.yaml")) if root else []
+    if root is None:
+        return []
+    return sorted(f"{path.stem}-" for path in (root / "jobs").glob("*/*.yaml"))
 
 
 run_argument = click.argument(
-    "run", metavar="RUN", shell_complete=completion(_job_names), help="The run, as `job submit` printed it."
+    "run", metavar="RUN", shell_complete=completion(_job_names), help="Name of the run, as `job submit` printed it."
 )
-_team = click.option("--team", shell_complete=completion(_team_names), help="The team that owns the runs.")
+_team = click.option("--team", shell_complete=completion(_team_names), help="Team of the runs.")
 access_options = stacked(
-    click.option("--kubeconfig", help="The kubeconfig; default: KUBECONFIG, else kubectl's own."),
+    click.option("--kubeconfig", help="Kubeconfig file; default: KUBECONFIG, or kubectl's default."),
     local_cloud_option,
     root_option,
 )
@@ -77,7 +81,7 @@ of_a_run_options = stacked(format_option, _team, access_options)
 
 @dataclass(frozen=True, kw_only=True)
 class RunsOptions:
-    """The options of the commands, which end without the extra; from ``run`` on, those of what submits a job."""
+    """The options of the commands on runs; those from ``run`` on are only for commands that submit a job."""
 
     output_format: Format = "text"
     team: str | None = None
@@ -92,7 +96,7 @@ class RunsOptions:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        """End the command where the extra is missing."""
+        """Exit if the extra ``jobs`` is missing."""
         need("jobs", "job")
 
     def workspace(self) -> Workspace:
@@ -115,26 +119,28 @@ class RunsOptions:
         return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=self.log_in(place))
 
     def log_in(self, place: RunPlace) -> str:
-        """Return what gives the kubeconfig a context of a cluster, which beside a local cloud is the sandbox's."""
+        """Return the command that adds a cluster to the kubeconfig; with a local cloud, the sandbox has one."""
         if self.local_cloud is None:
             return place.log_in
         stack = f"{place.team.environment}-{place.team.name}"
         return f"training-platform sandbox up {stack} --api-server, and --kubeconfig {SANDBOX_KUBECONFIG}"
 
     def outputs(self, environment: str) -> EnvironmentOutputs | None:
-        """Return what a deployed environment exports; None beside a local cloud, or where nobody can read it."""
+        """Return the exports of a deployed environment; None with a local cloud, or if they are unreadable."""
         from training_platform.clients.stack_outputs import environment_outputs
 
-        return None if self.local_cloud else environment_outputs(self.folder(), environment)
+        if self.local_cloud:
+            return None
+        return environment_outputs(self.folder(), environment)
 
     def log(self, place: RunPlace) -> CloudLogging:
-        """Return Cloud Logging's client for a place. Raises GoogleError."""
+        """Return a client of Cloud Logging for a place. Raises GoogleError."""
         from training_platform.clients.google_services import CloudLogging
 
         return CloudLogging(place.log_source, self.endpoint("logging"))
 
     def vms(self, place: RunPlace, job: ResolvedJob) -> Iterator[str]:
-        """Yield the activity of the pools that have a job's VMs."""
+        """Yield sentences on the activity of the pools with a job's VMs."""
         from training_platform.clients.google_services import node_pools
         from training_platform.config.reading.clock import today
         from training_platform.parts.jobs.runs.why_on_gke import vm_sentences
@@ -144,25 +150,25 @@ class RunsOptions:
 
         yield from vm_sentences(job, states, today(self.folder(), None))
 
-    def asks_for(self, image: str) -> bool:
-        """Whether an image is looked up: beside a local cloud only in a registry of this machine."""
+    def looks_up(self, image: str) -> bool:
+        """Whether to look an image up in its registry; with a local cloud, only registries of this machine."""
         from training_platform.clients.registries import image_name, is_local
 
         return self.local_cloud is None or is_local(image_name(image).registry)
 
     def endpoint(self, service: str) -> str | None:
-        """Return where a local cloud has a service, None for Google's own."""
+        """Return the address of a service in a local cloud, or None for Google's own."""
         from training_platform.clients.google_api import local_endpoint
 
         return local_endpoint(self.local_cloud, service)
 
 
-def _variable(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _variables(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     for value in values:
         if "=" not in value:
             raise click.BadParameter(f"{value!r} is not NAME=VALUE.")
-    pairs = [value.partition("=") for value in values]
-    return tuple((name, text) for name, _, text in pairs)
+    pairs = (value.split("=", 1) for value in values)
+    return tuple((name, text) for name, text in pairs)
 
 
 _SEVERAL_WORDS = re.compile(r"--?[\w-]+\s+\S")
@@ -177,24 +183,26 @@ def _one_word(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
 
 
 _changes = stacked(
-    click.option("--run", "--name", "run", help="The run's name, JOB-TEXT; default: the job's and five letters."),
+    click.option("--run", "--name", "run", help="Name of the run, JOB-SUFFIX; default: five random letters as suffix."),
     click.option(
-        "--args", multiple=True, callback=_one_word, help="One more argument of the program, a word; may be repeated."
+        "--args", multiple=True, callback=_one_word, help="Additional argument of the program, a word. Repeatable."
     ),
-    click.option("--env", multiple=True, metavar="NAME=VALUE", callback=_variable, help="One more variable."),
-    click.option("--nodes", type=click.IntRange(min=1), help="VMs: `nodes` on GKE, `replicas` on Vertex AI."),
-    click.option("--strict", is_flag=True, help="Submit nothing if the image's registry cannot be asked."),
+    click.option(
+        "--env", multiple=True, metavar="NAME=VALUE", callback=_variables, help="Additional variable. Repeatable."
+    ),
+    click.option("--nodes", type=click.IntRange(min=1), help="Number of VMs: `nodes` on GKE, `replicas` on Vertex AI."),
+    click.option("--strict", is_flag=True, help="Submit nothing if the image's registry does not answer."),
 )
 
 
 @app.command("submit", epilog=example("training-platform job submit jobs/vision/finetune.yaml --target gke"))
 @job_file
-@click.option("--target", type=target_type, help="Where it runs, if the job has both.")
+@click.option("--target", type=target_type, help="Target, if the job has both.")
 @click.option(
     "--wherever",
     type=click.FloatRange(min=0),
     metavar="MINUTES",
-    help="Try the job's places in their order, so long each, until it starts; default: only the first place.",
+    help="Try the job's places in order, this long each, until one starts it; default: only the first place.",
 )
 @instead("--dry-run", "training-platform job render FILE prints the run, and submits nothing.")
 @_changes
@@ -202,57 +210,60 @@ _changes = stacked(
 @format_option
 @access_options
 def submit(file: Path, target: Target | None, wherever: float | None, **chosen: Any) -> None:
-    """Submit a job, and print the name of its run; on GKE a grid has a run for each point.
+    """Submit a job, and print the name of its run; on GKE a grid has a run for each combination.
 
-    Options change this run alone: the file stays as it is.
+    Options change only this run, not the file.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
 
-    A job with errors in `job check` is not submitted, nor one whose image its registry does not have; if the registry
-    cannot be asked, that is a warning. On GKE the API server and every webhook first have to accept the job in a dry
-    run. Exit code 1: the job has errors. 2: it could not be submitted.
+    A job with errors in `job check` is not submitted, and neither is one with an image that its registry lacks; a
+    registry that does not answer is a warning. On GKE the API server and every webhook first have to accept the job in
+    a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
     if wherever is not None and target:
-        fail("--wherever tries every place of the job: leave --target out.")
+        fail("--wherever tries every place of the job, so it takes no --target.")
     options = RunsOptions(**chosen)
     if wherever is None:
-        _submitted(file, target, options)
+        _submit_and_print(file, target, options)
     else:
-        _wherever(file, options, wherever)
+        _submit_wherever(file, options, wherever)
 
 
 @app.command("debug", epilog=example("training-platform job debug jobs/vision/finetune.yaml --minutes 30"))
 @job_file
 @_changes
-@click.option("--minutes", type=click.IntRange(1, 480), default=60, help="When the run ends by itself; default: 60.")
+@click.option("--minutes", type=click.IntRange(1, 480), default=60, help="Minutes until the run ends; default: 60.")
 @today_option
 @format_option
 @access_options
 def debug(file: Path, minutes: int, **chosen: Any) -> None:
-    """Submit a job on GKE whose containers wait for a shell instead of starting the program.
+    """Submit a job on GKE with containers that wait for a shell instead of starting the program.
 
-    Needs the extra `jobs` and a kubeconfig. It waits in the queue as any job, has the same image, mounts, secrets and
-    accelerators, and ends after --minutes. Open the shell with `job exec RUN`, and end the run with `job cancel RUN`.
-    Its image needs `sh`.
+    Needs the extra `jobs` and a kubeconfig. The run waits in the queue like any other, has the job's image, mounts,
+    secrets and accelerators, and ends after --minutes. Open the shell with `job exec RUN`, and end the run with
+    `job cancel RUN`. The image needs `sh`.
     """
     options = RunsOptions(**chosen)
-    names, program = _submitted(file, "gke", options, minutes)
+    names, program = _submit_and_print(file, "gke", options, minutes)
     if options.output_format == "text":
         say(f"# training-platform job exec {names[0]} opens a shell once it runs; its program: {program}", err=True)
 
 
-def _submitted(file: Path, target: Target | None, options: RunsOptions, minutes: int = 0) -> tuple[list[str], str]:
-    """Submit a job with changes, print its runs, and return them and its own program."""
-    prepared = _preparation(file, options, minutes)(target)
+def _submit_and_print(
+    file: Path, target: Target | None, options: RunsOptions, minutes: int = 0
+) -> tuple[list[str], str]:
+    """Submit a job and print its runs; return their names and the job's program."""
+    prepare_run = _preparation(file, options, minutes)
+    prepared = prepare_run(target)
     if prepared.refused:
         sys.exit(1)
-    names = _sent(prepared, options)
-    _say_runs(names, prepared, options)
+    names = _submit_prepared(prepared, options)
+    _print_submitted(names, prepared, options)
     return names, prepared.program
 
 
 def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable[..., Prepared]:
-    """Return a function that prepares a run of a job for a target, and prints findings about it."""
+    """Return a function that prepares a run for a target and prints its findings."""
     from training_platform.clients.registries import Registries, google_token
     from training_platform.config.reading.clock import today as clock
     from training_platform.parts.jobs.container import image
@@ -261,26 +272,24 @@ def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable
     folder = options.folder()
     changes = Changes(args=options.args, env=options.env, nodes=options.nodes, hold_minutes=minutes)
     day = clock(folder, options.today)
-
     registries = Registries(seconds=_REGISTRY_SECONDS, token=google_token)
 
-    def ready(target: Target | None, index: int = 0) -> Prepared:
+    def prepare_run(target: Target | None, index: int = 0) -> Prepared:
         prepared = prepare(file, folder, target, day, options.run, changes=changes, index=index)
-        if prepared.job and not prepared.refused and options.asks_for(image(prepared.job)):
-            about_image = image_findings(prepared.job, registries)
-            prepared = replace(prepared, findings=(*prepared.findings, *about_image))
+        if prepared.job and not prepared.refused and options.looks_up(image(prepared.job)):
+            findings = image_findings(prepared.job, registries)
+            prepared = replace(prepared, findings=(*prepared.findings, *findings))
         print_findings(prepared.findings, err=True)
         if options.strict and any(finding.rule == IMAGE_UNCHECKED for finding in prepared.findings):
-            fail("Nothing was submitted: --strict wants the image to be looked up.")
+            fail("Nothing was submitted: with --strict, the image has to be found in its registry.")
         return prepared
 
-    return ready
+    return prepare_run
 
 
-def _sent(prepared: Prepared, options: RunsOptions) -> list[str]:
-    """Submit a run that nothing refuses; return its names. Raises UserError."""
+def _submit_prepared(prepared: Prepared, options: RunsOptions) -> list[str]:
+    """Submit a prepared run that is not refused; return its names. Raises UserError."""
     from datetime import UTC, datetime
-    from functools import partial
 
     from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.submission import (
@@ -294,35 +303,37 @@ def _sent(prepared: Prepared, options: RunsOptions) -> list[str]:
 
     place = prepared.place
     job = prepared.job
-    assert place is not None  # of a run that nothing refuses
+    assert place is not None  # as the run is not refused
     assert job is not None
     for note in filter(None, (*prepared.notes, listing(job))):
         say(f"# {note}", err=True)
     progress(f"Submitting to {place.target} {place.key} ...")
-    send = submit_to_gke if place.target == "gke" else submit_to_vertex
-    ready = delivered(prepared, options.endpoint, partial(options.outputs, job.spec.environment))
-    names = send(ready, options.api(place))
+    complete = delivered(prepared, options.endpoint, partial(options.outputs, job.spec.environment))
+    submit_run = submit_to_gke if place.target == "gke" else submit_to_vertex
+    names = submit_run(complete, options.api(place))
     try:
-        write_record(ready, names, options.endpoint("storage"), datetime.now(UTC))
-    except GoogleError as error:  # the run is there all the same
+        write_record(complete, names, options.endpoint("storage"), datetime.now(UTC))
+    except GoogleError as error:  # the run exists nevertheless
         say(f"# {RECORD} is not in the run's output: {error}", err=True)
     return names
 
 
-def _say_runs(names: list[str], prepared: Prepared, options: RunsOptions) -> None:
+def _print_submitted(names: list[str], prepared: Prepared, options: RunsOptions) -> None:
     place = prepared.place
-    if options.output_format == "json" and place:
+    assert place is not None  # as it was submitted
+    if options.output_format == "json":
         print_json(
             {"run": names[0], "runs": names, "team": place.team.name, "target": place.target, "place": place.key}
         )
-    else:
-        say("\n".join(names))
-        if place and (waits := _published_waits(place, options)):
-            say(f"# {waits.said_of_team(place.team.name)}", err=True)
+        return
+    say("\n".join(names))
+    waits = _published_waits(place, options)
+    if waits:
+        say(f"# {waits.said_of_team(place.team.name)}", err=True)
 
 
 def _published_waits(place: RunPlace, options: RunsOptions) -> Waits | None:
-    """Return the table of waits that is published for a cluster; a broken one is a line on standard error."""
+    """Return the published table of waits of a cluster; an unreadable one is reported on standard error."""
     from training_platform.parts.jobs.runs.waits import read_waits
 
     if place.target != "gke":
@@ -334,64 +345,75 @@ def _published_waits(place: RunPlace, options: RunsOptions) -> Waits | None:
         return None
 
 
-def _wherever(file: Path, options: RunsOptions, minutes: float) -> None:
-    """Submit a job to its places in their order, until it starts at one; else leave it waiting at the first.
+def _submit_wherever(file: Path, options: RunsOptions, minutes: float) -> None:
+    """Submit a job to its places in order until one starts it; otherwise leave it waiting at the first.
 
-    Each try is a run of its own, which is deleted before the next.
+    Each try is a separate run, which is deleted before the next.
     """
-    from training_platform.clients.kubernetes_api import JOBSETS
     from training_platform.parts.jobs.resolve import read_job
     from training_platform.parts.jobs.runs.watching import wait, why_gke, why_vertex
 
     if options.run:
-        fail("--wherever gives each try a new name: leave --run out.")
-    ready = _preparation(file, options)
-    folder = options.folder()
-    waits: list[tuple[Target, int]] = []
-    for target, index in _tries(file, folder):
-        prepared = ready(target, index)
-        if prepared.refused or prepared.place is None:
-            continue
+        fail("--wherever gives each try a new name, so it takes no --run.")
+    prepare_run = _preparation(file, options)
+    waited: list[tuple[Target, int]] = []
+    for target, index in _tries(file, options.folder()):
+        prepared = prepare_run(target, index)
         place = prepared.place
-        flavor = f" {prepared.job.flavor.name}" if target == "gke" and prepared.job and prepared.job.flavor else ""
-        where = f"{place.target} {place.key}{flavor}"
+        if prepared.refused or place is None:
+            continue
+        place_name = f"{place.target} {place.key}"
+        if target == "gke" and prepared.job and prepared.job.flavor:
+            place_name += f" {prepared.job.flavor.name}"
         try:
-            names = _sent(prepared, options)
+            names = _submit_prepared(prepared, options)
             api = options.api(place)
             first = _run_at(api, place, names[0])
             read = partial(read_again, api, place, first) if first else lambda: None
             last = wait(read, seconds=minutes * 60, changed=lambda _: None, started=True)
         except UserError as error:
-            say(f"# {where}: {error}", err=True)
+            say(f"# {place_name}: {error}", err=True)
             continue
         if last is None or last.done or last.state == "running":
-            return _say_runs(names, prepared, options)
-        waits.append((target, index))
-        job, _ = read_job(file, folder, options.workspace(), place=index)
-        reasons = why_gke(api, place, last, job) if target == "gke" else why_vertex(api, place, last)
-        say(f"# {where}: not started in {minutes:g} minutes. {' '.join(reasons)}", err=True)
+            _print_submitted(names, prepared, options)
+            return
+        waited.append((target, index))
         if target == "gke":
-            for name in names:
-                api.delete(JOBSETS, place.team.name, name)
+            job, _ = read_job(file, options.folder(), options.workspace(), place=index)
+            reasons = why_gke(api, place, last, job)
         else:
-            api.cancel(last.identity)
-    if not waits:
+            reasons = why_vertex(api, place, last)
+        say(f"# {place_name}: not started in {minutes:g} minutes. {' '.join(reasons)}", err=True)
+        _delete_try(api, place, names, last)
+    if not waited:
         sys.exit(1)
-    say("# It waits at the first of these places.", err=True)
-    prepared = ready(*waits[0])
-    return _say_runs(_sent(prepared, options), prepared, options)
+    say("# The run waits at the first of these places.", err=True)
+    prepared = prepare_run(*waited[0])
+    _print_submitted(_submit_prepared(prepared, options), prepared, options)
+
+
+def _delete_try(api: Any, place: RunPlace, names: list[str], run: Run) -> None:
+    from training_platform.clients.kubernetes_api import JOBSETS
+
+    if place.target == "vertex":
+        api.cancel(run.identity)
+        return
+    for name in names:
+        api.delete(JOBSETS, place.team.name, name)
 
 
 def _tries(file: Path, folder: Path) -> list[tuple[Target, int]]:
-    """Return the places of a job file in their order, each a target with the index of its place on GKE."""
+    """Return the places of a job file in order: the target, and the index of the place on GKE."""
     from training_platform.parts.jobs.render import places_of_file
     from training_platform.parts.jobs.resolve import job_source
 
-    value = job_source(file, folder).value
+    job = job_source(file, folder).value
     tries: list[tuple[Target, int]] = []
-    if isinstance(value, dict) and "gke" in value:
+    if not isinstance(job, dict):
+        return tries
+    if "gke" in job:
         tries += [("gke", index) for index in range(places_of_file(file, folder))]
-    if isinstance(value, dict) and "vertex" in value:
+    if "vertex" in job:
         tries.append(("vertex", 0))
     return tries
 
@@ -400,11 +422,12 @@ def _tries(file: Path, folder: Path) -> list[tuple[Target, int]]:
 @click.option("--environment", help="Only runs of this environment.")
 @of_a_run_options
 def list_runs(environment: str | None, **chosen: Any) -> None:
-    """List the runs of teams, in all their clusters and regions.
+    """List the runs of teams in all their clusters and regions.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
-    If a cluster or region does not answer, print one sentence, then the others' runs, and exit with 2. Members may not
-    list the runs on Vertex AI of a project that several teams share: a sentence says so, which is no failure.
+    If a cluster or region does not answer, one sentence says so, the other runs are listed, and the exit code is 2.
+    Members may not list the runs on Vertex AI in a project that several teams share: a sentence says so, which is not
+    a failure.
     """
     from training_platform.clients.google_api import GoogleError
     from training_platform.clients.kubernetes_api import NoKubeconfigError
@@ -414,28 +437,29 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
 
     options = RunsOptions(**chosen)
     runs: list[Run] = []
-    silent: dict[str, dict[str, None]] = {}  # each sentence once, with what helps
+    failures: dict[str, dict[str, None]] = {}  # each sentence once, with the commands that help
     withheld: dict[str, str] = {}
     for place in places(options.folder(), options.workspace(), environment=environment, team=options.team):
-        progress(f"Asking {place.target} {place.key} for runs of team {place.team.name} ...")
+        progress(f"Reading runs of team {place.team.name} in {place.target} {place.key} ...")
         try:
             api = options.api(place)
-            runs.extend(gke_runs(api, place) if place.target == "gke" else vertex_runs(api, place))
-        except NoKubeconfigError as error:  # the same for every cluster, but for the command that adds it
-            silent.setdefault(error.reason, {})[f"  cluster {place.cluster}: {options.log_in(place)}"] = None
+            read_runs = gke_runs if place.target == "gke" else vertex_runs
+            runs.extend(read_runs(api, place))
+        except NoKubeconfigError as error:  # the same for every cluster, except for the command
+            failures.setdefault(error.reason, {})[f"  cluster {place.cluster}: {options.log_in(place)}"] = None
         except UserError as error:
             if isinstance(error, GoogleError) and is_withheld(error, place):
                 sentence = members_may_not(place.team, place.environment, place.scope.project)
                 withheld[sentence] = f"Runs on Vertex AI are not listed: {sentence}."
                 continue
-            silent[str(error)] = {}
-    if runs or not silent or options.output_format == "json":
+            failures[str(error)] = {}
+    if runs or not failures or options.output_format == "json":
         print_runs(runs, options.output_format)
     for sentence in withheld.values():
         say_folded(sentence, err=True)
-    for sentence, commands in silent.items():
+    for sentence, commands in failures.items():
         say_folded("\n".join((f"training-platform: {sentence}", *commands)), err=True)
-    sys.exit(2 if silent else 0)
+    sys.exit(2 if failures else 0)
 
 
 @app.command("status", epilog=example("training-platform job status finetune-7x2kq"))
@@ -455,7 +479,7 @@ def status(run: str, **chosen: Any) -> None:
 @run_argument
 @of_a_run_options
 def cancel(run: str, **chosen: Any) -> None:
-    """Stop a run. On GKE its objects are deleted, and its output stays; on Vertex AI it ends as cancelled.
+    """Stop a run. On GKE its objects are deleted, but not its output; on Vertex AI it ends as cancelled.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
     """
@@ -470,18 +494,20 @@ def cancel(run: str, **chosen: Any) -> None:
             api.cancel(record.identity)
     if options.output_format == "json":
         print_json({"run": record.name, "stopping": not record.done, "state": record.state})
+    elif record.done:
+        say(f"{record.name} has ended already: {record.state}.")
     else:
-        say(f"{record.name} has ended already: {record.state}." if record.done else f"{record.name} is being stopped.")
+        say(f"{record.name} is being stopped.")
 
 
 @app.command("requeue", epilog=example("training-platform job requeue finetune-7x2kq"))
 @run_argument
 @of_a_run_options
 def requeue_run(run: str, **chosen: Any) -> None:
-    """Put a run on GKE back into its queue after Kueue put it aside: after time-outs, or at its limit of time.
+    """Return a run on GKE to its queue after Kueue deactivated it: after time-outs, or at its time limit.
 
-    Needs the extra `jobs` and a kubeconfig. The run keeps its name and its output, and so continues from its last
-    checkpoint; its retries and its time are counted from zero. Exit code 2: Kueue has not put it aside.
+    Needs the extra `jobs` and a kubeconfig. The run keeps its name and output, and so continues from its last
+    checkpoint; its retries and its time count from zero again. Exit code 2: Kueue has not deactivated it.
     """
     from training_platform.parts.jobs.runs.submission import requeue
 
@@ -498,7 +524,7 @@ def requeue_run(run: str, **chosen: Any) -> None:
 
 @app.command("wait", epilog=example("training-platform job wait finetune-7x2kq"))
 @run_argument
-@click.option("--timeout", "timeout_minutes", type=click.FloatRange(min=0), help="Minutes to wait at most.")
+@click.option("--timeout", "timeout_minutes", type=click.FloatRange(min=0), help="Most minutes to wait.")
 @of_a_run_options
 def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     """Wait until a run has ended.
@@ -513,28 +539,27 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     record, place, api = find_run(run, options)
     seconds = None if timeout_minutes is None else timeout_minutes * 60
 
-    def say_state(now: Run) -> None:
-        progress(f"{now.name} {now.state}{f': {now.reason}' if now.reason else ''}")
+    def print_state(current: Run) -> None:
+        reason = f": {current.reason}" if current.reason else ""
+        progress(f"{current.name} {current.state}{reason}")
 
     read = partial(read_again, api, place, record)
-    last = record if record.gone else wait(read, seconds=seconds, changed=say_state)
+    last = record if record.gone else wait(read, seconds=seconds, changed=print_state)
     if last is None:
-        fail(f"{run} has gone while it was waited for: somebody has deleted it.")
+        fail(f"{run} no longer exists: somebody deleted it.")
     print_runs([last], options.output_format)
-    sys.exit(EXIT_CODES.get(last.state, TIME_IS_UP))
+    sys.exit(EXIT_CODES.get(last.state, TIMEOUT_EXIT_CODE))
 
 
 @app.command("why", epilog=example("training-platform job why finetune-7x2kq"))
 @run_argument
 @of_a_run_options
 def why_it_waits(run: str, **chosen: Any) -> None:
-    """Explain why a run waits or failed: its queue, its quota, its place in the queue, its VMs, its earlier attempts.
+    """Explain why a run waits or failed: its queue, quota, position in the queue, VMs and earlier attempts.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
     """
     from training_platform.clients.google_api import GoogleError
-    from training_platform.parts.jobs.naming import job_among
-    from training_platform.parts.jobs.resolve import FOLDER, read_job
     from training_platform.parts.jobs.runs.logs import earlier_attempts
     from training_platform.parts.jobs.runs.watching import why_gke, why_vertex
 
@@ -542,15 +567,15 @@ def why_it_waits(run: str, **chosen: Any) -> None:
     record, place, api = find_run(run, options)
     if record.gone:
         sentences = [f'{record.name} {record.state}, and its objects are gone. Cloud Logging has: "{record.reason}".']
-    elif place.target == "gke":
-        folder = options.folder() / FOLDER / place.team.name
-        file = folder / f"{job_among(record.name, [path.stem for path in folder.glob('*.yaml')])}.yaml"
-        job = read_job(file, options.folder(), options.workspace())[0] if file.is_file() else None  # as it is now
-        sentences = why_gke(api, place, record, job, partial(options.vms, place))
-        waits = None if record.done or record.state == "running" else _published_waits(place, options)
-        sentences += waits.said_of(place.team.name, record.name) if waits else []
-    else:
+    elif place.target == "vertex":
         sentences = why_vertex(api, place, record)
+    else:
+        job = _current_job(record.name, place, options)
+        sentences = why_gke(api, place, record, job, partial(options.vms, place))
+        is_waiting = not record.done and record.state != "running"
+        waits = _published_waits(place, options) if is_waiting else None
+        if waits:
+            sentences += waits.said_of(place.team.name, record.name)
     if place.target == "gke" and (record.gone or record.restarts or record.interruptions):
         try:
             sentences += earlier_attempts(options.log(place), place.cluster, place.team.name, record.name)
@@ -562,17 +587,30 @@ def why_it_waits(run: str, **chosen: Any) -> None:
         say("\n".join(sentences))
 
 
+def _current_job(run: str, place: RunPlace, options: RunsOptions) -> ResolvedJob | None:
+    """Return the job of a run as its file is now, or None if no file has its name."""
+    from training_platform.parts.jobs.naming import job_among
+    from training_platform.parts.jobs.resolve import FOLDER, read_job
+
+    folder = options.folder() / FOLDER / place.team.name
+    name = job_among(run, [path.stem for path in folder.glob("*.yaml")])
+    file = folder / f"{name}.yaml"
+    if not file.is_file():
+        return None
+    job, _ = read_job(file, options.folder(), options.workspace())
+    return job
+
+
 @app.command("logs", epilog=example("training-platform job logs finetune-7x2kq --follow"))
 @run_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the run has ended.")
 @instead("--tail", "training-platform job logs RUN | tail -n 100 has the last lines.")
 @of_a_run_options
 def logs(run: str, follow: bool, **chosen: Any) -> None:
-    """Print the logs of a run's containers, each line with its pod's or replica's name.
+    """Print the logs of a run's containers, each line with the name of its pod or replica.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
-    Logs of Vertex AI, and of deleted pods on GKE, are read from Cloud Logging. With --format json each line is an
-    object.
+    Logs of Vertex AI, and of deleted pods on GKE, come from Cloud Logging. With --format json each line is an object.
     """
     from training_platform.parts.jobs.runs.logs import gke_logs, pod_lines, vertex_lines
     from training_platform.parts.jobs.runs.watching import vertex_log_ids
@@ -582,8 +620,8 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
     record, place, api = find_run(run, options)
 
     def ended() -> bool:
-        now = read_again(api, place, record)
-        return now is None or now.done
+        current = read_again(api, place, record)
+        return current is None or current.done
 
     if place.target == "vertex":
         ids = partial(vertex_log_ids, api, record.identity)
@@ -592,52 +630,59 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
         lines = pod_lines(options.log(place), place, record.name)
     else:
         lines = gke_logs(api, place.team.name, record.name, follow=follow)
-    wrote = False
+    has_lines = False
     for source, text in lines:
-        wrote = True
+        has_lines = True
         if options.output_format == "json":
             click.echo(json.dumps({"source": source, "text": text}))
         else:
             say(f"{source} | {text}")
-    if not wrote:
+    if not has_lines:
         say(f"# {record.name} has no log lines yet; see training-platform job why {record.name}", err=True)
 
 
 def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
-    """Return a run with its place and that place's API; ends the command where it is nowhere.
+    """Return a run with its place and the place's API. Exits if the run is nowhere.
 
-    A run whose objects are gone from its cluster is the one that Cloud Logging saw end.
+    If a run's objects are gone from its cluster, its end is read from Cloud Logging.
     """
     from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.logs import gone_run
     from training_platform.parts.jobs.runs.places import places_of_run
     from training_platform.parts.jobs.runs.watching import is_withheld, withheld
 
-    named, others = places_of_run(options.folder(), options.workspace(), run, team=options.team)
-    there = [*named, *others]
-    silent: list[str] = []
-    for place in there:
+    expected_places, other_places = places_of_run(options.folder(), options.workspace(), run, team=options.team)
+    all_places = [*expected_places, *other_places]
+    failures: list[str] = []
+    for place in all_places:
         try:
             api = options.api(place)
-            if record := _run_at(api, place, run):
-                return record, place, api
+            record = _run_at(api, place, run)
         except UserError as error:
             refused = isinstance(error, GoogleError) and is_withheld(error, place)
-            if place in named:  # anywhere else the run is only if its file has changed
+            if place in expected_places:  # elsewhere the run exists only if its file has changed
                 if refused:
                     raise withheld(error, place) from error
                 raise
             if not refused:
-                silent.append(str(error))
-    for place in (place for place in there if place.target == "gke"):
+                failures.append(str(error))
+            continue
+        if record:
+            return record, place, api
+    for place in filter(_is_on_gke, all_places):
         try:
-            if gone := gone_run(options.log(place), place, run):
-                return gone, place, options.api(place)
+            record = gone_run(options.log(place), place, run)
+            if record:
+                return record, place, options.api(place)
         except UserError as error:
-            silent.append(str(error))
-    where = " and ".join(dict.fromkeys(f"{place.target} {place.key}" for place in there))
-    unasked = f" Not everything could be asked: {silent[0]}" if silent else ""
-    return fail(f"There is no run {run} in {where}; training-platform job list names those that are.{unasked}")
+            failures.append(str(error))
+    names = " and ".join(dict.fromkeys(f"{place.target} {place.key}" for place in all_places))
+    failure = f" Not every place answered: {failures[0]}" if failures else ""
+    return fail(f"Run {run} does not exist in {names}; training-platform job list lists the runs.{failure}")
+
+
+def _is_on_gke(place: RunPlace) -> bool:
+    return place.target == "gke"
 
 
 def _run_at(api: Any, place: RunPlace, run: str) -> Run | None:
@@ -654,10 +699,12 @@ def _run_at(api: Any, place: RunPlace, run: str) -> Run | None:
 
 
 def read_again(api: Any, place: RunPlace, run: Run) -> Run | None:
-    """Return a run as it is now; None where it has gone. Raises ClusterError and GoogleError."""
+    """Return the current state of a run, or None if it is gone. Raises ClusterError and GoogleError."""
     from training_platform.parts.jobs.runs.watching import vertex_now
 
-    return vertex_now(api, run.identity) if place.target == "vertex" else _run_at(api, place, run.name)
+    if place.target == "vertex":
+        return vertex_now(api, run.identity)
+    return _run_at(api, place, run.name)
 
 
 def progress(text: str) -> None:
@@ -667,7 +714,7 @@ def progress(text: str) -> None:
 
 
 def print_runs(runs: list[Run], output_format: Format) -> None:
-    """Print runs as a table, or as a list of objects."""
+    """Print runs as a table, or as a JSON list."""
     if output_format == "json":
         print_json([run.as_json() for run in runs])
         return
