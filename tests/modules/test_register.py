@@ -16,7 +16,7 @@ from tests.recording_monitor import STACK, RecordingMonitor, record, run_program
 from tests.stack_files import text_of
 from tests.stacks import every_field as reach
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.kubernetes.wire import plain, plain_struct
+from training_platform.parts.sandbox.kubernetes.wire import as_sent, plain_struct
 from training_platform.resources.gke import kubeconfig
 from training_platform.resources.plan import Component, Computed, Node, Options, Plan, Resource, awaited, is_read
 from training_platform.resources.stack_plan import stack_plan
@@ -78,7 +78,7 @@ def sent(request: Any, monitor: RecordingMonitor) -> dict[str, Any]:
     if request.HasField("customTimeouts"):
         fields["customTimeouts"] = {field.name: value for field, value in request.customTimeouts.ListFields()}
     if request.HasField("replacement_trigger"):
-        fields["replacement_trigger"] = plain(request.replacement_trigger)
+        fields["replacement_trigger"] = as_sent(request.replacement_trigger)
     return fields
 
 

@@ -73,10 +73,10 @@ class Answers:
         return self.of(None, option, question, several, default=default, example=example)
 
     def one_of(
-        self, flag: str | None, option: str, question: str, allowed: Sequence[str], *, said: bool = False
+        self, flag: str | None, option: str, question: str, allowed: Sequence[str], *, announced: bool = False
     ) -> str:
-        """Return a value that is one of ``allowed``, by default the first; ``said`` prints what was not asked for."""
-        if said and flag is None and not self.terminal and len(allowed) > 1:
+        """Return one of ``allowed``, by default the first; ``announced`` prints a choice that nobody was asked for."""
+        if announced and flag is None and not self.terminal and len(allowed) > 1:
             say_folded(f"# {option} {allowed[0]}, the first of {', '.join(allowed)}", err=True)
         shown = f"{question} ({', '.join(allowed[:_SHOWN])}{', ...' if len(allowed) > _SHOWN else ''})"
         return self.of(flag, option, shown, among(allowed), default=allowed[0])

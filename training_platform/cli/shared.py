@@ -120,8 +120,8 @@ local_cloud_option = click.option(
 def instead(option: str, sentence: str) -> Callable[[Command], Command]:
     """Return a hidden option of other tools that ends the command with what to use here."""
 
-    def refuse(_ctx: click.Context, _param: click.Parameter, given: bool) -> None:
-        if given:
+    def refuse(_ctx: click.Context, _param: click.Parameter, is_set: bool) -> None:
+        if is_set:
             fail(f"{option} is no option: {sentence}")
 
     return click.option(

@@ -129,8 +129,9 @@ class FieldTrials:
 
 def _with_old_value(stack: Stack, field: FieldChange) -> Stack:
     value = deepcopy(stack.source.value)
-    *above, key = (*stack.below, *field.path)
-    section = value_at(value, tuple(above))
+    path = (*stack.below, *field.path)
+    key = path[-1]
+    section = value_at(value, path[:-1])
     if field.was is None:
         del section[key]
     else:

@@ -65,14 +65,14 @@ _RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifec
 class Cause(NamedTuple):
     """The field of a stack file that causes a change; ``was`` and ``becomes`` are its two values as strings.
 
-    If no field is ``known`` to decide, it is the section of the resource.
+    If no field ``is_known`` to decide, it is the section of the resource.
     """
 
     stack: str
     path: Path
     was: str
     becomes: str
-    known: bool = True
+    is_known: bool = True
 
 
 class Subject(NamedTuple):
@@ -190,7 +190,8 @@ class LossFinder:
             if path[-1:] == ("lending_limit",) and not self._borrowed(new, path):
                 continue
             for effect in effects_of_field(section, dotted(path), *values):
-                who = _people(*(values if effect.kind == "grants" else reversed(values)))
+                without, having = values if effect.kind == "grants" else reversed(values)
+                who = _people(without, having)
                 subject = Subject(_OF_FILE, f"{who}{section}", new.team.name if new.team else new.name, "")
                 if len(path) > 1:
                     subject = Subject(_OF_FILE, f"{who}{dotted(path[:-1])}", "", new.name)
@@ -216,7 +217,9 @@ class LossFinder:
             plan = stack_plan(stack, self._head)
         except PlanError:  # another finding says why
             return
-        for grant in foreign_grants(plan, stack.environment_name, Teams(self._head)) if plan else ():
+        if plan is None:
+            return
+        for grant in foreign_grants(plan, stack.environment_name, Teams(self._head)):
             if resource := new.get(grant.key):
                 says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
                 effect = Effect("opens", says, f"agree on it with the people of {grant.owner}")
@@ -243,7 +246,8 @@ class LossFinder:
         cause = Cause(stack.name, section, "", REMOVED)
         flavors = [_flavor(side, line) for side in (self._base, self._head)]
         pools = {pool.name for flavor in flavors if flavor for pool in flavor.pools}
-        for row in self._changed(stack, old, section) if old else ():
+        rows = [] if old is None else self._changed(stack, old, section)
+        for row in rows:
             if row.path[3:4] and row.path[3] not in pools:
                 continue
             trial = self._trials.with_old_value(row, stack)
@@ -335,7 +339,7 @@ class LossFinder:
         becomes = written(new, section) if section and old and self._changed(new, old, section) else None
         if becomes is None and resource.inputs:
             becomes = {row.path: row.new for row in resource.inputs}
-        return Cause(new.name, section, "", resource.kind if becomes is None else _text(becomes), known=False)
+        return Cause(new.name, section, "", resource.kind if becomes is None else _text(becomes), is_known=False)
 
     def _deciding_field(
         self,
@@ -618,7 +622,7 @@ def _fields(kind: EffectKind, cause: Cause, group: _Group) -> str:
     was = "" if cause.was.startswith(_DIGEST) else cause.was
     if cause.becomes in (REMOVED, "added"):
         return " ".join(word for word in (name, was, f"is {cause.becomes}") if word)
-    if cause.known and not cause.becomes.startswith(_DIGEST):
+    if cause.is_known and not cause.becomes.startswith(_DIGEST):
         return f"{name} from {was or 'nothing'} to {cause.becomes or 'nothing'}"
     return listed(list(group.inputs), _MOST) if group.inputs else f"{name} changes"
 

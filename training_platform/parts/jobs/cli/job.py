@@ -361,9 +361,9 @@ def init_job(
             ]
             shares.sort(key=lambda share: share not in granted)
         clusters = list(dict.fromkeys(key for key, _ in shares))
-        cluster = answers.one_of(cluster, "--cluster", "Cluster", clusters, said=True)
+        cluster = answers.one_of(cluster, "--cluster", "Cluster", clusters, announced=True)
         flavors = [name for key, name in shares if key == cluster]
-        flavor = answers.one_of(flavor, "--flavor", f"Flavor in {cluster}", flavors, said=True)
+        flavor = answers.one_of(flavor, "--flavor", f"Flavor in {cluster}", flavors, announced=True)
         chosen = workspace.flavors(home, cluster).get(flavor)
         if chosen is None:
             fail(f"Team {owner.name} has a share of {flavor} in {cluster}, which is not a flavor of {home}.")
