@@ -228,7 +228,7 @@ def _options(options: Options) -> pulumi.ResourceOptions:
 
 
 def _arguments(resource_type: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return inputs by the names of a class's parameters; those of Google Cloud have them already."""
+    """Return inputs by the parameter names of a class; those of Google Cloud are named so already."""
     if resource_type.startswith("gcp:"):
         return dict(inputs)
     # The classes of Kubernetes' own kinds know their kind.

@@ -95,7 +95,9 @@ def test_no_line_is_too_wide_and_no_two_rows_look_alike(command: str, width: int
 
     assert done.exit_code == 0, done.output
     assert done.stdout
-    assert [line for line in done.stdout.splitlines() if len(line.rstrip()) > width and len(line.split()) > 1] == []
+    # A finding is one line in a pipe, and folded on a terminal only.
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("note ")]
+    assert [line for line in lines if len(line.rstrip()) > width and len(line.split()) > 1] == []
     assert "…" not in done.stdout
     for table in tables:
         rows = told_apart(table)

@@ -115,7 +115,7 @@ def test_a_missing_extra_is_one_sentence_that_names_it(
 
     assert code == 2
     assert stderr.count("\n") == 1, stderr
-    assert f"needs the extra `{extra}`: in the clone, make setup, or " in stderr
+    assert f"needs the extra `{extra}`: run `make setup` in the clone, or " in stderr
     assert f" -m pip install '.[{extra}]'" in stderr
 
 

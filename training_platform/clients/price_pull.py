@@ -162,7 +162,7 @@ def _add(
     try:
         usd = _usd(sku)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        pulled.unread.append(f"{described}: {error if isinstance(error, ValueError) else 'says no price'}")
+        pulled.unread.append(f"{described}: {error if isinstance(error, ValueError) else 'has no price'}")
         return
     way: Way = "spot" if usage == "Preemptible" or "preemptible" in described.casefold() else "on-demand"
     for region in regions:

@@ -169,7 +169,7 @@ def _on_every_node(name: str, scope: Scope, called: str, pod_spec: dict[str, Any
 
 
 def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) -> dict[str, Any]:
-    """Return the pod of every node with these GPUs: init containers that install, and one that waits."""
+    """Return the pod for every node with these GPUs: init containers that install the software, and one that idles."""
     folders = software.folders.items()
     steps = ["set -e", f"chmod 755 {ENTRY}", f"{ENTRY} install --install-nccl"]
     steps += [f"mkdir -p {target} && cp -r {source}/. {target}" for source, target in software.copies]

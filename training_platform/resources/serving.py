@@ -320,7 +320,7 @@ def _over_share(
 
 
 def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Finding]:
-    """Find a flavor whose VMs belong to a single job, and chips that no VM can give a pod."""
+    """Find a flavor whose VMs belong to one job, and a number of chips that no VM can give one pod."""
     if flavor.by_request:
         message = f"VMs of {flavor.name} are created for one job and deleted after its longest run"
         yield _wrong(stack, (*path, "flavor"), message, "a flavor without queued provisioning")

@@ -54,7 +54,7 @@ class Suggestions:
         nearest = next(missing, legal)
         suggested = suggest(dataclasses.replace(finding, nearest="; ".join((nearest, *other_machine))), pool, others)
         if nearest in shapes.values() and (positions := team_flavors.get(flavor_name(pool))):
-            rename = f"its flavor is then {_flavor_with(pool, nearest)}, to write at {enumeration(positions)}"
+            rename = f"its flavor then becomes {_flavor_with(pool, nearest)}: change it at {enumeration(positions)}"
             return dataclasses.replace(suggested, nearest=f"{suggested.nearest}; {rename}")
         return suggested
 

@@ -176,8 +176,8 @@ def test_the_first_rate_that_is_not_free_counts(root: Path, billing: Server) -> 
     [
         (sku("A2 Instance Core", usd(1, 0), unit="d"), "A2 Instance Core: is priced by d"),
         (sku("A2 Instance Core", usd(1, 0) | {"currencyCode": "JPY"}), "A2 Instance Core: is priced in JPY"),
-        (sku("A2 Instance Core"), "A2 Instance Core: says no price"),
-        ({**sku("A2 Instance Core"), "pricingInfo": []}, "A2 Instance Core: says no price"),
+        (sku("A2 Instance Core"), "A2 Instance Core: has no price"),
+        ({**sku("A2 Instance Core"), "pricingInfo": []}, "A2 Instance Core: has no price"),
         (sku("A3 Instance Core in Iowa", usd(7, 0)), "a3 instance core (on-demand) in us-central1: has 2 prices"),
     ],
 )  # fmt: skip

@@ -151,7 +151,7 @@ def others_go_on(subject: str, failures: list[str]) -> Iterator[None]:
 
 def install(extra: str) -> str:
     """Return the commands that install one of this package's extras, which is on no index."""
-    return f"in the clone, make setup, or {shlex.quote(sys.executable)} -m pip install '.[{extra}]'"
+    return f"run `make setup` in the clone, or {shlex.quote(sys.executable)} -m pip install '.[{extra}]'"
 
 
 # Control characters except tab and line feed, marks of text direction, and other line ends.

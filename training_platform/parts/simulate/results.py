@@ -156,7 +156,7 @@ def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, Ca
 
 
 def figures(played: Sequence[Played], days: float) -> Figures:
-    """Return the figures of one run; ``days`` are those of the trace, by which costs are shared out."""
+    """Return the figures of one run; ``days`` is the trace's length, over which costs are divided."""
     run_figures = Figures(days)
     rows = run_figures.rows
     span = max([1.0, *(part.seconds for part in played)])

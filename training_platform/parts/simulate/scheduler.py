@@ -66,7 +66,7 @@ class Assignable(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """An admission: who, and the flavors of its pods."""
+    """An admitted job, and the flavors assigned to its pods."""
 
     job: Job
     flavors: tuple[int, ...]

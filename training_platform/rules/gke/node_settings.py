@@ -47,7 +47,7 @@ PAGES_OF_LARGE = 0.8
 
 @rule("node-image", ruleset="nodes", source=_SCHEMA)
 def node_image(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node features without a feature or an image that they need: gVNIC, image streaming, COS."""
+    """Find node features that lack another feature or image that they depend on: gVNIC, image streaming, COS."""
     image = pool.image_type or COS
     if pool.fast_socket and not pool.gvnic:
         yield finding(pool, "fast_socket", "fast socket needs gVNIC", allowed="gvnic enabled", nearest="gvnic enabled")

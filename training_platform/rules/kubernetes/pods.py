@@ -95,7 +95,7 @@ def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
 
 
 def quantity(value: Any) -> Decimal | None:
-    """Return a Kubernetes quantity as a number; None for an unknown value, and for any other.
+    """Return a Kubernetes quantity as a number; None if it is unknown or not a quantity.
 
     Larger ones are capped, as by the API server.
     """

@@ -22,7 +22,7 @@ _USE = (
     "PATH=$PATH:/usr/local/nvidia/bin; command -v nvidia-smi >/dev/null || exec tpu-info; exec nvidia-smi "
     "--query-gpu=index,utilization.gpu,memory.used,memory.total --format=csv,noheader,nounits"
 )
-_node = click.option("--node", type=click.IntRange(min=0), default=0, help="The node's number in the run; default: 0.")
+_node = click.option("--node", type=click.IntRange(min=0), default=0, help="The node's number in the run.")
 _team = click.option("--team", help="The team that owns the run.")
 
 

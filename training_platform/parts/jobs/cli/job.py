@@ -242,7 +242,7 @@ def usage(
     """Read the chip-hours of teams in this and the last month into stacks/usage/, and print the required holds.
 
     Needs the extra `jobs`, application default credentials, and `roles/monitoring.viewer` in the environment's project.
-    Standard output is a difference of team files for `git apply`: `hold` for teams that have used up
+    Standard output is a patch to team files for `git apply`: it adds `hold` for teams that have used up
     `monthly_chip_hours`, and its end where a new month has begun. Standard error has budgets that are 80% used. Exit
     code 2: an environment could not be read, or series of one queue disagree; no file was written.
     """

@@ -310,7 +310,7 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     direct = gpu_direct(job)
     if direct and direct.script and not launched(job, Launch(script=direct.script)):
         message = f"is missing, so that the launcher does not set NCCL's variables of {direct.script} for {flavor.name}"
-        allowed = "the program that the image starts; or an image that reads the script itself"
+        allowed = "command: the program that the image starts; or an image that sources the script itself"
         yield job.finding(("command",), message, rule="job-flavor-networks", severity="warning", allowed=allowed)
     if gke.host_network:
         message = (
@@ -373,7 +373,7 @@ def _opened(host: str, opened: Iterable[Destination]) -> bool:
 
 
 def _run(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a run longer than its VMs exist, or than the environment lets jobs run.
+    """Find a run that may outlast its VMs, or the limit of the environment.
 
     Source: GKE docs, queued provisioning, read 2026-04.
     """

@@ -117,7 +117,7 @@ class SpotPreemption(Fault):
 
 
 class RequestFault(Fault):
-    """A fault of requests. ``path`` is below the service and begins with the version: ``v1/projects/*``."""
+    """A fault injected into requests. ``path`` is below the service and begins with the version: ``v1/projects/*``."""
 
     service: Annotated[str, OneOf("service of the local cloud", _SERVICES)] | None = None
     verb: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None

@@ -127,7 +127,7 @@ class Interference(Protocol):
         """Whether a running job loses its spot VMs now."""
 
     def over(self, name: str, moment: float) -> bool:
-        """Whether a fault is cleared, or has passed by a moment."""
+        """Whether a fault was cleared, or has expired by ``moment``."""
 
 
 # Time
