@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 from tests.kube.bodies import (
@@ -50,6 +51,7 @@ JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE = (
     )
 )
 YEAR = 31_536_000
+OF_TINY = {**QUEUED, "jobset.sigs.k8s.io/replicatedjob-name": "tiny"}
 UNQUEUED: Json = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
 NOTEBOOK = {"Impersonate-User": "system:serviceaccount:jupyterhub:default"}
 PLACES_OF = {"own": "vision", "other": "nlp"}
@@ -89,8 +91,6 @@ class Cluster(Protocol):
     def end(self, kind: str, obj: Json, options: Json, who: dict[str, str]) -> str: ...
 
     def may(self, verb: str, resource: str, namespace: str, who: dict[str, str]) -> bool: ...
-
-    def place(self, pod: Json, node: str) -> None: ...
 
     def run(self, pod: Json, container: str, who: dict[str, str], *, attach: bool = False) -> str: ...
 
@@ -158,13 +158,6 @@ def deleted(way: str, obj: Json, options: Json) -> Attempt:
     return on(way, obj, lambda server: server.end(obj["kind"], obj, options, MEMBER), what, DELETIONS)
 
 
-def ending_in_a_year(server: Cluster) -> str:
-    """A pod without a node would be gone at once, whatever the request says."""
-    held = named(plain("vision"), "b6")
-    server.place(held, "a")
-    return server.end("Pod", held, {"gracePeriodSeconds": YEAR}, MEMBER)
-
-
 def device(path: str) -> Attempt:
     spoiled = mega(devices={"devices.gke.io/container.a": f"- path: {path}\n"})
     return Attempt(
@@ -184,6 +177,22 @@ def of_the_list(gain: str) -> list[Attempt]:
 def written(write: Write) -> Attempt:
     """Try an object of the list, as a member."""
     return member(write.way, write.body["kind"], write.body, write.says[0], write.policy)
+
+
+def near(affinity: str, strength: str, **other: Any) -> Json:
+    """Return the affinity of a pod by one term; ``strength`` is required or preferred."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": QUEUED}, **other}
+    weighted = term if strength == "required" else {"weight": 1, "podAffinityTerm": term}
+    return {affinity: {f"{strength}DuringSchedulingIgnoredDuringExecution": [weighted]}}
+
+
+def _keeping_away() -> Iterator[Attempt]:
+    """Yield affinity to, and away from, the pods of another team."""
+    others: tuple[dict[str, Any], ...] = ({"namespaces": ["nlp"]}, {"namespaceSelector": {}})
+    for affinity, strength, other in product(("podAffinity", "podAntiAffinity"), ("required", "preferred"), others):
+        way = f"keep another team's pods away, by {strength} {affinity} with {' and '.join(other)}"
+        says = "affinity is to pods of the own namespace"
+        yield pod(way, says, PLACES, affinity=near(affinity, strength, **other))
 
 
 def in_namespace(body: Json, namespace: str) -> Json:
@@ -279,6 +288,7 @@ STARVING = [
         container={"resources": GPU},
         schedulingGates=[{"name": "example.com/own"}],
     ),
+    *_keeping_away(),
     pod("choose a node", "not by nodeName", PLACES, nodeName="gpu-node"),
     pod("choose a node, as a part of an admitted job", "not by nodeName", PLACES, labels=PODSET, nodeName="gpu-node"),
     pod(
@@ -305,12 +315,25 @@ KEEPING = [
     deleted("delete a Job with orphanDependents", sized("b3"), {"orphanDependents": True}),
     deleted("delete a JobSet with --cascade=orphan", jobset("b4"), {"propagationPolicy": "Orphan"}),
     deleted("delete a JobSet with orphanDependents", jobset("b5"), {"orphanDependents": True}),
-    on(
-        "delete a pod with --grace-period=31536000",
-        named(plain("vision"), "b6"),
-        ending_in_a_year,
-        "within 900 seconds",
-        DELETIONS,
+    *(
+        changed(
+            f"change the {field} of a part of an admitted job, by which JobSet counts it",
+            sized(f"b6-{field}", labels=OF_TINY, ownerReferences=[CONTROLLER], finalizers=["example.com/kept"]),
+            {"metadata": {field: value}},
+            "changed by its controller alone",
+        )
+        for field, value in (
+            ("labels", {**OF_TINY, "jobset.sigs.k8s.io/replicatedjob-name": "big"}),
+            ("annotations", {"jobset.sigs.k8s.io/restart-attempt": "7"}),
+            ("finalizers", []),
+        )
+    ),
+    changed(
+        "hold a Job that runs by a finalizer of claims, before deleting it",
+        sized("b8"),
+        {"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}},
+        "only controllers add",
+        OBJECTS,
     ),
     *(
         member(f"end {seconds} seconds after eviction, in a {kind}", kind, body, "within 900 seconds", JOBS)
@@ -393,6 +416,7 @@ def spoiled_mounts(**change: str) -> list[Json]:
 
 EMPTY_DIRS = [{"name": each["name"], "emptyDir": {}} for each in TCPXO.volumes]
 _ENV = TCPXO.daemons[0]["env"]
+_OF_TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _RIGHTS = {"capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE", "SYS_ADMIN"]}}
 _PROBE = {"exec": {"command": ["sh", "-c", "own"]}}
 _GPUS = "cloud.google.com/gke-accelerator"
@@ -440,6 +464,10 @@ DAEMONS = [
     *(
         other_daemon(f"mount {way} over the daemon's files", with_daemon(TCPX, "nvidia-h100-80gb", volumeMounts=mounts))
         for way, mounts in (
+            (
+                "the node's kernel, as a token,",
+                [*TCPX.daemons[0]["volumeMounts"], {"name": "sys", "mountPath": _OF_TOKENS}],
+            ),
             ("the pod's folder by a subPath", spoiled_mounts(mountPath="/", subPath="run/tcpx")),
             ("the pod's folder by a subPathExpr", spoiled_mounts(mountPath="/run/", subPathExpr="tcpx")),
             ("the pod's folder", spoiled_mounts(mountPath="/tcpgpudmarxd")),
@@ -539,6 +567,8 @@ def _ordinary() -> Iterator[Accepted]:
             "a pod with a profile": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
             "a pod with its own sysctl": {"securityContext": {"sysctls": [{"name": "net.ipv4.tcp_wmem", "value": ""}]}},
             "a pod with capabilities": {"container": {"securityContext": {"capabilities": {"add": ["CHOWN"]}}}},
+            "a pod beside others of its team": {"affinity": near("podAffinity", "required")},
+            "a pod apart from others of its team": {"affinity": near("podAntiAffinity", "preferred")},
             "a pod with a port and a probe": {
                 "container": {"ports": [{"containerPort": 80}], "livenessProbe": {"httpGet": {"port": 80}}}
             },
@@ -572,4 +602,10 @@ ACCEPTED = [
     Accepted("a Secret", "Secret", secret(type="Opaque"), MEMBER),
     Accepted("a token, by a controller", "Secret", TOKEN, MANAGER),
     Accepted("a claim", "PersistentVolumeClaim", claim(), MEMBER),
+    Accepted(
+        "a claim as it is seen",
+        "PersistentVolumeClaim",
+        claim(finalizers=["kubernetes.io/pvc-protection"]),
+        MEMBER,
+    ),
 ]

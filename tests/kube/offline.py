@@ -190,9 +190,6 @@ class Offline:
             for rule in rules
         )
 
-    def place(self, pod: Json, node: str) -> None:
-        """Do nothing: no policy reads the node that a pod is on."""
-
     def run(self, pod: Json, container: str, who: dict[str, str], *, attach: bool = False) -> str:
         """Run a command in a container of a pod that is there, or attach to it."""
         options = {"container": container} if container else {}
@@ -245,6 +242,7 @@ class Offline:
         made = copy.deepcopy(obj)
         if kind == "Pod":
             spec = made["spec"]
+            spec["volumes"] = [*spec.get("volumes", ()), {"name": _TOKEN["name"], "projected": {}}]
             spec.setdefault("priority", self._priorities.get(spec.get("priorityClassName", ""), 0))
             for container in (*spec["containers"], *spec.get("initContainers", ())):
                 container["volumeMounts"] = [*container.get("volumeMounts", ()), _TOKEN]

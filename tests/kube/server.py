@@ -95,12 +95,6 @@ class Server:
         headers = {"Content-Type": "application/merge-patch+json"}
         assert self._answer("PATCH", path, {"status": {"phase": "Succeeded"}}, headers, {}) == ""
 
-    def place(self, pod: Json, node: str) -> None:
-        """Give a pod a node, as the scheduler does."""
-        path = f"{PLURALS['Pod'].format(pod['metadata']['namespace'])}/{pod['metadata']['name']}/binding"
-        binding = {"metadata": {"name": pod["metadata"]["name"]}, "target": {"kind": "Node", "name": node}}
-        assert self._answer("POST", path, binding, {}, {}) == ""
-
     def run(self, pod: Json, container: str, who: dict[str, str], *, attach: bool = False) -> str:
         """Run a command in a container, or attach to it; without a container's name the request has none."""
         part = "attach" if attach else "exec"

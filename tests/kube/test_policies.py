@@ -35,7 +35,10 @@ def test_what_is_done_every_day_is_let_through(offline: Offline, accepted: Accep
 
 PAGE = [
     ("a privileged pod,", "privileged|host network|host processes|root of the node|no seccomp|no AppArmor|SELinux"),
-    ("a Job without a queue,", "start a Job past its queue|pose as a part .*|make a Job a part of an admitted one"),
+    (
+        "a Job without a queue,",
+        "start a Job past its queue|pose as a part .*|make a Job a part of an admitted one|change the labels of .*",
+    ),
     (
         "starting a Job that waits;",
         "start a Job that waits|start a Job that waits, by a change|enlarge a Job that runs",
@@ -43,13 +46,15 @@ PAGE = [
     ("a job without `kueue", "test_job_ends.py::test_a_job_without_the_teams_limit_of_time_is_refused"),
     ("pods in any template with", "end 901 seconds .*|run as gmp-critical.*|put a finalizer on pods"),
     ("another spec for a Train", "test_operators.py::test_a_runtime_does_not_shrink_while_jobs_of_it_wait"),
-    ("deleting a job without", "delete a Job.*|delete a pod .*"),
+    ("deleting a job without", "delete a Job.*"),
+    ("deleting or evicting a", "(delete pods|deletecollection pods|create pods/eviction) in vision .*"),
     (
         "a finalizer on a job,",
-        "put a finalizer on a (Job|Secret|ConfigMap|Persist.*)|keep a Secret with a lasting token",
+        "put a finalizer (of claims )?on a (Job|Secret|ConfigMap|Persist.*)|keep a Secret with a lasting token",
     ),
     ("a pod with TPUs or GPUs", "take [GT]PUs without quota|take GPUs at a gate of its own|sit on nodes with GPUs"),
     ("a pod on a chosen node,", "(choose a node|preempt pods of the system|end a pod a year after eviction).*"),
+    ("affinity to, or away", "keep another team's pods away, by .*|pose as another team's job towards JobSet's .*"),
     ("any server's NFS share,", "mount its (Filestore|disk) .*|mount a share by a driver"),
     ("another team's folder of", "(untried on a cluster"),
     ("another service account", "run under an account that is not the team's"),

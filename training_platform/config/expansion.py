@@ -355,6 +355,11 @@ class Flavor:
         return labels
 
     @property
+    def slices_by_jobset(self) -> bool:
+        """Whether the controller of a job has to keep it to slices of its own, since Kueue places no pods."""
+        return any(pool.multi_host for pool in self.pools) and not self.topology_levels
+
+    @property
     def topology_name(self) -> str | None:
         """The name of the Topology by which Kueue places jobs, None if only the scheduler does."""
         if not self.topology_levels:

@@ -95,13 +95,12 @@ def allowed(exception: str) -> str:
 
 # The rules for people apply to everybody but the accounts above, and the one user of Kubernetes' own controllers if
 # these do not each have an account in kube-system. Other users called system: do nothing in teams' namespaces that the
-# rules refuse: kubelets delete pods at once, the scheduler deletes pods that it preempts and annotates claims, and both
-# drain by evictions, which are another resource. So a member that took a node's identity, by a pod on the node's
-# network, gains nothing here, nor would somebody without an identity (system:anonymous). A member cannot become one of
-# the exempt: roles grant no impersonation, no certificate, and no token outside of the team's pods; a Secret with a
-# token is refused; GKE knows people and Google accounts by their addresses. tests/kube/test_attempts.py tries these.
-# Source: Kubernetes docs, RBAC, default roles of controllers, and kube-controller-manager's
-# --use-service-account-credentials, read 2026-11-23; which of both GKE has is (unverified).
+# rules refuse: kubelets and the scheduler delete pods, and the scheduler annotates claims. So a member that took a
+# node's identity, by a pod on the node's network, gains nothing here, nor would somebody without an identity
+# (system:anonymous). A member cannot become one of the exempt: roles grant no impersonation, no certificate, and no
+# token outside of the team's pods; a Secret with a token is refused; GKE knows people and Google accounts by their
+# addresses. tests/kube/test_attempts.py tries these. Source: Kubernetes docs, RBAC, default roles of controllers, and
+# kube-controller-manager's --use-service-account-credentials, read 2026-11-23; which of both GKE has is (unverified).
 FROM_PEOPLE = {
     "name": "not-by-a-controller",
     "expression": (
@@ -111,17 +110,27 @@ FROM_PEOPLE = {
 }
 
 
+class ExclusiveNodes(NamedTuple):
+    """Nodes with some labels; JobSet gives all nodes with the same value of one more label to one Job."""
+
+    labels: Mapping[str, str]
+    topology_key: str
+
+
 class Bounds(NamedTuple):
-    """The longest grace period of teams' pods, and the values of the environment's priorities by name."""
+    """The longest grace period of teams' pods, the environment's priorities, and nodes that jobs do not share."""
 
     grace_seconds: int = 900
     priorities: Mapping[str, int] = {}
+    exclusive: Sequence[ExclusiveNodes] = ()
 
 
 PODSET_LABEL = "kueue.x-k8s.io/podset"  # Kueue puts it on the pods of a job that it admits
 # Holds a pod back until Kueue has counted it and removes the gate; members of teams may not change pods.
 POD_GATE = "kueue.x-k8s.io/admission"
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
+JOB_KEY = "jobset.sigs.k8s.io/job-key"  # JobSet puts it on the pods of each of its Jobs
+_JOB_PRIORITY = "jobset.sigs.k8s.io/priority"
 
 _PODS = "r.template.spec.template"
 _CREATED = "request.operation == 'CREATE'"
@@ -189,9 +198,12 @@ def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[s
     """Return the validations that hold a job in its queue; ``sizes`` are those of a JobKind.
 
     If a kind cannot be suspended, Kueue gates its pods, one by one, while it has a queue. Kueue compares the job that
-    it admitted and not the parts that controllers create for the job, so nobody else changes those. It suspends a job
-    of another size than it admitted, but only after the job's controller has created another pod.
+    it admitted and not the parts that controllers create for the job, so nobody else changes those: JobSet finds the
+    parts that succeeded by their labels, and Kueue counts these no longer. It suspends a job of another size than it
+    admitted, but only after the job's controller has created another pod.
     """
+    fields = ("spec", "metadata.?labels", "metadata.?annotations", "metadata.?finalizers")
+    same_part = " && ".join(f"object.{field} == oldObject.{field}" for field in fields)
     queued = _queued("object")
     suspended = _suspended("object")
     if suspends:
@@ -215,7 +227,7 @@ def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[s
             f"{_OWNERS.format('object')} == {_OWNERS.format('oldObject')}"
         ),
         "a part of an admitted job is changed by its controller alone": (  # readable: deployed as it is
-            f"{_CREATED} || !{_CONTROLLED.format('oldObject')} || object.spec == oldObject.spec"
+            f"{_CREATED} || !{_CONTROLLED.format('oldObject')} || ({same_part})"
         ),
         **held,
         f"{RUN_LABEL} is missing, or above the namespace's limit of a run": (
@@ -233,18 +245,14 @@ def _template_validations(templates: str, bounds: Bounds) -> dict[str, str]:
 
     ``templates`` are those of a JobKind. Kueue takes a job's priority from its label, or from the class of its pods.
     """
-    mark = f"{literal(PODSET_LABEL)} in t.?metadata.?labels.orValue({{}})"
-    marked = templates.format("object", mark)
-    marked_before = templates.format("oldObject", mark)
     names = ["", *bounds.priorities]
 
     def no_template(condition: str) -> str:
         return f"!({templates.format('object', condition)})"
 
     return {
-        f"the label {PODSET_LABEL} on pods is Kueue's to set": (
-            f"!({marked}) || ({_CREATED} ? false : ({marked_before}))"
-        ),
+        f"the label {PODSET_LABEL} on pods is Kueue's to set": _set_by_controllers(PODSET_LABEL, templates),
+        f"the label {JOB_KEY} on pods is JobSet's to set": _set_by_controllers(JOB_KEY, templates),
         f"pods end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": no_template(
             f"t.?spec.?terminationGracePeriodSeconds.orValue(0) > {bounds.grace_seconds}"
         ),
@@ -258,6 +266,12 @@ def _template_validations(templates: str, bounds: Bounds) -> dict[str, str]:
     }
 
 
+def _set_by_controllers(label: str, templates: str) -> str:
+    mark = f"{literal(label)} in t.?metadata.?labels.orValue({{}})"
+    marked_before = templates.format("oldObject", mark)
+    return f"!({templates.format('object', mark)}) || ({_CREATED} ? false : ({marked_before}))"
+
+
 def _suspended(which: str) -> str:
     return f"{which}.spec.?suspend.orValue(false)"
 
@@ -269,6 +283,8 @@ def _queued(which: str) -> str:
 def objects(kinds: Sequence[JobKind]) -> Policy:
     """Return the policy on objects that people create: no finalizers, which hold namespaces, and no lasting token."""
     before = f"{_CREATED} ? [] : {_FINALIZERS.format('oldObject')}"
+    # The API server adds it to each claim, before policies see the claim, and removes it from no other kind.
+    of_claims = "f == 'kubernetes.io/pvc-protection' && request.resource.resource == 'persistentvolumeclaims'"
     return Policy(
         name="training-platform-objects",
         rules=[
@@ -278,7 +294,7 @@ def objects(kinds: Sequence[JobKind]) -> Policy:
         conditions=[FROM_PEOPLE],
         validations={
             "only controllers add finalizers: one that nobody removes holds the object and its namespace": (
-                f"{_FINALIZERS.format('object')}.all(f, f == 'kubernetes.io/pvc-protection' || f in ({before}))"
+                f"{_FINALIZERS.format('object')}.all(f, ({of_claims}) || f in ({before}))"
             ),
             _NO_ACCOUNT_KEY: "object.?type.orValue('') != 'kubernetes.io/service-account-token'",
         },
@@ -290,27 +306,21 @@ _NO_ACCOUNT_KEY = (
 )
 
 
-def deletions(kinds: Sequence[JobKind], bounds: Bounds) -> Policy:
-    """Return the policy on deleting jobs and pods: Kueue stops counting a job that is gone, whatever its pods do.
+def deletions(kinds: Sequence[JobKind]) -> Policy:
+    """Return the policy on deleting jobs: Kueue stops counting a job that is gone, whatever its pods do.
 
     A Job of batch/v1 leaves its pods behind unless the request says otherwise, as kubectl's does; other kinds do only
-    if the request or a finalizer says so.
+    if the request or a finalizer says so. Pods by themselves are deleted by no member: roles grant it to none.
     """
     orphan = f"request.resource.resource == 'jobs' || 'orphan' in {_FINALIZERS.format('oldObject')}"
     return Policy(
         name="training-platform-deletions",
-        rules=[
-            *((group, version, resources, ["DELETE"]) for group, version, resources in _job_resources(kinds)),
-            ("", "v1", ["pods"], ["DELETE"]),
-        ],
+        rules=[(group, version, resources, ["DELETE"]) for group, version, resources in _job_resources(kinds)],
         conditions=[FROM_PEOPLE],
         validations={
             "a job is deleted with its pods: propagationPolicy is Background or Foreground": (
                 "request.options.?propagationPolicy.orValue("
                 f"request.options.?orphanDependents.orValue({orphan}) ? 'Orphan' : '') != 'Orphan'"
-            ),
-            f"pods end within {bounds.grace_seconds} seconds: shorten gracePeriodSeconds": (
-                f"request.options.?gracePeriodSeconds.orValue(0) <= {bounds.grace_seconds}"
             ),
         },
     )
@@ -328,7 +338,7 @@ def _job_resources(kinds: Sequence[JobKind]) -> list[tuple[str, str, list[str]]]
 
 
 def accelerator_pods(bounds: Bounds) -> Policy:
-    """Return the policy on pods that request chips or tolerate their nodes; it limits priority and grace period.
+    """Return the policy on where pods are placed, those that request chips above all, on priority and grace period.
 
     A cluster may give every pod a priority class by default, so the value counts and not the name.
     """
@@ -354,12 +364,42 @@ def accelerator_pods(bounds: Bounds) -> Policy:
                 f"t.?key.orValue('') == '' || t.key in {literal([*ACCELERATORS, SYSTEM_TAINT[0]])})"
             ),
             "a pod is placed by the scheduler, not by nodeName": "object.spec.?nodeName.orValue('') == ''",
+            "affinity is to pods of the own namespace, except JobSet's for a slice: leave out namespaceSelector": (
+                f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {_TERMS}.all(t, "
+                "t.?namespaces.orValue([]).size() == 0 && "
+                f"(!has(t.namespaceSelector) || ({_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}))))"
+            ),
             f"pods of teams have no priority above {highest}": f"object.spec.?priority.orValue(0) <= {highest}",
             f"a pod ends within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": (
                 f"object.spec.?terminationGracePeriodSeconds.orValue(0) <= {bounds.grace_seconds}"
             ),
         },
     )
+
+
+_TERMS = (
+    "(a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
+    "a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm))"
+)
+# Affinity to pods of another namespace would show whether these exist; anti-affinity would keep them off free nodes.
+# For JobSet's exclusive-topology its webhook adds both, with these labels alone. Source: kubernetes-sigs/jobset
+# v0.12.0, pkg/webhooks/pod_webhook.go, setExclusiveAffinities, read 2026-11-28.
+_JOBSETS_TERM = (
+    "t.?labelSelector.?matchLabels.orValue({}).size() == 0 && "
+    "t.?labelSelector.?matchExpressions.orValue([]).all(e, "
+    f"(e.key == {literal(JOB_KEY)} && e.?values.orValue([]).all(v, "
+    f"v == object.metadata.?labels[?{literal(JOB_KEY)}].orValue(''))) || "
+    f"(e.key == {literal(_JOB_PRIORITY)} && e.?values.orValue([]) == [string(object.spec.?priority.orValue(0))]))"
+)
+
+
+def _on_exclusive_nodes(nodes: Sequence[ExclusiveNodes]) -> str:
+    """Return CEL that is true if a term ``t`` keeps other jobs away only where a whole slice or VM is one job's."""
+    places = []
+    for labels, topology_key in nodes:
+        selected = [f"{_SELECTOR}[?{literal(key)}].orValue('') == {literal(value)}" for key, value in labels.items()]
+        places.append(f"({' && '.join([f't.topologyKey == {literal(topology_key)}', *selected])})")
+    return f"({' || '.join(places) or 'false'})"
 
 
 KINDS = ("RDMA", "TCPX", "TCPXO")
@@ -506,10 +546,11 @@ _MOUNTS = f"!{_KERNEL} && (m.?readOnly.orValue(false) || !{_SOFTWARE})"
 _GPU_LABEL = "cloud.google.com/gke-accelerator"
 _SELECTOR = "object.spec.?nodeSelector.orValue({})"
 _INDEX = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
-_TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this to every container
+_TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this, a projected volume, to every container
 _OWN_ENV = f"c.?env.orValue([]).filter(e, e.name != '{_INDEX}').map(e, [e.name, e.?value.orValue('')])"
 _MOUNTED = "c.?volumeMounts.orValue([])"
-_OWN_MOUNTS = f"{_MOUNTED}.filter(m, m.mountPath != '{_TOKENS}').map(m, [m.name, m.mountPath])"
+_PROJECTED = "variables.volumes.exists(v, v.name == m.name && has(v.projected))"
+_OWN_MOUNTS = f"{_MOUNTED}.filter(m, m.mountPath != '{_TOKENS}' || !{_PROJECTED}).map(m, [m.name, m.mountPath])"
 # Any of these could change a container's program, or send input to it; the API server fills in none of them.
 _UNSET = ("envFrom", "lifecycle", "livenessProbe", "readinessProbe", "stdin", "tty", "volumeDevices", "workingDir")
 
@@ -633,7 +674,7 @@ def policies(
     all_policies = [
         queued_jobs(bounds),
         objects(kinds),
-        deletions(kinds, bounds),
+        deletions(kinds),
         accelerator_pods(bounds),
         pod_volumes(),
         pod_baseline(images),

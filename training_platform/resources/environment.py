@@ -9,14 +9,15 @@ from typing import Any
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
-from training_platform.config.expansion import ExpandedPool, Flavor, cluster_pools, cpu_pools
+from training_platform.config.expansion import HEADS_NAME, ExpandedPool, Flavor, cluster_pools, cpu_pools
 from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec, SoftwareSpec
 from training_platform.config.model.environment import BudgetSpec, Environment
+from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.model.storage import DataSetSpec, HyperdiskData
 from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
-from training_platform.resources.admission import Bounds
+from training_platform.resources.admission import Bounds, ExclusiveNodes
 from training_platform.resources.compute_classes import compute_classes
 from training_platform.resources.controllers import (
     JOBSET,
@@ -372,6 +373,14 @@ class _ClusterPlan:
         cluster = created.add(declared, shared.nodes.bindings)
         return created, created_cluster(cluster)
 
+    def _exclusive_nodes(self) -> list[ExclusiveNodes]:
+        """Return the nodes that `job render` has JobSet keep to one Job: slices, and VMs of Pathways' heads."""
+        flavors = self.flavors.values()
+        exclusive = [ExclusiveNodes(flavor.node_labels, POOL_LABEL) for flavor in flavors if flavor.slices_by_jobset]
+        if self.spec.pathways:
+            exclusive.append(ExclusiveNodes({POOL_LABEL: HEADS_NAME}, "kubernetes.io/hostname"))
+        return exclusive
+
     def _controllers(self, system: Sequence[Node]) -> dict[str, Component]:
         """Add the controllers after the nodes of ``system``; return JobSet's and Kueue's components by name."""
         name = self.name
@@ -384,7 +393,7 @@ class _ClusterPlan:
             self._inside("training-platform:tenancy:Admission", f"{name}-admission"),
             scope,
             environment.node_images,
-            Bounds(environment.max_grace_seconds, priorities(environment)),
+            Bounds(environment.max_grace_seconds, priorities(environment), self._exclusive_nodes()),
             sources=environment.image_sources,
             kinds=job_kinds(spec),
         )

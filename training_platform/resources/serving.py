@@ -265,7 +265,7 @@ def leader_worker_set(name: str, server: ServerSpec, flavor: Flavor, scope: Scop
 
 def set_annotations(flavor: Flavor) -> dict[str, str]:
     """Return the annotations for the controller: if Kueue does not place pods, each group takes a slice."""
-    return dict(_EXCLUSIVE) if slice_vms(flavor) > 1 and not flavor.topology_levels else {}
+    return dict(_EXCLUSIVE) if flavor.slices_by_jobset else {}
 
 
 def _placement(flavor: Flavor) -> dict[str, str]:

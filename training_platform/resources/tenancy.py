@@ -78,7 +78,8 @@ MEMBER_RULES = (
     RoleRule("batch", ("jobs",), _ALL),
     RoleRule("jobset.x-k8s.io", ("jobsets",), _ALL),
     RoleRule("jobset.x-k8s.io", ("jobsets/status",), _READ),
-    RoleRule("", ("pods",), (*_READ, "delete")),
+    # No right to delete them either: Jobs and Ray clusters replace a deleted pod while it still holds its node.
+    RoleRule("", ("pods",), _READ),
     RoleRule("", ("pods/log",), _READ),
     # kubectl speaks to these through a web socket, which starts with a GET.
     RoleRule("", ("pods/exec", "pods/portforward"), ("get", "create")),

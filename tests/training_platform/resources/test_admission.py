@@ -8,7 +8,7 @@ import pytest
 
 from tests.kube.offline import OfflinePolicy
 from training_platform.config.expansion import SYSTEM_TAINT
-from training_platform.resources.admission import Bounds, accelerator_pods
+from training_platform.resources.admission import JOB_KEY, Bounds, ExclusiveNodes, accelerator_pods
 from training_platform.resources.scope import TEAM_LABEL
 
 PODS = {"group": "", "version": "v1", "resource": "pods"}
@@ -20,7 +20,7 @@ def refusals(bounds: Bounds, **spec: Any) -> list[str]:
     judge = OfflinePolicy({"metadata": {"name": policy.name}, "spec": policy.spec})
     request = {"operation": "CREATE", "resource": PODS, "subResource": "", "userInfo": {"username": "ada@example.com"}}
     namespace = {"metadata": {"labels": {TEAM_LABEL: "vision"}}}
-    pod = {"metadata": {}, "spec": {"containers": [{"name": "main"}], **spec}}
+    pod = {"metadata": {"labels": {JOB_KEY: "1"}}, "spec": {"containers": [{"name": "main"}], **spec}}
     data = {"object": pod, "oldObject": None, "request": request, "namespaceObject": namespace}
     return list(judge.refusals(request, data))
 
@@ -45,3 +45,44 @@ def test_a_pod_ends_within_15_minutes_unless_the_environment_says_otherwise() ->
 )
 def test_a_pod_without_chips_tolerates_no_nodes_of_the_system_or_with_chips(key: str, refused: bool) -> None:
     assert bool(refusals(Bounds(), tolerations=[{"key": key, "operator": "Exists"}])) is refused
+
+
+POOL = "cloud.google.com/gke-nodepool"
+SLICE = {"training-platform/flavor": "tpu-v5e-4x4", "cloud.google.com/gke-tpu-topology": "4x4"}
+SLICES = Bounds(exclusive=[ExclusiveNodes(SLICE, POOL)])
+
+
+def leading(nodes: dict[str, str] = SLICE, key: str = "1", priority: str = "0", **term: Any) -> dict[str, Any]:
+    """Return the first pod of a slice as JobSet's webhook makes it; its own key is 1 and its priority 0."""
+    others = [
+        {"key": JOB_KEY, "operator": "Exists"},
+        {"key": JOB_KEY, "operator": "NotIn", "values": [key]},
+        {"key": "jobset.sigs.k8s.io/priority", "operator": "In", "values": [priority]},
+    ]
+    selector = {"matchExpressions": others}
+    made = {"topologyKey": POOL, "labelSelector": selector, "namespaceSelector": {}, **term}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [made]}}
+    return {"nodeSelector": nodes, "affinity": apart}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "pod", "refused"),
+    [
+        (SLICES, leading(), False),
+        (SLICES, leading({**SLICE, "some": "other"}), False),
+        (SLICES, leading({}), True),
+        (SLICES, leading({**SLICE, "training-platform/flavor": "h100"}), True),
+        (SLICES, leading(topologyKey="cloud.google.com/gke-accelerator"), True),
+        (SLICES, leading(key="2"), True),
+        (SLICES, leading(priority="1"), True),
+        (SLICES, leading(labelSelector={"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "finetune"}}), True),
+        (SLICES, leading(labelSelector={"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}), True),
+        (SLICES, leading(labelSelector={"matchExpressions": [{"key": "a", "operator": "Exists"}]}), True),
+        (SLICES, leading(namespaces=["nlp"]), True),
+        (Bounds(), leading(), True),
+    ],
+)
+def test_other_teams_jobs_are_kept_away_only_from_slices_and_only_as_jobset_does(
+    bounds: Bounds, pod: dict[str, Any], refused: bool
+) -> None:
+    assert any("own namespace" in message for message in refusals(bounds, **pod)) is refused

@@ -173,7 +173,7 @@ def test_members_start_no_pod_past_kueue() -> None:
 def test_members_see_into_their_pods() -> None:
     assert verbs("", "pods/log") >= {"get"}
     assert verbs("", "pods/exec") == {"get", "create"}
-    assert verbs("", "pods") >= {"get", "list", "watch", "delete"}
+    assert verbs("", "pods") == {"get", "list", "watch"}
 
 
 def test_members_keep_data_and_settings_beside_their_jobs() -> None:

@@ -14,7 +14,7 @@ from training_platform.clients.kubernetes_api import JOBSETS
 from training_platform.config.expansion import Flavor
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.parts.jobs.gke import pathways
-from training_platform.parts.jobs.gke.pods import ROLE, gke_target, job_template, layout, run_hours, shape
+from training_platform.parts.jobs.gke.pods import ROLE, gke_target, job_template, layout, run_hours
 from training_platform.parts.jobs.job_model import GkeTarget
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import (
@@ -59,7 +59,7 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
         labels[PRIORITY_LABEL] = gke.priority
     if hours:
         labels[RUN_LABEL] = str(hours * 3600)
-    annotations = {} if gke.pathways else _exclusive(flavor)
+    annotations = dict(EXCLUSIVE) if flavor.slices_by_jobset and not gke.pathways else {}
     if hours and flavor.by_request:  # queued provisioning needs the length of the run
         annotations[MAX_RUN_ANNOTATION] = str(hours * 3600)
     metadata: dict[str, Any] = {"name": job.name, "namespace": job.team.name, "labels": labels}
@@ -99,12 +99,6 @@ def _replicated_jobs(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> list[d
     if not gke.pathways:
         return [{"name": ROLE, "replicas": slices, "template": job_template(job, hosts)}]
     template = pathways.worker_template(job, slices, hosts)
-    if exclusive := _exclusive(flavor):  # only for the slices: the head shares no node pool
-        template = {"metadata": {"annotations": exclusive}, **template}
+    if flavor.slices_by_jobset:  # only for the slices: the head shares no node pool
+        template = {"metadata": {"annotations": dict(EXCLUSIVE)}, **template}
     return [pathways.head(job, slices), {"name": ROLE, "replicas": slices, "template": template}]
-
-
-def _exclusive(flavor: Flavor) -> dict[str, str]:
-    return (
-        dict(EXCLUSIVE) if shape(flavor).multi_host and not flavor.topology_levels else {}
-    )  # else Kueue chooses slices
