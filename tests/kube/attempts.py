@@ -36,6 +36,7 @@ from tests.kube.bodies import (
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, MEMBER, Json
 from training_platform.config.expansion import SYSTEM_TAINT
 from training_platform.parts.verify.tenancy_probes import Command, Write, commands, rights, writes
+from training_platform.resources.controllers import JOBSET, KUEUE
 from training_platform.resources.gpu_direct import NodeAccess
 
 ROLES, QUOTA, POD_SECURITY = "roles", "quota", "PodSecurity"
@@ -163,6 +164,17 @@ def device(path: str) -> Attempt:
     return Attempt(
         f"have {path} injected", BASELINE, lambda server: server.ask("Pod", spoiled, JOB_CONTROLLER), "devices"
     )
+
+
+POSING = [
+    pod(
+        f"have the token of {controller.name}'s metrics sent, and forge its series",
+        "is not that of a controller",
+        PLACES,
+        labels=dict(controller.pod_labels),
+    )
+    for controller in (KUEUE, JOBSET)
+]
 
 
 def of_the_list(gain: str) -> list[Attempt]:
@@ -521,7 +533,11 @@ GAINS: dict[str, list[Attempt]] = {
     "starve another team": STARVING,
     "keep machines that Kueue no longer counts": KEEPING,
     "outrank another team's pods": OUTRANKING,
-    **{gain: of_the_list(gain) for gain in ("hold the namespace", "pass for a controller, which policies let through")},
+    "hold the namespace": of_the_list("hold the namespace"),
+    "pass for a controller, which policies let through": [
+        *of_the_list("pass for a controller, which policies let through"),
+        *POSING,
+    ],
     "escape to a node": ESCAPING,
     "take a reserved machine from a notebook": NOTEBOOKS,
     "see another team's jobs beyond totals": of_the_list("see another team's jobs beyond totals"),

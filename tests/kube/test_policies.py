@@ -54,6 +54,7 @@ PAGE = [
     ),
     ("a pod with TPUs or GPUs", "take [GT]PUs without quota|take GPUs at a gate of its own|sit on nodes with GPUs"),
     ("a pod on a chosen node,", "(choose a node|preempt pods of the system|end a pod a year after eviction).*"),
+    ("a pod with the labels of", "have the token of .*"),
     ("affinity to, or away", "keep another team's pods away, by .*|pose as another team's job towards JobSet's .*"),
     ("any server's NFS share,", "mount its (Filestore|disk) .*|mount a share by a driver"),
     ("another team's folder of", "(untried on a cluster"),

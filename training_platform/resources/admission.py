@@ -128,6 +128,9 @@ class Bounds(NamedTuple):
 PODSET_LABEL = "kueue.x-k8s.io/podset"  # Kueue puts it on the pods of a job that it admits
 # Holds a pod back until Kueue has counted it and removes the gate; members of teams may not change pods.
 POD_GATE = "kueue.x-k8s.io/admission"
+# A ClusterPodMonitoring selects pods by labels in all namespaces, and its collector sends them the controller's token.
+NAME_LABEL = "app.kubernetes.io/name"
+SCRAPED = ("jobset", "kueue")
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
 JOB_KEY = "jobset.sigs.k8s.io/job-key"  # JobSet puts it on the pods of each of its Jobs
 _JOB_PRIORITY = "jobset.sigs.k8s.io/priority"
@@ -368,6 +371,9 @@ def accelerator_pods(bounds: Bounds) -> Policy:
                 f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {_TERMS}.all(t, "
                 "t.?namespaces.orValue([]).size() == 0 && "
                 f"(!has(t.namespaceSelector) || ({_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}))))"
+            ),
+            f"the label {NAME_LABEL} of pods is not that of a controller: its metrics are read with a token": (
+                f"!(object.metadata.?labels[?{literal(NAME_LABEL)}].orValue('') in {literal(SCRAPED)})"
             ),
             f"pods of teams have no priority above {highest}": f"object.spec.?priority.orValue(0) <= {highest}",
             f"a pod ends within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": (
