@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.provisioning_models import has_blocks
-from training_platform.config.expansion import RESERVED_LABELS
+from training_platform.config.expansion import QUEUED_LABEL, RESERVED_LABELS
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.cluster import ReservationView
@@ -16,7 +16,6 @@ from training_platform.views.whole_stack import Program
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25"
 _DWS = "GKE docs, flex-start and queued provisioning, read 2026-04"
-QUEUED_LABEL = "cloud.google.com/gke-queued"
 DAY = 86_400  # seconds
 FLEX_SECONDS = (600, 7 * DAY)
 RUN_SECONDS = (30, 120 * DAY)
