@@ -79,9 +79,10 @@ class GoogleApi:
 
     def call(self, method: str, path: str, body: Json | None = None, **query: str | int) -> Json:
         """Send a request and return the response; ``path`` is below the version. Raises GoogleError."""
+        response = self._send(method, path, params=query, json=body)
         answer: Any = None
-        with suppress(ValueError):
-            answer = self._send(method, path, params=query, json=body).json()
+        with suppress(ValueError):  # a body that is not JSON
+            answer = response.json()
         if not isinstance(answer, dict):
             raise GoogleError(f"{self._title} in {self._where} answers with something other than a JSON object.")
         return answer
