@@ -49,7 +49,7 @@ class Known(NamedTuple):
 class StackReport:
     """One stack: its resources, their use of limits and cost, and its findings.
 
-    ``branches`` and ``resources`` are empty where the stack was not planned: ``fast``, or its file was rejected.
+    ``branches`` and ``resources`` are empty if the stack has no plan: its file was rejected, or the plan failed.
     ``findings`` count, ``exempted`` and ``known`` ones do not.
     """
 
