@@ -11,8 +11,7 @@ from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.resources import resource_types
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
-from training_platform.views import fields
-from training_platform.views import inputs as of
+from training_platform.views import fields, inputs
 from training_platform.views.inputs import at, keys, rows
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.view import Settings, View
@@ -49,8 +48,8 @@ class Exclusion(NamedTuple):
 
 
 def _exclusion(row: Any) -> Exclusion:
-    name, start, end = (of.as_text(at(row, (key,))) for key in ("exclusionName", "startTime", "endTime"))
-    scope = of.as_text(at(row, ("exclusionOptions", "scope")))
+    name, start, end = (inputs.as_text(at(row, (key,))) for key in ("exclusionName", "startTime", "endTime"))
+    scope = inputs.as_text(at(row, ("exclusionOptions", "scope")))
     return Exclusion(name, start, end, "NO_UPGRADES" if scope is None else scope)
 
 
@@ -97,29 +96,29 @@ class ClusterView(View):
     @fields.field("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled", place="")
     def public_endpoint(self) -> bool:
         """Whether its control plane has an address on the internet."""
-        enabled = of.as_flag(self.read("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"))
-        private = of.as_flag(self.read("privateClusterConfig.enablePrivateEndpoint"))
+        enabled = inputs.as_flag(self.read("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"))
+        private = inputs.as_flag(self.read("privateClusterConfig.enablePrivateEndpoint"))
         if enabled is False or private is True:
             return False
-        return UNKNOWN not in (of.known(enabled), of.known(private))
+        return UNKNOWN not in (inputs.known(enabled), inputs.known(private))
 
     @fields.field("nodePools", place="")
     def inline_pools(self) -> int:
         """The number of pools inside the cluster's inputs, without a default pool that is removed."""
-        names = [of.known(at(row, ("name",))) for row in of.rows(of.known(self.read("nodePools")))]
+        names = [inputs.known(at(row, ("name",))) for row in inputs.rows(inputs.known(self.read("nodePools")))]
         return len([name for name in names if not (self.remove_default_pool and name in (None, DEFAULT_POOL))])
 
     @fields.field(*_AUTOPILOT_DECIDES, place="")
     def clashing(self) -> tuple[str, ...]:
         """The inputs that an Autopilot cluster does not support."""
-        values = {name: of.known(self.read(name)) for name in _AUTOPILOT_DECIDES}
+        values = {name: inputs.known(self.read(name)) for name in _AUTOPILOT_DECIDES}
         return tuple(name for name, value in values.items() if value not in (None, False))
 
     @fields.field(_WINDOW, place="maintenance")
     def window(self) -> Window | None:
         """The maintenance window; None if GKE may upgrade at any time."""
-        block = of.known(self.read(_WINDOW))
-        parts = (of.known(of.as_text(at(block, (name,)))) for name in ("startTime", "endTime", "recurrence"))
+        block = inputs.known(self.read(_WINDOW))
+        parts = (inputs.known(inputs.as_text(at(block, (name,)))) for name in ("startTime", "endTime", "recurrence"))
         return None if block is None else Window(*(part or "" for part in parts))
 
 
@@ -148,14 +147,14 @@ class AutoProvisioningView(Settings):
 
     limits = fields.entries(
         f"{_AUTOSCALING}.resourceLimits",
-        lambda row: ResourceLimit(of.as_text(at(row, ("resourceType",))), of.as_whole(at(row, ("maximum",)))),
+        lambda row: ResourceLimit(inputs.as_text(at(row, ("resourceType",))), inputs.as_whole(at(row, ("maximum",)))),
         place="auto_provisioning",
     )
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
         """Yield the view if auto-provisioning is on, or may be."""
-        enabled = of.as_flag(at(planned.inputs, (_AUTOSCALING, "enabled")))
+        enabled = inputs.as_flag(at(planned.inputs, (_AUTOSCALING, "enabled")))
         return iter(()) if enabled in (None, False) else super().of(planned, origin)
 
     @fields.field()
@@ -184,8 +183,9 @@ class AutoProvisioningView(Settings):
     def accelerators(self) -> Iterator[tuple[ResourceLimit, list[MachineType]]]:
         """Yield every limit above 0 of a known accelerator, and the machines that have it."""
         for limit in self.limits:
-            accelerated = [row for row in MACHINE_TYPES.values() if row.accelerator]
-            machines = [row for row in accelerated if row.accelerator and row.accelerator.gke_label == limit.resource]
+            machines = [
+                row for row in MACHINE_TYPES.values() if row.accelerator and row.accelerator.gke_label == limit.resource
+            ]
             if machines and limit.maximum != 0:
                 yield limit, machines
 
@@ -278,10 +278,10 @@ class ComputeClassView(Settings):
     @fields.field("spec.priorities")
     def priorities(self) -> tuple[ClassPriority, ...]:
         """The priorities in order; the class's default zone applies to a priority without a location."""
-        zones = of.as_count(self.read("spec.priorityDefaults.location.zones"))
+        zones = inputs.as_count(self.read("spec.priorityDefaults.location.zones"))
         priorities = tuple(_priority(row, zones) for row in rows(self.read("spec.priorities")))
         if any(part is UNKNOWN for priority in priorities for part in priority):
-            raise of.NotKnownError
+            raise inputs.NotKnownError
         return priorities
 
 
@@ -289,20 +289,20 @@ def _priority(row: Any, zones: Any) -> ClassPriority:
     def value(path: str) -> Any:
         return at(row, keys(path))
 
-    tpu = of.as_text(value("tpu.type"))
+    tpu = inputs.as_text(value("tpu.type"))
     elsewhere = value("location") is not None or value("nodepools") is not None
     return ClassPriority(
         written=tuple(sorted(row)) if isinstance(row, dict) else UNKNOWN,
-        node_pools=of.as_texts(value("nodepools")),
-        machine_type=of.as_text(value("machineType")),
-        spot=of.as_flag(value("spot")) or False,
-        flex_start=of.as_flag(value("flexStart.enabled")) or False,
-        affinity=of.as_text(value("reservations.affinity")),
-        reservations=of.as_count(value("reservations.specific")),
+        node_pools=inputs.as_texts(value("nodepools")),
+        machine_type=inputs.as_text(value("machineType")),
+        spot=inputs.as_flag(value("spot")) or False,
+        flex_start=inputs.as_flag(value("flexStart.enabled")) or False,
+        affinity=inputs.as_text(value("reservations.affinity")),
+        reservations=inputs.as_count(value("reservations.specific")),
         tpu=value("tpu") is not None,
-        accelerator=of.as_text(value("gpu.type")) if tpu is None else tpu,
-        wait_seconds=of.as_whole(value("capacityCheckWaitTimeSeconds")),
-        zones=of.as_count(value("location.zones")) if elsewhere else zones,
+        accelerator=inputs.as_text(value("gpu.type")) if tpu is None else tpu,
+        wait_seconds=inputs.as_whole(value("capacityCheckWaitTimeSeconds")),
+        zones=inputs.as_count(value("location.zones")) if elsewhere else zones,
     )
 
 
@@ -344,8 +344,8 @@ class VmView(Settings):
         """The number of listed local SSDs; in a template, disks of type SCRATCH."""
         listed = [*rows(self.read("scratchDisks")), *rows(self.read(f"{_VMS}.localSsds"))]
         disks = rows(self.read("disks")) if self.type == resource_types.INSTANCE_TEMPLATE else ()
-        listed += [disk for disk in disks if of.known(of.as_text(at(disk, ("type",)))) == "SCRATCH"]
-        return len([of.known(row) for row in listed])
+        listed += [disk for disk in disks if inputs.known(inputs.as_text(at(disk, ("type",)))) == "SCRATCH"]
+        return len([inputs.known(row) for row in listed])
 
     @property
     def machine(self) -> MachineType | None:
