@@ -36,7 +36,8 @@ class Workspace:
     """Every stack of a repository, environments first.
 
     ``unreadable`` has a sentence for each file that is not YAML, has another name than stack files have, or made us
-    fail by a bug, by the file that would hold its stack.
+    fail by a bug, by the file that would hold its stack. The fields with an underscore cache what is derived from the
+    stacks; ``dataclasses.replace`` hands them on.
     """
 
     root: FilePath
@@ -122,16 +123,8 @@ def read_workspace(root: FilePath) -> Workspace:
     paths = sorted((root / STACKS_FOLDER).glob("*.y*ml"))
     names = {path.name for path in paths}
     for path in paths:
-        if stack_name(path) is None:
-            # The engine does not read it either.
-            if _MEANT_AS_STACK.match(path.name) or _has_stack_config(path):
-                nearest_file = stack_file(re.sub(r"^pulumi\.", "", path.stem, flags=re.IGNORECASE))
-                name = FilePath(nearest_file).name
-                nearest = f" Nearest: {name}." if stack_name(FilePath(nearest_file)) and name not in names else ""
-                unreadable[nearest_file] = (
-                    f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
-                    f"Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores.{nearest}"
-                )
+        if stack_name(path) is None:  # the engine does not read it either
+            unreadable.update(_misnamed_file(path, names))
             continue
         file = f"{STACKS_FOLDER}/{path.name}"
         failures: list[str] = []
@@ -141,13 +134,34 @@ def read_workspace(root: FilePath) -> Workspace:
         except UnreadableError as error:
             failures.append(str(error))
         unreadable.update((file, sentence) for sentence in failures)
+    unreadable.update(_files_in_folders(root))
+    ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
+    return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, unreadable))
+
+
+def _misnamed_file(path: FilePath, names: Collection[str]) -> dict[str, str]:
+    """Return a sentence about a file by the name that it should have; empty if it is not meant as a stack's."""
+    if not (_MEANT_AS_STACK.match(path.name) or _has_stack_config(path)):
+        return {}
+    nearest_file = stack_file(re.sub(r"^pulumi\.", "", path.stem, flags=re.IGNORECASE))
+    name = FilePath(nearest_file).name
+    nearest = f" Nearest: {name}." if stack_name(FilePath(nearest_file)) and name not in names else ""
+    sentence = (
+        f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
+        f"Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores.{nearest}"
+    )
+    return {nearest_file: sentence}
+
+
+def _files_in_folders(root: FilePath) -> dict[str, str]:
+    """Return a sentence about each stack file in a folder below that of the stacks, by file."""
+    sentences: dict[str, str] = {}
     for path in sorted((root / STACKS_FOLDER).glob("*/**/*.y*ml")):
         if _MEANT_AS_STACK.match(path.name) and _has_stack_config(path):
             file = path.relative_to(root).as_posix()
             nearest = f"{STACKS_FOLDER}/{path.name}"
-            unreadable[file] = f"{file}: no stack is read from a folder in {STACKS_FOLDER}/. Nearest: {nearest}."
-    ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
-    return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, unreadable))
+            sentences[file] = f"{file}: no stack is read from a folder in {STACKS_FOLDER}/. Nearest: {nearest}."
+    return sentences
 
 
 def stack_file(stack: str) -> str:
@@ -440,8 +454,9 @@ def stacks_of(workspace: Workspace, environment: str) -> list[str]:
 
 def _refuse_unsorted(workspace: Workspace) -> None:
     """Raise UserError for invalid files, which may belong to the environment to deploy."""
-    rejected = (
-        finding.one_line for stack in workspace.stacks.values() if not stack.section for finding in stack.findings
-    )
-    for sentence in (*workspace.unreadable.values(), *rejected):
-        raise UserError(f"it is not known where each stack belongs: {sentence}")
+    sentences = list(workspace.unreadable.values())
+    for stack in workspace.stacks.values():
+        if not stack.section:
+            sentences += (finding.one_line for finding in stack.findings)
+    if sentences:
+        raise UserError(f"it is not known where each stack belongs: {sentences[0]}")
