@@ -8,7 +8,6 @@ such as those of a folder, are unknown here: they need an exemption.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import NamedTuple
 
 from training_platform.config.data_sets import with_own_data
@@ -49,7 +48,8 @@ WRITE_LOGS = ("logging.logEntries.create",)
 RESTART = ("aiplatform.persistentResources.create", "aiplatform.persistentResources.get")
 WRITE_METRICS = ("monitoring.timeSeries.create",)
 READ_VIEW = "logging.views.access"
-CONNECT = ("container.clusters.get", "container.clusters.connect")
+CONNECT_TO_CLUSTERS = "container.clusters.connect"
+CONNECT = ("container.clusters.get", CONNECT_TO_CLUSTERS)
 LOOK = "storage.buckets.get"
 ACT = "iam.serviceAccounts.actAs"
 USE = "serviceusage.services.use"
@@ -115,7 +115,7 @@ def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
     grants: list[Grant] = []
     projects: dict[str, str] = {}
     for name in dict.fromkeys((stack.environment_name, stack.name)):
-        planned = workspace.once(("grants", name), partial(_grants, name, workspace))
+        planned = planned_grants(name, workspace)
         if planned is None:
             return None
         grants += planned
@@ -126,9 +126,18 @@ def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
     return Rights(grants=grants, groups={}, project_of=lambda bucket: projects.get(bucket, ""))
 
 
+def planned_grants(name: str, workspace: Workspace) -> list[Grant] | None:
+    """Return the grants of a stack's plan, cached: those kept before, or those of a new plan; None without one."""
+    return workspace.once(_grants_key(name), lambda: _grants(name, workspace))
+
+
 def keep_grants(plan: Plan, workspace: Workspace) -> None:
-    """Keep the grants of a stack's plan, so that the stack is not planned again for them."""
-    workspace.once(("grants", plan.name), lambda: plan_grants(plan))
+    """Keep the grants of a plan that exists already for ``planned_grants``, which would plan the stack once more."""
+    workspace.once(_grants_key(plan.name), lambda: plan_grants(plan))
+
+
+def _grants_key(name: str) -> tuple[str, str]:
+    return "grants", name
 
 
 def _grants(name: str, workspace: Workspace) -> list[Grant] | None:
@@ -159,6 +168,7 @@ class TeamPromises:
 
     def all(self) -> Iterator[Promise]:
         """Yield all promises of the file."""
+        yield from self._of_jobs()
         yield from self._of_members()
         for key, spec in self.team.buckets.items():
             yield from self.bucket(("buckets", key), key, members_write=spec.members_write)
@@ -210,8 +220,7 @@ class TeamPromises:
         if self.scope.project != self.environment.project:
             yield Promise(path, "Vertex AI", "pull images", agent(self.scope.project), PULL, repository)
 
-    def _of_members(self) -> Iterator[Promise]:
-        account = f"{self.project}/serviceAccounts/{self.email}"
+    def _of_jobs(self) -> Iterator[Promise]:
         yield self.of_jobs(("name",), "write logs", WRITE_LOGS, self.project)
         if self.team.writes_metrics:
             yield self.of_jobs(("writes_metrics",), "write metrics", WRITE_METRICS, self.project)
@@ -219,6 +228,9 @@ class TeamPromises:
             pods = f"serviceAccount:{self.environment.project}.svc.id.goog[{self.team.name}/{SERVICE_ACCOUNT}]"
             does = "write logs as the team's account"  # which workload identity lets them act as
             yield Promise(("shares",), f"pods of {self.team.name}", does, pods, WRITE_LOGS, self.project)
+
+    def _of_members(self) -> Iterator[Promise]:
+        account = f"{self.project}/serviceAccounts/{self.email}"
         yield from self.of_members(("members",), "run jobs as the team's account", (ACT,), account)
         for project in dict.fromkeys((self.scope.project, self.environment.project)):
             yield from self.of_members(("members",), f"use {project} as quota project", (USE,), f"projects/{project}")
@@ -289,7 +301,7 @@ def _of_environment(name: str, environment: Environment) -> Iterator[Promise]:
         yield attaching(("network_attachments", region), scope.project, project)
     for index, admin in enumerate(environment.admins):
         path = ("admins", index)
-        permissions = ("container.clusters.connect", "monitoring.timeSeries.list", "serviceusage.services.use")
+        permissions = (CONNECT_TO_CLUSTERS, "monitoring.timeSeries.list", USE)
         yield Promise(path, "administrators", "look after the clusters", admin, permissions, project)
 
 
