@@ -6,7 +6,7 @@ A check reports every problem of a value. A value that is unknown before deploym
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -38,7 +38,6 @@ _FILES_OF_GROUPS: Final = {  # Kubernetes groups outside kubernetes.json
 }
 _CHOICES: Final = ("anyOf", "oneOf")
 _COMBINATIONS: Final = frozenset({"allOf", "not", "nullable", *_CHOICES})
-_COLLECTIONS: Final = {str: set, int: range}  # of right values, by the class of the values
 _INCOMPLETE_GROUPS: Final = frozenset({"kubernetes:networking.gke.io/"})  # with kinds that are not published
 
 
@@ -158,8 +157,7 @@ class Documents:
     def _block(self, document_shape: dict[str, Any]) -> Check:
         shape = document_shape if self.alone else self._additions.by_name(document_shape)
         fields = {name: self.value_check(number) for name, number in shape["fields"].items()}
-        right_values = {name: field.right for name, field in fields.items()}.get
-        check_of_field = {name: field.check for name, field in fields.items()}.get
+        rights = {name: _is_right(field.right) for name, field in fields.items()}
         closed = self.strict
         is_open = shape.get("open", False)
         check_together = compared(shape)
@@ -170,16 +168,11 @@ class Documents:
                 _blocks(value, where, report, check, strict=closed)
                 return
             for key, item in value.items():
-                kind = item.__class__
-                right = right_values(key)
-                if kind is right or (right.__class__ is _COLLECTIONS.get(kind) and item in right):
-                    continue
                 if item is None and not refuses_null:
                     continue
-                check_field = check_of_field(key)
-                if check_field is not None:
-                    if item is not UNKNOWN:
-                        check_field(item, (where, key), report)
+                if key in fields:
+                    if item is not UNKNOWN and not rights[key](item):
+                        fields[key].check(item, (where, key), report)
                 elif not is_open and not key.startswith("__"):
                     report(unknown(where, key, fields, closed=closed))
             if check_together:
@@ -189,7 +182,7 @@ class Documents:
 
     def _list(self, shape: Shape) -> Check:
         right, check_entry = self.value_check(shape["of"])
-        listed, values = _listing(right)
+        is_right = _is_right(right)
         refuses_null = self.alone
         strict = self.strict
         keys = shape.get("keys")
@@ -204,8 +197,7 @@ class Documents:
                     check_entry(value, where, report)
                 return
             for index, item in enumerate(value):
-                kind = item.__class__
-                if kind is right or (kind is listed and item in values) or item is UNKNOWN:
+                if item is UNKNOWN or is_right(item):
                     continue
                 if item is None and not refuses_null:
                     continue
@@ -221,7 +213,7 @@ class Documents:
 
     def _map(self, shape: Shape) -> Check:
         right, check_entry = self.value_check(shape["of"])
-        listed, values = _listing(right)
+        is_right = _is_right(right)
         check_size = _size_check(shape)
         refuses_null = self.alone
         match_key = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
@@ -234,8 +226,7 @@ class Documents:
             for key, item in value.items():
                 if match_key and not match_key(key):
                     report(refused("format", where, key, "which is not in the form of a key", "a key such as own/key"))
-                kind = item.__class__
-                if kind is right or (kind is listed and item in values) or item is UNKNOWN:
+                if item is UNKNOWN or is_right(item):
                     continue
                 if item is None and not refuses_null:
                     continue
@@ -266,13 +257,13 @@ def _choice_problem(name: str, checks: list[Check], value: Any, where: Where) ->
     return Problem("format", where, message, f"{quantity} of {len(checks)} forms")
 
 
-def _listing(right: Right) -> tuple[type | None, Container[Any]]:
-    """Return the class and the collection of right values; no class if they are not a collection."""
+def _is_right(right: Right) -> Callable[[Any], bool]:
+    """Return the test of whether a value is right without a check: of a class, or of a collection of right values."""
     if isinstance(right, set):
-        return str, right
+        return lambda value: value.__class__ is str and value in right
     if isinstance(right, range):
-        return int, right
-    return None, ()
+        return lambda value: value.__class__ is int and value in right
+    return lambda value: value.__class__ is right
 
 
 def _package(token: str) -> str:
