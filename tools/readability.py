@@ -30,6 +30,7 @@ ROOMS: Final = (
     "training_platform/parts/adopt",
     "training_platform/parts/jobs",
     "training_platform/parts/sandbox",
+    "training_platform/parts/simulate",
     "training_platform/parts/verify",
     "training_platform/policy",
     "training_platform/quota",

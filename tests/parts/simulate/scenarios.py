@@ -162,7 +162,7 @@ def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
         evicted, loops = set(), False
         while True:
             moves = scheduler.settle(now)
-            evicted |= {move.job.name for move in moves.made if isinstance(move, Eviction)}
+            evicted |= {move.job.name for move in moves.steps if isinstance(move, Eviction)}
             loops |= bool(moves.loops)
             if loops or scheduler.next_at == math.inf:
                 break

@@ -132,12 +132,13 @@ def test_what_is_not_played_is_named(tmp_path: Path) -> None:
     notes = json.loads(simulate(tmp_path, "0,checked,1 nvidia.com/gpu,60,\n").stdout)["notes"]
 
     for part in (
-        "Admission checks of ClusterQueues are not played: checked.",
-        "Admission fair sharing of ClusterQueues are not played: shared.",
-        "Topologies of ResourceFlavors are not played: rack.", "MultiKueue's AdmissionChecks are not played: far.",
-        "waitForPodsReady of the Configuration is not played.",
-        "Feature gates of the Configuration are not played: ConcurrentAdmission.",
-        "ResourceFlavors that the manifests lack are taken to exist: x.",
+        "Admission checks of ClusterQueues are not simulated: checked.",
+        "Admission fair sharing of ClusterQueues are not simulated: shared.",
+        "Topologies of ResourceFlavors are not simulated: rack.",
+        "MultiKueue's AdmissionChecks are not simulated: far.",
+        "waitForPodsReady of the Configuration is not simulated.",
+        "Feature gates of the Configuration are not simulated: ConcurrentAdmission.",
+        "ResourceFlavors that the manifests lack are assumed to exist: x.",
     ):  # fmt: skip
         assert part in notes
 
@@ -171,7 +172,7 @@ def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> No
 
     assert done.exit_code == 1
     for part in (
-        "4:3: team: 'b' is not a team", "5:5: needs: 'amd.com/gpu' is not a resource that a has quota of",
+        "4:3: team: 'b' is not a team", "5:5: needs: 'amd.com/gpu' is not a resource with quota in a",
         "6:5: needs: 'x' is not a request", "7:5: needs: 'z' is not a flavor of a",
         "8:5: needs: 'some' is not a quantity",
     ):  # fmt: skip

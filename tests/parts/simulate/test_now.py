@@ -142,8 +142,8 @@ def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: 
     assert [(job.job, job.start, job.why) for job in found.jobs] == [
         ("huge", None, "needs 16, and the queue can have 8 at most")
     ]
-    assert "3 workloads are inactive, of no known queue, or cannot be read." in found.notes
-    assert any("run times are invented: 4.0 h" in note for note in found.notes)
+    assert "3 workloads are inactive, of an unknown queue, or unreadable." in found.notes
+    assert any("run times are invented, with a median of 4.0 h" in note for note in found.notes)
 
 
 def test_a_table_says_when_a_run_starts_by_the_moment_at_which_it_was_made(tmp_path: Path) -> None:

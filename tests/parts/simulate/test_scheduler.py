@@ -62,7 +62,7 @@ class Cluster:
 
     def settle(self) -> None:
         while True:
-            moves = self.scheduler.settle(self.now).made
+            moves = self.scheduler.settle(self.now).steps
             self.evicted += [move.job.name for move in moves if isinstance(move, Eviction)]
             if self.scheduler.next_at == math.inf:
                 break

@@ -78,7 +78,7 @@ soon,vision,8 h100,60
     assert [finding.one_line.removeprefix(f"{tmp_path}/") for finding in trace.findings] == [
         "trace.csv:2:3: team: 'visin' is not a team with a share. Allowed: nlp, vision. Nearest: vision",
         (
-            "trace.csv:3:10: needs: 'h200' is not an accelerator or flavor that vision has a share of in main. "
+            "trace.csv:3:10: needs: 'h200' is not an accelerator or flavor of a share of vision in main. "
             "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100"
         ),
         "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
@@ -86,7 +86,7 @@ soon,vision,8 h100,60
         "trace.csv:6:17: seconds: '-1' is not a time. Allowed: seconds, at least 0.001 and up to ten years.",
         "trace.csv:8:1: has 1 cells more than the header. Allowed: a cell for each column of the header.",
         (
-            "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor that nlp has a share of in main. "
+            "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor of a share of nlp in main. "
             "Allowed: h100, h100-reservation. Nearest: h100"
         ),
         (
@@ -111,7 +111,7 @@ def test_rows_with_one_cause_are_one_finding_that_names_all_clusters(tmp_path: P
             "Allowed: nlp, vision. Nearest: vision"
         ),
         (
-            "285:10: needs: 'h100-spt' is not an accelerator or flavor that vision has a share of in main, second; "
+            "285:10: needs: 'h100-spt' is not an accelerator or flavor of a share of vision in main, second; "
             "45 more rows, the last in line 330. "
             "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100-spot"
         ),
@@ -245,8 +245,8 @@ def test_the_number_of_runs_is_told_and_whether_they_are_alike(repository: Path)
     )
 
     assert "median of" not in one
-    assert "Each figure is the median of 2 runs, and all runs are alike." in alike
-    assert "Each figure is the median of 3 runs, with the least and the most in brackets" in drawn
+    assert "Each figure is the median of 2 runs, and all runs are equal." in alike
+    assert "Each figure is the median of 3 runs, with minimum and maximum in brackets" in drawn
     assert " to " in drawn  # machines on spot arrive at random
 
 

@@ -1,4 +1,4 @@
-"""Jobs of a trace through a model of Kueue's queues and of machines, and the changes that it recommends."""
+"""A simulation of jobs in Kueue's queues and on machines, and recommendations from it."""
 
 from training_platform.checks.parts import Part
 

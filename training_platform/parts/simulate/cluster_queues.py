@@ -1,4 +1,4 @@
-"""Jobs, and the cluster queues that they wait and run in, as Kueue keeps them.
+"""Jobs, and the cluster queues in which they wait and run, as Kueue models them.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/queue, read 2026-11-23.
 """
@@ -18,11 +18,11 @@ Shape = tuple[Any, ...]
 
 
 class Pods(NamedTuple):
-    """One kind of pods of a job: an amount for all of them together, and the flavors that may be used for them.
+    """One kind of pods of a job: the total amount of a resource, and the flavors that it may use (None: all).
 
-    Without ``flavors`` these are all of the resource. ``more`` are the other resources of the same resource group, of
-    the same flavor. Pods whose resources are in several groups are several kinds here, as Kueue finds a
-    flavor for each group; those after the first have ``is_same_kind``.
+    ``more`` are the other resources of the same resource group, of the same flavor. Pods whose resources are in several
+    groups are several kinds here, since Kueue chooses a flavor for each group; those after the first have
+    ``is_same_kind``.
     """
 
     resource: str
@@ -34,11 +34,11 @@ class Pods(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A job in a queue. ``flavors`` are those of its pods while it holds quota, else empty.
+    """A job in a queue. ``flavors`` are those of its pods while it holds quota, otherwise empty.
 
-    ``tie`` decides between jobs that Kueue tells apart by a random id alone. ``tried`` has the last flavor that was
-    tried for each kind of pods, -1 for all, where the next cycle goes on with the one after it; ``tried_at`` the cycle
-    and the queue's generation of that.
+    ``tie`` orders jobs that Kueue orders only by a random id. ``tried`` has the last flavor that was tried for each
+    kind of pods, or -1 for all; the next cycle continues with the one after it. ``tried_at`` has the cycle and the
+    queue's generation of that attempt.
     """
 
     name: str
@@ -57,33 +57,33 @@ class Job:
     tried_at: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        """Leave out pods that need no quota."""
+        """Drop pods that need no quota."""
         self.pods = tuple(kind for kind in self.pods if kind.amount or kind.more)
         self.shape = (self.priority, self.pods)
 
     def change_priority(self, priority: int) -> None:
-        """Give it another priority, and so another shape."""
+        """Change the priority, and with it the shape."""
         self.priority = priority
         self.shape = (self.priority, self.pods)
 
 
 class Queue:
-    """A ClusterQueue: its policies, and its jobs, those that wait by shape."""
+    """A ClusterQueue: its policies, and its jobs; waiting jobs are kept by shape."""
 
     def __init__(self, name: str, spec: Json, member: Member, quotas: Quotas) -> None:
-        preemption, fungibility = spec.get("preemption", {}), spec.get("flavorFungibility", {})
+        preemption = spec.get("preemption", {})
+        fungibility = spec.get("flavorFungibility", {})
         self.name = name
         self.member = member
         self.flavors = {
             resource: [quotas.number[flavor, resource] for flavor in flavors]
             for resource, flavors in flavors_of(spec).items()
         }
-        self.beside = {
-            (cell, resource): quotas.number[quotas.flavors[cell], resource]
-            for group in spec.get("resourceGroups", ())
-            for first, resource in permutations(group["coveredResources"], 2)
-            for cell in self.flavors.get(first, ())
-        }
+        self.beside: dict[tuple[int, str], int] = {}  # the cell of another resource of the same flavor
+        for group in spec.get("resourceGroups", ()):
+            for resource, other in permutations(group["coveredResources"], 2):
+                for cell in self.flavors.get(resource, ()):
+                    self.beside[cell, other] = quotas.number[quotas.flavors[cell], other]
         self.within: str = preemption.get("withinClusterQueue", "Never")
         self.reclaim: str = preemption.get("reclaimWithinCohort", "Never")
         borrowing = preemption.get("borrowWithinCohort") or {}
@@ -97,7 +97,7 @@ class Queue:
         self.held = spec.get("stopPolicy", "None") != "None"
         self.preemptor: Job | None = None  # the last that evicted others; first in the queue until it is admitted
         self.first: Job | None = None  # the preemptor while it waits
-        self.drained: list[Job] = []  # wait for the queue to be held no more
+        self.drained: list[Job] = []  # wait until the queue is no longer held
         self.waiting: dict[Shape, list[tuple[float, float, Job]]] = {}
         self.aside: set[Shape] = set()
         self.running: dict[Job, None] = {}
@@ -105,7 +105,7 @@ class Queue:
         self.generation = 0  # of changes that may have made room
 
     def count(self, job: Job, sign: int) -> None:
-        """Count a job as running (1), or as running no more (-1)."""
+        """Count a job as running (1), or as no longer running (-1)."""
         self.generation += 1
         if sign > 0:
             self.running[job] = None
@@ -115,34 +115,35 @@ class Queue:
             self.used[flavor][job.priority] += sign * amount
 
     def may_give(self, job: Job, policy: str, flavor: int) -> int:
-        """Return the most of a flavor that another job can get by evicting jobs here as a policy lets it."""
+        """Return the most of a flavor that another job can get by evicting jobs here under a policy."""
         if policy == "Never":
             return 0
         most = {"Any": math.inf, "LowerPriority": job.priority - 1}.get(policy, job.priority)
         return sum(amount for priority, amount in self.used[flavor].items() if priority <= most)
 
     def push(self, job: Job) -> None:
-        """Let a job wait."""
+        """Add a waiting job."""
         if job is self.preemptor:
             self.first = job
             return
         heapq.heappush(self.waiting.setdefault(job.shape, []), (job.created, job.tie, job))
 
     def prefer(self, job: Job | None) -> None:
-        """Let a job that evicts others be the first, and none after it was admitted; a strict queue keeps its order."""
-        other, self.first = self.first, None
+        """Put a job that evicts others first; None once it is admitted. A strict queue keeps its order."""
+        earlier_first = self.first
+        self.first = None
         self.preemptor = None if self.strict else job
-        if other is not None:
-            self.push(other)
+        if earlier_first is not None:
+            self.push(earlier_first)
 
     def join_drained(self) -> None:
-        """Let those wait here that were drained."""
+        """Add the drained jobs to the waiting ones."""
         for job in self.drained:
             self.push(job)
         self.drained.clear()
 
     def remove(self, job: Job) -> None:
-        """Take a job that waits out of the queue."""
+        """Remove a waiting job."""
         if job is self.first:
             self.first = self.preemptor = None
             return
@@ -155,9 +156,10 @@ class Queue:
                 self.push(row[2])
 
     def pop(self) -> Job | None:
-        """Take the first job that was not put aside out of the queue."""
+        """Remove and return the first job that was not put aside."""
         if self.first is not None and self.first.shape not in self.aside:
-            job, self.first = self.first, None
+            job = self.first
+            self.first = None
             return job
         shapes = [shape for shape in self.waiting if shape not in self.aside]
         if not shapes:
@@ -170,7 +172,7 @@ class Queue:
 
 
 class Eviction(NamedTuple):
-    """An eviction: who, from which flavors, for whom, and why; for itself if its queue is drained."""
+    """An eviction of ``job`` from its flavors for ``by``, with the reason; ``by`` is itself if its queue is drained."""
 
     job: Job
     flavors: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What stack files say of queues and machines, as the plain data that a simulation runs on."""
+"""The queues and machines of stack files, as plain data for a simulation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from training_platform.resources.kueue import cluster_queue, cohort, configurati
 
 
 class FlavorMachines(NamedTuple):
-    """A flavor: its machines, and their price in USD per chip and hour, None where the catalogue has none.
+    """A flavor: its machines, and their price in USD per chip and hour, or None if the catalogue has no price.
 
-    ``chips`` are those of all machines, ``per_slice`` the chips of which a job is given whole multiples (1 for GPUs,
-    which pods share a VM of), ``unit`` how many are shown as one. ``capacity`` names when machines come and go: the
+    ``chips`` are those of all machines. A job gets multiples of ``per_slice`` chips (1 for GPUs, since pods can share a
+    VM). Reports show ``unit`` chips as one. ``capacity`` is the key of the times when machines come and go: the
     provisioning model, or the flavor of manifests.
     """
 
@@ -31,9 +31,9 @@ class FlavorMachines(NamedTuple):
 
 
 class Counting(NamedTuple):
-    """What Kueue counts of a request, and the ClusterQueue of each LocalQueue, ``namespace/name``.
+    """How Kueue counts a request, and the ClusterQueue of each LocalQueue, ``namespace/name``.
 
-    A transformation says of a resource whether it is kept, and what others one of it counts as.
+    A transformation says whether a resource is kept, and which others one unit of it counts as.
     """
 
     excluded: tuple[str, ...] = ()
@@ -43,9 +43,9 @@ class Counting(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """One cluster's Kueue: the specs of its ClusterQueues, by team, and of its Cohorts, and its flavors by name.
+    """One cluster's Kueue: the specs of its ClusterQueues by team, and of its Cohorts and flavors by name.
 
-    ``counting`` is that of manifests, whose traces name resources in place of accelerators.
+    ``counting`` is set for manifests, whose traces name resources instead of accelerators.
     """
 
     name: str
@@ -59,20 +59,20 @@ class Cluster(NamedTuple):
 
 def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> Iterator[Cluster]:
     """Yield the clusters of an environment in which a team has a share."""
-    home = lending(workspace, environment)
+    spec = lending(workspace, environment)
     teams = [team for _, team, _ in workspace.teams() if team.environment == environment]
-    settings = configuration((), fair_sharing=home.fair_sharing)
+    settings = configuration((), fair_sharing=spec.fair_sharing)
     sharing = settings.get("fairSharing")
-    for name in home.clusters:
+    for name in spec.clusters:
         flavors = workspace.flavors(environment, name)
         queues = {team.name: cluster_queue(team, name, flavors) for team in teams if name in team.shares}
         if queues:
             yield Cluster(
                 name=name,
                 queues=queues,
-                cohorts={key: cohort(key, spec, name, flavors) for key, spec in home.cohorts.items()},
+                cohorts={key: cohort(key, cohort_spec, name, flavors) for key, cohort_spec in spec.cohorts.items()},
                 flavors={flavor.name: _machines(flavor, book) for flavor in flavors.values()},
-                priorities=priorities(home),
+                priorities=priorities(spec),
                 fair_sharing=tuple(sharing["preemptionStrategies"]) if sharing else None,
             )
 

@@ -1,13 +1,13 @@
-"""Traces of what other schedulers ran: Slurm's accounting, the Standard Workload Format, and Kueue's workloads.
+"""Traces from other schedulers: Slurm's accounting, the Standard Workload Format, and Kueue's workloads.
 
-A table says which team an account is, and which accelerator or flavor a kind of GPU::
+A table maps accounts to our teams, and kinds of GPUs to our accelerators or flavors::
 
     teams: {physics: vision, "*": nlp}
     needs: {a100: a100-80, "*": h100}
 
-``*`` is everything else. Where a table has a section without ``*``, jobs of names that it lacks are left out; a section
-that is missing leaves names as they are. What is left out is counted by the reason, and rows that cannot be read are
-findings with line and column.
+``*`` matches every other name. If a section lacks ``*``, jobs with other names are left out; without the section, names
+stay as they are. Jobs that are left out are counted by the reason, and rows that cannot be read are findings with line
+and column.
 
 Source: sacct(1) of Slurm 24.05 for ``--parsable2`` and TRES; Feitelson's Standard Workload Format, version 2.2; Kueue's
 API v1beta2 for workloads. None of the three was tried with files of a real cluster of Slurm.
@@ -39,42 +39,46 @@ _ELAPSED: Final = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9}):([0-9]{2}):([0-9]{
 _MOST_GPUS: Final = 1_000_000
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
-"""What reading an object raises that has not the fields of its kind."""
-_RESOURCES: Final = ("nvidia.com/gpu", "google.com/tpu")
+"""Exceptions from reading an object that lacks the fields of its kind."""
+_ACCELERATORS: Final = ("nvidia.com/gpu", "google.com/tpu")
 
 
 class NameTable(Section):
-    """What names of another scheduler are here: teams by account, group or ClusterQueue, needs by kind of GPU."""
+    """Our names for another scheduler's: teams by account, group or ClusterQueue, needs by kind of GPU."""
 
     teams: dict[str, str] = Field(default_factory=dict)
     needs: dict[str, str] = Field(default_factory=dict)
 
     def row(self, team: str, needs: Iterable[tuple[str, str]], **more: object) -> Row | str:
-        """Return a row of a trace, of amounts by kind of GPU, or the reason why the table has none."""
-        said = []
+        """Return a row of a trace for amounts by kind of GPU, or the reason why the table has none."""
+        parts: list[str] = []
         for amount, kind in needs:
-            if (need := _named(self.needs, kind)) is None:
+            need = _our_name(self.needs, kind)
+            if need is None:
                 return f"jobs on {kind!r}, which needs lacks"
-            said.append(f"{amount} {need}")
-        if (owner := _named(self.teams, team)) is None:
+            parts.append(f"{amount} {need}")
+        our_team = _our_name(self.teams, team)
+        if our_team is None:
             return f"jobs of {team!r}, which teams lacks"
-        return {"team": owner, "needs": " + ".join(said), **more}
+        return {"team": our_team, "needs": " + ".join(parts), **more}
 
 
-def _named(names: Mapping[str, str], name: str) -> str | None:
-    return names.get(name, names.get("*")) if names else name
+def _our_name(names: Mapping[str, str], name: str) -> str | None:
+    if not names:
+        return name
+    return names.get(name, names.get("*"))
 
 
 def read_table(path: Path | None) -> NameTable:
-    """Read a table of names; without a file all names stay. UserError names all that is wrong."""
+    """Read a table of names; without a file all names stay. Raises UserError with everything wrong in it."""
     return NameTable() if path is None else read_section(path, NameTable)
 
 
 @dataclass
 class Imported:
-    """Rows of a trace, the jobs that were left out by the reason, and what could not be read.
+    """Rows of a trace, counts of the jobs that were left out by the reason, and findings about unreadable rows.
 
-    With ``resources``, jobs of Kueue ask for all of their resources, and not for GPUs or TPUs of a flavor.
+    With ``resources``, jobs of Kueue need all of their resources, not only GPUs or TPUs of a flavor.
     """
 
     resources: bool = False
@@ -83,110 +87,139 @@ class Imported:
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, row: Row | str) -> None:
-        """Add a row, or count the reason why there is none."""
+        """Add a row, or count the reason why a job has none."""
         if isinstance(row, str):
             self.left_out[row] += 1
         else:
             self.rows.append(row)
 
     def add_workload(self, item: Any, table: NameTable, **more: object) -> None:
-        """Add one of Kueue's workloads if it has ended; a job that was evicted runs from its last admission on.
+        """Add one of Kueue's workloads if it has ended; an evicted job runs from its last admission on.
 
-        Raises MALFORMED where the API server could not have written it.
+        Raises MALFORMED if no API server could have written it.
         """
         status = item.get("status") or {}
-        met = (row for row in status.get("conditions") or () if row["status"] == "True")
-        times = {row["type"]: datetime.fromisoformat(row["lastTransitionTime"]) for row in met}
+        times: dict[str, datetime] = {}
+        for condition in status.get("conditions") or ():
+            if condition["status"] == "True":
+                times[condition["type"]] = datetime.fromisoformat(condition["lastTransitionTime"])
         if "Finished" not in times or "Admitted" not in times:
             self.left_out["workloads that have not ended, or never ran"] += 1
             return
         admission = status["admission"]
-        needs = [
-            (str(row["resourceUsage"][resource]), flavor)
-            for row in admission["podSetAssignments"]
-            for resource, flavor in (row.get("flavors") or {}).items()
-            if resource in _RESOURCES
-        ]
-        whole = ""
-        if self.resources:
-            needs = []
-            usages = [row["resourceUsage"] for row in admission["podSetAssignments"]]
-            kinds = (" ".join(f"{quantity} {name}" for name, quantity in usage.items()) for usage in usages)
-            whole = " + ".join(filter(None, kinds))
-        if not (whole if self.resources else needs):
-            self.left_out["workloads without resources" if self.resources else "workloads without GPUs or TPUs"] += 1
+        needs = _accelerator_needs(admission)
+        all_resources = _all_resources(admission) if self.resources else ""
+        if self.resources and not all_resources:
+            self.left_out["workloads without resources"] += 1
+            return
+        if not self.resources and not needs:
+            self.left_out["workloads without GPUs or TPUs"] += 1
             return
         metadata = item["metadata"]
         if not _is_moment(metadata["creationTimestamp"]):
             raise ValueError(metadata["creationTimestamp"])
-        seconds = max(1, round((times["Finished"] - times["Admitted"]).total_seconds()))
-        priority = int(item["spec"].get("priority") or 0)
         row = table.row(
-            str(admission["clusterQueue"]), needs, submitted=metadata["creationTimestamp"], seconds=seconds,
-            priority=priority, job=metadata["name"], **more,
-        )  # fmt: skip
-        if whole and not isinstance(row, str):
-            row["needs"] = whole
+            str(admission["clusterQueue"]),
+            () if self.resources else needs,
+            submitted=metadata["creationTimestamp"],
+            seconds=max(1, round((times["Finished"] - times["Admitted"]).total_seconds())),
+            priority=int(item["spec"].get("priority") or 0),
+            job=metadata["name"],
+            **more,
+        )
+        if all_resources and not isinstance(row, str):
+            row["needs"] = all_resources
         self.add(row)
 
     def add_workloads(self, items: Iterable[Json], table: NameTable, **more: object) -> None:
-        """Add workloads as an API server returned them; those that cannot be read are counted."""
+        """Add workloads from an API server; unreadable ones are counted."""
         for item in items:
             try:
                 self.add_workload(item, table, **more)
             except MALFORMED:
                 self.left_out["workloads that cannot be read"] += 1
 
-    def wrong(self, path: Path, line: int, column: int, message: str, allowed: str) -> None:
-        """Note a row that cannot be read."""
-        self.findings.append(Finding(rule=RULE, severity="error", message=message, file=str(path),
-                                     position=Position(line, column), allowed=allowed))  # fmt: skip
+    def reject(self, path: Path, line: int, column: int, message: str, allowed: str) -> None:
+        """Add a finding about a row that cannot be read."""
+        finding = Finding(
+            rule=RULE,
+            severity="error",
+            message=message,
+            file=str(path),
+            position=Position(line, column),
+            allowed=allowed,
+        )
+        self.findings.append(finding)
+
+
+def _accelerator_needs(admission: Json) -> list[tuple[str, str]]:
+    """Return amount and flavor of the GPUs or TPUs of each kind of pods."""
+    needs: list[tuple[str, str]] = []
+    for assignment in admission["podSetAssignments"]:
+        for resource, flavor in (assignment.get("flavors") or {}).items():
+            if resource in _ACCELERATORS:
+                needs.append((str(assignment["resourceUsage"][resource]), flavor))
+    return needs
+
+
+def _all_resources(admission: Json) -> str:
+    """Return the amounts of all resources of each kind of pods, as a trace writes them."""
+    kinds: list[str] = []
+    for assignment in admission["podSetAssignments"]:
+        usage = assignment["resourceUsage"]
+        if usage:
+            kinds.append(" ".join(f"{quantity} {name}" for name, quantity in usage.items()))
+    return " + ".join(kinds)
 
 
 def read_foreign(path: Path, kind: str, table: NameTable, *, resources: bool = False) -> Imported:
-    """Read a file of a kind of ``KINDS``. UserError where it cannot be read at all."""
+    """Read a file in one of the formats of ``KINDS``. Raises UserError if it cannot be read at all."""
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    found = Imported(resources)
-    KINDS[kind](path, text, table, found)
-    return found
+    imported = Imported(resources)
+    KINDS[kind](path, text, table, imported)
+    return imported
 
 
-def _slurm(path: Path, text: str, table: NameTable, found: Imported) -> None:
+def _read_slurm(path: Path, text: str, table: NameTable, imported: Imported) -> None:
     lines = text.splitlines()
     header = lines[0].split("|") if lines else []
-    place = {name.lower(): index for index, name in enumerate(header)}
-    elapsed = "elapsedraw" if "elapsedraw" in place else "elapsed"
-    tres = "alloctres" if "alloctres" in place else "reqtres"
-    if missing := [name for name in ("jobid", "submit", "account", elapsed, tres) if name not in place]:
+    columns = {name.lower(): index for index, name in enumerate(header)}
+    elapsed = "elapsedraw" if "elapsedraw" in columns else "elapsed"
+    tres = "alloctres" if "alloctres" in columns else "reqtres"
+    missing = [name for name in ("jobid", "submit", "account", elapsed, tres) if name not in columns]
+    if missing:
         fields = "JobID,Submit,Account,ElapsedRaw,AllocTRES"
         raise UserError(f"{path}:1: has no {', '.join(missing)}. Allowed: sacct --parsable2 --format={fields}.")
     for number, line in enumerate(lines[1:], 2):
         cells = line.split("|")
         if len(cells) != len(header):
-            found.wrong(path, number, 1, f"has {len(cells)} cells, not {len(header)}", "those of the header")
+            message = f"has {len(cells)} cells, not {len(header)}"
+            imported.reject(path, number, 1, message, "a cell for each column of the header")
             continue
-        row = {name: cells[index] for name, index in place.items()}
+        row = {name: cells[index] for name, index in columns.items()}
         try:
-            found.add(_slurm_job(row["jobid"], row["submit"], row["account"], (row[elapsed], row[tres]), table))
+            imported.add(_slurm_job(row["jobid"], row["submit"], row["account"], (row[elapsed], row[tres]), table))
         except _WrongCellError as error:
-            wrong = {"submit": "submit", "elapsed": elapsed, "tres": tres}[error.column]
-            column = 1 + sum(len(cell) + 1 for cell in cells[: place[wrong]])
-            found.wrong(path, number, column, error.message, error.allowed)
+            wrong_column = {"submit": "submit", "elapsed": elapsed, "tres": tres}[error.column]
+            offset = 1 + sum(len(cell) + 1 for cell in cells[: columns[wrong_column]])
+            imported.reject(path, number, offset, error.message, error.allowed)
 
 
 class _WrongCellError(Exception):
-    """A cell of Slurm's accounting that has no meaning: its column, what is wrong, and what is allowed."""
+    """An invalid cell of Slurm's accounting: its column, what is wrong, and what is allowed."""
 
     def __init__(self, column: str, message: str, allowed: str) -> None:
         super().__init__(message)
-        self.column, self.message, self.allowed = column, message, allowed
+        self.column = column
+        self.message = message
+        self.allowed = allowed
 
 
 def _slurm_job(job: str, submit: str, account: str, run: tuple[str, str], table: NameTable) -> Row | str:
-    """Return a row of a trace, or the reason why there is none; ``run`` is the elapsed time and the TRES."""
+    """Return a row of a trace, or the reason why the job has none; ``run`` is the elapsed time and the TRES."""
     elapsed, tres = run
     numbers = [(amount, name) for name, amount in _GPUS.findall(tres)]
     gpus = [(amount, name) for amount, name in numbers if amount.strip("0")]
@@ -212,7 +245,8 @@ def _slurm_job(job: str, submit: str, account: str, run: tuple[str, str], table:
 def _elapsed(text: str) -> float | None:
     if text.isascii() and text.isdecimal():
         return float(text)
-    if not (parts := _ELAPSED.fullmatch(text)):
+    parts = _ELAPSED.fullmatch(text)
+    if not parts:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in parts.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
@@ -226,7 +260,7 @@ def _is_moment(text: str) -> bool:
     return True
 
 
-def _swf(path: Path, text: str, table: NameTable, found: Imported) -> None:
+def _read_swf(path: Path, text: str, table: NameTable, imported: Imported) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         cells = line.split()
         if not cells or cells[0].startswith(";"):
@@ -236,70 +270,80 @@ def _swf(path: Path, text: str, table: NameTable, found: Imported) -> None:
         except ValueError:
             values = []
         if len(values) != 18:
-            found.wrong(path, number, 1, "is not a job of the Standard Workload Format", "18 numbers")
+            imported.reject(path, number, 1, "is not a job of the Standard Workload Format", "18 numbers")
             continue
-        if too_large := [index for index, value in enumerate(values) if not abs(value) <= MOST_MOMENT]:
-            column = [match.start() for match in re.finditer(r"\S+", line)][too_large[0]] + 1
-            found.wrong(path, number, column, f"{cells[too_large[0]]!r} is too large", f"up to {MOST_MOMENT:.0e}")
+        too_large = [index for index, value in enumerate(values) if not abs(value) <= MOST_MOMENT]  # nor nan
+        if too_large:
+            first = too_large[0]
+            column = [match.start() for match in re.finditer(r"\S+", line)][first] + 1
+            imported.reject(path, number, column, f"{cells[first]!r} is too large", f"up to {MOST_MOMENT:.0e}")
             continue
-        job, submitted, _, seconds, used, _, _, asked, *_ = values
-        group, partition = (f"{values[place]:.0f}" for place in (12, 15))
-        processors = used if used > 0 else asked
+        job, submitted, _, seconds, used, _, _, requested, *_ = values
+        group = f"{values[12]:.0f}"
+        partition = f"{values[15]:.0f}"
+        processors = used if used > 0 else requested
         if seconds <= 0 or processors <= 0:
-            found.left_out["jobs that never ran, or used no processor"] += 1
+            imported.left_out["jobs that never ran, or used no processor"] += 1
             continue
         if seconds > MOST_SECONDS or processors > _MOST_GPUS:
             message = f"runs for {seconds:.0f} seconds on {processors:.0f} processors"
-            found.wrong(path, number, 1, message, f"up to ten years and {_MOST_GPUS:,} processors")
+            imported.reject(path, number, 1, message, f"up to ten years and {_MOST_GPUS:,} processors")
             continue
-        found.add(table.row(group, [(f"{processors:.0f}", partition)], submitted=f"{submitted:.0f}",
-                            seconds=math.ceil(seconds), job=f"{job:.0f}"))  # fmt: skip
+        needs = [(f"{processors:.0f}", partition)]
+        row = table.row(group, needs, submitted=f"{submitted:.0f}", seconds=math.ceil(seconds), job=f"{job:.0f}")
+        imported.add(row)
 
 
-def _kueue(path: Path, text: str, table: NameTable, found: Imported) -> None:
+def _read_kueue(path: Path, text: str, table: NameTable, imported: Imported) -> None:
     for item, offset in workload_items(path, text):
         try:
-            found.add_workload(item, table)
+            imported.add_workload(item, table)
         except MALFORMED:
             before = text[:offset]
-            line, column = before.count("\n") + 1, offset - before.rfind("\n")
-            name = item.get("metadata") if isinstance(item, dict) else None
-            named = f"{name['name']!r}" if isinstance(name, dict) and "name" in name else "this item"
-            found.wrong(path, line, column, f"{named} is not a workload as Kueue writes it", "kubectl's own output")
+            line = before.count("\n") + 1
+            column = offset - before.rfind("\n")
+            metadata = item.get("metadata") if isinstance(item, dict) else None
+            subject = "this item"
+            if isinstance(metadata, dict) and "name" in metadata:
+                subject = repr(metadata["name"])
+            message = f"{subject} is not a workload as Kueue writes it"
+            imported.reject(path, line, column, message, "the output of kubectl")
 
 
 def workload_items(path: Path, text: str) -> Iterator[tuple[Any, int]]:
-    """Yield the items of a list that kubectl wrote as JSON, and the offset of each. UserError where it is none."""
-    scan = json.JSONDecoder().raw_decode
+    """Yield each item of a list that kubectl wrote as JSON, with its offset. Raises UserError for another file."""
+    decode = json.JSONDecoder().raw_decode
     try:
         if not isinstance(json.loads(text)["items"], list):
-            raise TypeError  # noqa: TRY301 # as where there are no items at all
-        at = _past(text, _past(text, 0) + 1)
-        while text[at] == '"':
-            key, at = scan(text, at)
-            at = _past(text, _past(text, at) + 1)
+            raise TypeError  # noqa: TRY301 # handled like a file without items
+        offset = _next_token(text, _next_token(text, 0) + 1)
+        while text[offset] == '"':
+            key, offset = decode(text, offset)
+            offset = _next_token(text, _next_token(text, offset) + 1)
             if key == "items":
                 break
-            _, at = scan(text, at)
-            at = _past(text, _past(text, at) + 1)
+            _, offset = decode(text, offset)
+            offset = _next_token(text, _next_token(text, offset) + 1)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} is not a list of workloads: kubectl get workloads -A -o json writes one.") from error
-    at = _past(text, at + 1)
-    while text[at] != "]":
-        item, end = scan(text, at)
-        yield item, at
-        at = _past(text, end)
-        if text[at] == ",":
-            at = _past(text, at + 1)
+    offset = _next_token(text, offset + 1)
+    while text[offset] != "]":
+        item, end = decode(text, offset)
+        yield item, offset
+        offset = _next_token(text, end)
+        if text[offset] == ",":
+            offset = _next_token(text, offset + 1)
 
 
-def _past(text: str, at: int) -> int:
-    """Return where the next token of JSON begins."""
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+def _next_token(text: str, offset: int) -> int:
+    """Return the offset of the next token of JSON."""
+    match = _SPACE.match(text, offset)
+    return match.end() if match else offset
 
 
 KINDS: Final[Mapping[str, Callable[[Path, str, NameTable, Imported], None]]] = {
-    "slurm": _slurm, "swf": _swf, "kueue": _kueue,
-}  # fmt: skip
-"""What reads a file, by the name of its format."""
+    "slurm": _read_slurm,
+    "swf": _read_swf,
+    "kueue": _read_kueue,
+}
+"""The readers of files, by the name of the format."""

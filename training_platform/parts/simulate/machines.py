@@ -7,9 +7,9 @@ The file has a section for each provisioning model::
       lost_hours: {mean: 24}
       source: measured in October
 
-``arrive_minutes`` is the time from a job's admission to its machines, log-normal; ``lost_hours`` the time until an
-interruption of a job, exponential. What a file leaves out has the defaults, which are invented and no figures of Google
-Cloud. Machines that are idle and could be used again are not modelled, and neither are failures that all models share.
+``arrive_minutes`` is the log-normal time from a job's admission to its machines, ``lost_hours`` the exponential time
+until a job is interrupted. Missing values have defaults, which are invented and not figures of Google Cloud. The model
+leaves out idle machines that could be used again, and failures that all provisioning models share.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _YEAR_MINUTES: Final = 366 * 24 * 60
 
 
 class ArrivalTime(Section):
-    """How long machines take to come, in minutes."""
+    """How long machines take to arrive, in minutes."""
 
     median: float = Field(default=0.0, ge=0, le=_YEAR_MINUTES)
     p90: float | None = Field(default=None, gt=0, le=_YEAR_MINUTES)
@@ -46,7 +46,7 @@ class ArrivalTime(Section):
 
 
 class LossTime(Section):
-    """How long a job runs until its machines are taken away, in hours."""
+    """How long a job runs until it loses its machines, in hours."""
 
     mean: float = Field(gt=0, le=_YEAR_MINUTES)
 
@@ -59,11 +59,15 @@ class CapacityTimes(Section):
     source: str = "invented"
 
     def draw(self, draw: random.Random) -> tuple[float, float]:
-        """Return the seconds until machines are there, and from then until they are taken away, endless if never."""
-        minutes, p90 = self.arrive_minutes.median, self.arrive_minutes.p90
+        """Return the seconds until machines arrive, and from then until they are lost, infinite if never."""
+        minutes = self.arrive_minutes.median
+        p90 = self.arrive_minutes.p90
         if minutes and p90 is not None:
             minutes = draw.lognormvariate(math.log(minutes), math.log(p90 / minutes) / _P90)
-        return minutes * 60, draw.expovariate(1 / (self.lost_hours.mean * 3600)) if self.lost_hours else math.inf
+        seconds_until_loss = math.inf
+        if self.lost_hours:
+            seconds_until_loss = draw.expovariate(1 / (self.lost_hours.mean * 3600))
+        return minutes * 60, seconds_until_loss
 
 
 class MachineFile(RootModel[dict[Capacity, CapacityTimes]]):
@@ -80,19 +84,19 @@ DEFAULTS: Final[Mapping[str, CapacityTimes]] = {
 
 
 def read_machines(path: Path | None) -> dict[str, CapacityTimes]:
-    """Return the times of every provisioning model. UserError names all that is wrong in a file."""
-    if path is None:
-        return dict(DEFAULTS)
-    written = {str(name): row for name, row in read_section(path, MachineFile).root.items()}
-    return {**DEFAULTS, **written}
+    """Return the times of every provisioning model. Raises UserError with everything wrong in a file."""
+    times = dict(DEFAULTS)
+    if path is not None:
+        times.update({str(name): row for name, row in read_section(path, MachineFile).root.items()})
+    return times
 
 
 def expected_losses(
     times: Mapping[str, CapacityTimes], capacities: frozenset[str], seconds: float, checkpoint: float
 ) -> float:
-    """Return how often machines are taken away, on average, before a job has run for ``seconds``.
+    """Return how often a job loses its machines, on average, before it has run for ``seconds``.
 
-    The number grows exponentially with the time between checkpoints: what was done since the last one is lost.
+    The number grows exponentially with the time between checkpoints, since the work after the last one is lost.
     """
     losses = (times[name].lost_hours for name in capacities)
     rate = sum(1 / (loss.mean * 3600) for loss in losses if loss)
@@ -103,9 +107,9 @@ def expected_losses(
 
 
 def draw_times(times: Mapping[str, CapacityTimes], capacities: frozenset[str], key: str) -> tuple[float, float]:
-    """Return the seconds until a job's machines are there, and from then on until they go.
+    """Return the seconds until a job's machines arrive, and from then until they are lost.
 
-    The last of its provisioning models to come and the first to go decide. The same ``key`` always draws the same.
+    The last of its provisioning models to arrive and the first to be lost decide. The same ``key`` draws the same.
     """
     if all(not times[name].arrive_minutes.median and not times[name].lost_hours for name in capacities):
         return 0.0, math.inf

@@ -1,9 +1,9 @@
-"""Queues of any cluster with Kueue, from manifests: what ``kubectl get -o yaml`` prints, and Kueue's Configuration.
+"""Queues of any cluster with Kueue, from manifests: the output of ``kubectl get -o yaml``, and Kueue's Configuration.
 
-Read are ClusterQueues, Cohorts, ResourceFlavors, LocalQueues and WorkloadPriorityClasses of v1beta2 and v1beta1, and
-Configurations, also inside the ConfigMap that Kueue's own manifests have. Other objects of a file are passed over. What
-the model does not play, such as admission checks, is named. There are as many machines as nominal quota, at once,
-unless a table says something else of a flavor::
+ClusterQueues, Cohorts, ResourceFlavors, LocalQueues and WorkloadPriorityClasses of v1beta2 and v1beta1 are read, and
+Configurations, also inside the ConfigMap of Kueue's own manifests. Other objects are ignored. Notes name the fields
+that the model leaves out, such as admission checks. All machines of the nominal quota exist at once, unless a table has
+other times for a flavor::
 
     spot-h100:
       arrive_minutes: {median: 5, p90: 30}
@@ -31,7 +31,7 @@ from training_platform.resources.kueue import UNCOUNTED, local_queue_names
 
 STRATEGIES: Final = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")  # Kueue's defaults of fair sharing
 QUOTA: Final = "quota"
-"""What a flavor without a row in the table of machines has in place of a provisioning model."""
+"""The provisioning model of a flavor without a row in the table of machines."""
 _KINDS: Final = ("ClusterQueue", "Cohort", "ResourceFlavor", "LocalQueue", "WorkloadPriorityClass", "Configuration")
 _OTHER_KINDS: Final = (
     "AdmissionCheck",
@@ -46,26 +46,26 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Object(NamedTuple):
-    """An object of a file, and where it begins: ``file:line``."""
+    """An object of a file, and its position: ``file:line``."""
 
-    place: str
+    position: str
     body: Json
 
     @property
     def name(self) -> str:
-        """Its name; empty where it has none."""
+        """The object's name, or an empty string."""
         metadata = self.body.get("metadata")
         return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
 
     @property
     def spec(self) -> Json:
-        """Its spec; empty where it has none."""
+        """The object's spec, or an empty mapping."""
         spec = self.body.get("spec")
         return spec if isinstance(spec, Mapping) else {}
 
 
 class FlavorTimes(CapacityTimes):
-    """When machines of a flavor come and go, and their price per unit of its first resource and hour."""
+    """When machines of a flavor come and go, and their price per hour and unit of its first resource."""
 
     usd_an_hour: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
@@ -75,7 +75,7 @@ class FlavorFile(RootModel[dict[str, FlavorTimes]]):
 
 
 class Manifests(NamedTuple):
-    """The queues of manifests, when their machines come and go, and sentences on what is not played.
+    """The queues of manifests, when their machines come and go, and sentences about ignored fields.
 
     ``labels`` are the node labels of each ResourceFlavor.
     """
@@ -87,39 +87,42 @@ class Manifests(NamedTuple):
 
 
 def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
-    """Read a file, or all YAML and JSON files below a folder. UserError names all that is wrong."""
+    """Read a file, or all YAML and JSON files below a folder. Raises UserError with everything wrong in them."""
     objects = _objects(path)
-    wrong = [*_duplicates(objects), *_nameless(objects)]
+    errors = [*_duplicates(objects), *_nameless(objects)]
     queues = {row.name: row for row in objects["ClusterQueue"]}
-    if not queues and not wrong:
+    if not queues and not errors:
         raise UserError(
             f"{path} has no ClusterQueue: kubectl get clusterqueues,cohorts,resourceflavors,localqueues -o yaml."
         )
-    specs = {name: _checked(row, _queue, wrong) for name, row in queues.items()}
-    cohorts = {row.name: _checked(row, _cohort, wrong) for row in objects["Cohort"]}
-    wrong += _circles({row.name: row for row in objects["Cohort"]}, cohorts)
-    configuration = objects["Configuration"][-1].body if objects["Configuration"] else {}
+    queue_specs = {name: _readable(row, _queue_spec, errors) for name, row in queues.items()}
+    cohorts = {row.name: row for row in objects["Cohort"]}
+    cohort_specs = {row.name: _readable(row, _cohort_spec, errors) for row in objects["Cohort"]}
+    errors += _circles(cohorts, cohort_specs)
     priorities = {row.name: row.body.get("value") for row in objects["WorkloadPriorityClass"]}
-    wrong += [f"WorkloadPriorityClass {name}: value is not an integer." for name, value in priorities.items()
-              if not isinstance(value, int)]  # fmt: skip
-    if wrong:
-        raise UserError("\n".join(wrong))
+    for name, value in priorities.items():
+        if not isinstance(value, int):
+            errors.append(f"WorkloadPriorityClass {name}: value is not an integer.")
+    if errors:
+        raise UserError("\n".join(errors))
     table = read_section(machines, FlavorFile).root if machines else {}
+    specs = [*queue_specs.values(), *cohort_specs.values()]
+    flavors = {flavor for flavor, _ in _cells(specs)}
+    for name in table:
+        if name not in flavors:
+            nearest = find_nearest(name, flavors)
+            hint = f" Nearest: {nearest}." if nearest else ""
+            raise UserError(f"{machines}: {name!r} is not a flavor of {path}.{hint}")
+    configuration = objects["Configuration"][-1].body if objects["Configuration"] else {}
     cluster = Cluster(
         name=path.stem or "cluster",
-        queues=specs,
-        cohorts=cohorts,
-        flavors=_flavors([*specs.values(), *cohorts.values()], table),
+        queues=queue_specs,
+        cohorts=cohort_specs,
+        flavors=_flavors(specs, table),
         priorities={name: int(value or 0) for name, value in priorities.items()},
         fair_sharing=_strategies(configuration),
         counting=_counting(configuration, objects["LocalQueue"]),
     )
-    known = {flavor for flavor, _ in _cells([*specs.values(), *cohorts.values()])}
-    for name in table:
-        if name not in known:
-            nearest = find_nearest(name, known)
-            hint = f" Nearest: {nearest}." if nearest else ""
-            raise UserError(f"{machines}: {name!r} is not a flavor of {path}.{hint}")
     times: dict[str, CapacityTimes] = {QUOTA: CapacityTimes(), **table}
     labels = {row.name: row.spec.get("nodeLabels") or {} for row in objects["ResourceFlavor"]}
     return Manifests(cluster, times, tuple(_left_out(objects, configuration)), labels)
@@ -144,32 +147,34 @@ def _objects(path: Path) -> dict[str, list[Object]]:
     files = [path]
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
-    found: dict[str, list[Object]] = {kind: [] for kind in (*_KINDS, *_OTHER_KINDS)}
-    wrong = []
+    objects: dict[str, list[Object]] = {kind: [] for kind in (*_KINDS, *_OTHER_KINDS)}
+    errors: list[str] = []
     for file in files:
         try:
             for row in _documents(file):
-                kind, group = str(row.body.get("kind")), str(row.body.get("apiVersion"))
-                if kind in found and "kueue.x-k8s.io" in group:
-                    found[kind].append(row)
+                kind = str(row.body.get("kind"))
+                if kind in objects and "kueue.x-k8s.io" in str(row.body.get("apiVersion")):
+                    objects[kind].append(row)
         except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
-            place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
-            wrong.append(f"{place}: cannot be read: {getattr(error, 'problem', None) or str(error).splitlines()[0]}.")
-    if wrong:
-        raise UserError("\n".join(wrong))
-    return found
+            position = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
+            problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+            errors.append(f"{position}: cannot be read: {problem}.")
+    if errors:
+        raise UserError("\n".join(errors))
+    return objects
 
 
 def _documents(file: Path) -> Iterator[Object]:
-    """Yield the objects of a file, those of lists and of Kueue's ConfigMap too."""
+    """Yield the objects of a file, also those inside lists and inside Kueue's ConfigMap."""
     loader = _LOADER(file.read_text(encoding="utf-8-sig"))
     while loader.check_node():
         node = loader.get_node()
         body = loader.construct_document(node)
         if not isinstance(body, Mapping):
             continue
-        items, line = body.get("items"), node.start_mark.line + 1
+        items = body.get("items")
+        line = node.start_mark.line + 1
         if isinstance(items, list):
             (nodes,) = (value.value for key, value in node.value if key.value == "items")
             for item, item_node in zip(items, nodes, strict=True):
@@ -178,7 +183,7 @@ def _documents(file: Path) -> Iterator[Object]:
         elif body.get("kind") == "ConfigMap":
             data = body.get("data")
             text = data.get("controller_manager_config.yaml") if isinstance(data, Mapping) else None
-            inner = yaml.load(text, Loader=_LOADER) if isinstance(text, str) else None  # noqa: S506 # a safe loader
+            inner = yaml.load(text, Loader=_LOADER) if isinstance(text, str) else None  # noqa: S506 # _LOADER is a safe one
             if isinstance(inner, Mapping):
                 yield Object(f"{file}:{line}", inner)
         else:
@@ -190,7 +195,7 @@ def _duplicates(objects: Mapping[str, list[Object]]) -> Iterator[str]:
         first: dict[str, Object] = {}
         for row in objects[kind]:
             if row.name in first and row.spec != first[row.name].spec:
-                yield f"{row.place}: {kind} {row.name} is at {first[row.name].place} too, with another spec."
+                yield f"{row.position}: {kind} {row.name} is at {first[row.name].position} too, with another spec."
             first.setdefault(row.name, row)
 
 
@@ -198,33 +203,34 @@ def _nameless(objects: Mapping[str, list[Object]]) -> Iterator[str]:
     for kind in ("ClusterQueue", "Cohort", "ResourceFlavor", "LocalQueue", "WorkloadPriorityClass"):
         for row in objects[kind]:
             if not row.name:
-                yield f"{row.place}: {kind} has no metadata.name."
+                yield f"{row.position}: {kind} has no metadata.name."
 
 
-def _checked(row: Object, read: Callable[[Json], Json], wrong: list[str]) -> Json:
-    """Return a spec as the model takes it; what is wrong with it is added to ``wrong``."""
+def _readable(row: Object, read: Callable[[Json], Json], errors: list[str]) -> Json:
+    """Return a spec in the form that the model reads; what is wrong with it is added to ``errors``."""
     try:
         return read(row.spec)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-        wrong.append(f"{row.place}: {row.body['kind']} {row.name}: {reason}.")
+        errors.append(f"{row.position}: {row.body['kind']} {row.name}: {reason}.")
         return {}
 
 
-def _queue(spec: Json) -> Json:
-    found = _cohort(spec)
-    fungibility = {
-        key: _OLD_FUNGIBILITY.get(value, value) for key, value in (spec.get("flavorFungibility") or {}).items()
-    }
+def _queue_spec(spec: Json) -> Json:
+    readable = _cohort_spec(spec)
     for key in ("preemption", "fairSharing"):
         if spec.get(key) is None:
-            found.pop(key, None)
-    cohort = spec.get("cohortName") or spec.get("cohort")  # that of v1beta1
-    return {**found, "flavorFungibility": fungibility, **({"cohortName": cohort} if cohort else {})}
+            readable.pop(key, None)
+    fungibility = spec.get("flavorFungibility") or {}
+    readable["flavorFungibility"] = {key: _OLD_FUNGIBILITY.get(value, value) for key, value in fungibility.items()}
+    cohort = spec.get("cohortName") or spec.get("cohort")  # the latter in v1beta1
+    if cohort:
+        readable["cohortName"] = cohort
+    return readable
 
 
-def _cohort(spec: Json) -> dict[str, Any]:
-    """Return the spec of a ClusterQueue or Cohort whose groups have the fields that the model reads."""
+def _cohort_spec(spec: Json) -> dict[str, Any]:
+    """Return the spec of a ClusterQueue or Cohort in the form that the model reads."""
     groups = spec.get("resourceGroups") or []
     for group in groups:
         for flavor in group["flavors"]:
@@ -240,7 +246,7 @@ def _cohort(spec: Json) -> dict[str, Any]:
 
 
 def _check_quota(flavor: Json, covered: Sequence[object]) -> None:
-    """Raise ValueError if a flavor's quota is not of the covered resources, or is no amount."""
+    """Raise ValueError if a flavor's quota is not of the covered resources, or not a quantity."""
     rows = {row["name"]: row for row in flavor["resources"]}
     if set(rows) != set(covered):
         resources = ", ".join(map(str, covered))
@@ -257,7 +263,7 @@ def _circles(rows: Mapping[str, Object], cohorts: Mapping[str, Json]) -> Iterato
         while above := cohorts.get(seen[-1], {}).get("parentName"):
             if above in seen:
                 if above == name:
-                    yield f"{rows[name].place}: Cohort {name} is below itself: {' < '.join([*seen, above])}."
+                    yield f"{rows[name].position}: Cohort {name} is below itself: {' < '.join([*seen, above])}."
                 break
             seen.append(above)
 
@@ -271,26 +277,37 @@ def _cells(specs: list[Json]) -> Iterator[tuple[str, str]]:
 
 
 def _flavors(specs: list[Json], table: Mapping[str, FlavorTimes]) -> dict[str, FlavorMachines]:
-    """Return the machines of each flavor and resource by the label that ``Quotas`` gives them."""
+    """Return the machines of each flavor and resource, by the label that ``Quotas`` gives them."""
     nominal: Counter[tuple[str, str]] = Counter()
     for spec in specs:
         for group in spec.get("resourceGroups", ()):
             for flavor in group["flavors"]:
                 for row in flavor["resources"]:
                     nominal[flavor["name"], row["name"]] += amount(row["name"], row.get("nominalQuota", 0))
-    several = Counter(flavor for flavor, _ in nominal)
-    found, priced = {}, set()
+    resource_counts = Counter(flavor for flavor, _ in nominal)
+    machines: dict[str, FlavorMachines] = {}
+    priced_flavors: set[str] = set()
     for (flavor, resource), total in nominal.items():
-        usd = table[flavor].usd_an_hour if flavor in table and flavor not in priced else None
-        priced.add(flavor)
-        label = f"{flavor} {resource}" if several[flavor] > 1 else flavor
-        capacity = flavor if flavor in table else QUOTA
-        found[label] = FlavorMachines(flavor, resource, resource, capacity, total, 1, usd, _unit(resource))
-    return found
+        usd = None
+        if flavor in table and flavor not in priced_flavors:  # the price is per unit of the first resource
+            usd = table[flavor].usd_an_hour
+        priced_flavors.add(flavor)
+        label = f"{flavor} {resource}" if resource_counts[flavor] > 1 else flavor
+        machines[label] = FlavorMachines(
+            name=flavor,
+            resource=resource,
+            accelerator=resource,
+            capacity=flavor if flavor in table else QUOTA,
+            chips=total,
+            per_slice=1,
+            usd=usd,
+            unit=_unit(resource),
+        )
+    return machines
 
 
 def _unit(resource: str) -> int:
-    """Return how many of an amount are shown as one: a CPU, or a GiB."""
+    """Return the size of the unit in which amounts are shown: a CPU, or a GiB."""
     return 2**30 if resource in ("memory", "ephemeral-storage") else units(resource)
 
 
@@ -320,50 +337,48 @@ def _counting(configuration: Json, local_queues: list[Object]) -> Counting:
 
 
 def _left_out(objects: Mapping[str, list[Object]], configuration: Json) -> Iterator[str]:
-    """Yield what the manifests have and the model does not play."""
-
-    def names(rows: list[Object]) -> str:
-        return ", ".join(sorted({row.name for row in rows}))
-
-    def queues(*keys: str) -> list[Object]:
-        return [row for row in objects["ClusterQueue"] if any(row.spec.get(key) for key in keys)]
-
+    """Yield a sentence for each field of the manifests that the model ignores."""
     flavors = objects["ResourceFlavor"]
-    checks = queues("admissionChecks", "admissionChecksStrategy")
-    multi = [row for row in objects["AdmissionCheck"] if "multikueue" in str(row.spec.get("controllerName"))]
-    for what, rows in (
-        ("Topologies of ResourceFlavors", [row for row in flavors if row.spec.get("topologyName")]),
-        ("Taints of ResourceFlavors, which every job is taken to tolerate",
-         [row for row in flavors if row.spec.get("nodeTaints")]),
-        ("Admission checks of ClusterQueues", checks),
-        ("MultiKueue's AdmissionChecks", multi),
-        ("Concurrent admission of ClusterQueues", queues("concurrentAdmissionPolicy")),
-        ("Admission fair sharing of ClusterQueues", queues("admissionScope")),
-        ("Stop policies of LocalQueues",
-         [row for row in objects["LocalQueue"] if row.spec.get("stopPolicy", "None") != "None"]),
-    ):  # fmt: skip
+    queues = objects["ClusterQueue"]
+    checks = objects["AdmissionCheck"]
+    local_queues = objects["LocalQueue"]
+    ignored = {
+        "Topologies of ResourceFlavors": [row for row in flavors if row.spec.get("topologyName")],
+        "Taints of ResourceFlavors, which every job is assumed to tolerate": [
+            row for row in flavors if row.spec.get("nodeTaints")
+        ],
+        "Admission checks of ClusterQueues": [
+            row for row in queues if row.spec.get("admissionChecks") or row.spec.get("admissionChecksStrategy")
+        ],
+        "MultiKueue's AdmissionChecks": [row for row in checks if "multikueue" in str(row.spec.get("controllerName"))],
+        "Concurrent admission of ClusterQueues": [row for row in queues if row.spec.get("concurrentAdmissionPolicy")],
+        "Admission fair sharing of ClusterQueues": [row for row in queues if row.spec.get("admissionScope")],
+        "Stop policies of LocalQueues": [row for row in local_queues if row.spec.get("stopPolicy", "None") != "None"],
+    }
+    for feature, rows in ignored.items():
         if rows:
-            yield f"{what} are not played: {names(rows)}."
+            yield f"{feature} are not simulated: {', '.join(sorted({row.name for row in rows}))}."
     yield from _left_out_of_configuration(configuration)
     if not objects["Configuration"]:
-        yield "There is no Configuration of Kueue: fair sharing is taken to be off, and every resource to be counted."
-    if flavors and (missing := _missing_flavors(objects)):
-        yield f"ResourceFlavors that the manifests lack are taken to exist: {', '.join(missing)}."
+        yield "Without a Configuration of Kueue, fair sharing is assumed to be off, and every resource to count."
+    missing_flavors = _missing_flavors(objects) if flavors else []
+    if missing_flavors:
+        yield f"ResourceFlavors that the manifests lack are assumed to exist: {', '.join(missing_flavors)}."
 
 
 def _left_out_of_configuration(configuration: Json) -> Iterator[str]:
     gates = configuration.get("featureGates") or {}
     resources = configuration.get("resources") or {}
     if "admissionFairSharing" in configuration:
-        yield "Admission fair sharing of the Configuration is not played."
+        yield "Admission fair sharing of the Configuration is not simulated."
     if (configuration.get("waitForPodsReady") or {}).get("enable", "waitForPodsReady" in configuration):
-        yield "waitForPodsReady of the Configuration is not played."
+        yield "waitForPodsReady of the Configuration is not simulated."
     if gates:
-        yield f"Feature gates of the Configuration are not played: {', '.join(sorted(gates))}."
+        yield f"Feature gates of the Configuration are not simulated: {', '.join(sorted(gates))}."
     if resources.get("deviceClassMappings"):
-        yield "Device classes of the Configuration are not played."
+        yield "Device classes of the Configuration are not simulated."
     if any(row.get("multiplyBy") for row in resources.get("transformations") or ()):
-        yield "Transformations with multiplyBy are not played."
+        yield "Transformations with multiplyBy are not simulated."
 
 
 def _missing_flavors(objects: Mapping[str, list[Object]]) -> list[str]:

@@ -1,9 +1,9 @@
-"""When will the jobs that wait now start: a cluster's queues played on from their state, in many runs.
+"""Predictions of when waiting jobs start: the queues of a cluster, simulated from their current state in many runs.
 
-The state is what ``kubectl get workloads -A -o json`` prints. Jobs that hold quota are submitted at their admissions on
-their flavors, so that they hold the same quota now; those that wait are submitted now, in the order of their creation.
-How long a job runs nobody knows: each run draws it from jobs of the queue that have ended, or of all queues, or from an
-invented distribution, and ``maximumExecutionTimeSeconds`` bounds it. Jobs that are submitted later are not played.
+The state is the output of ``kubectl get workloads -A -o json``. Jobs with quota are submitted at the time of their
+admission on their flavors, so that they hold the same quota now; waiting jobs are submitted now, in the order of
+creation. Run times are unknown: each run draws them from ended jobs of the queue, or of all queues, or from an invented
+distribution, up to ``maximumExecutionTimeSeconds``. Jobs submitted later are left out.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from training_platform.parts.simulate.results import duration
 from training_platform.parts.simulate.traces import MOST_SECONDS, TraceJob, read_rows
 
 INVENTED_SECONDS: Final = 4 * 3600.0
-"""The median run of a job where no job of the file has ended; invented."""
-_ORDER_SECONDS: Final = 0.001  # between two jobs that wait, which keep their order
+"""The median run time if no job of the file has ended; invented."""
+_ORDER_SECONDS: Final = 0.001  # between two waiting jobs, to keep their order
 
 
 class _State(NamedTuple):
-    """A workload that has not ended: its row of a trace, when it was admitted, and the most seconds that it runs."""
+    """A workload that has not ended: its row of a trace, its admission, and its longest run time."""
 
     namespace: str
     job: str
@@ -38,37 +38,28 @@ class _State(NamedTuple):
     created: float
     admitted: float | None
     most_seconds: float
-    why: str = ""  # it never starts, if that is known beforehand
+    why: str = ""  # the reason, if it can never start
 
 
 class _NoFlavorError(Exception):
     """No flavor of a queue has the labels that pods select."""
 
 
-class _Read(NamedTuple):
+class _Workloads(NamedTuple):
+    """The workloads of a file; ``lengths`` are run times of ended jobs, by queue, and by "" for all queues."""
+
     running: list[_State]
     waiting: list[_State]
-    lengths: Mapping[str, list[float]]  # of jobs that have ended, by queue, and "" for all
+    lengths: Mapping[str, list[float]]
     left_out: int
 
 
 def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime) -> Waits:
-    """Play a cluster on from the state in a file, once for each seed. UserError where the file cannot be read."""
-    read = _read(path, manifests)
-    states = [*read.running, *read.waiting]
+    """Simulate a cluster from the state in a file, once for each seed. Raises UserError for an unreadable file."""
+    workloads = _read_workloads(path, manifests)
+    states = [*workloads.running, *workloads.waiting]
     moment = now.timestamp()
-    rows = [{**state.row, "submitted": state.admitted, "seconds": 1} for state in read.running]
-    rows += [{**state.row, "submitted": moment + place * _ORDER_SECONDS, "seconds": 1}
-             for place, state in enumerate(read.waiting)]  # fmt: skip
-    played = [{**row, "job": str(index)} for index, row in enumerate(rows) if not states[index].why]
-    trace = read_rows(path, played, [manifests.cluster])
-    notes = [*manifests.left_out, *map(str, trace.findings)]
-    if not read.lengths:
-        notes.append(
-            f"No job of {path} has ended, so run times are invented: {duration(INVENTED_SECONDS)} at the median."
-        )
-    if read.left_out:
-        notes.append(f"{read.left_out} workloads are inactive, of no known queue, or cannot be read.")
+    trace = read_rows(path, _trace_rows(workloads, moment), [manifests.cluster])
     starts: dict[int, list[float]] = {}
     why: dict[int, str] = {}
     for index, state in enumerate(states):
@@ -76,44 +67,77 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
             starts[index] = [math.inf]
             why[index] = state.why
     for seed in runs:
-        drawn = [_drawn(job, states[int(job.name)], read.lengths, moment, seed) for job in trace.jobs]
-        for run in play(manifests.cluster, drawn, manifests.times, seed).runs:
+        jobs = [_with_run_time(job, states[int(job.name)], workloads.lengths, moment, seed) for job in trace.jobs]
+        for run in play(manifests.cluster, jobs, manifests.times, seed).runs:
             index = int(run.of.name)
-            started = math.inf if run.started == NEVER else run.started + trace.start - moment
-            starts.setdefault(index, []).append(max(0.0, started))
+            start = math.inf if run.started == NEVER else run.started + trace.start - moment
+            starts.setdefault(index, []).append(max(0.0, start))
             if run.why:
                 why[index] = run.why
-    waiting = range(len(read.running), len(states))
-    jobs = [_waiting(states[index], starts[index], why.get(index, ""), moment) for index in waiting if index in starts]
-    jobs.sort(key=lambda job: job.start.median if job.start else math.inf)
-    return Waits(moment=now, runs=len(runs), notes=tuple(notes), jobs=tuple(jobs))
+    waiting = range(len(workloads.running), len(states))
+    waiting_jobs = [
+        _waiting_job(states[index], starts[index], why.get(index, ""), moment) for index in waiting if index in starts
+    ]
+    waiting_jobs.sort(key=lambda job: job.start.median if job.start else math.inf)
+    notes = [*manifests.left_out, *map(str, trace.findings)]
+    if not workloads.lengths:
+        median = duration(INVENTED_SECONDS)
+        notes.append(f"No job of {path} has ended, so run times are invented, with a median of {median}.")
+    if workloads.left_out:
+        notes.append(f"{workloads.left_out} workloads are inactive, of an unknown queue, or unreadable.")
+    return Waits(moment=now, runs=len(runs), notes=tuple(notes), jobs=tuple(waiting_jobs))
 
 
-def _waiting(state: _State, starts: Iterable[float], why: str, moment: float) -> WaitingJob:
+def _trace_rows(workloads: _Workloads, moment: float) -> Iterator[Mapping[str, object]]:
+    """Yield a row for each workload that can start, named by its index; run times are drawn later."""
+    states = [*workloads.running, *workloads.waiting]
+    for index, state in enumerate(states):
+        if state.why:
+            continue
+        submitted = state.admitted
+        if submitted is None:
+            submitted = moment + (index - len(workloads.running)) * _ORDER_SECONDS
+        yield {**state.row, "submitted": submitted, "seconds": 1, "job": str(index)}
+
+
+def _waiting_job(state: _State, starts: Iterable[float], why: str, moment: float) -> WaitingJob:
     ordered = sorted(starts)
-    early, median, late = (ordered[min(len(ordered) - 1, len(ordered) * tenths // 10)] for tenths in (1, 5, 9))
+    count = len(ordered)
+    early, median, late = (ordered[min(count - 1, count * tenths // 10)] for tenths in (1, 5, 9))
+    never_starts = math.isinf(median)
+    start = None
+    if not never_starts:
+        start = Start(early, median, late if math.isfinite(late) else MOST_SECONDS)
     return WaitingJob(
-        namespace=state.namespace, job=state.job, queue=str(state.row["team"]), needs=str(state.row["needs"]),
-        priority=int(str(state.row["priority"])), waits_seconds=moment - state.created,
-        start=None if math.isinf(median) else Start(early, median, late if math.isfinite(late) else MOST_SECONDS),
-        why=why if math.isinf(median) else "",
-    )  # fmt: skip
+        namespace=state.namespace,
+        job=state.job,
+        queue=str(state.row["team"]),
+        needs=str(state.row["needs"]),
+        priority=int(str(state.row["priority"])),
+        waits_seconds=moment - state.created,
+        start=start,
+        why=why if never_starts else "",
+    )
 
 
-def _drawn(job: TraceJob, state: _State, lengths: Mapping[str, list[float]], moment: float, seed: int) -> TraceJob:
-    """Return a job with a run time: of one that runs already, that of jobs which ran for as long as it has."""
+def _with_run_time(
+    job: TraceJob, state: _State, lengths: Mapping[str, list[float]], moment: float, seed: int
+) -> TraceJob:
+    """Return a job with a random run time; a running job's is one of those that are longer than it has run."""
     draw = random.Random(f"{seed} {state.namespace}/{state.job}")
     age = 0.0 if state.admitted is None else moment - state.admitted
     ended = lengths.get(job.team) or lengths.get("") or ()
     longer = [seconds for seconds in ended if seconds > age]
     if longer:
         seconds = draw.choice(longer)
-    else:  # none ran for so long: what is left is as a new run
-        seconds = age + (draw.choice(ended) if ended else draw.lognormvariate(math.log(INVENTED_SECONDS), 1.0))
+    elif ended:  # none ran as long as this one: the rest is like a new run
+        seconds = age + draw.choice(ended)
+    else:
+        seconds = age + draw.lognormvariate(math.log(INVENTED_SECONDS), 1.0)
     return job._replace(seconds=max(age + 1.0, min(seconds, state.most_seconds)))
 
 
-def _read(path: Path, manifests: Manifests) -> _Read:
+def _read_workloads(path: Path, manifests: Manifests) -> _Workloads:
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
@@ -124,51 +148,75 @@ def _read(path: Path, manifests: Manifests) -> _Read:
     left_out = 0
     for item, _ in workload_items(path, text):
         try:
-            state = _state(item, manifests, lengths)
+            conditions = _true_conditions(item)
+            queue = _queue_of(item, manifests)
+            if "Finished" in conditions:
+                if "Admitted" in conditions:
+                    seconds = max(1.0, conditions["Finished"] - conditions["Admitted"])
+                    lengths.setdefault(str(queue), []).append(seconds)
+                    lengths.setdefault("", []).append(seconds)
+                continue
+            if queue is None or queue not in manifests.cluster.queues or item["spec"].get("active") is False:
+                left_out += 1
+                continue
+            state = _state(item, queue, conditions, manifests)
         except MALFORMED:
-            state = None
-        if state is None:
             left_out += 1
-        elif isinstance(state, _State):
-            (waiting if state.admitted is None else running).append(state)
+            continue
+        if state.admitted is None:
+            waiting.append(state)
+        else:
+            running.append(state)
     waiting.sort(key=lambda state: state.created)
-    return _Read(running, waiting, lengths, left_out)
+    return _Workloads(running, waiting, lengths, left_out)
 
 
-def _state(item: Any, manifests: Manifests, lengths: dict[str, list[float]]) -> _State | bool | None:
-    """Return a workload that has not ended; True for one that has, whose length is added, None if it is left out."""
+def _true_conditions(item: Any) -> dict[str, float]:
+    """Return the moment of each condition of a workload that is true."""
+    moments: dict[str, float] = {}
+    for condition in (item.get("status") or {}).get("conditions") or ():
+        if condition["status"] == "True":
+            moments[condition["type"]] = _seconds(condition["lastTransitionTime"])
+    return moments
+
+
+def _state(item: Any, queue: str, conditions: Mapping[str, float], manifests: Manifests) -> _State:
+    """Return the state of a workload that has not ended."""
     metadata = item["metadata"]
     spec = item["spec"]
     status = item.get("status") or {}
-    namespace = metadata.get("namespace", "default")
-    met = {row["type"]: _seconds(row["lastTransitionTime"]) for row in status.get("conditions") or ()
-           if row["status"] == "True"}  # fmt: skip
     admission = status.get("admission") or {}
-    queue = admission.get("clusterQueue") or _queue_of(f"{namespace}/{spec.get('queueName')}", manifests)
-    if "Finished" in met:
-        if "Admitted" in met:
-            for name in (queue, ""):
-                lengths.setdefault(str(name), []).append(max(1.0, met["Finished"] - met["Admitted"]))
-        return True
-    if queue not in manifests.cluster.queues or spec.get("active") is False:
-        return None
-    admitted = met.get("QuotaReserved") if admission else None
+    needs: list[str] = []
     why = ""
     try:
-        needs = list(_held(admission) if admission else _asked(spec, status, manifests, str(queue)))
+        if admission:
+            needs.extend(_held(admission))
+        else:
+            needs.extend(_requested(spec, status, manifests, queue))
     except _NoFlavorError:
-        needs = []
+        needs.clear()
         why = f"no flavor of {queue} has the labels that its pods select"
-    owners = [row["name"] for row in metadata.get("ownerReferences") or () if row.get("controller")]
-    row = {"team": queue, "needs": " + ".join(needs), "priority": int(spec.get("priority") or 0)}
-    job = str(owners[0] if owners else metadata["name"])
-    most = float(spec.get("maximumExecutionTimeSeconds") or MOST_SECONDS)
-    return _State(namespace, job, row, _seconds(metadata["creationTimestamp"]), admitted, most, why)
+    controllers = [owner["name"] for owner in metadata.get("ownerReferences") or () if owner.get("controller")]
+    return _State(
+        namespace=metadata.get("namespace", "default"),
+        job=str(controllers[0] if controllers else metadata["name"]),
+        row={"team": queue, "needs": " + ".join(needs), "priority": int(spec.get("priority") or 0)},
+        created=_seconds(metadata["creationTimestamp"]),
+        admitted=conditions.get("QuotaReserved") if admission else None,
+        most_seconds=float(spec.get("maximumExecutionTimeSeconds") or MOST_SECONDS),
+        why=why,
+    )
 
 
-def _queue_of(local: str, manifests: Manifests) -> str | None:
+def _queue_of(item: Any, manifests: Manifests) -> str | None:
+    """Return the ClusterQueue of a workload, or None if its LocalQueue is unknown."""
+    admission = (item.get("status") or {}).get("admission") or {}
+    queue: str | None = admission.get("clusterQueue")
     counting = manifests.cluster.counting
-    return counting.local_queues.get(local) if counting else None
+    if queue or counting is None:
+        return queue
+    namespace = item["metadata"].get("namespace", "default")
+    return counting.local_queues.get(f"{namespace}/{item['spec'].get('queueName')}")
 
 
 def _seconds(text: str) -> float:
@@ -176,7 +224,7 @@ def _seconds(text: str) -> float:
 
 
 def _held(admission: Any) -> Iterator[str]:
-    """Yield what each kind of pods of an admitted job holds, on its flavors."""
+    """Yield the amounts and flavors of each kind of pods of an admitted job."""
     for row in admission["podSetAssignments"]:
         usage = row.get("resourceUsage") or {}
         flavors = set((row.get("flavors") or {}).values())
@@ -184,21 +232,23 @@ def _held(admission: Any) -> Iterator[str]:
             yield f"{_words(usage)} on {' or '.join(sorted(flavors))}"
 
 
-def _asked(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iterator[str]:
-    """Yield what each kind of pods of a waiting job asks for, on the flavors that its node selector lets it use."""
+def _requested(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iterator[str]:
+    """Yield the requests of each kind of pods of a waiting job, with the flavors that its node selector allows."""
     requests = {row["name"]: row.get("resources") or {} for row in status.get("resourceRequests") or ()}
     for pods in spec["podSets"]:
         template = pods["template"]["spec"]
         amounts = requests.get(pods.get("name", "main"))
-        if amounts is None:  # Kueue has not looked at it yet
+        if amounts is None:  # Kueue has not seen the workload yet
             containers = template["containers"]
             if len(containers) != 1:
                 raise ValueError(queue)
-            of_a_pod = (containers[0].get("resources") or {}).get("requests") or {}
-            amounts = {name: _times(quantity, pods.get("count", 1)) for name, quantity in of_a_pod.items()}
+            pod_requests = (containers[0].get("resources") or {}).get("requests") or {}
+            amounts = {name: _times(quantity, pods.get("count", 1)) for name, quantity in pod_requests.items()}
         flavors = _flavors(manifests, queue, template.get("nodeSelector") or {}, amounts)
-        if amounts:
-            yield _words(amounts) + (f" on {' or '.join(flavors)}" if flavors else "")
+        if amounts and flavors:
+            yield f"{_words(amounts)} on {' or '.join(flavors)}"
+        elif amounts:
+            yield _words(amounts)
 
 
 def _times(quantity: object, count: int) -> str:
@@ -211,9 +261,9 @@ def _words(resources: Mapping[str, object]) -> str:
 
 
 def _flavors(manifests: Manifests, queue: str, selector: Mapping[str, str], resources: Collection[str]) -> list[str]:
-    """Return the flavors of resources whose labels a selector fits; none where it fits all of them.
+    """Return the flavors of resources whose labels match a selector; empty if all do.
 
-    Kueue compares the labels that a flavor has itself, and no others. Raises _NoFlavorError.
+    Kueue compares only the labels that a flavor has itself. Raises _NoFlavorError if none matches.
     """
     fitting: list[str] = []
     excluded = False
@@ -221,29 +271,32 @@ def _flavors(manifests: Manifests, queue: str, selector: Mapping[str, str], reso
         if not set(group["coveredResources"]) & set(resources):
             continue
         labels = {flavor["name"]: manifests.labels.get(flavor["name"], {}) for flavor in group["flavors"]}
-        of_group = [
-            name for name, own_labels in labels.items()
-            if all(selector.get(key, value) == value for key, value in own_labels.items())
-        ]  # fmt: skip
-        if not of_group:
+        matching = [
+            name
+            for name, flavor_labels in labels.items()
+            if all(selector.get(key, value) == value for key, value in flavor_labels.items())
+        ]
+        if not matching:
             raise _NoFlavorError
-        fitting += of_group
-        excluded = excluded or len(of_group) < len(labels)
+        fitting += matching
+        excluded = excluded or len(matching) < len(labels)
     return fitting if excluded else []
 
 
 def section(waits: Waits) -> ReportSection:
     """Return the table of a prediction."""
-    rows = []
+    rows: list[ReportRow] = []
     for job in waits.jobs:
-        start = f"never: {job.why}"
-        between = ""
+        identity = (job.queue, f"{job.namespace}/{job.job}", str(job.priority), duration(job.waits_seconds))
         if job.start:
-            early, start, late = (duration(seconds) for seconds in job.start)
-            between = f"{early} to {late}"
-        rows.append(ReportRow((job.queue, f"{job.namespace}/{job.job}", str(job.priority), duration(job.waits_seconds),
-                               start, between), "fits" if job.start else "over"))  # fmt: skip
+            early, median, late = (duration(seconds) for seconds in job.start)
+            rows.append(ReportRow((*identity, median, f"{early} to {late}")))
+        else:
+            rows.append(ReportRow((*identity, f"never: {job.why}", ""), "over"))
     return ReportSection(
-        title="waiting jobs", unit=f"at {waits.moment:%Y-%m-%d %H:%M %Z}", subject=1, rows=rows,
+        title="waiting jobs",
+        unit=f"at {waits.moment:%Y-%m-%d %H:%M %Z}",
+        subject=1,
+        rows=rows,
         columns=("queue", "job", ">priority", ">has waited", ">starts in", ">8 of 10 runs"),
-    )  # fmt: skip
+    )

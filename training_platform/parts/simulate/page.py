@@ -1,36 +1,31 @@
-"""The result of a simulation as one page: what it means first, then plots, then every table. Nothing is fetched."""
+"""The result of a simulation as one HTML page: its meaning first, then plots, then every table. It loads nothing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from markupsafe import Markup
 
 from training_platform.checks.reports.html import el, joined, section_table, whole_page
-from training_platform.parts.simulate.results import Result, duration, headlines, sections
+from training_platform.parts.simulate.results import Figures, Result, duration, headlines, sections
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 140, 60, 20
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_OPACITIES = (0.9, 0.35)  # of what is, and of what was or of the others
+_WIDTH: Final = 720
+_HEIGHT: Final = 140
+_LEFT: Final = 60
+_BOTTOM: Final = 20
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_OPACITIES: Final = (0.9, 0.35)  # of the current run, and of the base
 Bar = tuple[str, float]
 
 
 def page(result: Result) -> str:
     """Return the page."""
-    lines = el("ul", (el("li", line) for line in headlines(result)))
-    parts: list[tuple[str, str, Markup]] = [("summary", "In short", lines)]
-    runs = {"": result.runs[0], **({" before": result.base[0]} if result.base else {})}
-    teams = sorted({key[:2] for run in runs.values() for key in run.rows["waits"]})
-    waits = {
-        f"{team} ({cluster})": [
-            (f"{duration(seconds)}{when}", seconds)
-            for when, run in runs.items()
-            if (seconds := run.wait((cluster, team), "p90_seconds")) is not None
-        ]
-        for cluster, team in teams
-    }
-    if any(value for rows in waits.values() for _, value in rows):
+    summary = el("ul", (el("li", line) for line in headlines(result)))
+    parts: list[tuple[str, str, Markup]] = [("summary", "In short", summary)]
+    waits = _waits_by_team(result)
+    if any(value for bars_of_team in waits.values() for _, value in bars_of_team):
         label = "90th percentile of the waits of each team"
         parts.append(("waits-plot", "How long nine of ten jobs wait at most", bars(waits, label)))
     courses = [drawing for name, drawing in plots(result) if name.startswith("waits-")]
@@ -46,8 +41,24 @@ def page(result: Result) -> str:
     return whole_page("training-platform simulate", origin, parts, " ".join(result.remarks))
 
 
+def _waits_by_team(result: Result) -> dict[str, list[Bar]]:
+    """Return a bar for the waits of each team, and one for those in the base."""
+    runs = {"": result.runs[0]}
+    if result.base:
+        runs[" before"] = result.base[0]
+    teams = sorted({key[:2] for run in runs.values() for key in run.rows["waits"]})
+    waits: dict[str, list[Bar]] = {}
+    for cluster, team in teams:
+        team_bars = waits.setdefault(f"{team} ({cluster})", [])
+        for suffix, run in runs.items():
+            seconds = run.wait((cluster, team), "p90_seconds")
+            if seconds is not None:
+                team_bars.append((f"{duration(seconds)}{suffix}", seconds))
+    return waits
+
+
 def plot_files(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of an SVG file for each plot; drawn in black on white, for any reader."""
+    """Yield the name and the text of an SVG file for each plot, in black on white."""
     for name, drawing in plots(result):
         text = str(drawing)[drawing.index("<svg") :]
         text = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg" color="black"', 1)
@@ -56,70 +67,100 @@ def plot_files(result: Result) -> Iterator[tuple[str, str]]:
 
 def plots(result: Result) -> Iterator[tuple[str, Markup]]:
     """Yield, by name, the waits of each team and the chips in use of each flavor over time; the base is dashed."""
-    run, base = result.runs[0], result.base[0] if result.base else None
-    for key in sorted({*run.courses, *(base.courses if base else ())}):
-        courses = [part.courses.get(key, []) for part in (run, base) if part]
+    sides = _first_runs(result)
+    days = sides[0].days
+    for cluster, team in sorted({key for run in sides for key in run.courses}):
+        courses = [run.courses.get((cluster, team), []) for run in sides]
         if any(value for course in courses for value in course):
-            cluster, team = key
-            label = f"Median wait of {team} in {cluster} in hours, over {run.days:.0f} days"
+            label = f"Median wait of {team} in {cluster} in hours, over {days:.0f} days"
             yield f"waits-{cluster}-{team}", joined(el("h3", label), lines(courses, None, label))
     for name, drawing in _levels(result):
         yield f"chips-{name}", drawing
 
 
+def _first_runs(result: Result) -> list[Figures]:
+    """Return the first run, and the first run of the base, if any."""
+    return [*result.runs[:1], *result.base[:1]]
+
+
 def _levels(result: Result) -> Iterator[tuple[str, Markup]]:
-    """Yield, for each flavor in use, how many of its chips were over time; the horizontal line is all of them."""
-    run = result.runs[0]
+    """Yield the chips in use of each flavor over time; a horizontal line shows all of its chips."""
+    run, *base = _first_runs(result)
     for key, levels in sorted(run.levels.items()):
         cluster, flavor, capacity = key
-        row = run.rows["flavors"][key]
-        chips, before = row["chips"] or 0, result.base[0].levels.get(key, []) if result.base else []
-        if not any((*levels, *before)):
+        curves = [levels, *(earlier.levels[key] for earlier in base if earlier.levels.get(key))]
+        if not any(value for curve in curves for value in curve):
             continue
+        row = run.rows["flavors"][key]
+        chips = row["chips"] or 0
         title = el("h3", f"{flavor} in {cluster}: {row['utilisation'] or 0:.0%} of {chips:,} chips, {capacity}")
         label = f"Chips of {flavor} in use, over {run.days:.0f} days and until all end"
-        yield f"{cluster}-{flavor}", joined(title, lines([levels, before] if before else [levels], chips, label))
+        yield f"{cluster}-{flavor}", joined(title, lines(curves, chips, label))
 
 
-def bars(groups: Mapping[str, Sequence[Bar]], label: str, **more: str) -> Markup:
-    """Return a drawing of bars, each with its text, side by side by group."""
-    most = max((value for rows in groups.values() for _, value in rows), default=0) or 1
-    drawn, y, left = [], 0, min(320, 12 + 6 * max(map(len, groups), default=0))
-    for name, rows in groups.items():
-        drawn.append(_text(name, 0, y + 12))
-        for (said, value), opacity in zip(rows, _OPACITIES, strict=False):
-            width = 1 + (_WIDTH - left - 170) * value / most
-            drawn.append(el("rect", x=left, y=y + 3, width=f"{width:.1f}", height="10", fill="currentColor",
-                            opacity=f"{opacity}"))  # fmt: skip
-            drawn.append(_text(said, round(left + 6 + width), y + 12))
+def bars(groups: Mapping[str, Sequence[Bar]], label: str, **attributes: str) -> Markup:
+    """Return a drawing of labelled bars in groups."""
+    largest = max((value for group in groups.values() for _, value in group), default=0) or 1
+    left = min(320, 12 + 6 * max(map(len, groups), default=0))
+    shapes: list[Markup] = []
+    y = 0
+    for name, group in groups.items():
+        shapes.append(_text(name, 0, y + 12))
+        for (bar_label, value), opacity in zip(group, _OPACITIES, strict=False):
+            width = 1 + (_WIDTH - left - 170) * value / largest
+            bar = el(
+                "rect", x=left, y=y + 3, width=f"{width:.1f}", height="10", fill="currentColor", opacity=f"{opacity}"
+            )
+            shapes.extend((bar, _text(bar_label, round(left + 6 + width), y + 12)))
             y += 14
         y += 8
-    return _svg(drawn, y, label, **more)
+    return _svg(shapes, y, label, **attributes)
 
 
 def lines(curves: Sequence[Sequence[float | None]], limit: float | None, label: str) -> Markup:
     """Return a drawing of curves over the same time, from 0 up, the second dashed, and a dotted line at a limit."""
-    most = max(limit or 0, *(value or 0 for curve in curves for value in curve)) or 1
+    largest = max(limit or 0, *(value or 0 for curve in curves for value in curve)) or 1
 
     def y(value: float) -> str:
-        return f"{4 + (_HEIGHT - _BOTTOM - 4) * (1 - value / most):.1f}"
+        return f"{4 + (_HEIGHT - _BOTTOM - 4) * (1 - value / largest):.1f}"
 
-    drawn = [_text(f"{most:,.3g}" if most < 100 else f"{most:,.0f}", 0, 12), _text("0", 0, _HEIGHT - _BOTTOM)]
+    top_label = f"{largest:,.3g}" if largest < 100 else f"{largest:,.0f}"
+    shapes = [_text(top_label, 0, 12), _text("0", 0, _HEIGHT - _BOTTOM)]
     for curve, dashes in zip(curves, ("none", "7 4"), strict=False):
         step = (_WIDTH - _LEFT) / max(1, len(curve) - 1)
-        known = [(number, value) for number, value in enumerate(curve) if value is not None]
-        points = " ".join(f"{_LEFT + number * step:.1f},{y(value)}" for number, value in known)
-        drawn.append(el("polyline", points=points, fill="none", stroke="currentColor", stroke_width="1.5",
-                        stroke_dasharray=dashes))  # fmt: skip
+        points: list[str] = []
+        for index, value in enumerate(curve):
+            if value is not None:
+                points.append(f"{_LEFT + index * step:.1f},{y(value)}")
+        polyline = el(
+            "polyline",
+            points=" ".join(points),
+            fill="none",
+            stroke="currentColor",
+            stroke_width="1.5",
+            stroke_dasharray=dashes,
+        )
+        shapes.append(polyline)
     if limit is not None:
-        drawn.append(el("line", x1=_LEFT, x2=_WIDTH, y1=y(limit), y2=y(limit), stroke="currentColor",
-                        stroke_dasharray="1 3", opacity="0.6"))  # fmt: skip
-    return _svg(drawn, _HEIGHT, label)
+        height = y(limit)
+        limit_line = el(
+            "line",
+            x1=_LEFT,
+            x2=_WIDTH,
+            y1=height,
+            y2=height,
+            stroke="currentColor",
+            stroke_dasharray="1 3",
+            opacity="0.6",
+        )
+        shapes.append(limit_line)
+    return _svg(shapes, _HEIGHT, label)
 
 
 def _text(text: str, x: int, y: int) -> Markup:
     return el("text", text, x=x, y=y, font_size="11", fill="currentColor")
 
 
-def _svg(drawn: Sequence[Markup], height: int, label: str, **more: str) -> Markup:
-    return el("svg", drawn, viewBox=f"0 0 {_WIDTH} {height}", width="100%", role="img", aria_label=label, **more)
+def _svg(shapes: Sequence[Markup], height: int, label: str, **attributes: str) -> Markup:
+    view_box = f"0 0 {_WIDTH} {height}"
+    return el("svg", shapes, viewBox=view_box, width="100%", role="img", aria_label=label, **attributes)

@@ -1,8 +1,8 @@
 """Quota as Kueue counts it: a tree of cohorts with cluster queues as leaves, each with quota and usage by flavor.
 
-The tree is read from the specs of Kueue's objects. A cell is a flavor with one of its resources; cells are numbered in
-the order of ``Quotas.flavors``, and what is called a flavor elsewhere is the number of a cell. Amounts are integers:
-thousandths of CPUs, and of any other resource its unit.
+The tree is built from the specs of Kueue's objects. A cell is a flavor with one of its resources; cells are numbered in
+the order of ``Quotas.flavors``, and elsewhere "flavor" means the number of a cell. Amounts are integers: thousandths of
+CPUs, and units of any other resource.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/scheduler (resource_node.go, fair_sharing.go) and the pages on cohorts
 and fair sharing, read 2026-11-23.
@@ -28,11 +28,11 @@ _SUFFIXES: Final = {
     **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", 1)},
 }  # fmt: skip
 Weighed = tuple[int, float]
-"""A dominant share by which members are compared: 1 before it where weight is 0 and something is borrowed."""
+"""A dominant share, preceded by 1 if the weight is 0 and something is borrowed, otherwise by 0."""
 
 
 class Quota(NamedTuple):
-    """A quota of one flavor; None is no limit."""
+    """A quota of one flavor; None is unlimited."""
 
     nominal: int
     borrowing: int | None = None
@@ -40,12 +40,12 @@ class Quota(NamedTuple):
 
 
 class Member:
-    """A cluster queue or a cohort: what it has, what is used of it, and its place in the tree.
+    """A cluster queue or a cohort: its quota and usage, and its parent and children in the tree.
 
-    ``local`` is what it never lends, ``subtree`` its own quota with that which its members lend to it, ``usage`` what
-    counts against ``subtree``. ``height`` is the distance to the lowest queue below, 0 for a queue. ``lendable`` has,
-    by resource, what its parent could give if nothing was used; shares are measured against that, and kept until
-    usage changes.
+    ``local`` is the amount that it never lends, ``subtree`` its quota plus the amount that its members lend to it, and
+    ``usage`` counts against ``subtree``. ``height`` is the distance to the lowest queue below, 0 for a queue.
+    ``lendable`` has, by resource, the amount that its parent could give if nothing was used; shares are measured
+    against it, and cached until usage changes.
     """
 
     def __init__(self, name: str, weight: float, quotas: Mapping[int, Quota], resources: Sequence[str]) -> None:
@@ -70,39 +70,41 @@ class Member:
         self.kept_beside: dict[Member, tuple[Member, Member]] = {}
 
     def path(self) -> Iterator[Member]:
-        """Yield the cohorts above, the nearest first."""
+        """Yield the cohorts above, nearest first."""
         above = self.parent
         while above is not None:
             yield above
             above = above.parent
 
     def beside(self, other: Member) -> tuple[Member, Member]:
-        """Return the two members, over each queue or the queue itself, that are next to each other in one cohort."""
+        """Return the ancestors of both queues, or the queues themselves, that are members of the same cohort."""
         if other not in self.kept_beside:
             above = [self, *self.path()]
             side = other
             while side.parent is not None and side.parent not in above:
                 side = side.parent
-            own = above[above.index(side.parent) - 1] if side.parent is not None else self
-            self.kept_beside[other] = own, side
+            own_side = above[above.index(side.parent) - 1] if side.parent is not None else self
+            self.kept_beside[other] = own_side, side
         return self.kept_beside[other]
 
     def local_available(self, flavor: int) -> int:
-        """Return what is free of that which it never lends."""
+        """Return the unused amount that it never lends."""
         return max(0, self.local[flavor] - self.usage[flavor])
 
     def available(self, flavor: int) -> int:
-        """Return what is free for it, with what it may borrow; below 0 where more is used than there is."""
+        """Return the free amount, with what it may borrow; negative if usage exceeds quota."""
         if self.parent is None:
             return self.subtree[flavor] - self.usage[flavor]
         room = self.parent.available(flavor)
-        local, used, limit = self.local[flavor], self.usage[flavor], self.borrowing[flavor]
+        local = self.local[flavor]
+        used = self.usage[flavor]
+        limit = self.borrowing[flavor]
         if limit is not None:
             room = min(room, self.subtree[flavor] - local - max(0, used - local) + limit)
         return max(0, local - used) + room
 
     def add(self, usage: Usage) -> None:
-        """Count amounts as used, here and, as far as they exceed what is never lent, above."""
+        """Count amounts as used here, and the part that exceeds the amount never lent also in the cohorts above."""
         for flavor, amount in usage.items():
             member: Member | None = self
             rest = amount
@@ -113,7 +115,7 @@ class Member:
                 member, rest = member.parent, over
 
     def remove(self, usage: Usage) -> None:
-        """Count amounts as free again."""
+        """Count amounts as free again, here and above."""
         for flavor, amount in usage.items():
             member: Member | None = self
             rest = amount
@@ -124,35 +126,37 @@ class Member:
                 member, rest = member.parent, min(rest, above)
 
     def borrows_with(self, flavor: int, amount: int) -> bool:
-        """Whether it uses more than its own quota and what its members lend it, with an amount more."""
+        """Whether it would borrow if it used an additional amount."""
         return self.subtree[flavor] < self.usage[flavor] + amount
 
     def borrows(self, flavors: Iterable[int]) -> bool:
-        """Whether it borrows one of some flavors."""
+        """Whether it borrows any of some flavors."""
         for flavor in flavors:  # noqa: SIM110 # any() takes twice as long, and this is much of the time of preemption
             if self.usage[flavor] > self.subtree[flavor]:
                 return True
         return False
 
     def share(self) -> Weighed:
-        """Return the dominant share: what is borrowed, in thousandths of what can be, by weight; the largest."""
+        """Return the dominant share: the largest borrowed part of a lendable resource, in thousandths, by weight."""
         if self.kept_share is None:
             over: dict[str, int] = {}
             ratio = 0.0
             for flavor in self.flavors:
-                if (more := self.usage[flavor] - self.subtree[flavor]) > 0:
+                borrowed = self.usage[flavor] - self.subtree[flavor]
+                if borrowed > 0:
                     resource = self.resources[flavor]
-                    over[resource] = over.get(resource, 0) + more
-                    if lendable := self.lendable[resource]:
+                    over[resource] = over.get(resource, 0) + borrowed
+                    lendable = self.lendable[resource]
+                    if lendable:
                         ratio = max(ratio, over[resource] * 1000.0 / lendable)
             share = (0, ratio / self.weight) if self.weight else (1, ratio)
             self.kept_share = share if ratio else (0, 0.0)
         return self.kept_share
 
     def lowest_fit(self, flavor: int, amount: int) -> tuple[int, bool]:
-        """Return the height of the lowest subtree whose quota has room for an amount, and whether it is not the root.
+        """Return the height of the lowest subtree whose quota has room for an amount, and whether it is below the root.
 
-        Where none has, that of the root.
+        If none has room, return the height of the root.
         """
         for member in (self, *self.path()):
             if not member.borrows_with(flavor, amount):
@@ -165,8 +169,8 @@ class Quotas:
     """The tree of one cluster, from the specs of its ClusterQueues and Cohorts by name.
 
     A cohort without an object is a root without quota. ``order`` shuffles members: Kueue goes through them in the order
-    of a Go map, another each time, which decides between cohorts with equal shares.
-    ``labels`` name cells: a flavor, and its resource if it has several.
+    of a Go map, another each time, which decides between cohorts with equal shares. ``labels`` name cells: a flavor,
+    with its resource if the flavor has several.
     """
 
     def __init__(self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], order: random.Random) -> None:
@@ -180,12 +184,13 @@ class Quotas:
         self.queues = {name: self._member(name, spec, resources) for name, spec in queues.items()}
         self.cohorts = {name: self._member(name, spec, resources) for name, spec in cohorts.items()}
         for member, spec in zip([*self.queues.values(), *self.cohorts.values()], specs, strict=True):
-            if above := spec.get("cohortName") or spec.get("parentName"):
-                member.parent = self.cohorts.setdefault(above, Member(above, 1.0, {}, resources))
+            cohort = spec.get("cohortName") or spec.get("parentName")
+            if cohort:
+                member.parent = self.cohorts.setdefault(cohort, Member(cohort, 1.0, {}, resources))
                 member.parent.children.append(member)
         members = [*self.cohorts.values(), *self.queues.values()]
         for member in members:
-            *_, member.root = (member, *member.path())
+            member.root = [member, *member.path()][-1]
         for root in members:
             if root.parent is None:
                 self._sum_up(root, order)
@@ -201,21 +206,21 @@ class Quotas:
         return Member(name, float(spec.get("fairSharing", {}).get("weight", 1)), quotas, resources)
 
     def _sum_up(self, member: Member, order: random.Random) -> None:
-        """Add what members lend to what each cohort has."""
+        """Add the quota that members lend to the quota of each cohort."""
         order.shuffle(member.children)
-        every = set(member.flavors)
+        flavors = set(member.flavors)
         for child in member.children:
             self._sum_up(child, order)
             member.height = max(member.height, child.height + 1)
-            every |= set(child.flavors)
+            flavors |= set(child.flavors)
             for flavor in child.flavors:
                 member.subtree[flavor] += child.subtree[flavor] - child.local[flavor]
         for flavor, limit in enumerate(member.lending):
             member.local[flavor] = 0 if limit is None else max(0, member.subtree[flavor] - limit)
-        member.flavors = sorted(every)
+        member.flavors = sorted(flavors)
 
     def _potentials(self, member: Member) -> None:
-        """Compute what each member could have if nothing was used."""
+        """Compute the amount that each member could have if nothing was used."""
         parent = member.parent
         for flavor in range(len(self.flavors)):
             if parent is None:
@@ -230,7 +235,7 @@ class Quotas:
 
 
 def _rows(spec: Json) -> Iterator[tuple[str, str, Quota]]:
-    """Yield resource, flavor and quota of the resource groups of a spec, in their order."""
+    """Yield resource, flavor and quota of the resource groups of a spec, in order."""
     for group in spec.get("resourceGroups", ()):
         for flavor in group["flavors"]:
             for row in flavor["resources"]:
@@ -241,7 +246,7 @@ def _rows(spec: Json) -> Iterator[tuple[str, str, Quota]]:
 
 
 def amount(resource: str, quantity: object) -> int:
-    """Return a quantity of Kubernetes as Kueue counts it, rounded up. Raises ValueError where it is none."""
+    """Return a Kubernetes quantity as Kueue counts it, rounded up. Raises ValueError for an invalid one."""
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         raise ValueError(f"{quantity!r} is not a quantity")
@@ -251,13 +256,13 @@ def amount(resource: str, quantity: object) -> int:
 
 
 def units(resource: str) -> int:
-    """Return how many of an amount are one of a resource as people write it."""
+    """Return the amount of one unit of a resource, as people count it."""
     return 1000 if resource == "cpu" else 1
 
 
 def flavors_of(spec: Json) -> dict[str, list[str]]:
-    """Return the flavors of a ClusterQueue by resource, in the order in which they are tried."""
-    found: dict[str, list[str]] = {}
+    """Return the flavors of a ClusterQueue by resource, in the order in which Kueue tries them."""
+    flavors: dict[str, list[str]] = {}
     for resource, flavor, _ in _rows(spec):
-        found.setdefault(resource, []).append(flavor)
-    return found
+        flavors.setdefault(resource, []).append(flavor)
+    return flavors

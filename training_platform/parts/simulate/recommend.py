@@ -1,8 +1,8 @@
-"""Searches shares, limits, reservations and fallbacks for the cheapest stack files that meet wishes about waits.
+"""A search for the cheapest stack files that meet wishes about waits, by shares, limits, reservations and fallbacks.
 
-From the current files, each single change is played and the best is kept, again and again until none is better. A
-change is better if wishes are missed by less, then if a day costs less. The search ends in a local optimum and proves
-nothing about other files. A kept change adds no error to those that ``check`` finds in the current files.
+From the current files, each single change is played and the best is kept, until no change is better. A change is better
+if it misses the wishes by less, then if a day costs less. The search ends in a local optimum and proves nothing about
+other files. A kept change adds no error to those that ``check`` finds in the current files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Wish(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        """Return the wish as people say it."""
+        """Return the wish as messages show it."""
         return f"{self.team}: {self.figure} < {duration(self.seconds)}"
 
 
@@ -74,9 +74,9 @@ def _checked(text: str) -> str:
 
 
 class WishFile(Section):
-    """Wishes: limits of waits by team, USD a day at most, and the most machines (slices) of pools with reservations.
+    """Wishes: limits of waits by team, the most USD a day, and the most machines (slices) of pools with reservations.
 
-    Only the pools that ``reservations`` names, by cluster, change their size.
+    Only the pools in ``reservations``, by cluster, change their size.
     """
 
     wait: dict[str, Annotated[str, AfterValidator(_checked)]] = Field(min_length=1)
@@ -91,20 +91,20 @@ class WishFile(Section):
 
 
 def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
-    """Read a file of wishes about an environment. Raises UserError with all of its unknown names."""
+    """Read a file of wishes for an environment. Raises UserError with all of its unknown names."""
     wish_file = read_section(path, WishFile)
     teams = [team.name for _, team, _ in workspace.teams() if team.environment == environment]
-    home = workspace.stacks[environment].environment
+    spec = workspace.stacks[environment].environment
     pools = []
-    for cluster, spec in (home.clusters if home else {}).items():
-        for name, pool in spec.node_pools.items():
+    for cluster, section in (spec.clusters if spec else {}).items():
+        for name, pool in section.node_pools.items():
             if pool.capacity == "reservation":
                 pools.append(f"{cluster}.{name}")
-    sized = [f"{cluster}.{pool}" for cluster, section in wish_file.reservations.items() for pool in section]
+    sized_pools = [f"{cluster}.{pool}" for cluster, sizes in wish_file.reservations.items() for pool in sizes]
     sentences = []
     for kind, names, declared in (
         ("a team", list(wish_file.wait), teams),
-        ("a node pool with a reservation", sized, pools),
+        ("a node pool with a reservation", sized_pools, pools),
     ):
         for name in names:
             if name not in declared:
@@ -120,10 +120,10 @@ Texts = Mapping[str, str]
 """New texts of stack files, by their names."""
 
 
-class Tried(NamedTuple):
-    """A change that was played: how far wishes are missed (0: all hold), which are, and the figures.
+class Candidate(NamedTuple):
+    """Changed stack files that were played: by how much they miss wishes (0: all hold), which, and the figures.
 
-    ``words`` say what differs from the files as they are, however many steps led there.
+    ``words`` describe the differences from the current files.
     """
 
     words: tuple[str, ...]
@@ -135,17 +135,17 @@ class Tried(NamedTuple):
 
     @property
     def key(self) -> tuple[float, float, int]:
-        """The order of changes, the best first."""
+        """The sorting key of candidates, the best first."""
         return (round(self.missed, 4), round(self.usd, 2), len(self.words))
 
 
 @dataclass(kw_only=True)
 class Search:
-    """A search from the stack files of a repository; ``times`` and ``seeds`` are those of every run.
+    """A search from the stack files of a repository; every run uses ``times`` and a seed of ``seeds``.
 
-    ``tried`` has all that was played. ``allowed`` is what ``check`` finds in the files as they are. ``undecided`` are
-    the wishes about teams without jobs in the trace: nothing tells how long their jobs would wait, so that their shares
-    stay as they are.
+    ``tried`` has all played candidates. ``allowed`` are the errors that ``check`` finds in the current files.
+    ``undecided`` are the wishes for teams without jobs in the trace; since their waits are unknown, their shares stay
+    as they are.
     """
 
     workspace: Workspace
@@ -156,10 +156,10 @@ class Search:
     times: Mapping[str, CapacityTimes]
     seeds: range
     today: date
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[Candidate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Read the files as they are."""
+        """Read the current files."""
         files = [stack.source.file for stack in self.workspace.stacks.values()]
         self.before: Texts = {file: (self.workspace.root / file).read_bytes().decode("utf-8-sig") for file in files}
         self.allowed = self._errors({})
@@ -167,68 +167,71 @@ class Search:
         self.undecided: tuple[Wish, ...] = ()
         self._passed: dict[frozenset[tuple[str, str]], bool] = {}
 
-    def run(self, most: int, progress: Callable[[str], None]) -> Tried:
-        """Play at most ``most`` changes and return the best files; ``tried`` then has all, the best first."""
+    def run(self, most: int, progress: Callable[[str], None]) -> Candidate:
+        """Play at most ``most`` candidates and return the best; ``tried`` then has all, the best first."""
         start = self._play({})
         if start is None:
-            raise UserError(f"{self.trace} has no job that the stack files as they are could play.")
+            raise UserError(f"{self.trace} has no job that the current stack files can play.")
         if len(self.undecided) == len(self.wishes.wait):
             raise UserError(f"{self.trace} has no jobs of the teams with wishes: {enumeration(self.wishes.wait)}.")
         best = start
         self.tried = [start]
         while len(self.tried) < most:
             progress(f"{len(self.tried)} played: {self.verdict(best)}, ${best.usd:,.0f} a day")
-            played_changes = []
+            candidates: list[Candidate] = []
             for change in self._changes(best.texts):
                 if len(self.tried) >= most:
                     break
-                if played := self._play({**best.texts, **change}):
-                    played_changes.append(played)
-                    self.tried.append(played)
-            played_changes.sort(key=lambda row: row.key)
-            better = (row for row in played_changes if row.key[:2] < best.key[:2])
-            step = next(filter(self.passes, better), None)
-            if step is None:
+                candidate = self._play({**best.texts, **change})
+                if candidate:
+                    candidates.append(candidate)
+                    self.tried.append(candidate)
+            candidates.sort(key=lambda candidate: candidate.key)
+            better = (candidate for candidate in candidates if candidate.key[:2] < best.key[:2])
+            next_best = next(filter(self.passes, better), None)
+            if next_best is None:
                 break
-            best = step
-        self.tried.sort(key=lambda row: row.key)
+            best = next_best
+        self.tried.sort(key=lambda candidate: candidate.key)
         return best
 
-    def passes(self, tried: Tried) -> bool:
-        """Whether ``check`` finds no error in changed files that the files as they are do not have."""
-        key = frozenset(tried.texts.items())
+    def passes(self, candidate: Candidate) -> bool:
+        """Whether ``check`` finds only errors in changed files that the current files have as well."""
+        key = frozenset(candidate.texts.items())
         if key not in self._passed:
-            self._passed[key] = self._errors(tried.texts) <= self.allowed
+            self._passed[key] = self._errors(candidate.texts) <= self.allowed
         return self._passed[key]
 
-    def verdict(self, tried: Tried) -> str:
-        """Return which wishes are missed, or that those hold which the trace decides."""
-        if tried.missing:
-            return f"missed: {'; '.join(tried.missing)}"
+    def verdict(self, candidate: Candidate) -> str:
+        """Return a sentence on the missed wishes, or that all hold which the trace can decide."""
+        if candidate.missing:
+            return f"missed: {'; '.join(candidate.missing)}"
         return "all other wishes hold" if self.undecided else "all wishes hold"
 
-    def difference(self, tried: Tried) -> str:
-        """Return changed stack files as a difference that ``git apply`` takes."""
-        return "".join(difference(file, self.before[file], text) for file, text in sorted(tried.texts.items()))
+    def difference(self, candidate: Candidate) -> str:
+        """Return changed stack files as a patch for ``git apply``."""
+        return "".join(difference(file, self.before[file], text) for file, text in sorted(candidate.texts.items()))
 
-    def document(self, tried: Tried) -> dict[str, object]:
-        """Return changes for programs."""
+    def document(self, candidate: Candidate) -> dict[str, object]:
+        """Return a candidate for programs."""
         return {
-            "holds": not tried.missing and not self.undecided, "changes": tried.words, "missed": tried.missing,
-            "usd_a_day": tried.usd, "difference": self.difference(tried),
-        }  # fmt: skip
+            "holds": not candidate.missing and not self.undecided,
+            "changes": candidate.words,
+            "missed": candidate.missing,
+            "usd_a_day": candidate.usd,
+            "difference": self.difference(candidate),
+        }
 
     def _workspace(self, texts: Texts) -> Workspace:
-        stacks = {
-            name: parse_stack(name, parse_source(texts[stack.source.file], stack.source.file))
-            if stack.source.file in texts
-            else stack
-            for name, stack in self.workspace.stacks.items()
-        }
+        stacks = dict(self.workspace.stacks)
+        for name, stack in self.workspace.stacks.items():
+            file = stack.source.file
+            if file in texts:
+                stacks[name] = parse_stack(name, parse_source(texts[file], file))
         return cross_check(Workspace(self.workspace.root, stacks))
 
-    def _play(self, texts: Texts) -> Tried | None:
-        """Play a candidate; None if its files have errors, or cannot play jobs that the current files can."""
+    def _play(self, texts: Texts) -> Candidate | None:
+        """Play changed files; None if they have errors, or cannot play all jobs that the current files can."""
         workspace = self._workspace(texts)
         if any(row.severity == "error" for stack in workspace.stacks.values() for row in stack.findings):
             return None
@@ -241,16 +244,22 @@ class Search:
         if not trace.jobs or trace.unusable > self.unusable:
             return None
         runs = [play_trace(played_clusters, trace, self.times, seed) for seed in self.seeds]
-        missing = list(self._missing(runs))
+        missed_wishes = list(self._missed_wishes(runs))
         usd = median(run.usd() for run in runs) or 0.0
-        if self.wishes.budget and usd > self.wishes.budget:
-            missing.append(
-                (0.01 + math.log(usd / self.wishes.budget), f"${usd:,.0f} a day, wished ${self.wishes.budget:,.0f}")
-            )
-        words = tuple(differences(self.workspace, workspace, self.environment))
-        return Tried(words, texts, sum(far for far, _ in missing), tuple(text for _, text in missing), usd, runs[0])
+        budget = self.wishes.budget
+        if budget and usd > budget:
+            missed_wishes.append((_distance(usd, budget), f"${usd:,.0f} a day, wished ${budget:,.0f}"))
+        return Candidate(
+            words=tuple(differences(self.workspace, workspace, self.environment)),
+            texts=texts,
+            missed=sum(distance for distance, _ in missed_wishes),
+            missing=tuple(sentence for _, sentence in missed_wishes),
+            usd=usd,
+            figures=runs[0],
+        )
 
-    def _missing(self, runs: list[Figures]) -> Iterator[tuple[float, str]]:
+    def _missed_wishes(self, runs: list[Figures]) -> Iterator[tuple[float, str]]:
+        """Yield the distance of each missed wish, and a sentence."""
         for wish in self.wishes.wishes:
             never = median(
                 sum(row["jobs"] or 0 for key, row in run.rows["never"].items() if key[1] == wish.team) for run in runs
@@ -260,7 +269,7 @@ class Search:
                 continue
             value = median(max(self._waits(run, wish), default=0.0) for run in runs) or 0.0
             if value >= wish.seconds:
-                yield 0.01 + math.log(value / wish.seconds), f"{wish}, is {duration(value)}"
+                yield _distance(value, wish.seconds), f"{wish}, is {duration(value)}"
 
     def _waits(self, run: Figures, wish: Wish) -> Iterator[float]:
         for key, row in run.rows["waits"].items():
@@ -268,9 +277,9 @@ class Search:
                 yield row[f"{wish.figure}_seconds"] or 0.0
 
     def _errors(self, texts: Texts) -> set[tuple[str, str, str]]:
-        """Return what ``check`` finds in the repository with other stack files."""
-        from training_platform.checks.run import run_check  # noqa: PLC0415 # only where something is kept
-        from training_platform.checks.stacks import CheckOptions  # noqa: PLC0415
+        """Return the errors that ``check`` finds in the repository with other stack files."""
+        from training_platform.checks.run import run_check  # noqa: PLC0415 # loads every rule
+        from training_platform.checks.stacks import CheckOptions  # noqa: PLC0415 # as above
 
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
@@ -285,20 +294,20 @@ class Search:
         return errors | {("failure", "", text) for text in report.failures}
 
     def _changes(self, texts: Texts) -> Iterator[Texts]:
-        """Yield the single changes that are possible from some texts."""
+        """Yield every single change of some texts."""
         workspace = self._workspace(texts)
         files = {**self.before, **texts}
-        home = workspace.stacks[self.environment].environment
-        assert home is not None
-        left = unpromised(workspace, self.environment)
-        kept = {wish.team for wish in self.undecided}
-        for cluster in home.clusters:
+        spec = workspace.stacks[self.environment].environment
+        assert spec is not None
+        unpromised_quota = unpromised(workspace, self.environment)
+        fixed_teams = {wish.team for wish in self.undecided}
+        for cluster in spec.clusters:
             flavors = workspace.flavors(self.environment, cluster)
             for flavor in flavors.values():
                 holdings = self._holdings(workspace, cluster, flavor)
-                free = left.get(cluster, {}).get(flavor.name, 0)
+                free = unpromised_quota.get(cluster, {}).get(flavor.name, 0)
                 total = sum(holding.share.nominal_quota for holding in holdings)
-                changeable = [holding for holding in holdings if holding.team not in kept]
+                changeable = [holding for holding in holdings if holding.team not in fixed_teams]
                 for holding in changeable:
                     yield from _limits(files, holding, total)
                     yield from self._sizes(workspace, files, holding)
@@ -309,7 +318,7 @@ class Search:
                     yield from self._fallbacks(workspace, files, cluster, flavor, free)
 
     def _holdings(self, workspace: Workspace, cluster: str, flavor: Flavor) -> list[Holding]:
-        """Return the shares of a flavor in a cluster, team by team."""
+        """Return each team's share of a flavor in a cluster."""
         holdings = []
         for stack, team, _ in workspace.teams():
             share = team.shares.get(cluster, {}).get(flavor.name)
@@ -320,42 +329,42 @@ class Search:
     def _fallbacks(
         self, workspace: Workspace, files: Texts, cluster: str, flavor: Flavor, free: int
     ) -> Iterator[Texts]:
-        """Yield a new share of a flavor for each team with a wish and with other flavors of the same accelerator."""
+        """Yield a new share of a flavor for each team with a wish that has other flavors of the same accelerator."""
         flavors = workspace.flavors(self.environment, cluster)
         for stack, team, _ in workspace.teams():
             shares = team.shares.get(cluster, {})
             accelerators = {flavors[name].accelerator.name for name in shares if name in flavors}
-            wishes = team.environment == self.environment and team.name in self.wishes.wait
-            if wishes and flavor.accelerator.name in accelerators and flavor.name not in shares:
+            has_wish = team.environment == self.environment and team.name in self.wishes.wait
+            if has_wish and flavor.accelerator.name in accelerators and flavor.name not in shares:
                 file = stack.source.file
                 path = (*_TEAM, "shares", cluster)
                 yield {file: with_entry(files[file], file, path, [f"{flavor.name}: {{nominal_quota: {free}}}"])}
 
     def _sizes(self, workspace: Workspace, files: Texts, holding: Holding) -> Iterator[Texts]:
-        """Yield other sizes of a reservation; the team loses the difference, or gains it if it has a wish."""
+        """Yield other sizes of a reservation; the team loses the difference, or gains it if the team has a wish."""
         file = workspace.stacks[self.environment].source.file
         cluster = holding.cluster
         for pool in holding.flavor.pools:
             most = self.wishes.reservations.get(cluster, {}).get(pool.name, 0)
             if pool.accelerator.kind == "tpu":
-                kind = "slices"
-                least = "min_slices"
+                size_field = "slices"
+                minimum_field = "min_slices"
                 unit = pool.machine.chips * pool.hosts
             else:
-                kind = "max_nodes"
-                least = "min_nodes"
+                size_field = "max_nodes"
+                minimum_field = "min_nodes"
                 unit = pool.machine.chips
-            now = int(getattr(pool.spec, kind))
-            fewest = int(getattr(pool.spec, least) or 0)
-            for size in sorted({now - 1, now // 2, now + 1, now * 2, most} - {now}):
-                quota = holding.share.nominal_quota + (size - now) * unit
-                nobody_wishes = size > now and holding.team not in self.wishes.wait
-                if not 1 <= size <= most or quota < 0 or nobody_wishes:
+            current = int(getattr(pool.spec, size_field))
+            minimum = int(getattr(pool.spec, minimum_field) or 0)
+            for size in sorted({current - 1, current // 2, current + 1, current * 2, most} - {current}):
+                quota = holding.share.nominal_quota + (size - current) * unit
+                grows_without_wish = size > current and holding.team not in self.wishes.wait
+                if not 1 <= size <= most or quota < 0 or grows_without_wish:
                     continue
                 path = (*_ENVIRONMENT, "clusters", cluster, "node_pools", pool.name)
-                text = with_number(files[file], file, (*path, kind), size)
-                if least in pool.spec.model_fields_set and (fewest == now or fewest > size):
-                    text = with_number(text, file, (*path, least), size)
+                text = with_number(files[file], file, (*path, size_field), size)
+                if minimum_field in pool.spec.model_fields_set and (minimum == current or minimum > size):
+                    text = with_number(text, file, (*path, minimum_field), size)
                 yield {file: text, **holding.with_number(files, quota)}
 
 
@@ -369,13 +378,18 @@ class Holding(NamedTuple):
     share: Share
 
     def with_number(self, files: Texts, number: int, key: str = "nominal_quota") -> dict[str, str]:
-        """Return the file with another number in the share."""
+        """Return the file with another value of a field of the share."""
         path = (*_TEAM, "shares", self.cluster, self.flavor.name, key)
         return {self.file: with_number(files[self.file], self.file, path, number)}
 
 
+def _distance(value: float, limit: float) -> float:
+    """Return by how much a value above a limit misses it."""
+    return 0.01 + math.log(value / limit)
+
+
 def _limits(files: Texts, holding: Holding, total: int) -> Iterator[Texts]:
-    """Yield limits raised to where they hold nothing back."""
+    """Yield limits raised until they no longer restrict anything."""
     share = holding.share
     others = total - share.nominal_quota
     if share.borrowing_limit is not None and share.borrowing_limit < others:
@@ -385,7 +399,7 @@ def _limits(files: Texts, holding: Holding, total: int) -> Iterator[Texts]:
 
 
 def _quotas(files: Texts, holding: Holding, others: Iterable[Holding], free: int) -> Iterator[Texts]:
-    """Yield more quota for a team, from another team or from what nobody was promised."""
+    """Yield more quota for a team, from another team or from unpromised quota."""
     unit = holding.flavor.chips_per_slice
     quota = holding.share.nominal_quota
     for other in others:
@@ -400,9 +414,9 @@ def _quotas(files: Texts, holding: Holding, others: Iterable[Holding], free: int
 
 
 def differences(before: Workspace, after: Workspace, environment: str) -> Iterator[str]:
-    """Yield the differences between two versions of an environment's stack files in what a search changes."""
-    old, new = (_numbers(workspace, environment) for workspace in (before, after))
-    for subject, numbers in new.items():
+    """Yield the differences between two versions of the numbers that a search changes."""
+    old = _numbers(before, environment)
+    for subject, numbers in _numbers(after, environment).items():
         if subject not in old:
             yield f"{subject}: {numbers['']}, a new share"
             continue
@@ -412,10 +426,10 @@ def differences(before: Workspace, after: Workspace, environment: str) -> Iterat
 
 
 def _numbers(workspace: Workspace, environment: str) -> dict[str, dict[str, int | None]]:
-    """Return the numbers that a search changes, by their subject and the verb before them."""
+    """Return the numbers that a search changes, by subject and by the verb that precedes each."""
     numbers: dict[str, dict[str, int | None]] = {}
-    home = workspace.stacks[environment].environment
-    for cluster, section in (home.clusters if home else {}).items():
+    spec = workspace.stacks[environment].environment
+    for cluster, section in (spec.clusters if spec else {}).items():
         for name, pool in section.node_pools.items():
             for field_name in ("max_nodes", "slices"):
                 numbers[f"{field_name} of {name} in {cluster}"] = {"": getattr(pool, field_name)}
@@ -424,6 +438,8 @@ def _numbers(workspace: Workspace, environment: str) -> dict[str, dict[str, int 
             for cluster, shares in team.shares.items():
                 for flavor, share in shares.items():
                     numbers[f"{team.name}'s {flavor} in {cluster}"] = {
-                        "": share.nominal_quota, "may borrow ": share.borrowing_limit, "lends ": share.lending_limit,
-                    }  # fmt: skip
+                        "": share.nominal_quota,
+                        "may borrow ": share.borrowing_limit,
+                        "lends ": share.lending_limit,
+                    }
     return numbers

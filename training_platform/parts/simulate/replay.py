@@ -1,8 +1,8 @@
-"""Plays a trace through the queues and machines of a cluster, event by event, and keeps what happened.
+"""Plays a trace in the queues and on the machines of a cluster, event by event, and records what happens.
 
-A job waits in its queue, is admitted, waits for its machines, runs, and ends after the seconds of its trace. Evicted
-or interrupted, it goes on from its last checkpoint: after an eviction it waits in its queue again, after an
-interruption it keeps its quota and waits for other machines.
+A job waits in its queue, is admitted, waits for its machines, runs, and ends after the seconds of its trace. After an
+eviction or an interruption it continues from its last checkpoint: an evicted job waits in its queue again, an
+interrupted one keeps its quota and waits for other machines.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from training_platform.parts.simulate.traces import Change, TraceJob
 
 NEVER: Final = -1.0
 MOST_LOSSES: Final = 10_000
-"""How often a job's machines may be taken away, on average, before it counts as one that never ends."""
-Pair = tuple[str, str]
+"""The average number of losses of machines above which a job counts as one that never ends."""
 
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """What happened to a job; moments in seconds from the beginning, ``NEVER`` for what did not happen."""
+    """The history of a job; moments are seconds from the beginning, or ``NEVER``."""
 
     of: TraceJob
     job: Job
@@ -42,17 +41,17 @@ class Run:
     evictions: int = 0
     interruptions: int = 0
     attempts: int = 0
-    used: tuple[int, ...] = ()  # flavors that it holds or held last
-    loss: float = math.inf  # seconds after its machines came until they go
-    why: str = ""  # it never started, or never ends
+    used: tuple[int, ...] = ()  # flavors that it holds, or held last
+    loss: float = math.inf  # seconds from the arrival of its machines to their loss
+    why: str = ""  # the reason, if it never starts or never ends
 
 
 @dataclass(slots=True)
 class Use:
-    """What a team used of a flavor, in chip-seconds: quota that it held, and of that what it borrowed.
+    """A team's use of a flavor in chip-seconds: the quota that it held, and the borrowed part.
 
-    ``ran`` had machines; the work that was lost of it was done after the last checkpoint. ``lent`` is what others
-    borrowed of the team's own, shared out by what each team that lends had idle.
+    ``ran`` is the part with machines; work after the last checkpoint can be lost. ``lent`` is the team's quota that
+    others borrowed, divided among the lending teams by their idle quota.
     """
 
     held: float = 0.0
@@ -64,7 +63,7 @@ class Use:
 
 
 class EvictionKey(NamedTuple):
-    """Who evicted whom, on which flavors and why."""
+    """The evicting and the evicted team, the flavors and the reason."""
 
     team: str
     victim: str
@@ -74,19 +73,19 @@ class EvictionKey(NamedTuple):
 
 @dataclass
 class Played:
-    """All that happened in a cluster: jobs in the order of the trace, use by team and flavor, and loops.
+    """The history of a cluster: jobs in the order of the trace, use by team and flavor, and loops.
 
-    ``levels`` has the chips in use of each flavor: moments, and from each on how many.
+    ``levels`` has the moments when the chips in use of a flavor change, and their number from then on.
     """
 
     cluster: Cluster
     runs: list[Run] = field(default_factory=list)
-    use: dict[Pair, Use] = field(default_factory=dict)
+    use: dict[tuple[str, str], Use] = field(default_factory=dict)
     levels: dict[str, tuple[array[float], array[float]]] = field(default_factory=dict)
     evictions: Counter[EvictionKey] = field(default_factory=Counter)
     loops: Counter[EvictionKey] = field(default_factory=Counter)
     loop_moments: int = 0
-    endless: int = 0  # jobs whose machines are lost too often for them to end
+    endless: int = 0  # jobs that lose their machines too often to end
     seconds: float = 0.0
 
 
@@ -97,9 +96,9 @@ def play(
     seed: int = 0,
     changes: Iterable[Change] = (),
 ) -> Played:
-    """Play the jobs of a cluster until none of them moves any more; a seed repeats a run.
+    """Play the jobs of a cluster until nothing happens any longer; a seed repeats a run.
 
-    Changes that come after the last job has ended change nothing.
+    Changes after the end of the last job have no effect.
     """
     return _Replay(cluster, times, seed).play(jobs, changes)
 
@@ -118,12 +117,13 @@ class _Replay:
         self.run_of: dict[Job, Run] = {}
         self.changes: deque[tuple[Change, list[Run]]] = deque()
         self.unfinished = 0
-        self.endless: list[Run] = []  # to be taken away, since their machines are lost too often for them to end
-        self.ledgers = [_FlavorUse(self.scheduler, index) for index in range(len(self.flavors))]
+        self.endless: list[Run] = []  # to be removed, since they lose their machines too often to end
+        self.flavor_use = [_FlavorUse(self.scheduler, index) for index in range(len(self.flavors))]
 
     def play(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> Played:
         self._prepare(jobs, changes)
-        events, played = self.events, self.played
+        events = self.events
+        played = self.played
         while (moment := self._next_moment()) < math.inf:
             self.now = max(self.now, moment)
             while self._next_change <= self.now:
@@ -138,18 +138,19 @@ class _Replay:
             if run.started == NEVER and not run.why:
                 run.why = self._why(run)
         played.seconds = self.now
-        for name, ledger in zip(self.flavors, self.ledgers, strict=True):
-            ledger.advance(self.now)
-            played.levels[name] = (ledger.moments, ledger.totals)
-            played.use.update({(team, name): use for team, use in ledger.use.items()})
+        for name, flavor_use in zip(self.flavors, self.flavor_use, strict=True):
+            flavor_use.advance(self.now)
+            played.levels[name] = (flavor_use.moments, flavor_use.totals)
+            played.use.update({(team, name): use for team, use in flavor_use.use.items()})
         return played
 
     def _prepare(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> None:
-        for of in jobs:
-            run = Run(of, Job(of.name, of.team, of.pods, of.priority), of.seconds)
-            self.run_of[run.job] = run
+        for trace_job in jobs:
+            job = Job(trace_job.name, trace_job.team, trace_job.pods, trace_job.priority)
+            run = Run(trace_job, job, trace_job.seconds)
+            self.run_of[job] = run
             self.played.runs.append(run)
-            self._at(of.submitted, self._submit, run)
+            self._schedule(trace_job.submitted, self._submit, run)
         self.unfinished = len(self.played.runs)
         for change in sorted(changes, key=lambda change: change.moment):
             runs = [run for run in self.played.runs if run.of.name == change.job and change.priority is not None]
@@ -159,14 +160,16 @@ class _Replay:
         event = self.events[0][0] if self.events else math.inf
         return min(event, self.scheduler.next_at, self._next_change)
 
-    def _at(self, moment: float, act: Callable[[Run], None], run: Run) -> None:
+    def _schedule(self, moment: float, act: Callable[[Run], None], run: Run) -> None:
         self.number += 1
         heapq.heappush(self.events, (moment, self.number, act, run, run.attempts))
 
     @property
     def _next_change(self) -> float:
-        """When the next change comes, endless where none comes before all jobs have ended."""
-        return self.changes[0][0].moment if self.changes and self.unfinished else math.inf
+        """The moment of the next change, infinite if none comes before all jobs have ended."""
+        if not self.changes or not self.unfinished:
+            return math.inf
+        return self.changes[0][0].moment
 
     def _change(self, change: Change, runs: list[Run]) -> None:
         if change.hold is not None:
@@ -185,7 +188,7 @@ class _Replay:
     def _interrupt(self, run: Run) -> None:
         self._stop(run, evicted=False)
         run.interruptions += 1
-        self._ask_for_machines(run)
+        self._request_machines(run)
 
     def _end(self, run: Run) -> None:
         self._count_ran(run)
@@ -195,9 +198,9 @@ class _Replay:
         self.scheduler.end(run.job, self.now)
 
     def _settle(self) -> bool:
-        """Do what the scheduler does at this moment; False if it has to go on, since jobs that never end are gone."""
+        """Apply the moves of the scheduler; False if it has to run again, since jobs that never end were removed."""
         moves = self.scheduler.settle(self.now)
-        for move in moves.made:
+        for move in moves.steps:
             run = self.run_of[move.job]
             if isinstance(move, Eviction):
                 if run.running_since != NEVER:
@@ -209,10 +212,11 @@ class _Replay:
             else:
                 run.used = move.flavors
                 self._hold(run, 1)
-                self._ask_for_machines(run)
+                self._request_machines(run)
         self.played.loops.update(map(self._key, moves.loops))
         self.played.loop_moments += bool(moves.loops)
-        endless, self.endless = self.endless, []
+        endless = self.endless
+        self.endless = []
         for run in endless:
             self.unfinished -= 1
             if run.job.flavors:
@@ -222,12 +226,12 @@ class _Replay:
         return not endless
 
     def _key(self, eviction: Eviction) -> EvictionKey:
-        return EvictionKey(eviction.by.queue, eviction.job.queue, self._named(eviction.flavors), eviction.reason)
+        return EvictionKey(eviction.by.queue, eviction.job.queue, self._flavor_names(eviction.flavors), eviction.reason)
 
-    def _named(self, flavors: Iterable[int]) -> str:
+    def _flavor_names(self, flavors: Iterable[int]) -> str:
         return "+".join(dict.fromkeys(self.flavors[flavor] for flavor in flavors))
 
-    def _ask_for_machines(self, run: Run) -> None:
+    def _request_machines(self, run: Run) -> None:
         run.attempts += 1
         capacities = frozenset(self.capacities[flavor] for flavor in run.used)
         if expected_losses(self.times, capacities, run.left, run.of.checkpoint) > MOST_LOSSES:
@@ -239,22 +243,22 @@ class _Replay:
         key = f"{self.seed} {run.of.name} {run.evictions} {run.interruptions}"
         arrival, run.loss = draw_times(self.times, capacities, key)
         if arrival:
-            self._at(self.now + arrival, self._start, run)
+            self._schedule(self.now + arrival, self._start, run)
         else:
             self._start(run)
 
     def _start(self, run: Run) -> None:
         if run.started == NEVER:
             run.started = self.now
-            run.flavors = self._named(run.used)
+            run.flavors = self._flavor_names(run.used)
         run.running_since = self.now
         if run.loss < run.left:
-            self._at(self.now + run.loss, self._interrupt, run)
+            self._schedule(self.now + run.loss, self._interrupt, run)
         else:
-            self._at(self.now + run.left, self._end, run)
+            self._schedule(self.now + run.left, self._end, run)
 
     def _stop(self, run: Run, *, evicted: bool) -> None:
-        """Stop a job: what it did since its last checkpoint is lost."""
+        """Stop a job; its work since the last checkpoint is lost."""
         done = self.now - run.running_since
         lost = done % run.of.checkpoint
         run.left -= done - lost
@@ -262,7 +266,7 @@ class _Replay:
 
     def _count_ran(self, run: Run, lost: float = 0.0, *, evicted: bool = False) -> None:
         for flavor, amount in self._amounts(run):
-            use = self.ledgers[flavor].use[run.job.queue]
+            use = self.flavor_use[flavor].use[run.job.queue]
             use.ran += (self.now - run.running_since) * amount
             if evicted:
                 use.lost_by_eviction += lost * amount
@@ -272,10 +276,10 @@ class _Replay:
 
     def _hold(self, run: Run, sign: int) -> None:
         for flavor, amount in self._amounts(run):
-            self.ledgers[flavor].change(run.job.queue, sign * amount, self.now)
+            self.flavor_use[flavor].change(run.job.queue, sign * amount, self.now)
 
     def _amounts(self, run: Run) -> Iterator[tuple[int, int]]:
-        """Yield what a job holds, or held last, by flavor."""
+        """Yield flavor and amount of each resource that a job holds, or held last."""
         for pods, flavor in zip(run.job.pods, run.used, strict=True):
             yield flavor, pods.amount
             for resource, amount in pods.more:
@@ -291,8 +295,8 @@ class _Replay:
             names = self.scheduler.quotas.flavors
             possible = [cell for cell in cells if pods.flavors is None or names[cell] in pods.flavors]
             for resource, amount in ((pods.resource, pods.amount), *pods.more):
-                others = [queue.beside.get((cell, resource), cell) for cell in possible]
-                most = max((queue.member.potential[cell] for cell in others), default=0)
+                resource_cells = [queue.beside.get((cell, resource), cell) for cell in possible]
+                most = max((queue.member.potential[cell] for cell in resource_cells), default=0)
                 if amount > most:
                     unit = units(resource)
                     return f"needs {amount / unit:,.12g}, and the queue can have {most / unit:,.12g} at most"
@@ -300,23 +304,23 @@ class _Replay:
 
 
 class _FlavorUse:
-    """Adds up, for one flavor, what its teams hold, borrow and lend."""
+    """Sums, for one flavor, the amounts that its teams hold, borrow and lend."""
 
     def __init__(self, scheduler: Scheduler, flavor: int) -> None:
         teams = {name: queue.member for name, queue in scheduler.queues.items() if flavor in queue.member.flavors}
-        self.own = {name: member.subtree[flavor] for name, member in teams.items()}
+        self.quotas = {name: member.subtree[flavor] for name, member in teams.items()}
         self.held = dict.fromkeys(teams, 0)
         self.use = {name: Use() for name in teams}
-        self.moments, self.totals = array("d", [0.0]), array("d", [0.0])
+        self.moments = array("d", [0.0])
+        self.totals = array("d", [0.0])
         self.since = 0.0
-        cohorts = scheduler.quotas.cohorts.values()
-        self.of_cohorts = sum(
-            member.subtree[flavor] - sum(child.subtree[flavor] - child.local[flavor] for child in member.children)
-            for member in cohorts
-        )
+        self.quota_of_cohorts = 0
+        for member in scheduler.quotas.cohorts.values():
+            from_children = sum(child.subtree[flavor] - child.local[flavor] for child in member.children)
+            self.quota_of_cohorts += member.subtree[flavor] - from_children
 
     def change(self, team: str, amount: int, now: float) -> None:
-        """Count a change of what a team holds."""
+        """Add an amount, which may be negative, to what a team holds."""
         self.advance(now)
         self.held[team] += amount
         total = self.totals[-1] + amount
@@ -327,21 +331,23 @@ class _FlavorUse:
             self.totals.append(total)
 
     def advance(self, now: float) -> None:
-        """Add up the time since the last change."""
-        seconds, self.since = now - self.since, now
+        """Account for the time since the last change."""
+        seconds = now - self.since
+        self.since = now
         if seconds <= 0:
             return
         borrowed = 0
         idle: list[tuple[Use, int]] = []
         for team, held in self.held.items():
-            use, more = self.use[team], held - self.own[team]
+            use = self.use[team]
+            over_quota = held - self.quotas[team]
             use.held += held * seconds
-            if more > 0:
-                borrowed += more
-                use.borrowed += more * seconds
-            elif more < 0:
-                idle.append((use, -more))
+            if over_quota > 0:
+                borrowed += over_quota
+                use.borrowed += over_quota * seconds
+            elif over_quota < 0:
+                idle.append((use, -over_quota))
         if borrowed and idle:
-            all_idle = self.of_cohorts + sum(amount for _, amount in idle)
+            all_idle = self.quota_of_cohorts + sum(amount for _, amount in idle)
             for use, amount in idle:
                 use.lent += borrowed * amount / all_idle * seconds

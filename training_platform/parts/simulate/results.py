@@ -1,7 +1,7 @@
 """Results of a simulation: figures by team and flavor, as sections of a report, and as text, Markdown and JSON.
 
-Figures of several runs are medians, followed by minimum and maximum. Waits are from a job's submission to its first
-machines; slowdown is the time from submission to end divided by the job's own run time.
+Figures of several runs are medians, with minimum and maximum. A wait is the time from a job's submission to its first
+machines; slowdown is the time from submission to end divided by the run time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALL: Final = "all flavors"
 DAY: Final = 86_400.0
 HOUR: Final = 3600.0
 POINTS: Final = 240  # of a plot
-PARTS: Final = 30  # of a trace, whose waits are plotted
+PARTS: Final = 30  # of a trace: a plot of waits has a median for each
 LEFT_OUT: Final = (
     "topologies, admission checks, VMs that are used again after a job, and failures that several jobs share"
 )
@@ -53,11 +53,13 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if abs(seconds) < 90 * 60:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / HOUR:.1f} h" if abs(seconds) < 2 * DAY else f"{seconds / DAY:.1f} d"
+    if abs(seconds) < 2 * DAY:
+        return f"{seconds / HOUR:.1f} h"
+    return f"{seconds / DAY:.1f} d"
 
 
 class Table(NamedTuple):
-    """A table: the names of its key columns, and by names in JSON the titles and formats of its figures."""
+    """A table: the names of its key columns, and the titles and formats of its figures by their names in JSON."""
 
     title: str
     keys: tuple[str, ...]
@@ -95,7 +97,7 @@ TABLES: Final[Mapping[str, Table]] = {
             "chips": ("chips", _whole), "utilisation": ("in use", "{:.0%}".format),
             "idle_reserved_chip_hours": ("idle reserved chip-hours", _whole), "usd_a_day": ("USD a day", _whole),
         },
-        note="prices without discounts, - where none is known; a reservation costs its whole day, other machines the "
+        note="list prices without discounts, - if unknown; a reservation costs the whole day, other machines only the "
         "hours in which jobs have them",
     ),
     "never": Table(
@@ -103,7 +105,7 @@ TABLES: Final[Mapping[str, Table]] = {
     ),
     "loops": Table(
         "preemption loops", _EVICTIONS, {"evictions": ("evictions", _whole)}, state="over",
-        note="jobs that evict each other again and again at one moment; cut after a few rounds, endless in a cluster",
+        note="jobs that evict each other repeatedly at one moment; cut after a few rounds, endless in a cluster",
     ),
 }  # fmt: skip
 
@@ -112,9 +114,9 @@ TABLES: Final[Mapping[str, Table]] = {
 class Figures:
     """The figures of one run over all clusters: rows of ``TABLES`` by their keys.
 
-    ``levels`` are the chips in use at even moments of the run, by the keys of the table of flavors. ``courses`` are the
-    median waits in hours of jobs submitted in even parts of the trace, by cluster and team, None for a part without
-    jobs.
+    ``levels`` has the chips in use at ``POINTS`` regular moments of the run, by the keys of the table of flavors.
+    ``courses`` has the median wait in hours of the jobs in each of the ``PARTS`` of the trace, by cluster and team, or
+    None for a part without jobs.
     """
 
     days: float
@@ -125,11 +127,11 @@ class Figures:
     endless: int = 0
 
     def usd(self) -> float:
-        """Return USD of a day."""
+        """Return the cost in USD a day."""
         return self.sum("flavors", "usd_a_day")
 
     def sum(self, table: str, figure: str) -> float:
-        """Return the sum of a figure over a table; for waits, over the rows of all flavors."""
+        """Return the sum of a figure over a table; waits count only the rows of all flavors."""
         total = 0.0
         for key, row in self.rows[table].items():
             if table != "waits" or _is_of_all_flavors(key):
@@ -142,17 +144,20 @@ class Figures:
 
 
 def _is_of_all_flavors(key: Key) -> bool:
-    """Whether a row of waits is about all flavors together."""
+    """Whether a row of waits covers all flavors."""
     _, _, flavor = key
     return flavor == ALL
 
 
 def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, CapacityTimes], seed: int) -> Figures:
-    """Play a trace that has jobs, in every cluster; a seed repeats a run."""
+    """Play a trace in every cluster; a seed repeats a run."""
     days = max(trace.jobs[-1].submitted / DAY, 1 / 24)
-    jobs = {cluster.name: [job for job in trace.jobs if job.cluster == cluster.name] for cluster in clusters}
-    changes = {cluster.name: [row for row in trace.changes if row.cluster == cluster.name] for cluster in clusters}
-    return figures([play(part, jobs[part.name], times, seed, changes[part.name]) for part in clusters], days)
+    played: list[Played] = []
+    for cluster in clusters:
+        jobs = [job for job in trace.jobs if job.cluster == cluster.name]
+        changes = [change for change in trace.changes if change.cluster == cluster.name]
+        played.append(play(cluster, jobs, times, seed, changes))
+    return figures(played, days)
 
 
 def figures(played: Sequence[Played], days: float) -> Figures:
@@ -200,11 +205,17 @@ def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:
     for key, group in groups.items():
         waits = sorted(run.started - run.of.submitted for run in group)
         nine_of_ten = waits[-(-len(waits) * 9 // 10) - 1]  # the smallest that nine of ten do not exceed
-        slow = statistics.median((run.ended - run.of.submitted) / run.of.seconds for run in group)
-        yield key, {
-            "jobs": len(group), "median_seconds": statistics.median(waits), "p90_seconds": nine_of_ten,
-            "longest_seconds": waits[-1], "slowdown": slow,
-        }  # fmt: skip
+        slowdown = statistics.median((run.ended - run.of.submitted) / run.of.seconds for run in group)
+        yield (
+            key,
+            {
+                "jobs": len(group),
+                "median_seconds": statistics.median(waits),
+                "p90_seconds": nine_of_ten,
+                "longest_seconds": waits[-1],
+                "slowdown": slowdown,
+            },
+        )
 
 
 def _courses(cluster: str, runs: Iterable[Run], days: float) -> Iterator[tuple[Key, list[float | None]]]:
@@ -220,6 +231,25 @@ def _courses(cluster: str, runs: Iterable[Run], days: float) -> Iterator[tuple[K
 
 def _add_flavor(run_figures: Figures, part: Played, flavor: str, span: float) -> None:
     machines = part.cluster.flavors[flavor]
+    levels = _levels(part, flavor, span)
+    held = sum(levels) * span / POINTS
+    chips = machines.chips / machines.unit
+    ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor) / machines.unit
+    is_reserved = machines.capacity == "reservation"
+    chip_hours_a_day = chips * 24 if is_reserved else ran / HOUR / max(run_figures.days, 1 / 24)
+    key = (part.cluster.name, flavor, machines.capacity)
+    run_figures.levels[key] = levels
+    run_figures.rows["flavors"][key] = {
+        "chips": chips,
+        "utilisation": held / span / chips if chips else 0.0,
+        "idle_reserved_chip_hours": max(0.0, chips * span - held) / HOUR if is_reserved else None,
+        "usd_a_day": None if machines.usd is None else chip_hours_a_day * machines.usd,
+    }
+
+
+def _levels(part: Played, flavor: str, span: float) -> list[float]:
+    """Return the average chips in use in each of ``POINTS`` equal parts of a run."""
+    unit = part.cluster.flavors[flavor].unit
     moments, totals = part.levels[flavor]
     width = span / POINTS
     levels = [0.0] * POINTS
@@ -228,25 +258,13 @@ def _add_flavor(run_figures: Figures, part: Played, flavor: str, span: float) ->
             continue
         for index in range(int(start / width), min(POINTS - 1, int(end / width)) + 1):
             seconds = min(end, (index + 1) * width) - max(start, index * width)
-            levels[index] += total / machines.unit * max(0.0, seconds) / width
-    held = sum(levels) * width
-    chips = machines.chips / machines.unit
-    ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor) / machines.unit
-    reserved = machines.capacity == "reservation"
-    hours = chips * 24 if reserved else ran / HOUR / max(run_figures.days, 1 / 24)
-    key = (part.cluster.name, flavor, machines.capacity)
-    run_figures.levels[key] = levels
-    run_figures.rows["flavors"][key] = {
-        "chips": chips,
-        "utilisation": held / span / chips if chips else 0.0,
-        "idle_reserved_chip_hours": max(0.0, chips * span - held) / HOUR if reserved else None,
-        "usd_a_day": None if machines.usd is None else hours * machines.usd,
-    }
+            levels[index] += total / unit * max(0.0, seconds) / width
+    return levels
 
 
 @dataclass
 class Result:
-    """Runs of a simulation, and of its base if any; ``ref`` is the base's name."""
+    """The runs of a simulation, and of its base, if any; ``ref`` is the base's name."""
 
     runs: Sequence[Figures]
     base: Sequence[Figures] = ()
@@ -255,22 +273,24 @@ class Result:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The number of runs if there are several, the notes, and the simulator's omissions."""
+        """The number of runs if there are several, the notes, and what the simulator leaves out."""
+        remarks = [*self.notes, f"Left out: {LEFT_OUT}."]
         sides = [side for side in (self.runs, self.base) if len(side) > 1]
-        alike = all(run.rows == side[0].rows for side in sides for run in side)
-        spread = "and all runs are alike" if alike else "with the least and the most in brackets where they differ"
-        several = (f"Each figure is the median of {len(self.runs)} runs, {spread}.",) if sides else ()
-        return (*several, *self.notes, f"Left out: {LEFT_OUT}.")
+        if sides:
+            are_equal = all(run.rows == side[0].rows for side in sides for run in side)
+            spread = "and all runs are equal" if are_equal else "with minimum and maximum in brackets if they differ"
+            remarks.insert(0, f"Each figure is the median of {len(self.runs)} runs, {spread}.")
+        return tuple(remarks)
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """Return the median of the values that are not None; None if all are."""
+    """Return the median of the values, ignoring None, or None if no value is left."""
     numbers = [value for value in values if value is not None]
     return statistics.median(numbers) if numbers else None
 
 
 def sections(result: Result) -> Iterator[ReportSection]:
-    """Yield the sections of a report that have rows; rows with only zeros are left out."""
+    """Yield the sections of a report with rows; rows of zeros are left out."""
     for name, table in TABLES.items():
         shown_keys = set()
         for run in (*result.runs, *result.base):
@@ -291,77 +311,106 @@ def sections(result: Result) -> Iterator[ReportSection]:
             for key in keys
         ]
         if rows:
-            yield ReportSection(title=table.title, unit=table.unit, columns=columns, rows=rows, subject=table.subject,
-                                note=table.note)  # fmt: skip
+            yield ReportSection(
+                title=table.title,
+                unit=table.unit,
+                columns=columns,
+                rows=rows,
+                subject=table.subject,
+                note=table.note,
+            )
 
 
 def _shown(result: Result, name: str, key: Key, figure: str) -> str:
-    """Return a figure with its spread, after its value in the base."""
+    """Return a figure with its spread, preceded by its value in the base."""
     _, show = TABLES[name].figures[figure]
-    missing = 0 if name in ("never", "loops") else None  # a run without such a row counts as 0
+    missing = 0 if name in ("never", "loops") else None  # these count rows
 
     def values(runs: Sequence[Figures]) -> list[float]:
         figures_of_runs = (run.rows[name].get(key, {}).get(figure, missing) for run in runs)
         return [value for value in figures_of_runs if value is not None]
 
-    now = values(result.runs)
-    before = values(result.base)
-    text = show(statistics.median(now)) if now else "-"
-    if len(now) > 1 and show(min(now)) != show(max(now)):
-        text += f" ({show(min(now))} to {show(max(now))})"
-    was = show(statistics.median(before)) if before else "-"
-    return text if not result.base or was == text else f"{was} → {text}"
+    def shown_median(numbers: Sequence[float]) -> str:
+        return show(statistics.median(numbers)) if numbers else "-"
+
+    current = values(result.runs)
+    text = shown_median(current)
+    if len(current) > 1 and show(min(current)) != show(max(current)):
+        text += f" ({show(min(current))} to {show(max(current))})"
+    if not result.base:
+        return text
+    base_text = shown_median(values(result.base))
+    return text if base_text == text else f"{base_text} → {text}"
 
 
 def headlines(result: Result) -> Iterator[str]:
-    """Yield sentences about the effects of a change, or without a base about the runs."""
-
-    def of(read: Callable[[Figures], float | None], runs: Sequence[Figures]) -> float:
-        return median(map(read, runs)) or 0.0
-
-    usd, before = (of(Figures.usd, runs) for runs in (result.runs, result.base))
-    never = of(lambda run: run.sum("never", "jobs"), result.runs)
-    loops = of(lambda run: run.loop_moments, result.runs)
-    if not result.base:
-        jobs = of(lambda run: run.sum("waits", "jobs"), result.runs)
+    """Yield sentences about the effects of a change, or about the runs if there is no base."""
+    usd = _median_of(Figures.usd, result.runs)
+    if result.base:
+        yield from _changed_waits(result)
+        yield from _changed_cost(usd, _median_of(Figures.usd, result.base))
+    else:
+        jobs = _median_of(lambda run: run.sum("waits", "jobs"), result.runs)
         yield f"Jobs that start: {jobs:,.0f}."
-    if not result.base and usd:
-        yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
-    for cluster, team, _ in sorted(
-        {key for run in result.base for key in run.rows["waits"] if _is_of_all_flavors(key)}
-    ):
-        was = median(run.wait((cluster, team), "p90_seconds") for run in result.base)
-        now = median(run.wait((cluster, team), "p90_seconds") for run in result.runs)
-        if was is not None and now is not None and abs(now - was) >= max(60.0, 0.05 * max(was, now)):
-            yield f"Nine of ten jobs of {team} in {cluster} wait {duration(now)} at most; before, {duration(was)}."
-    if result.base and (usd or before):
-        change = usd - before
-        more = f"${abs(change):,.0f} a day {'more' if change > 0 else 'less'}"
-        yield f"The machines cost {more if abs(change) >= 1 else 'the same'}."
+        if usd:
+            yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
+    never = _median_of(lambda run: run.sum("never", "jobs"), result.runs)
     if never:
         yield f"Jobs that never start or end: {never:,.0f}."
+    loops = _median_of(lambda run: run.loop_moments, result.runs)
     if loops:
         yield f"Preemption loops that were cut: {loops:,.0f}."
 
 
+def _median_of(read: Callable[[Figures], float | None], runs: Sequence[Figures]) -> float:
+    return median(map(read, runs)) or 0.0
+
+
+def _changed_waits(result: Result) -> Iterator[str]:
+    """Yield a sentence for each team whose 90th percentile differs from the base by a minute and 5 %."""
+    keys = {key for run in result.base for key in run.rows["waits"] if _is_of_all_flavors(key)}
+    for cluster, team, _ in sorted(keys):
+        earlier = median(run.wait((cluster, team), "p90_seconds") for run in result.base)
+        current = median(run.wait((cluster, team), "p90_seconds") for run in result.runs)
+        if earlier is None or current is None:
+            continue
+        if abs(current - earlier) >= max(60.0, 0.05 * max(earlier, current)):
+            yield (
+                f"Nine of ten jobs of {team} in {cluster} wait {duration(current)} at most; before, "
+                f"{duration(earlier)}."
+            )
+
+
+def _changed_cost(usd: float, base_usd: float) -> Iterator[str]:
+    change = usd - base_usd
+    if not usd and not base_usd:
+        return
+    if abs(change) < 1:
+        yield "The machines cost the same."
+    elif change > 0:
+        yield f"The machines cost ${change:,.0f} a day more."
+    else:
+        yield f"The machines cost ${-change:,.0f} a day less."
+
+
 def document(result: Result) -> dict[str, Any]:
     """Return a result for programs: every figure of every run, and of the base."""
-
-    def of(run: Figures) -> dict[str, Any]:
-        tables = {
-            name: [{**dict(zip(_names(name), key, strict=True)), **row} for key, row in rows.items()]
-            for name, rows in run.rows.items()
-        }
-        return {"days": run.days, "loop_moments": run.loop_moments, "endless": run.endless, **tables}
-
     body: dict[str, Any] = {
         "headlines": list(headlines(result)),
         "notes": list(result.notes),
         "left_out": LEFT_OUT,
-        "runs": [of(run) for run in result.runs],
+        "runs": [_run_document(run) for run in result.runs],
     }
     if result.base:
-        body["base"] = {"ref": result.ref, "runs": [of(run) for run in result.base]}
+        body["base"] = {"ref": result.ref, "runs": [_run_document(run) for run in result.base]}
+    return body
+
+
+def _run_document(run: Figures) -> dict[str, Any]:
+    body: dict[str, Any] = {"days": run.days, "loop_moments": run.loop_moments, "endless": run.endless}
+    for table, rows in run.rows.items():
+        names = _names(table)
+        body[table] = [{**dict(zip(names, key, strict=True)), **row} for key, row in rows.items()]
     return body
 
 
@@ -371,8 +420,8 @@ def _names(table: str) -> list[str]:
 
 
 def text(result: Result, width: int) -> str:
-    """Return a result as text without colours, in lines of some width."""
-    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # it loads rich
+    """Return a result as text without colours, folded to a width."""
+    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # loads rich
 
     tables = [section_lines(section, width) for section in sections(result)]
     sentences = (*headlines(result), *result.remarks)
@@ -382,9 +431,9 @@ def text(result: Result, width: int) -> str:
 
 def markdown(result: Result) -> str:
     """Return a result as Markdown, for a pull request."""
-    from training_platform.checks.reports.markdown import escaped, section_table  # noqa: PLC0415
+    from training_platform.checks.reports.markdown import escaped, section_table  # noqa: PLC0415 # used only here
 
-    title = f"What this change does to waits, since {escaped(result.ref)}" if result.base else "Simulated queues"
+    title = f"Effect of this change on waits, since {escaped(result.ref)}" if result.base else "Simulated queues"
     parts = [f"### {title}", "\n".join(f"- {escaped(line)}" for line in headlines(result))]
     for section in sections(result):
         unit = f" ({section.unit})" if section.unit else ""

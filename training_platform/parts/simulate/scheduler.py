@@ -1,14 +1,14 @@
-"""Who is admitted, on which flavor, and who is evicted for whom: Kueue's scheduler as a model.
+"""A model of Kueue's scheduler: which jobs are admitted, on which flavors, and which are evicted for others.
 
-``Scheduler`` is one cluster's Kueue. Jobs are submitted to it and ended, and
-``settle`` does what Kueue does until nothing moves at that instant. A cycle takes the first job of every queue, finds
-flavors for each, and goes through them in the order of fair sharing, or of borrowing, priority and age without it. A
-job that found nothing is put aside with all of its shape, until quota becomes free or a job is taken away; then all are
-tried again, a second later, since Kueue gathers such changes for so long. Below an object of a cohort that is not the
-root, Kueue does so as well when the status of a queue has changed, and it updates statuses a second after they change.
+``Scheduler`` is one cluster's Kueue. Jobs are submitted to it and ended, and ``settle`` runs Kueue until nothing moves
+at that instant. A cycle takes the first job of every queue, finds flavors for each, and processes them in the order of
+fair sharing, or without it of borrowing, priority and age. A job that fits nowhere is put aside with all jobs of its
+shape until quota becomes free or a job is removed. Then all are tried again, a second later, since Kueue collects such
+changes for a second. If a cohort with an object of its own is below another, Kueue also tries them again when the
+status of a queue has changed, which it updates a second after the change.
 
-A job that evicts others is the first in its queue until it is admitted, or another job of the queue evicts some. Jobs
-of a queue that is drained wait until it is held no more, and join it after those that waited there.
+A job that evicts others is first in its queue until it is admitted, or until another job of the queue evicts some. Jobs
+of a drained queue wait until it is released, and join it behind those that waited there.
 
 Modelled with the default feature gates of Kueue 0.19: FlavorFungibility, FlavorFungibilityPreserveScanProgress,
 FairSharingPreemptWithinNominal, FairSharingPrioritizeNonBorrowing, PrioritySortingWithinCohort and
@@ -16,8 +16,8 @@ SchedulingEquivalenceHashing are on; PrioritizePreemptorWorkloads, RecomputeAssi
 SchedulerTimestampPreemptionBuffer and SchedulerLongRequeueInterval are off. Left out: topologies, admission checks,
 partial admission, elastic jobs and admission fair sharing.
 
-An eviction takes effect once no other job can move, since other cycles take milliseconds and an eviction several calls;
-with some seeds it does after the cycle that decides it, as on a busy machine.
+An eviction takes effect once no other job can move, since cycles take milliseconds and an eviction several requests;
+with some seeds it takes effect after the cycle that decides it, as on a busy machine.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler, pkg/cache/queue, pkg/controller/core (cohorts, queues, workloads)
 and pkg/features, read 2026-11-23.
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -36,29 +36,29 @@ from training_platform.parts.simulate.preemption import Target, Waiting, targets
 from training_platform.parts.simulate.quotas import Json, Member, Quotas, Usage
 
 REQUEUE_SECONDS: Final = 1.0
-"""How long Kueue gathers changes before it tries again those who were put aside."""
+"""How long Kueue collects changes before it retries jobs that were put aside."""
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)  # how a flavor can be assigned, the worst first
 TRUCE_SECONDS: Final = 6 * 3600.0
-"""How long jobs of a queue and shape evict nobody after one was in a loop; in a cluster the loop would go on."""
+"""How long jobs of a queue and shape evict nobody after a loop; in a cluster the loop would continue."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """What a cycle found for the first job of a queue."""
+    """The assignment that a cycle finds for the first job of a queue."""
 
     job: Job
     queue: Queue
     mode: int = FIT  # NO_FIT, PREEMPT or FIT
     flavors: tuple[int, ...] = ()
     usage: dict[int, int] = field(default_factory=dict)
-    level: int = 0  # of the tree that it borrows from
+    level: int = 0  # of the subtree from which it borrows
     needed: frozenset[int] = frozenset()  # flavors in which others have to make room
     tried: tuple[int, ...] = ()
     targets: list[Target] = field(default_factory=list)
 
 
 class Assignable(NamedTuple):
-    """How a flavor can be assigned, the level of the tree that it would borrow from, and whom to evict for it."""
+    """How a flavor can be assigned, the level of the subtree from which it borrows, and the jobs to evict."""
 
     mode: int
     level: int
@@ -73,20 +73,20 @@ class Admission(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """What happened at an instant, in its order; ``loops`` are evictions among jobs that would go on without end."""
+    """The moves at an instant, in order; ``loops`` are evictions that would repeat endlessly."""
 
-    made: list[Admission | Eviction]
+    steps: list[Admission | Eviction]
     loops: list[Eviction]
 
 
 class Scheduler:
     """One cluster's Kueue. ``fair_sharing`` has the strategies of preemption, or is None for the classical mode.
 
-    ``seed`` decides ties, which Kueue decides by random ids, and an odd one whose eviction is over first, which in a
-    cluster depends on how long each takes; with an even one all are over together. With every second odd one, Kueue
-    tries those again that were put aside before the next eviction is over. With 4 to 7 of every eight, evictions are
-    over before the next cycle. With the last of every eight, those put aside are tried again in the cycle in which an
-    eviction is over.
+    ``seed`` decides ties, which Kueue decides by random ids. With an even seed, all evictions end together; with an odd
+    one they end one by one in random order, since in a cluster each takes its own time. With every second odd seed,
+    Kueue retries jobs that were put aside before the next eviction ends. With the seeds 4 to 7 of every eight,
+    evictions end before the next cycle; with the last of every eight, jobs that were put aside are retried in the cycle
+    in which an eviction ends.
     """
 
     def __init__(
@@ -101,39 +101,42 @@ class Scheduler:
         self.strategies = tuple(fair_sharing or ()) or None
         self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
         self.nested = any(member.parent for member in self.quotas.cohorts.values())
-        self.watched = {
-            name
-            for name, member in self.quotas.queues.items()
-            if any(above.parent and above.name in cohorts for above in member.path())
-        }
-        self._requeue_at = self._status_at = math.inf
-        self._truces: dict[tuple[str, Shape], float] = {}  # by queue and shape, until when they evict nobody
+        self.watched: set[str] = set()  # queues whose status makes Kueue retry jobs
+        for name, member in self.quotas.queues.items():
+            if any(above.parent and above.name in cohorts for above in member.path()):
+                self.watched.add(name)
+        self._requeue_at = math.inf
+        self._status_at = math.inf
+        self._truces: dict[tuple[str, Shape], float] = {}  # by queue and shape, the end of the truce
         self._now = 0.0
         self._cycle = 0
         self._evicting: list[Eviction] = []
         self._released: list[Queue] = []
-        self._states: dict[object, int] = {}  # how many evictions before each
-        self._known: list[dict[object, Assignable]] = [{} for _ in self.quotas.flavors]  # until what they read changes
+        self._states: dict[object, int] = {}  # the number of evictions before each
+        self._cached: list[dict[object, Assignable]] = [{} for _ in self.quotas.flavors]  # until their inputs change
         self._users: dict[tuple[Member, frozenset[int]], list[Queue]] = {}
         self._recent: list[Eviction] = []  # since a job was submitted or ended
 
     @property
     def next_at(self) -> float:
-        """When jobs that were put aside are tried again, endless where none are."""
+        """The next retry of jobs that were put aside, infinite if none were."""
         return min(self._requeue_at, self._status_at)
 
     def submit(self, job: Job, now: float) -> None:
         """Put a job into its queue."""
-        self._now, queue = now, self.queues[job.queue]
-        job.created, job.tie, job.member = now, self.order.random(), queue.member
+        self._now = now
+        queue = self.queues[job.queue]
+        job.created = now
+        job.tie = self.order.random()
+        job.member = queue.member
         queue.push(job)
         self._forget_states(job)
 
     def end(self, job: Job, now: float) -> None:
-        """Take a job away that has ended, or that nobody wants any more, and free its quota."""
+        """Remove a job that has ended or was cancelled, and free its quota."""
         self._now = now
         if job.flavors:
-            self._evicting = [row for row in self._evicting if row.job is not job]
+            self._evicting = [eviction for eviction in self._evicting if eviction.job is not job]
             self._free(job)
         else:
             self.queues[job.queue].remove(job)
@@ -141,8 +144,9 @@ class Scheduler:
         self._forget_states(job)
 
     def hold(self, name: str, policy: str, now: float) -> None:
-        """Hold a queue, drain it, or let it start jobs again: its stop policy."""
-        self._now, queue = now, self.queues[name]
+        """Set the stop policy of a queue: hold it, drain it, or release it."""
+        self._now = now
+        queue = self.queues[name]
         queue.held = policy != "None"
         if policy == "HoldAndDrain":
             for job in queue.running:
@@ -152,19 +156,20 @@ class Scheduler:
         elif not queue.held:
             self._released.append(queue)
             self._try_again()
-        for known in self._known:
-            known.clear()
+        for cache in self._cached:
+            cache.clear()
         self._states.clear()
         self._recent.clear()
 
     def set_priority(self, job: Job, priority: int, now: float) -> None:
-        """Change the priority of a job that waits or runs."""
-        self._now, queue = now, self.queues[job.queue]
+        """Change the priority of a waiting or running job."""
+        self._now = now
+        queue = self.queues[job.queue]
         if job.flavors:
             for flavor, amount in job.usage.items():
                 queue.used[flavor][job.priority] -= amount
                 queue.used[flavor][priority] += amount
-                self._known[flavor].clear()
+                self._cached[flavor].clear()
             job.change_priority(priority)
             self._try_again()
         else:
@@ -176,7 +181,7 @@ class Scheduler:
         self._forget_states(job)
 
     def settle(self, now: float) -> Moves:
-        """Do what Kueue does until nothing moves any more; those put aside are tried again once their time is there."""
+        """Run Kueue until nothing moves at this instant; jobs that were put aside are retried when they are due."""
         moves = Moves([], [])
         self._now = now
         while True:
@@ -188,7 +193,7 @@ class Scheduler:
                 for queue in self.queues.values():
                     queue.aside.clear()
             self._run_cycles(moves)
-            if self._released:  # those that were drained join after those that waited
+            if self._released:  # drained jobs join behind those that waited
                 self._released.pop().join_drained()
             elif not self._evicting:
                 return moves
@@ -198,12 +203,12 @@ class Scheduler:
                 self._finish_evictions(moves)
 
     def _finish_evictions(self, moves: Moves) -> None:
-        """Let jobs that are evicted wait again, one of them or all."""
+        """Return evicted jobs to their queues, one or all of them."""
         if self.one_by_one:
             self.order.shuffle(self._evicting)
-        done = self._evicting[:1] if self.one_by_one else self._evicting
-        self._evicting = self._evicting[len(done) :]
-        for eviction in done:
+        finished = self._evicting[:1] if self.one_by_one else self._evicting
+        self._evicting = self._evicting[len(finished) :]
+        for eviction in finished:
             self._free(eviction.job)
             if self.together:
                 self._requeue_at = self._now
@@ -212,18 +217,18 @@ class Scheduler:
                 queue.drained.append(eviction.job)
             else:
                 queue.push(eviction.job)
-            self._changed(eviction.job)
-        moves.made.extend(done)
-        self._recent.extend(done)
+            self._note_status_change(eviction.job)
+        moves.steps.extend(finished)
+        self._recent.extend(finished)
         self._count_state(moves)
 
     def _forget_states(self, job: Job) -> None:
         self._states.clear()
         self._recent.clear()
-        self._changed(job)
+        self._note_status_change(job)
 
     def _count_state(self, moves: Moves) -> None:
-        """Cut a loop: jobs that evict each other come back to the same state."""
+        """Cut a loop, in which jobs that evict each other return to the same state."""
         queues = self.queues.values()
         running = frozenset((job, job.flavors) for queue in queues for job in queue.running)
         state = running, tuple(frozenset(queue.aside) for queue in queues)
@@ -237,11 +242,14 @@ class Scheduler:
 
     def _free(self, job: Job) -> None:
         self._count(job, -1)
-        job.flavors, job.usage, job.evicting, job.tried = (), {}, False, ()
+        job.flavors = ()
+        job.usage = {}
+        job.evicting = False
+        job.tried = ()
         self._try_again()
 
-    def _changed(self, job: Job) -> None:
-        """Note that the status of a job's queue changes."""
+    def _note_status_change(self, job: Job) -> None:
+        """Plan a retry after the status of a job's queue changes."""
         if job.queue in self.watched:
             self._status_at = min(self._status_at, self._now + REQUEUE_SECONDS)
 
@@ -250,68 +258,85 @@ class Scheduler:
 
     def _run_cycles(self, moves: Moves) -> None:
         """Run cycles until nothing moves."""
-        seen: list[object] = []
-        while (state := self._run_cycle(moves)) is not None and state not in seen:
-            seen = [*seen, state] if state else []
+        earlier_states: list[object] = []
+        while (state := self._run_cycle(moves)) is not None and state not in earlier_states:
+            if state:
+                earlier_states.append(state)
+            else:
+                earlier_states.clear()
             if self.promptly and self._evicting:
                 return
-        if state in seen and len(seen) > 1:  # jobs take turns in trying flavors, and any of them may be next
-            for _ in range(self.order.randrange(len(seen))):
+        if state in earlier_states and len(earlier_states) > 1:
+            # Jobs take turns in trying flavors, and any of them may be next.
+            for _ in range(self.order.randrange(len(earlier_states))):
                 self._run_cycle(moves)
 
     def _run_cycle(self, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
-        """Run a cycle; return what it leaves for the next, nothing if it moved something, None if all is quiet."""
+        """Run a cycle and return its jobs with their last tried flavors; [] if it moved a job, None if all is quiet."""
         self._cycle += 1
         if self.nested:
             self.quotas.shuffle(self.order)
-        queues = [queue for queue in self.queues.values() if (queue.waiting or queue.first) and not queue.held]
-        heads = [(job, queue) for queue in queues if (job := queue.pop())]
+        heads = list(self._heads())
         if not heads:
             return None
-        places = [job.tried for job, _ in heads]
+        tried_before = [job.tried for job, _ in heads]
         entries = [self._nominate(job, queue) for job, queue in heads]
-        before = len(moves.made) + len(self._evicting)
+        count_before = len(moves.steps) + len(self._evicting)
         self._process([entry for entry in entries if entry.mode == FIT or self._counts(entry)], moves)
-        moved = len(moves.made) + len(self._evicting) > before
+        moved = len(moves.steps) + len(self._evicting) > count_before
         for entry in entries:
             if entry.mode == NO_FIT or (entry.mode == PREEMPT and not entry.targets):
-                pending = any(place != -1 for place in entry.tried)  # flavors that were not tried yet
-                self._tried(entry)
-                if not pending and not entry.queue.strict:
+                has_untried = any(flavor != -1 for flavor in entry.tried)
+                self._note_tried(entry)
+                if not has_untried and not entry.queue.strict:
                     entry.queue.aside.add(entry.job.shape)
                     moved = True
                 entry.queue.push(entry.job)
         if moved:
             return []
-        if places == [job.tried for job, _ in heads]:
+        if tried_before == [job.tried for job, _ in heads]:
             return None  # the next cycle would be the same
         return [(entry.job, entry.job.tried) for entry in entries]
 
+    def _heads(self) -> Iterator[tuple[Job, Queue]]:
+        """Take the first waiting job from each queue that is not held."""
+        for queue in self.queues.values():
+            if (queue.waiting or queue.first) and not queue.held:
+                job = queue.pop()
+                if job:
+                    yield job, queue
+
     def _counts(self, entry: Entry) -> bool:
-        """Whether an entry that does not fit changes what others get: where cohorts are nested, also by its place."""
+        """Whether an entry that does not fit affects others: in nested cohorts, also by its position in the order."""
         if entry.mode == NO_FIT:
             return self.nested
         return bool(entry.targets or entry.queue.reclaim != "Any" or self.nested)
 
-    def _tried(self, entry: Entry) -> None:
+    def _note_tried(self, entry: Entry) -> None:
         entry.job.tried = entry.tried
         entry.job.tried_at = (self._cycle, entry.queue.generation)
 
     def _process(self, entries: list[Entry], moves: Moves) -> None:
-        """Go through the entries of a cycle: admit, evict, or leave for the next cycle."""
-        counted: list[tuple[Member, Usage]] = []  # for this cycle alone
+        """Process the entries of a cycle: admit, evict, or leave for the next cycle."""
+        counted: list[tuple[Member, Usage]] = []  # only for this cycle
         evicted: set[Job] = set()
-        ordered = self._in_fair_order(entries) if self.strategies else sorted(entries, key=_by_level)
-        for entry in (entry for entry in ordered if entry.mode != NO_FIT):
-            job, queue = entry.job, entry.queue
+        ordered: Iterable[Entry] = sorted(entries, key=_by_level)
+        if self.strategies:
+            ordered = self._in_fair_order(entries)
+        for entry in ordered:
+            if entry.mode == NO_FIT:
+                continue
+            job = entry.job
+            queue = entry.queue
             if entry.mode == PREEMPT and not entry.targets:
-                if queue.reclaim != "Any":  # it could not get back what others would borrow before it
-                    counted.append((queue.member, self._reserved(entry)))
-                    queue.member.add(counted[-1][1])
+                if queue.reclaim != "Any":  # it could not reclaim what others would borrow before it
+                    reserved = self._reserved(entry)
+                    counted.append((queue.member, reserved))
+                    queue.member.add(reserved)
                 continue
             overlap = any(target.job in evicted for target in entry.targets)
             if overlap or not self._fits(entry, evicted):
-                self._tried(entry)
+                self._note_tried(entry)
                 queue.push(job)
                 continue
             if entry.mode == FIT:
@@ -321,28 +346,35 @@ class Scheduler:
             counted.append((queue.member, entry.usage))
             queue.member.add(entry.usage)
             for target in entry.targets:
-                if not target.job.evicting:
-                    target.job.evicting = True
-                    for flavor in target.job.usage:
-                        self._known[flavor].clear()
-                    self._evicting.append(Eviction(target.job, target.job.flavors, job, target.reason))
+                self._evict(target, job)
             job.tried = ()
             queue.prefer(job)
             queue.push(job)
         for member, usage in counted:
             member.remove(usage)
 
+    def _evict(self, target: Target, by: Job) -> None:
+        if target.job.evicting:
+            return
+        target.job.evicting = True
+        for flavor in target.job.usage:
+            self._cached[flavor].clear()
+        self._evicting.append(Eviction(target.job, target.job.flavors, by, target.reason))
+
     def _admit(self, entry: Entry, moves: Moves) -> None:
         job = entry.job
-        job.flavors, job.usage, job.reserved, job.tried = entry.flavors, entry.usage, self._now, ()
+        job.flavors = entry.flavors
+        job.usage = entry.usage
+        job.reserved = self._now
+        job.tried = ()
         if job is entry.queue.preemptor:
             entry.queue.prefer(None)
         self._count(job, 1)
-        moves.made.append(Admission(job, entry.flavors))
-        self._changed(job)
+        moves.steps.append(Admission(job, entry.flavors))
+        self._note_status_change(job)
 
     def _fits(self, entry: Entry, evicted: set[Job]) -> bool:
-        """Whether there is room once all that this cycle evicts are gone."""
+        """Whether the entry has room once all jobs that this cycle evicts are gone."""
         gone = evicted.union(target.job for target in entry.targets)
         self._without(gone)
         member = entry.queue.member
@@ -351,48 +383,49 @@ class Scheduler:
         return fits
 
     def _reserved(self, entry: Entry) -> dict[int, int]:
-        """Return what is kept for a job that would have to preempt and cannot."""
-        kept = {}
+        """Return the quota that is reserved for a job that would have to preempt and cannot."""
+        reserved = {}
         member = entry.queue.member
         for flavor, amount in entry.usage.items():
-            left, limit = member.subtree[flavor] - member.usage[flavor], member.borrowing[flavor]
+            unused = member.subtree[flavor] - member.usage[flavor]
+            limit = member.borrowing[flavor]
             if not entry.level:
-                kept[flavor] = max(0, min(amount, left))
+                reserved[flavor] = max(0, min(amount, unused))
             else:
-                kept[flavor] = amount if limit is None else min(amount, left + limit)
-        return kept
+                reserved[flavor] = amount if limit is None else min(amount, unused + limit)
+        return reserved
 
     def _in_fair_order(self, entries: list[Entry]) -> Iterable[Entry]:
-        """Yield entries in the order of fair sharing, which what happens to each changes for others of its cohorts."""
-        left = {entry.queue.member: entry for entry in entries}
+        """Yield entries in the order of fair sharing; each one changes the order of others in its cohorts."""
+        remaining = {entry.queue.member: entry for entry in entries}
         keys: dict[tuple[Member, Job], tuple[Any, ...]] = {}
-        changed = list(left)
-        while len(left) > 1:
+        changed = list(remaining)
+        while len(remaining) > 1:
             for member in changed:
-                entry = left[member]
+                entry = remaining[member]
                 member.add(entry.usage)
-                own = member
-                for above in member.path():
-                    borrows = own.borrows(entry.usage)
-                    keys[above, entry.job] = (borrows, own.share(), -entry.job.priority, entry.job.created)
-                    own = above
+                below = member
+                for cohort in member.path():
+                    borrows = below.borrows(entry.usage)
+                    keys[cohort, entry.job] = (borrows, below.share(), -entry.job.priority, entry.job.created)
+                    below = cohort
                 member.remove(entry.usage)
-            first = next(iter(left))
+            first = next(iter(remaining))
             if first.parent is None:
                 changed = []
-                yield left.pop(first)
+                yield remaining.pop(first)
                 continue
             root = first.root
-            winner = _winner(root, left, keys)
+            winner = _winner(root, remaining, keys)
             assert winner is not None
-            del left[winner.queue.member]
+            del remaining[winner.queue.member]
             yield winner
-            *below_root, _ = winner.queue.member.path()  # members of other roots are as they were
-            changed = [member for member in left if not set(below_root).isdisjoint(member.path())] if below_root else []
-        yield from left.values()
+            *below_root, _ = winner.queue.member.path()  # members of other roots keep their keys
+            changed = [member for member in remaining if not set(below_root).isdisjoint(member.path())]
+        yield from remaining.values()
 
     def _nominate(self, job: Job, queue: Queue) -> Entry:
-        """Find flavors for a job, and whom it has to evict for them."""
+        """Find flavors for a job, and the jobs that it has to evict for them."""
         if job.tried and self._cycle - job.tried_at[0] > 1 and queue.generation > job.tried_at[1]:
             job.tried = ()
         entry = Entry(job, queue)
@@ -404,17 +437,20 @@ class Scheduler:
             start = job.tried[index] + 1 if index < len(job.tried) else 0
             flavor, best, last = self._find_flavor(entry, pods, start)
             if best.mode == NO_FIT:
-                entry.mode, entry.tried = NO_FIT, of_others  # this kind begins at its first flavors again
+                entry.mode = NO_FIT
+                entry.tried = of_others  # this kind begins at its first flavors again
                 return entry
             tried.append(last)
             parts = [(flavor, pods.amount, best)]
             if pods.more:
                 cells = self._cells(queue, pods, flavor)
-                parts = [(cell, amount, self._how(entry, cell, amount)) for cell, amount in cells]
-            for cell, amount, how in parts:
-                if how.mode != FIT:
-                    entry.mode, entry.needed, entry.targets = PREEMPT, entry.needed | {cell}, how.targets
-                entry.level = max(entry.level, how.level)
+                parts = [(cell, amount, self._assignment(entry, cell, amount)) for cell, amount in cells]
+            for cell, amount, assignment in parts:
+                if assignment.mode != FIT:
+                    entry.mode = PREEMPT
+                    entry.needed |= {cell}
+                    entry.targets = assignment.targets
+                entry.level = max(entry.level, assignment.level)
                 entry.usage[cell] = entry.usage.get(cell, 0) + amount
             entry.flavors += (flavor,)
         entry.tried = tuple(tried)
@@ -423,49 +459,62 @@ class Scheduler:
         return entry
 
     def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, Assignable, int]:
-        """Return the best flavor for pods, how it can be assigned, and the place that was tried last, -1 for all."""
-        queue, best, best_flavor = entry.queue, Assignable(NO_FIT, 0, []), -1
+        """Return the best flavor for pods, its assignment, and the index of the last tried flavor, or -1 for all."""
+        queue = entry.queue
+        best = Assignable(NO_FIT, 0, [])
+        best_flavor = -1
         flavors = queue.flavors.get(pods.resource, [])
         last = start - 1
         for last in range(start, len(flavors)):
             flavor = flavors[last]
             if pods.flavors is not None and self.quotas.flavors[flavor] not in pods.flavors:
                 continue
-            found = self._how(entry, flavor, pods.amount)
+            assignment = self._assignment(entry, flavor, pods.amount)
             if pods.more:
-                found = self._worst(entry, pods, flavor)
-            if found.mode > NO_CANDIDATES and not (
-                (found.mode < FIT and queue.next_if_preempting) or (found.level and queue.next_if_borrowing)
-            ):
-                best, best_flavor = found, flavor
+                assignment = self._worst(entry, pods, flavor)
+            try_next = (assignment.mode < FIT and queue.next_if_preempting) or (
+                assignment.level and queue.next_if_borrowing
+            )
+            if assignment.mode > NO_CANDIDATES and not try_next:
+                best = assignment
+                best_flavor = flavor
                 break
-            better = (found.mode, -found.level) > (best.mode, -best.level)
-            if queue.prefers_preemption:
-                better = _by_borrowing(found) > _by_borrowing(best)
-            if better:
-                best, best_flavor = found, flavor
+            rank = _by_borrowing if queue.prefers_preemption else _by_mode
+            if rank(assignment) > rank(best):
+                best = assignment
+                best_flavor = flavor
         return best_flavor, best, -1 if last == len(flavors) - 1 else last
 
     def _cells(self, queue: Queue, pods: Pods, flavor: int) -> list[tuple[int, int]]:
-        """Return the cells of a flavor that pods use, and the amounts; none where the flavor lacks a resource."""
-        others = [(queue.beside.get((flavor, resource), -1), amount) for resource, amount in pods.more]
-        return [] if any(cell < 0 for cell, _ in others) else [(flavor, pods.amount), *others]
+        """Return the cells of a flavor that pods use, with amounts, or an empty list if the flavor lacks a resource."""
+        cells = [(flavor, pods.amount)]
+        for resource, amount in pods.more:
+            cell = queue.beside.get((flavor, resource))
+            if cell is None:
+                return []
+            cells.append((cell, amount))
+        return cells
 
     def _worst(self, entry: Entry, pods: Pods, flavor: int) -> Assignable:
-        """Return how a flavor can be assigned to pods with several resources: as the resource that fits worst."""
-        every = [self._how(entry, cell, amount) for cell, amount in self._cells(entry.queue, pods, flavor)]
+        """Return the assignment of a flavor to pods with several resources: that of the resource that fits worst."""
+        cells = self._cells(entry.queue, pods, flavor)
+        assignments = [self._assignment(entry, cell, amount) for cell, amount in cells]
         rank = _by_borrowing if entry.queue.prefers_preemption else _by_mode
-        return min(every, key=rank, default=Assignable(NO_FIT, 0, []))
+        return min(assignments, key=rank, default=Assignable(NO_FIT, 0, []))
 
-    def _how(self, entry: Entry, flavor: int, amount: int) -> Assignable:
-        """Return how a flavor can be assigned, as it was found before where nothing that this reads has changed."""
-        job, queue = entry.job, entry.queue
+    def _assignment(self, entry: Entry, flavor: int, amount: int) -> Assignable:
+        """Return how a flavor can be assigned, from the cache unless an input has changed."""
+        job = entry.job
+        queue = entry.queue
         amount += entry.usage.get(flavor, 0)
         age = job.created if queue.within == "LowerOrNewerEqualPriority" else 0.0
         key = (queue.name, job.priority, amount, age, self._has_truce(job))
-        if (found := self._known[flavor].get(key)) is None:
-            found = self._known[flavor][key] = self._assignable(job, queue, flavor, amount)
-        return found
+        cache = self._cached[flavor]
+        assignment = cache.get(key)
+        if assignment is None:
+            assignment = self._assignable(job, queue, flavor, amount)
+            cache[key] = assignment
+        return assignment
 
     def _assignable(self, job: Job, queue: Queue, flavor: int, amount: int) -> Assignable:
         member = queue.member
@@ -477,40 +526,42 @@ class Scheduler:
         may_borrow = queue.takes_while_borrowing or (self.strategies and queue.reclaim != "Never")
         if not (amount <= member.subtree[flavor] or below_root or may_borrow):
             return Assignable(NO_FIT, level, [])
-        found = self._targets(job, queue, {flavor: amount}, frozenset((flavor,)))
-        if not found:
-            return Assignable(NO_CANDIDATES, level, found)
-        gone = [target.job for target in found]
+        evictable = self._targets(job, queue, {flavor: amount}, frozenset((flavor,)))
+        if not evictable:
+            return Assignable(NO_CANDIDATES, level, [])
+        gone = [target.job for target in evictable]
         self._without(gone)
         level, _ = member.lowest_fit(flavor, amount)
         self._with(gone)
-        return Assignable(PREEMPT if any(job.queue == queue.name for job in gone) else RECLAIM, level, found)
+        in_same_queue = any(job.queue == queue.name for job in gone)
+        return Assignable(PREEMPT if in_same_queue else RECLAIM, level, evictable)
 
     def _has_truce(self, job: Job) -> bool:
         return self._truces.get((job.queue, job.shape), 0.0) > self._now
 
     def _targets(self, job: Job, queue: Queue, usage: Usage, needed: frozenset[int]) -> list[Target]:
-        """Return whom a job has to evict to get ``usage``; ``needed`` are the flavors without enough room."""
+        """Return the jobs that a job has to evict for ``usage``; ``needed`` are the flavors without enough room."""
         if self._has_truce(job):
             return []
         root = queue.member.root
         if (root, needed) not in self._users:
-            beside = [row for row in self.queues.values() if row.member.root is root]
-            self._users[root, needed] = [row for row in beside if not needed.isdisjoint(row.member.flavors)]
+            in_tree = [other for other in self.queues.values() if other.member.root is root]
+            self._users[root, needed] = [other for other in in_tree if not needed.isdisjoint(other.member.flavors)]
         return targets(Waiting(job, queue, usage, needed, self._users[root, needed], self.strategies))
 
     def _count(self, job: Job, sign: int) -> None:
-        """Count what a job takes (1) or frees (-1), and forget what was found with other usage or shares."""
-        queue, member = self.queues[job.queue], job.member
-        queue.count(job, sign)
+        """Count the usage of a job that starts (1) or ends (-1), and clear caches that depend on it."""
+        member = job.member
+        self.queues[job.queue].count(job, sign)
         below_root = [member, *member.path()][:-1] or [member]
         if sign > 0:
             member.add(job.usage)
         borrows = any(above.borrows(job.usage) for above in below_root)
         if sign < 0:
             member.remove(job.usage)
-        for flavor in below_root[-1].flavors if borrows else job.usage:
-            self._known[flavor].clear()
+        changed_flavors = below_root[-1].flavors if borrows else job.usage
+        for flavor in changed_flavors:
+            self._cached[flavor].clear()
 
     def _without(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
@@ -521,27 +572,29 @@ class Scheduler:
             job.member.add(job.usage)
 
 
-def _by_mode(how: Assignable) -> tuple[int, ...]:
-    return (how.mode, -how.level)
+def _by_mode(assignment: Assignable) -> tuple[int, ...]:
+    return (assignment.mode, -assignment.level)
 
 
-def _by_borrowing(how: Assignable) -> tuple[int, ...]:
-    """Return the key of the preference PreemptionOverBorrowing."""
-    return (min(how.mode, PREEMPT), -how.level, how.mode)
+def _by_borrowing(assignment: Assignable) -> tuple[int, ...]:
+    """Return the sorting key of the preference PreemptionOverBorrowing."""
+    return (min(assignment.mode, PREEMPT), -assignment.level, assignment.mode)
 
 
 def _by_level(entry: Entry) -> tuple[float, ...]:
-    """Return the key that orders entries without fair sharing: who borrows from nearest, then by priority and age."""
+    """Return the sorting key of entries without fair sharing: nearest lender, then priority and age."""
     return (entry.level, -entry.job.priority, entry.job.created, entry.job.tie)
 
 
 def _winner(
-    cohort: Member, left: Mapping[Member, Entry], keys: Mapping[tuple[Member, Job], tuple[Any, ...]]
+    cohort: Member, remaining: Mapping[Member, Entry], keys: Mapping[tuple[Member, Job], tuple[Any, ...]]
 ) -> Entry | None:
-    """Return the entry that is first among those of a cohort, each member naming its best."""
+    """Return the first entry of a cohort, the best of the first entries of its members."""
     best: Entry | None = None
     for child in cohort.children:
-        found = left.get(child) or (_winner(child, left, keys) if child.children else None)
-        if found is not None and (best is None or keys[cohort, found.job] < keys[cohort, best.job]):
-            best = found
+        entry = remaining.get(child)
+        if entry is None and child.children:
+            entry = _winner(child, remaining, keys)
+        if entry is not None and (best is None or keys[cohort, entry.job] < keys[cohort, best.job]):
+            best = entry
     return best

@@ -1,10 +1,10 @@
-"""Traces: the jobs of a simulation as a CSV file, read row by row, and a month of them made from a few rates.
+"""Traces: the jobs of a simulation as a CSV file, read row by row, or made at random from a few rates.
 
 A trace has a header and a row for each job. ``submitted`` is a moment, as ISO 8601 (``2026-11-01T09:30:00Z``) or in
-seconds from any beginning, but the same in all rows. ``needs`` is a number and an accelerator or a flavor of the
-cluster: ``16 h100``, ``64 tpu-v5e-4x4``; several kinds of pods are joined by ``+``. ``seconds`` is how long the job
-runs where nothing interrupts it. Other columns may be missing or empty: ``cluster``, if the team has a share of
-several, ``priority``, a name of the environment or a number, ``checkpoint`` in seconds, and ``job``, a name.
+seconds since any beginning that all rows share. ``needs`` is a number and an accelerator or a flavor of the cluster:
+``16 h100``, ``64 tpu-v5e-4x4``; ``+`` joins several kinds of pods. ``seconds`` is the uninterrupted run time. Other
+columns may be missing or empty: ``cluster``, if the team has a share of several, ``priority``, a name of the
+environment or a number, ``checkpoint`` in seconds, and ``job``, a name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Position, UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.simulate.cluster_queues import Pods
-from training_platform.parts.simulate.from_stacks import Cluster, Counting
+from training_platform.parts.simulate.from_stacks import Cluster, Counting, FlavorMachines
 from training_platform.parts.simulate.quotas import amount, flavors_of, units
 
 RULE: Final = "trace"
@@ -36,7 +36,7 @@ COLUMNS: Final = (*REQUIRED, "cluster", "priority", "checkpoint", "job")
 CHANGE_COLUMNS: Final = ("moment", "team", "cluster", "hold", "job", "priority")
 STOP_POLICIES: Final = ("None", "Hold", "HoldAndDrain")
 CHECKPOINT_SECONDS: Final = 3600.0
-"""How often a job saves its state where a trace does not say; invented."""
+"""Seconds between two checkpoints of a job if a trace has none; invented."""
 MOST_SECONDS: Final = 10 * 366 * 86_400.0
 LEAST_SECONDS: Final = 0.001
 MOST_MOMENT: Final = 1e12
@@ -44,7 +44,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,10}")
 
 
 class TraceJob(NamedTuple):
-    """A job of a trace. Times are in seconds, ``submitted`` from the first job's on."""
+    """A job of a trace. Times are in seconds, ``submitted`` since the first job's submission."""
 
     name: str
     submitted: float
@@ -62,7 +62,7 @@ class TraceJob(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change while jobs run: the stop policy of a team's queue, or the priority of a job; the other is None."""
+    """A new stop policy of a team's queue, or a new priority of a job; the other is None."""
 
     moment: float
     cluster: str
@@ -73,9 +73,9 @@ class Change(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The jobs of a file in the order of their times, what is wrong with its rows, and how many could not be used.
+    """The jobs of a file in the order of submission, the findings about its rows, and the number of unusable ones.
 
-    There is one finding for each cause, at the first row that has it. ``start`` is the first job's moment in the file.
+    Each cause has one finding, at its first row. ``start`` is the first job's moment in the file.
     """
 
     jobs: tuple[TraceJob, ...]
@@ -85,28 +85,34 @@ class Trace(NamedTuple):
     changes: tuple[Change, ...] = ()
 
 
-class _WrongError(Exception):
-    """A cell that has no meaning: what is wrong, what is allowed, and the nearest value."""
+class _CellError(Exception):
+    """An invalid cell: what is wrong, what is allowed, and the nearest valid value."""
 
     def __init__(self, column: str, message: str, allowed: str, nearest: str | None = None) -> None:
         super().__init__(message)
-        self.column, self.message, self.allowed, self.nearest = column, message, allowed, nearest
+        self.column = column
+        self.message = message
+        self.allowed = allowed
+        self.nearest = nearest
 
-    def copy(self) -> _WrongError:
-        """Return it without a traceback; an error that is kept would grow with each row that raises it."""
-        return _WrongError(self.column, self.message, self.allowed, self.nearest)
+    def copy(self) -> _CellError:
+        """Return the error without its traceback, which would grow with each row that raises it again."""
+        return _CellError(self.column, self.message, self.allowed, self.nearest)
 
 
-class _UnknownNeedError(_WrongError):
-    """An accelerator or flavor that a team has no share of in a cluster; ``known`` are those that it has."""
+class _UnknownNeedError(_CellError):
+    """An accelerator or flavor outside a team's shares in a cluster; ``allowed_names`` are those inside."""
 
-    def __init__(self, name: str, team: str, cluster: str, known: Sequence[str]) -> None:
+    def __init__(self, name: str, team: str, cluster: str, allowed_names: Sequence[str]) -> None:
         super().__init__("needs", name, "")
-        self.name, self.team, self.cluster, self.known = name, team, cluster, known
+        self.name = name
+        self.team = team
+        self.cluster = cluster
+        self.allowed_names = allowed_names
 
 
 def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
-    """Read a trace for clusters. UserError where the file cannot be read, or has not the columns of a trace."""
+    """Read a trace for clusters. Raises UserError for an unreadable file, or without the columns of a trace."""
     reader = _Reader(path, tuple(clusters))
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
@@ -116,14 +122,12 @@ def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
 
 
 def read_rows(path: Path, rows: Iterable[Mapping[str, object]], clusters: Iterable[Cluster]) -> Trace:
-    """Read rows that something else than a trace gives; findings name ``path``."""
+    """Read rows that are not from a file; findings name ``path``."""
     return _Reader(path, tuple(clusters)).read(trace_text(rows).splitlines(keepends=True))
 
 
 def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple[Change, ...]:
-    """Read a CSV of changes for a trace, in its time. UserError names all that is wrong."""
-    found: list[Change] = []
-    wrong: list[str] = []
+    """Read a CSV of changes during a trace. Raises UserError with everything wrong in it."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             rows = [[cell.strip() for cell in _cells(line)] for line in file]
@@ -132,72 +136,85 @@ def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple
     header = rows[0] if rows else []
     if set(header) - set(CHANGE_COLUMNS) or "moment" not in header or len(set(header)) < len(header):
         raise UserError(f"{path}:1: the header has moment, and of these each once: {', '.join(CHANGE_COLUMNS)}.")
+    changes: list[Change] = []
+    errors: list[str] = []
     for number, row in enumerate(rows[1:], 2):
-        if any(row):
-            try:
-                found += _changes(dict(zip(header, row, strict=False)), trace, clusters)
-            except _WrongError as error:
-                nearest = f" Nearest: {error.nearest}." if error.nearest else ""
-                wrong.append(f"{path}:{number}: {error.column}: {error.message}. Allowed: {error.allowed}.{nearest}")
-    if wrong:
-        raise UserError("\n".join(wrong))
-    return tuple(found)
+        if not any(row):
+            continue
+        try:
+            changes += _changes(dict(zip(header, row, strict=False)), trace, clusters)
+        except _CellError as error:
+            nearest = f" Nearest: {error.nearest}." if error.nearest else ""
+            errors.append(f"{path}:{number}: {error.column}: {error.message}. Allowed: {error.allowed}.{nearest}")
+    if errors:
+        raise UserError("\n".join(errors))
+    return tuple(changes)
 
 
 def _changes(cells: Mapping[str, str], trace: Trace, clusters: Sequence[Cluster]) -> Iterator[Change]:
-    """Yield the changes of a row: in each cluster that it names or all, or of each job of a name."""
+    """Yield the changes of a row: one for each job of its name, or for each cluster that it names or leaves out."""
     moment = _moment(cells.get("moment", "")) - trace.start
-    team, job, hold = (cells.get(name, "") for name in ("team", "job", "hold"))
+    team = cells.get("team", "")
+    job = cells.get("job", "")
     if bool(job) == bool(team):
-        raise _WrongError("team", "a change is of a team's queue or of a job", "a team and hold, or a job and priority")
+        allowed = "a team and hold, or a job and priority"
+        raise _CellError("team", "a change is of a team's queue or of a job", allowed)
     if job:
-        jobs = [row for row in trace.jobs if row.name == job]
-        if not jobs:
-            names = {row.name for row in trace.jobs}
-            raise _WrongError("job", f"{job!r} is not a job of the trace", "its names", find_nearest(job, names))
-        priorities = {cluster.name: cluster.priorities for cluster in clusters}
-        for row in jobs:
-            priority = _priority(cells.get("priority", ""), priorities[row.cluster])
-            yield Change(moment, row.cluster, row.team, None, job, priority)
-        return
+        yield from _priority_changes(moment, job, cells.get("priority", ""), trace, clusters)
+    else:
+        yield from _hold_changes(moment, team, cells, clusters)
+
+
+def _priority_changes(
+    moment: float, name: str, priority: str, trace: Trace, clusters: Sequence[Cluster]
+) -> Iterator[Change]:
+    jobs = [job for job in trace.jobs if job.name == name]
+    if not jobs:
+        nearest = find_nearest(name, {job.name for job in trace.jobs})
+        raise _CellError("job", f"{name!r} is not a job of the trace", "its names", nearest)
+    priorities = {cluster.name: cluster.priorities for cluster in clusters}
+    for job in jobs:
+        yield Change(moment, job.cluster, job.team, None, name, _priority(priority, priorities[job.cluster]))
+
+
+def _hold_changes(moment: float, team: str, cells: Mapping[str, str], clusters: Sequence[Cluster]) -> Iterator[Change]:
+    hold = cells.get("hold", "")
     if hold not in STOP_POLICIES:
-        raise _WrongError(
-            "hold", f"{hold!r} is not a stop policy", ", ".join(STOP_POLICIES), find_nearest(hold, STOP_POLICIES)
-        )
+        nearest = find_nearest(hold, STOP_POLICIES)
+        raise _CellError("hold", f"{hold!r} is not a stop policy", ", ".join(STOP_POLICIES), nearest)
     chosen = [cluster for cluster in clusters if cells.get("cluster") in ("", None, cluster.name)]
     if not chosen:
         allowed = enumeration([cluster.name for cluster in clusters])
-        raise _WrongError("cluster", f"{cells['cluster']!r} is not a cluster", allowed)
-    having = [cluster for cluster in chosen if team in cluster.queues]
-    if not having:
+        raise _CellError("cluster", f"{cells['cluster']!r} is not a cluster", allowed)
+    with_team = [cluster for cluster in chosen if team in cluster.queues]
+    if not with_team:
         teams = sorted({name for cluster in chosen for name in cluster.queues})
         message = f"{team!r} is not a team with a share"
-        raise _WrongError("team", message, enumeration(teams), find_nearest(team, teams))
-    for cluster in having:
+        raise _CellError("team", message, enumeration(teams), find_nearest(team, teams))
+    for cluster in with_team:
         yield Change(moment, cluster.name, team, hold, "", None)
 
 
 class _Reader:
-    """Reads one file; columns are numbered as an editor does, from 1, where the cell begins."""
+    """Reads one file; the column of a finding is the first character of its cell, counted from 1."""
 
     def __init__(self, path: Path, clusters: Sequence[Cluster]) -> None:
         self.path = path
         self.clusters = {cluster.name: cluster for cluster in clusters}
         self.teams = sorted({team for cluster in clusters for team in cluster.queues})
-        self.local_queues = {
-            name: queue
-            for cluster in clusters
-            if cluster.counting is not None
-            for name, queue in cluster.counting.local_queues.items()
-            if queue in cluster.queues
-        }
+        self.local_queues: dict[str, str] = {}
+        for cluster in clusters:
+            if cluster.counting is not None:
+                for name, queue in cluster.counting.local_queues.items():
+                    if queue in cluster.queues:
+                        self.local_queues[name] = queue
         self.pods = cache(self._pods)  # a trace has many rows, and few needs
 
     def read(self, lines: Iterable[str]) -> Trace:
-        """Read a header and a row for each line, so that a quote that never closes spoils one row alone."""
+        """Read a header, and each line as a row of its own, so that an open quote affects only one row."""
         rows = (_cells(line) for line in lines)
         header = [cell.strip() for cell in next(rows, [])]
-        self._check(header)
+        self._check_header(header)
         jobs: list[TraceJob] = []
         causes: dict[tuple[str, ...], list[tuple[int, Finding]]] = {}
         for number, row in enumerate(rows, 2):
@@ -206,7 +223,7 @@ class _Reader:
             cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
             try:
                 jobs.append(self._job(cells, number, extra=len(row) - len(header)))
-            except _WrongError as error:
+            except _CellError as error:
                 cause = (error.column, error.message, error.allowed)
                 causes.setdefault(cause, []).append((number, self._finding(error, number, header, row)))
         start = min((job.submitted for job in jobs), default=0.0)
@@ -218,7 +235,7 @@ class _Reader:
             start=start,
         )
 
-    def _check(self, header: Sequence[str]) -> None:
+    def _check_header(self, header: Sequence[str]) -> None:
         for name in header:
             if header.count(name) > 1:
                 raise UserError(f"{self.path}:1: the header of a trace has {name!r} more than once.")
@@ -226,34 +243,41 @@ class _Reader:
                 nearest = find_nearest(name, COLUMNS)
                 hint = f" Nearest: {nearest}." if nearest else ""
                 raise UserError(f"{self.path}:1: {name!r} is not a column of a trace: {', '.join(COLUMNS)}.{hint}")
-        if missing := [name for name in REQUIRED if name not in header]:
+        missing = [name for name in REQUIRED if name not in header]
+        if missing:
             raise UserError(f"{self.path}:1: the header of a trace needs {enumeration(missing)}.")
 
-    def _finding(self, error: _WrongError, line: int, header: Sequence[str], row: Sequence[str]) -> Finding:
+    def _finding(self, error: _CellError, line: int, header: Sequence[str], row: Sequence[str]) -> Finding:
         before = row[: header.index(error.column)] if error.column in header else ()
         column = 1 + sum(len(cell) + 1 for cell in before)
         return Finding(
-            rule=RULE, severity="error", message=error.message, file=str(self.path), path=error.column,
-            position=Position(line, column), allowed=error.allowed, nearest=error.nearest,
-        )  # fmt: skip
+            rule=RULE,
+            severity="error",
+            message=error.message,
+            file=str(self.path),
+            path=error.column,
+            position=Position(line, column),
+            allowed=error.allowed,
+            nearest=error.nearest,
+        )
 
     def _job(self, cells: Mapping[str, str], line: int, extra: int) -> TraceJob:
         if extra > 0:
-            raise _WrongError("", f"has {extra} cells more than the header", "a cell for each column of the header")
+            raise _CellError("", f"has {extra} cells more than the header", "a cell for each column of the header")
         team = cells.get("team", "")
         team = self.local_queues.get(team, team)
         if team not in self.teams:
-            raise _WrongError(
+            raise _CellError(
                 "team", f"{team!r} is not a team with a share", enumeration(self.teams), find_nearest(team, self.teams)
             )
-        wrong: list[_WrongError] = []
+        errors: list[_CellError] = []
         for cluster in self._clusters(cells, team):
             pods = self.pods(cells.get("needs", ""), cluster.name, team)
-            if not isinstance(pods, _WrongError):
+            if not isinstance(pods, _CellError):
                 break
-            wrong.append(pods)
+            errors.append(pods)
         else:
-            raise _in_no_cluster(wrong)
+            raise _no_cluster_error(errors)
         return TraceJob(
             name=cells.get("job") or f"line-{line}",
             submitted=_moment(cells.get("submitted", "")),
@@ -265,26 +289,30 @@ class _Reader:
             checkpoint=_seconds("checkpoint", cells.get("checkpoint") or str(CHECKPOINT_SECONDS)),
         )
 
-    def _pods(self, needs: str, cluster: str, team: str) -> tuple[Pods, ...] | _WrongError:
-        """Return the pods that a team asks of a cluster, or why there are none."""
+    def _pods(self, needs: str, cluster: str, team: str) -> tuple[Pods, ...] | _CellError:
+        """Return the pods that a team requests of a cluster, or the error of its needs."""
+        queues = self.clusters[cluster]
+        pods: list[Pods] = []
         try:
-            place = self.clusters[cluster]
-            if place.counting is not None:
-                parts = [part.split() for part in needs.split("+")]
-                return tuple(pods for part in parts for pods in _counted(part, place, place.counting, team))
-            return tuple(_kind(part.strip(), place, team) for part in needs.split("+"))
-        except _WrongError as error:
+            for part in needs.split("+"):
+                if queues.counting is None:
+                    pods.append(_accelerator_pods(part.strip(), queues, team))
+                else:
+                    pods.extend(_resource_pods(part.split(), queues, queues.counting, team))
+        except _CellError as error:
             return error
+        return tuple(pods)
 
     def _clusters(self, cells: Mapping[str, str], team: str) -> Iterator[Cluster]:
-        of_team = {name: cluster for name, cluster in self.clusters.items() if team in cluster.queues}
-        if name := cells.get("cluster"):
-            if name not in of_team:
-                message = f"{name!r} is not a cluster in which {team} has a share"
-                raise _WrongError("cluster", message, enumeration(of_team), find_nearest(name, of_team))
-            yield of_team[name]
+        team_clusters = {name: cluster for name, cluster in self.clusters.items() if team in cluster.queues}
+        name = cells.get("cluster")
+        if not name:
+            yield from team_clusters.values()
+        elif name in team_clusters:
+            yield team_clusters[name]
         else:
-            yield from of_team.values()
+            message = f"{name!r} is not a cluster in which {team} has a share"
+            raise _CellError("cluster", message, enumeration(team_clusters), find_nearest(name, team_clusters))
 
 
 def _cells(line: str) -> list[str]:
@@ -295,7 +323,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _summed_up(rows: Sequence[tuple[int, Finding]]) -> Finding:
-    """Return the first of findings that have one cause, with the number of the others."""
+    """Return the first of several findings with the same cause, with the number of the others."""
     _, first = rows[0]
     if len(rows) == 1:
         return first
@@ -303,122 +331,128 @@ def _summed_up(rows: Sequence[tuple[int, Finding]]) -> Finding:
     return replace(first, message=f"{first.message}; {others}")
 
 
-def _in_no_cluster(wrong: Sequence[_WrongError]) -> _WrongError:
-    """Return why a job can be in none of a team's clusters, in one sentence where the cause is the same in all."""
-    first = wrong[0]
+def _no_cluster_error(errors: Sequence[_CellError]) -> _CellError:
+    """Return the reason why no cluster of a team takes a job, as one error if all clusters lack its flavor."""
+    first = errors[0]
     if not isinstance(first, _UnknownNeedError):
         return first.copy()
-    unknown = [error for error in wrong if isinstance(error, _UnknownNeedError)]
-    if len(unknown) < len(wrong):  # another cluster has it, and refuses something else
-        return next(error for error in wrong if error not in unknown).copy()
-    where = enumeration([error.cluster for error in unknown])
-    names = sorted({name for error in unknown for name in error.known})
-    message = f"{first.name!r} is not an accelerator or flavor that {first.team} has a share of in {where}"
-    return _WrongError("needs", message, enumeration(names), find_nearest(first.name, names))
+    unknown = [error for error in errors if isinstance(error, _UnknownNeedError)]
+    if len(unknown) < len(errors):  # another cluster has the flavor, and refuses something else
+        return next(error for error in errors if error not in unknown).copy()
+    clusters = enumeration([error.cluster for error in unknown])
+    names = sorted({name for error in unknown for name in error.allowed_names})
+    message = f"{first.name!r} is not an accelerator or flavor of a share of {first.team} in {clusters}"
+    return _CellError("needs", message, enumeration(names), find_nearest(first.name, names))
 
 
-def _kind(text: str, cluster: Cluster, team: str) -> Pods:
+def _accelerator_pods(text: str, cluster: Cluster, team: str) -> Pods:
+    """Return the pods of a number and an accelerator or flavor, such as ``8 h100``."""
     number, _, name = text.partition(" ")
     name = name.strip()
-    own = [cluster.flavors[flavor] for flavors in flavors_of(cluster.queues[team]).values() for flavor in flavors]
+    team_flavors: list[FlavorMachines] = []
+    for flavor_names in flavors_of(cluster.queues[team]).values():
+        team_flavors.extend(cluster.flavors[flavor_name] for flavor_name in flavor_names)
     if not _NUMBER.fullmatch(number) or not 1 <= int(number) <= 1_000_000:
         message = f"{number!r} is not a number of chips or GPUs"
-        raise _WrongError("needs", message, "a number and an accelerator or a flavor, such as 8 h100")
-    amount = int(number)
-    meant = [flavor for flavor in own if name in (flavor.name, flavor.accelerator)]
-    if not meant:
-        known = sorted({name for flavor in own for name in (flavor.accelerator, flavor.name)})
-        raise _UnknownNeedError(name, team, cluster.name, known)
-    whole = [flavor for flavor in meant if amount % flavor.per_slice == 0]
-    if not whole:
-        least = min(flavor.per_slice for flavor in meant)
-        message = f"{amount} chips are not whole slices of {enumeration([flavor.name for flavor in meant])}"
-        raise _WrongError("needs", message, f"a multiple of {least}", str(math.ceil(amount / least) * least))
-    every = {flavor.name for flavor in own if flavor.resource == whole[0].resource}
-    names = frozenset(flavor.name for flavor in whole if flavor.resource == whole[0].resource)
-    return Pods(whole[0].resource, amount, None if names == every else names)
+        raise _CellError("needs", message, "a number and an accelerator or a flavor, such as 8 h100")
+    chips = int(number)
+    matching = [flavor for flavor in team_flavors if name in (flavor.name, flavor.accelerator)]
+    if not matching:
+        names = {flavor.name for flavor in team_flavors} | {flavor.accelerator for flavor in team_flavors}
+        raise _UnknownNeedError(name, team, cluster.name, sorted(names))
+    fitting = [flavor for flavor in matching if chips % flavor.per_slice == 0]
+    if not fitting:
+        least = min(flavor.per_slice for flavor in matching)
+        message = f"{chips} chips are not whole slices of {enumeration([flavor.name for flavor in matching])}"
+        raise _CellError("needs", message, f"a multiple of {least}", str(math.ceil(chips / least) * least))
+    resource = fitting[0].resource
+    all_names = {flavor.name for flavor in team_flavors if flavor.resource == resource}
+    fitting_names = frozenset(flavor.name for flavor in fitting if flavor.resource == resource)
+    return Pods(resource, chips, None if fitting_names == all_names else fitting_names)
 
 
-def _counted(words: Sequence[str], cluster: Cluster, counting: Counting, queue: str) -> Iterator[Pods]:
-    """Yield pods of resources (``8 nvidia.com/gpu 64 cpu on spot``) as a queue counts them, for each resource group.
+def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, queue: str) -> Iterator[Pods]:
+    """Yield the pods of resources (``8 nvidia.com/gpu 64 cpu on spot``) as a queue counts them, by resource group.
 
-    A flavor in place of a resource is that one alone, of the resource that is neither CPU nor memory.
+    A flavor instead of a resource means only this flavor, and its resource that is neither CPU nor memory.
     """
-    spec = cluster.queues[queue]
-    groups = spec.get("resourceGroups", ())
+    groups = cluster.queues[queue].get("resourceGroups", ())
     flavors = {flavor["name"]: group["coveredResources"] for group in groups for flavor in group["flavors"]}
     covered = [resource for group in groups for resource in group["coveredResources"]]
-    requests, wanted = _requests(words, covered, flavors)
-    if unknown := sorted(wanted - flavors.keys()):
+    requests, requested_flavors = _requests(words, covered, flavors)
+    unknown = sorted(requested_flavors - flavors.keys())
+    if unknown:
         nearest = find_nearest(unknown[0], flavors)
-        raise _WrongError("needs", f"{unknown[0]!r} is not a flavor of {queue}", enumeration(flavors), nearest)
+        raise _CellError("needs", f"{unknown[0]!r} is not a flavor of {queue}", enumeration(flavors), nearest)
     counted = _transformed(requests, counting)
     if counting.ignores_undeclared:
         counted = {name: number for name, number in counted.items() if name in covered}
     for name in counted:
         if name not in covered:
-            message = f"{name!r} is not a resource that {queue} has quota of"
-            raise _WrongError("needs", message, enumeration(covered), find_nearest(name, covered))
+            message = f"{name!r} is not a resource with quota in {queue}"
+            raise _CellError("needs", message, enumeration(covered), find_nearest(name, covered))
     if not any(counted.values()):
-        raise _WrongError("needs", f"{' '.join(words)!r} has nothing that {queue} counts", enumeration(covered))
+        raise _CellError("needs", f"{' '.join(words)!r} has nothing that {queue} counts", enumeration(covered))
     is_same_kind = False
     for group in groups:
-        rows = [(name, number) for name, number in counted.items() if name in group["coveredResources"] and number]
-        named = frozenset(wanted & {flavor["name"] for flavor in group["flavors"]})
-        if rows:
-            yield Pods(*rows[0], named or None, tuple(rows[1:]), is_same_kind)
+        in_group = [(name, number) for name, number in counted.items() if name in group["coveredResources"] and number]
+        if in_group:
+            (resource, number), *more = in_group
+            flavors_in_group = frozenset(requested_flavors & {flavor["name"] for flavor in group["flavors"]})
+            yield Pods(resource, number, flavors_in_group or None, tuple(more), is_same_kind)
             is_same_kind = True
 
 
 def _requests(
     words: Sequence[str], covered: Collection[str], flavors: Mapping[str, Sequence[str]]
 ) -> tuple[Mapping[str, int], set[str]]:
-    """Return what words ask for by resource, and the flavors that they name."""
-    wanted: set[str] = set()
+    """Return the requested amounts by resource, and the flavors that are named."""
+    named_flavors: set[str] = set()
     if "on" in words:
-        at = words.index("on")
-        words, wanted = words[:at], set(words[at + 1 :]) - {"or"}
+        position = words.index("on")
+        named_flavors = set(words[position + 1 :]) - {"or"}
+        words = words[:position]
     if len(words) % 2 or not words:
         allowed = "quantities and resources, such as 8 nvidia.com/gpu 64 cpu 512Gi memory, then on and a flavor"
-        raise _WrongError("needs", f"{' '.join(words)!r} is not a request", allowed)
+        raise _CellError("needs", f"{' '.join(words)!r} is not a request", allowed)
     requests: Counter[str] = Counter()
-    for text, name in zip(words[::2], words[1::2], strict=True):
+    for quantity, name in zip(words[::2], words[1::2], strict=True):
         resource = name
         if name not in covered and name in flavors:
             resource = next((other for other in flavors[name] if other not in ("cpu", "memory", "pods")), name)
-            wanted.add(name)
+            named_flavors.add(name)
         try:
-            requests[resource] += amount(resource, text)
+            requests[resource] += amount(resource, quantity)
         except ValueError as error:
-            raise _WrongError("needs", str(error), "a quantity, such as 8, 500m or 64Gi") from None
-    return requests, wanted
+            raise _CellError("needs", str(error), "a quantity, such as 8, 500m or 64Gi") from None
+    return requests, named_flavors
 
 
 def _transformed(requests: Mapping[str, int], counting: Counting) -> dict[str, int]:
     """Return what Kueue counts of a request: without excluded resources, and with transformations."""
-    found: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for name, number in requests.items():
-        if name.startswith(counting.excluded or ("\0",)):
+        if counting.excluded and name.startswith(counting.excluded):
             continue
         keeps, outputs = counting.transformations.get(name, (True, {}))
         if keeps:
-            found[name] += number
+            counted[name] += number
         for output, quantity in outputs.items():
-            found[output] += math.ceil(number * amount(output, quantity) / units(name))
-    return found
+            counted[output] += math.ceil(number * amount(output, quantity) / units(name))
+    return counted
 
 
 def _moment(text: str) -> float:
-    """Return seconds: since 1970, or since whatever a trace counts from."""
+    """Return seconds since 1970, or since the beginning of a trace that counts seconds."""
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-        with suppress(ValueError):
+        with suppress(ValueError):  # nan is refused below
             moment = datetime.fromisoformat(text)
             seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if not abs(seconds) <= MOST_MOMENT:  # nor nan
-        raise _WrongError("submitted", f"{text!r} is not a moment", "2026-11-01T09:30:00Z, or a number of seconds")
+        raise _CellError("submitted", f"{text!r} is not a moment", "2026-11-01T09:30:00Z, or a number of seconds")
     return seconds
 
 
@@ -429,34 +463,34 @@ def _seconds(column: str, text: str) -> float:
         seconds = math.nan
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
         allowed = f"seconds, at least {LEAST_SECONDS} and up to ten years"
-        raise _WrongError(column, f"{text!r} is not a time", allowed)
+        raise _CellError(column, f"{text!r} is not a time", allowed)
     return seconds
 
 
-def _priority(text: str, known: Mapping[str, int]) -> int:
+def _priority(text: str, priorities: Mapping[str, int]) -> int:
     if not text:
         return 0
-    if text in known:
-        return known[text]
+    if text in priorities:
+        return priorities[text]
     if _NUMBER.fullmatch(text) and abs(int(text)) <= 1_000_000_000:
         return int(text)
-    allowed = ", ".join([*known, "a number"])
-    raise _WrongError("priority", f"{text!r} is not a priority", allowed, find_nearest(text, known))
+    allowed = ", ".join([*priorities, "a number"])
+    raise _CellError("priority", f"{text!r} is not a priority", allowed, find_nearest(text, priorities))
 
 
 def trace_text(rows: Iterable[Mapping[str, object]]) -> str:
-    """Return rows as a trace; all have the columns of the first."""
-    every = list(rows)
-    columns = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in every)] or list(REQUIRED)
+    """Return rows as a trace, with the columns that any of them has."""
+    all_rows = list(rows)
+    columns = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in all_rows)] or list(REQUIRED)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([" ".join(str(row.get(name, "")).split()) for name in columns] for row in every)
+    writer.writerows([" ".join(str(row.get(name, "")).split()) for name in columns] for row in all_rows)
     return text.getvalue()
 
 
 class JobKind(NamedTuple):
-    """A kind of job that a team submits again and again; ``seconds`` is the median of its run."""
+    """A kind of job that a team submits repeatedly; ``seconds`` is the median run time."""
 
     team: str
     needs: str
@@ -466,7 +500,7 @@ class JobKind(NamedTuple):
 
 
 def invented(kinds: Collection[JobKind], days: int, seed: int) -> Iterator[dict[str, object]]:
-    """Yield rows of an invented trace in the order of time: arrivals at random, twice as many between 8 and 20 o'clock.
+    """Yield rows of an invented trace in the order of submission: at random, twice as often between 8 and 20 o'clock.
 
     Run times are log-normal around the median: a tenth runs 3.6 times as long or longer.
     """
@@ -483,6 +517,10 @@ def invented(kinds: Collection[JobKind], days: int, seed: int) -> Iterator[dict[
                 rows.append((round(moment), kind, seconds))
     for number, (moment, kind, seconds) in enumerate(sorted(rows, key=lambda row: row[0])):
         yield {
-            "submitted": moment, "team": kind.team, "needs": kind.needs, "seconds": seconds,
-            "priority": kind.priority, "job": f"{kind.team}-{number}",
-        }  # fmt: skip
+            "submitted": moment,
+            "team": kind.team,
+            "needs": kind.needs,
+            "seconds": seconds,
+            "priority": kind.priority,
+            "job": f"{kind.team}-{number}",
+        }
