@@ -181,9 +181,7 @@ class Documents:
         return check
 
     def _list(self, shape: Shape) -> Check:
-        right, check_entry = self.value_check(shape["of"])
-        is_right = _is_right(right)
-        refuses_null = self.alone
+        check_entry = self._entry(shape["of"])
         strict = self.strict
         keys = shape.get("keys")
         checks_of_list = [make(shape[name]) for name, make in LISTS.items() if name in shape]
@@ -197,10 +195,6 @@ class Documents:
                     check_entry(value, where, report)
                 return
             for index, item in enumerate(value):
-                if item is UNKNOWN or is_right(item):
-                    continue
-                if item is None and not refuses_null:
-                    continue
                 check_entry(item, (where, index), report)
             if check_size:
                 check_size(value, where, report)
@@ -212,10 +206,8 @@ class Documents:
         return check
 
     def _map(self, shape: Shape) -> Check:
-        right, check_entry = self.value_check(shape["of"])
-        is_right = _is_right(right)
+        check_entry = self._entry(shape["of"])
         check_size = _size_check(shape)
-        refuses_null = self.alone
         match_key = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
         check_held = holding(shape["holds"]) if "holds" in shape else None
 
@@ -226,15 +218,26 @@ class Documents:
             for key, item in value.items():
                 if match_key and not match_key(key):
                     report(refused("format", where, key, "which is not in the form of a key", "a key such as own/key"))
-                if item is UNKNOWN or is_right(item):
-                    continue
-                if item is None and not refuses_null:
-                    continue
                 check_entry(item, (where, key), report)
             if check_size:
                 check_size(value, where, report)
             if check_held:
                 check_held(value, where, report)
+
+        return check
+
+    def _entry(self, number: int) -> Check:
+        """Return the check of an entry of a list or a map; only a definition of its own refuses null."""
+        right, check_value = self.value_check(number)
+        is_right = _is_right(right)
+        refuses_null = self.alone
+
+        def check(value: Any, where: Where, report: Report) -> None:
+            if value is UNKNOWN or is_right(value):
+                return
+            if value is None and not refuses_null:
+                return
+            check_value(value, where, report)
 
         return check
 
