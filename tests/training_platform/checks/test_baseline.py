@@ -42,7 +42,7 @@ def test_what_is_written_is_known_from_then_on_and_shown(repository: Any) -> Non
         (RULE, "small-vision", "2026-11-21"),
         ("filestore-range-given", "small", "2026-11-21"),
     }
-    assert "known: in stacks/baseline.yaml since 2026-11-21" in again.stdout
+    assert "3 known findings: in stacks/baseline.yaml since 2026-11-21" in again.stdout
     assert again.stdout.rstrip().endswith("2 stacks: clean, 3 known")
 
 
