@@ -392,7 +392,7 @@ def test_missing_credentials_say_how_to_log_in(monkeypatch: pytest.MonkeyPatch) 
 def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
 
-    with pytest.raises(UserError, match=r"needs the extra `quota`: pip install"):
+    with pytest.raises(UserError, match=r"needs the extra `quota`: run `make setup`"):
         CloudQuotas("example-train")
 
 

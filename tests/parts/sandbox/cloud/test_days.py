@@ -281,6 +281,6 @@ def test_an_admins_day(office: Office, person: Callable[[str, str], None]) -> No
     assert "cloudquotas.projects.locations.services.quotaInfos.list" in office.called
     assert re.search(r"project-rights +proven", verified.output)
     assert re.search(r"tenancy-grants +proven", verified.output)
-    assert "cluster gpus-cluster is not there" in verified.output
+    assert "cluster gpus-cluster does not exist" in verified.output
     assert office.may(ADMIN, "gke.endpoint.connect")
     assert unwritten(office, "admins") == set()
