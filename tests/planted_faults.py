@@ -30,7 +30,7 @@ from coverage import CoverageData
 
 ROOT: Final = Path(__file__).parent.parent
 TIMEOUT: Final = 600  # seconds for a run of tests
-NEAREST: Final = 40  # tests that run a fault's line, tried before all others
+NEAREST: Final = 60  # tests that run a fault's line, tried before all others
 SWAPS: Final[dict[type[ast.AST], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"),
@@ -151,15 +151,20 @@ def tests_in_order(tests: list[str], file: Path, copy: Path) -> list[str]:
 
 
 def tests_of_line(fault: Fault, coverage_file: Path) -> list[str]:
-    """Return IDs of at most ``NEAREST`` tests that ran the faulty line, one of each file before a second of any."""
+    """Return IDs of at most ``NEAREST`` tests that ran the faulty line, one of each file before a second of any.
+
+    A line that runs only when its module is imported has no test: those that ran any line of the module are returned.
+    """
     data = CoverageData(str(coverage_file))
     data.read()
-    contexts = data.contexts_by_lineno(str(fault.file)).get(fault.line, [])
+    contexts_by_line = data.contexts_by_lineno(str(fault.file))
+    contexts = [context for context in contexts_by_line.get(fault.line, []) if context]
+    if not contexts:
+        contexts = list({context for line in contexts_by_line.values() for context in line if context})
     tests_by_file: dict[str, list[str]] = {}
     for context in sorted(contexts):
         test_id = context.rpartition("|")[0]
-        if test_id:
-            tests_by_file.setdefault(test_id.partition("::")[0], []).append(test_id)
+        tests_by_file.setdefault(test_id.partition("::")[0], []).append(test_id)
     rounds = itertools.zip_longest(*tests_by_file.values())
     in_turn = [test_id for one_round in rounds for test_id in one_round if test_id is not None]
     return list(dict.fromkeys(in_turn))[:NEAREST]
