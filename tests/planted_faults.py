@@ -8,8 +8,8 @@ fails to collect, or hangs for ten minutes, is a fault caught. What is missed is
 missing, or the fault changes nothing that anybody sees.
 
 ``--coverage FILE`` makes many faults affordable: of the tests that ran the faulty line, by a data file of
-``pytest --cov training_platform --cov-context test --cov-report=``, some go first, and the rest of ``--tests`` follows
-only where those pass.
+``pytest --cov training_platform --cov-context test --cov-report=``, some go first, and ``--tests`` follows only where
+those pass.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def is_caught(fault: Fault, tests: list[str], copy: Path, coverage_file: Path | 
         nearest = tests_of_line(fault, coverage_file) if coverage_file else []
         if nearest and fails(nearest, copy):
             return True
-        return fails(tests_in_order(tests, target, copy), copy)
+        return bool(tests) and fails(tests_in_order(tests, target, copy), copy)
     finally:
         target.write_text(source, encoding="utf-8")
 
@@ -204,11 +204,13 @@ def is_caught(fault: Fault, tests: list[str], copy: Path, coverage_file: Path | 
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
     parser.add_argument("rooms", nargs="+", help="folders or files in which to plant faults")
-    parser.add_argument("--tests", nargs="+", required=True, help="folders or files of tests to run")
+    parser.add_argument("--tests", nargs="+", default=[], help="folders or files of tests to run")
     parser.add_argument("--count", type=int, default=30, help="how many faults to plant")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--coverage", type=Path, metavar="FILE", help="data file that says which tests run a line")
     arguments = parser.parse_args()
+    if not arguments.tests and arguments.coverage is None:
+        parser.error("--tests or --coverage is missing")
 
     files = [file for room in arguments.rooms for file in sorted((ROOT / room).rglob("*.py")) or [ROOT / room]]
     candidates = [fault for file in files for fault in faults(file)]
