@@ -264,7 +264,19 @@ def test_a_cost_above_the_threshold_of_prices_is_a_finding(repository: Repositor
     (finding,) = losses(repository.compare(base="HEAD"))
 
     assert (finding.rule, finding.severity, finding.stack) == ("costs-more", "warning", "small")
-    assert "stacks/prices.yaml lets $1.00 through" in finding.message
+    assert "stacks/prices.yaml, here or in HEAD, lets $1.00 through" in finding.message
+
+
+def test_a_change_that_raises_the_threshold_is_held_to_the_old_one(repository: Repository) -> None:
+    prices = repository.root / "stacks" / "prices.yaml"
+    prices.write_text('read: "2026-11-01"\nmost_more_per_hour: 1\n', encoding="utf-8")
+    repository.commit()
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+
+    for head in ('read: "2026-11-01"\nmost_more_per_hour: 1000\n', 'read: "2026-11-01"\n'):
+        prices.write_text(head, encoding="utf-8")
+        (finding,) = losses(repository.compare(base="HEAD"))
+        assert finding.rule == "costs-more"
 
 
 # Acknowledgements.

@@ -98,8 +98,10 @@ def check_against(
             ref=ref, commit=tree.commit, others=others, own_program=scope.own_program, deployed=base.deployed
         )
         before = _EMPTY
+        limits = [head.prices.most_more_per_hour]
         try:
             checked, unplanned = _check_base(tree, scope, options)
+            limits.append(checked.prices.most_more_per_hour)
             before = result_of(checked)
             left = _left_behind(scope, head_files, base_files, options.today)
             after = with_left_behind(result_of(head), checked, left)
@@ -112,7 +114,7 @@ def check_against(
             )
         except _NotPlanned as error:
             comparison = replace(comparison, unknown=str(error))
-        most_more = head.prices.most_more_per_hour
+        most_more = min((limit for limit in limits if limit is not None), default=None)
         finder = LossFinder(comparison, head.workspace, base_files, head.exemptions, most_more)
         consequences = finder.consequences()
         comparison = replace(comparison, consequences=consequences)

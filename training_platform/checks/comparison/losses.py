@@ -107,7 +107,8 @@ class _Group:
 class LossFinder:
     """Finds the consequences of a comparison, from the files of both sides.
 
-    ``exemptions`` acknowledge some. A stack may cost more by ``most_more`` USD per hour before that is a finding.
+    ``exemptions`` acknowledge some. A stack may cost more by ``most_more`` USD per hour before that is a finding,
+    the least that either side allows.
     """
 
     def __init__(
@@ -230,7 +231,8 @@ class LossFinder:
         more = change.most_usd.delta
         if self._most_more is None or more is None or more <= self._most_more:
             return
-        says = f"up to ${more:,.2f} per hour more, and {PRICES} lets ${self._most_more:,.2f} through"
+        file = f"{PRICES}, here or in {self._comparison.ref},"
+        says = f"up to ${more:,.2f} per hour more, and {file} lets ${self._most_more:,.2f} through"
         effect = Effect("cost", says, "agree on it with whoever pays")
         self._add(Cause(change.name, (), "", f"{more:.2f}"), effect, Subject(0, "", change.name, ""))
 
