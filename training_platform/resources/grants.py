@@ -39,7 +39,6 @@ class Grant:
 
 _RESOURCES: Mapping[str, str] = {
     resource_types.IAM_MEMBER: "projects/{project}",
-    resource_types.IAM_BINDING: "projects/{project}",
     resource_types.BUCKET_MEMBER: "buckets/{bucket}",
     resource_types.REPOSITORY_MEMBER: "projects/{project}/locations/{location}/repositories/{repository}",
     resource_types.SECRET_MEMBER: "projects/{project}/secrets/{secret_id}",
@@ -47,7 +46,7 @@ _RESOURCES: Mapping[str, str] = {
     resource_types.LOG_VIEW_MEMBER: "{parent}/locations/{location}/buckets/{bucket}/views/{name}",
     resource_types.CRYPTO_KEY_MEMBER: "{crypto_key_id}",
 }
-"""The resource of a grant, by the grant's type, with the grant's inputs in braces."""
+"""The resource of a grant, by its type with one member, with the grant's inputs in braces."""
 
 
 def plan_grants(plan: Plan) -> list[Grant]:
@@ -63,7 +62,7 @@ def plan_grants(plan: Plan) -> list[Grant]:
 
 def _grants(resource: Resource, custom: Mapping[str, frozenset[str]]) -> Iterator[Grant]:
     """Yield the grants of a resource: for a binding, one for each member."""
-    template = _RESOURCES.get(resource.type)
+    template = _RESOURCES.get(resource.type.replace("Binding", "Member"))
     if template is None:
         return
     inputs = _resolved(resource.inputs)

@@ -630,6 +630,19 @@ def role_binding(namespace: str, *subjects: dict[str, str]) -> Resource:
     return Resource(type=ROLE_BINDING, name=f"{namespace}-readers", inputs=inputs)
 
 
+def images_binding(team: str) -> Resource:
+    """Return a binding of readers of a team's images as an organisation's own code plans it."""
+    inputs = {
+        "project": "example-small",
+        "location": "us",
+        "repository": f"small-{team}-images",
+        "role": "roles/artifactregistry.reader",
+        "members": ["group:vision@example.com"],
+    }
+    kind = "gcp:artifactregistry/repositoryIamBinding:RepositoryIamBinding"
+    return Resource(type=kind, name=f"{team}-images", inputs=inputs)
+
+
 def volume(namespace: str, path: str) -> Resource:
     """Return a volume for a namespace as an organisation's own code plans it."""
     spec = {"nfs": {"server": "10.0.0.2", "path": path}, "claimRef": {"namespace": namespace, "name": "data"}}
@@ -637,6 +650,7 @@ def volume(namespace: str, path: str) -> Resource:
 
 
 def test_a_role_in_the_namespace_of_another_team_is_foreign_and_one_in_its_own_is_not(repository: Repository) -> None:
+    repository.edit("small", HEAD, f"{HEAD}    images: {{location: us}}\n")
     directory = "    directories: {data: {filestore: homes, size_gib: 10}}\n"
     team = repository.path("small-vision").read_text(encoding="utf-8") + directory
     repository.path("small-nlp").write_text(team.replace("vision", "nlp"), encoding="utf-8")
@@ -645,13 +659,17 @@ def test_a_role_in_the_namespace_of_another_team_is_foreign_and_one_in_its_own_i
     jobs = {"kind": "ServiceAccount", "name": "training", "namespace": "vision"}
     plan.add(role_binding("nlp", people, jobs))
     plan.add(role_binding("vision", people, jobs))
-    for path in ("/share/nlp", "/share/vision", "/share"):
+    for path in ("/share/nlp", "/share/vision", "/share", "/other"):
         plan.add(volume("vision", path))
+    for owner in ("nlp", "vision"):
+        plan.add(images_binding(owner))
 
     grants = foreign_grants(plan, "small", Teams(read_workspace(repository.root)))
 
     assert [(grant.principal, grant.key[1], grant.owner) for grant in grants] == [
+        ("group:vision@example.com", "nlp-images", "small-nlp"),
         ("group:vision@example.com", "nlp-readers", "small-nlp"),
         ("namespace:small/vision", "nlp-readers", "small-nlp"),
         ("namespace:small/vision", "vision/share/nlp", "small-nlp"),
+        ("namespace:small/vision", "vision/share", "small-nlp"),
     ]

@@ -1,4 +1,4 @@
-"""Roles of one team on what is another team's: its buckets, secrets, account, namespaces and folders.
+"""Roles of one team on what is another team's: its buckets, secrets, images, account, namespaces and folders.
 
 A data set that names another team's bucket gives such a role, and `own_resources.py` can.
 """
@@ -13,7 +13,13 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import plan_grants
 from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, ROLE_BINDING
 from training_platform.resources.plan import Plan
-from training_platform.resources.scope import bucket_id, jobs_account_email, secret_id, team_scope
+from training_platform.resources.scope import (
+    bucket_id,
+    jobs_account_email,
+    secret_id,
+    team_repository_id,
+    team_scope,
+)
 
 
 class ForeignGrant(NamedTuple):
@@ -32,7 +38,7 @@ class Teams:
 
     def __init__(self, workspace: Workspace) -> None:
         self._of_principal: dict[str, set[str]] = defaultdict(set)
-        self._of_resource: dict[str, str] = {}
+        self._of_resource: dict[str, set[str]] = defaultdict(set)
         for stack, team, home in workspace.teams():
             scope = team_scope(team, home)
             project = f"projects/{scope.project}"
@@ -42,15 +48,22 @@ class Teams:
             owned = [f"buckets/{bucket_id(scope, key)}" for key in team.buckets]
             owned += [f"{project}/secrets/{secret_id(scope, key)}" for key in team.secrets]
             owned += [f"{project}/serviceAccounts/{account}", f"namespaces/{team.environment}/{team.name}"]
-            if team.directories:
-                owned.append(f"folders/{team.environment}/{team.name}")
-            self._of_resource.update(dict.fromkeys(owned, stack.name))
+            if home.images:
+                images = team_repository_id(team.environment, team.name)
+                owned.append(f"projects/{home.project}/locations/{home.images.location}/repositories/{images}")
+            for directory in team.directories.values():
+                instance = home.filestore.get(directory.filestore)
+                if instance and directory.of_folder(instance):
+                    share = f"shares/{team.environment}/{instance.share}"
+                    owned += [share, f"{share}/{team.name}"]
+            for resource in owned:
+                self._of_resource[resource].add(stack.name)
 
     def between(self, principal: str, resource: str) -> tuple[str, str] | None:
         """Return the stacks of a principal's team and of another team that has a resource, if it is so."""
-        owner = self._of_resource.get(resource)
         teams = self._of_principal.get(principal, set())
-        return (min(teams), owner) if owner and teams and owner not in teams else None
+        others = self._of_resource.get(resource, set()) - teams
+        return (min(teams), min(others)) if teams and others else None
 
 
 def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[ForeignGrant]:
@@ -64,8 +77,8 @@ def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[Forei
             roles += [(resource, principal, role, namespace) for principal in principals]
         if resource.type == PERSISTENT_VOLUME and "nfs" in resource.inputs["spec"]:
             claim = resource.inputs["spec"].get("claimRef", {})
-            folders = resource.inputs["spec"]["nfs"]["path"].split("/")
-            folder = f"folders/{environment}/{''.join(folders[2:3])}"  # of the share, which is first
+            folders = resource.inputs["spec"]["nfs"]["path"].strip("/").split("/")
+            folder = "/".join(("shares", environment, *folders[:2]))  # the share, and a team's folder of it
             roles.append((resource, f"namespace:{environment}/{claim.get('namespace')}", "a volume", folder))
     for planned, principal, role, target in roles:
         if pair := teams.between(principal, target):
