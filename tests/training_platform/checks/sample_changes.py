@@ -201,6 +201,11 @@ LOSSES: tuple[SampleChange, ...] = (
         write("prod", "      location: us\n", "      location: us\n      keep_versions: 2\n"),
         "data",
     ),
+    _loss(
+        "pods that are no research leave the A100 machines",
+        write("prod", A100, f"{A100}            taints: {{dedicated: {{value: research, effect: NO_EXECUTE}}}}\n"),
+        "jobs",
+    ),
     _loss("shorter runs of H100 Mega", write("prod", "max_run_hours: 168", "max_run_hours: 100"), "jobs"),
 )
 """Changes that take data, jobs, capacity, protection or more from somebody than their author may know."""

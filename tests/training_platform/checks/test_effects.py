@@ -15,14 +15,18 @@ from training_platform.checks.comparison.effects import (
     effect_table,
     effects_of_field,
     is_decided,
+    type_rank,
 )
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types
-from training_platform.resources.resource_types import BUCKET, CLUSTER, IAM_MEMBER, NODE_POOL
+from training_platform.resources.resource_types import BUCKET, CLUSTER, DISK, FILESTORE, IAM_MEMBER, NODE_POOL
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.rules.descriptions import LOSSES
 
+QUOTA = "kubernetes:core/v1:ResourceQuota"
+CLASS = "files-scratch.storageclass.storage.k8s.io"
+BINDING = "gcp:artifactregistry/repositoryIamBinding:RepositoryIamBinding"
 TABLE = effect_table()
 ROWS = [*TABLE.every, *TABLE.fields, *(row for kind in TABLE.types.values() for row in (kind.lost, *kind.inputs))]
 
@@ -37,7 +41,7 @@ def planned() -> list[FlatResource]:
 def test_no_input_of_the_organisation_is_of_unknown_effect() -> None:
     missing = set()
     for resource in planned():
-        assert resource.type in TABLE.types, resource.type
+        assert type_rank(resource.type) >= 0, resource.type
         for path in resource.inputs:
             if not (is_decided(resource.type, path) or resource_types.forces_replacement(resource.type, path)):
                 missing.add((resource.type, path))
@@ -78,6 +82,21 @@ def test_the_rules_of_losses_are_those_that_an_acknowledgement_may_name() -> Non
         (CLUSTER, "minMasterVersion", "1.33", "1.34", "none"),
         ("kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue", "spec.stopPolicy", "None", "HoldAndDrain", "jobs"),
         ("kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue", "spec.stopPolicy", "HoldAndDrain", "None", "none"),
+        (NODE_POOL, "nodeConfig.taints[dedicated].effect", None, "NO_EXECUTE", "jobs"),
+        (NODE_POOL, "nodeConfig.taints[dedicated].effect", None, "NO_SCHEDULE", "none"),
+        (NODE_POOL, "nodeConfig.taints[dedicated].effect", "NO_EXECUTE", None, "none"),
+        (FILESTORE, "fileShares.nfsExportOptions[0].ipRanges", ["10.0.0.0/8"], None, "opens"),
+        (FILESTORE, "fileShares.nfsExportOptions[0].squashMode", "ROOT_SQUASH", None, "none"),
+        (FILESTORE, "fileShares.nfsExportOptions[0].ipRanges", None, ["10.0.0.0/8"], "jobs"),
+        (DISK, "size", 500, 499, "data"),
+        (DISK, "size", 500, 501, "none"),
+        (QUOTA, f"spec.hard.{CLASS}/requests.storage", "2048Gi", "1024Gi", "promises"),
+        (QUOTA, f"spec.hard.{CLASS}/requests.storage", "1024Gi", "2048Gi", "none"),
+        (QUOTA, "spec.hard.requests.cpu", "8", "4", "none"),
+        (BINDING, "members", ["a"], ["a", "b"], "grants"),
+        (BINDING, "members", ["a", "b"], ["a"], "revokes"),
+        (BINDING, "members", ["a"], ["a", "allUsers"], "opens"),
+        ("gcp:pubsub/topicIAMPolicy:TopicIAMPolicy", "policyData", "{}", "[]", "revokes"),
         ("gcp:pubsub/subscription:Subscription", "labels.team", "a", "b", "none"),
         ("gcp:pubsub/subscription:Subscription", "topic", "a", "b", "unknown"),
     ],
@@ -96,6 +115,17 @@ def test_a_grant_is_a_line_and_one_to_everybody_a_loss() -> None:
     assert effect_of_addition(IAM_MEMBER, {"member": "group:vision@example.com"}).kind == "grants"
     assert effect_of_addition(IAM_MEMBER, {"member": "allUsers"}).kind == "opens"
     assert effect_of_addition(BUCKET, {}).kind == "none"
+
+
+def test_a_grant_that_has_all_members_takes_rights_of_those_that_it_does_not_name() -> None:
+    binding = effect_of_addition(BINDING, {"members": ["user:ada@example.com"]})
+    policy = effect_of_addition("gcp:pubsub/topicIAMPolicy:TopicIAMPolicy", {"policyData": "{}"})
+
+    assert (binding.kind, binding.says) == ("revokes", "whoever it does not name loses its role there")
+    assert (policy.kind, policy.says) == ("revokes", "whoever it does not name loses every role there")
+    assert effect_of_addition(BINDING, {"members": ["allUsers"]}).kind == "opens"
+    assert effect_of_addition("gcp:pubsub/topicIAMMember:TopicIAMMember", {"member": "allUsers"}).kind == "opens"
+    assert effect_of_loss("gcp:pubsub/topicIAMMember:TopicIAMMember").kind == "revokes"
 
 
 @pytest.mark.parametrize(
@@ -124,8 +154,11 @@ def test_a_grant_is_a_line_and_one_to_everybody_a_loss() -> None:
         ("team", "monthly_chip_hours", None, {"c": 3000}, ["promises"]),
         ("team", "monthly_chip_hours.c", 3000, 30000, []),
         ("team", "shares.c.h100.lending_limit", 16, 0, ["promises"]),
+        ("team", "wandb_launch.c.max_jobs", 10, 4, ["promises"]),
+        ("team", "wandb_launch.c.max_jobs", 4, 10, []),
         ("team", "weight", 2, 1, ["promises"]),
         ("team", "cohort", "a", "b", ["promises"]),
+        ("environment", "cohorts.research.parent", "a", None, ["promises"]),
         ("team", "egress", [], [{"cidr": "0.0.0.0/0"}], ["opens"]),
         ("team", "buckets.data.location", "a", "b", []),
     ],

@@ -279,6 +279,34 @@ def test_a_change_that_raises_the_threshold_is_held_to_the_old_one(repository: R
         assert finding.rule == "costs-more"
 
 
+def test_less_storage_to_claim_is_a_loss_of_the_team(repository: Repository) -> None:
+    storage = "        storage_classes: {files: {teams: {vision: 2048}}}\n"
+    place = "        location: us-central1-a\n        subnet"
+    committed(repository, "small", place, place.replace("        subnet", f"{storage}        subnet"))
+
+    repository.edit("small", "vision: 2048", "vision: 1024")
+    (less,) = losses(repository.compare(base="HEAD"))
+    repository.edit("small", storage.replace("2048", "1024"), "")
+    (none,) = losses(repository.compare(base="HEAD"))
+
+    at = "clusters.c.storage_classes"
+    assert (less.rule, less.path) == ("takes-promise", f"{at}.files.teams.vision")
+    assert (none.rule, none.path) == ("takes-promise", at)
+    assert "the team may claim less storage" in less.message
+    assert "teams may claim no more storage of it" in none.message
+
+
+def test_a_cohort_under_another_parent_is_a_loss_of_its_teams(repository: Repository) -> None:
+    cohorts = "    cohorts: {research: {parent: all}, all: {}}\n"
+    committed(repository, "small", HEAD, HEAD + cohorts)
+    repository.edit("small", "{parent: all}", "{}")
+
+    (finding,) = losses(repository.compare(base="HEAD"))
+
+    assert (finding.rule, finding.path) == ("takes-promise", "cohorts.research.parent")
+    assert "it borrows from other teams than before" in finding.message
+
+
 # Acknowledgements.
 
 ENTRY = """\

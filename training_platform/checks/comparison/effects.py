@@ -105,7 +105,7 @@ def effect_table() -> EffectTable:
 
 def effect_of_loss(resource_type: str) -> Effect:
     """Return the effect of deleting a resource; if the table lacks its type, its contents are lost."""
-    row = effect_table().types.get(resource_type)
+    row = _type_effects(resource_type)
     if row is None:
         return Effect("data", "what it holds is lost: the table of effects does not have its type", "look into it")
     return _effect(row.lost)
@@ -113,23 +113,20 @@ def effect_of_loss(resource_type: str) -> Effect:
 
 def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:
     """Return the effect of a new resource; a grant to everybody opens."""
-    row = effect_table().types.get(resource_type)
+    row = _type_effects(resource_type)
     if row is None or row.added is None:
         return Effect("none", "it is new")
-    if row.added.effect == "grants" and any(_fits("public", None, value) for value in inputs.values()):
+    if any(_fits("public", None, value) for value in inputs.values()):
         return Effect("opens", "everybody gets access", "name the members or the ranges that need it")
     return _effect(row.added)
 
 
 def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect:
     """Return the effect of an input that changes in place; ``unknown`` if no row of the table matches."""
-    table = effect_table()
-    row = table.types.get(resource_type)
     plain = _POSITION.sub("", path)
-    candidates = [*row.inputs, *table.every] if row else table.every
-    for candidate in candidates:
-        if candidate.fits(plain, old, new):
-            return _effect(candidate)
+    for row in _input_rows(resource_type):
+        if row.fits(plain, old, new):
+            return _effect(row)
     return Effect("unknown", "the table of effects has no row for it", "look into it")
 
 
@@ -153,23 +150,27 @@ def kind_name(resource_type: str) -> str:
     return row.kind if row else resource_type.rpartition(":")[2]
 
 
+@cache
 def type_rank(resource_type: str) -> int:
     """Return the rank of a type in the table, the gravest first; missing types rank before all others."""
-    return _ranks().get(resource_type, -1)
-
-
-@cache
-def _ranks() -> Mapping[str, int]:
-    return {name: rank for rank, name in enumerate(effect_table().types)}
+    names = enumerate(effect_table().types)
+    return next((rank for rank, name in names if _pattern(name).fullmatch(resource_type)), -1)
 
 
 def is_decided(resource_type: str, path: str) -> bool:
     """Whether any row of the table covers an input."""
-    table = effect_table()
     plain = _POSITION.sub("", general_path(path))
-    row = table.types.get(resource_type)
-    rows = [*row.inputs, *table.every] if row else table.every
-    return any(_pattern(pattern).fullmatch(plain) for candidate in rows for pattern in candidate.of)
+    return any(_pattern(pattern).fullmatch(plain) for row in _input_rows(resource_type) for pattern in row.of)
+
+
+def _type_effects(resource_type: str) -> TypeEffects | None:
+    rank = type_rank(resource_type)
+    return None if rank < 0 else list(effect_table().types.values())[rank]
+
+
+def _input_rows(resource_type: str) -> Sequence[EffectRow]:
+    row = _type_effects(resource_type)
+    return (*row.inputs, *effect_table().every) if row else effect_table().every
 
 
 def _effect(row: EffectRow) -> Effect:

@@ -52,7 +52,7 @@ from training_platform.rules.exemptions import Exempted, Exemptions
 
 LIFT = "deletion_protection: false"
 REMOVED = "removed"
-_ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "opens"))
+_ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "revokes", "opens"))
 _DIGEST = "sha256:"
 _LONGEST = 80  # characters of a mapping that an acknowledgement has as it is
 _MOST = 4  # most subjects that a finding names
