@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.fleet import TODAY, Fault, Shape, write_fleet
+from tests.places import ROOT
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.types import Json
 from training_platform.checks.run import run_check
@@ -101,3 +103,12 @@ def test_a_name_that_is_no_benchmark_is_wrong_usage(capsys: pytest.CaptureFixtur
 
     assert ended.value.code == 2
     assert capsys.readouterr().err == f"There is no benchmark nothing. There are: {', '.join(BENCHMARKS)}.\n"
+
+
+def test_pages_name_only_benchmarks_that_exist() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md")]
+
+    named = {name for page in pages for name in re.findall(r"make bench ARGS=(\w+)", page)}
+
+    assert named
+    assert named <= set(BENCHMARKS)
