@@ -27,7 +27,7 @@ from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, lo
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """The organisation's stacks, which no test changes."""
     workspace = read_workspace(write_lab(tmp_path_factory.mktemp("lab")))
-    assert [str(found) for stack in workspace.stacks.values() for found in stack.findings] == []
+    assert [str(finding) for stack in workspace.stacks.values() for finding in stack.findings] == []
     return workspace
 
 
@@ -42,7 +42,7 @@ def schema() -> CrdSchema:
 
 @pytest.fixture
 def new_lab(tmp_path: Path) -> Lab:
-    """Return a function that writes the organisation anew, for tests that change it, and returns its root."""
+    """Return a function that writes a copy of the organisation for a test to change, and returns its root."""
     return lambda **replaced: write_lab(tmp_path / "lab", **replaced)
 
 

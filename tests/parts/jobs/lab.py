@@ -43,7 +43,7 @@ config:
     vertex_submitters: ["serviceAccount:submit@example-ci.iam.gserviceaccount.com"]
     filestore:
       shared: {location: us-central1-a, capacity_gib: 1024}
-      alone: {location: us-central1, tier: REGIONAL, capacity_gib: 1024, share: vol1}
+      regional: {location: us-central1, tier: REGIONAL, capacity_gib: 1024, share: vol1}
     private_services_range: 10.200.0.0/20
     network_attachments: {us-central1: 10.30.0.0/24}
     lustre: {scratch: {location: us-central1-a, capacity_gib: 9000, filesystem: own}}
@@ -98,7 +98,7 @@ config:
     directories:
       data: {filestore: shared, size_gib: 512}
       more: {filestore: shared, size_gib: 512}
-      own: {filestore: alone, size_gib: 1024, whole_share: true}
+      own: {filestore: regional, size_gib: 1024, whole_share: true}
     secrets: [token]
     vertex:
       tensorboards: [us-central1]
@@ -142,7 +142,7 @@ STACKS = {"Pulumi.lab.yaml": ENVIRONMENT, "Pulumi.lab-vision.yaml": VISION, "Pul
 
 def without_nodes(container: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the variables of a container but for those of its nodes."""
-    return [each for each in container["env"] if each["name"] not in NODES]
+    return [variable for variable in container["env"] if variable["name"] not in NODES]
 
 
 def write_lab(root: Path, **replaced: str) -> Path:
@@ -160,8 +160,8 @@ def write_lab(root: Path, **replaced: str) -> Path:
 
 def replicated(job: ResolvedJob) -> dict[str, Any]:
     """Return the only replicated job of a JobSet."""
-    (found,) = jobset(job)["spec"]["replicatedJobs"]
-    return dict(found)
+    (replicated_job,) = jobset(job)["spec"]["replicatedJobs"]
+    return dict(replicated_job)
 
 
 def template(job: ResolvedJob) -> dict[str, Any]:
@@ -176,8 +176,8 @@ def pod(job: ResolvedJob) -> dict[str, Any]:
 
 def container(job: ResolvedJob) -> dict[str, Any]:
     """Return the container that trains."""
-    (found,) = pod(job)["containers"]
-    return dict(found)
+    (training,) = pod(job)["containers"]
+    return dict(training)
 
 
 def with_flavor(job: ResolvedJob, **changes: Any) -> ResolvedJob:

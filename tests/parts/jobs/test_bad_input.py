@@ -283,7 +283,7 @@ ON_VERTEX = {
         mounted(BUCKET.replace("data,", "data, path: /data,"), on=A100), "job-vertex-mount", "mounts[0].path",
         "/gcs/example-lab-lab-vision-checkpoints",
     ),
-    "for reading alone": (
+    "read-only": (
         mounted(BUCKET.replace("data,", "data, read_only: true,"), on=A100), "job-vertex-mount", "mounts[0].read_only",
         "false",
     ),
@@ -308,7 +308,7 @@ def check(root: Path, text: str, name: str = "train") -> list[Finding]:
     path = root / "jobs" / "vision" / f"{name}.yaml"
     path.write_text(text)
     findings = check_job(path, root, read_workspace(root), TODAY)
-    return [found for found in findings if "quota" not in found.rule and found.severity != "note"]
+    return [finding for finding in findings if "quota" not in finding.rule and finding.severity != "note"]
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,9 @@ def test_what_the_rows_spoil_is_right_without_it(new_lab: Lab) -> None:
         local("size_gib: 204, medium: memory", put(GPU.replace("nodes: 2", "nodes: 1"), "gpus: 1")),
     ]  # fmt: skip
 
-    assert {text: [str(found) for found in check(root, HEAD + text)] for text in right} == {text: [] for text in right}
+    assert {text: [str(finding) for finding in check(root, HEAD + text)] for text in right} == {
+        text: [] for text in right
+    }
 
 
 @pytest.mark.parametrize(
@@ -387,13 +389,14 @@ def test_source_needs_a_bucket_and_says_what_runs(new_lab: Lab) -> None:
 
 
 def test_a_name_overflows_with_the_letters_of_a_run_and_the_number_of_a_point(new_lab: Lab) -> None:
-    root, longest = new_lab(), 63 - len("-7x2kq-slice-0-1-abcde")
+    root = new_lab()
+    longest = 63 - len("-7x2kq-slice-0-1-abcde")
     grid = "sweep: {parameters: {lr: {values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]}}}\n"
 
     assert check(root, HEAD + GPU, "a" * longest) == []
-    assert [found.rule for found in check(root, HEAD + GPU, "a" * (longest + 1))] == ["job-name"]
+    assert [finding.rule for finding in check(root, HEAD + GPU, "a" * (longest + 1))] == ["job-name"]
     assert check(root, HEAD + grid + GPU, "a" * (longest - len("-10"))) == []
-    assert [found.rule for found in check(root, HEAD + grid + GPU, "a" * (longest - 2))] == ["job-name"]
+    assert [finding.rule for finding in check(root, HEAD + grid + GPU, "a" * (longest - 2))] == ["job-name"]
 
 
 @pytest.mark.parametrize(
@@ -406,14 +409,14 @@ def test_a_name_overflows_with_the_letters_of_a_run_and_the_number_of_a_point(ne
     ],
 )
 def test_a_value_of_another_shape_hides_no_name_that_is_not_there(new_lab: Lab, text: str, paths: list[str]) -> None:
-    assert sorted(found.path for found in check(new_lab(), HEAD + text)) == paths
+    assert sorted(finding.path for finding in check(new_lab(), HEAD + text)) == paths
 
 
 def test_all_that_is_wrong_with_a_file_comes_at_once(new_lab: Lab) -> None:
     text = above("cpu: 300\nsecrets: {A: token}\nprofiler: true", GPU) + "\n" + put(A100, PEERED)
     text += f"\nmounts: [{BUCKET.replace('data,', 'data, path: /data,')}]"
 
-    assert [found.path for found in check(new_lab(), HEAD + text)] == [
+    assert [finding.path for finding in check(new_lab(), HEAD + text)] == [
         "secrets", "profiler", "cpu", "mounts[0].path", "cpu",
     ]  # fmt: skip
 

@@ -206,9 +206,9 @@ def test_a_new_month_lifts_the_hold_of_the_last_one(
 
     result = usage(root, cloud)
 
-    at = f"{line_of(root, 'gpus: Hold')}:"
+    hold_position = f"{line_of(root, 'gpus: Hold')}:"
     assert result.exit_code == 0, result.output
-    assert (f"Pulumi.lab-vision.yaml:{at}" in result.stderr) is lifted
+    assert (f"Pulumi.lab-vision.yaml:{hold_position}" in result.stderr) is lifted
     assert (result.stdout != "") is lifted
     if lifted:
         subprocess.run(["git", "-C", root, "apply"], input=result.stdout, text=True, check=True)
@@ -242,7 +242,7 @@ def test_prometheus_sums_what_leaders_say_of_accelerators_in_twelfths_of_an_hour
     home = read_workspace(root).stacks["lab"].environment
     assert home is not None
 
-    asked = question(home, "lab", "2027-01", datetime(2027, 1, 1, 1, tzinfo=UTC))
+    query = question(home, "lab", "2027-01", datetime(2027, 1, 1, 1, tzinfo=UTC))
 
     held = (
         'kueue_cluster_queue_resource_usage{replica_role!="follower",cluster=~"lab-tpus|lab-gpus",'
@@ -250,8 +250,8 @@ def test_prometheus_sums_what_leaders_say_of_accelerators_in_twelfths_of_an_hour
     )
     keys = "(cluster, cluster_queue, flavor, resource)"
     one_of_replicas, other = (f"{pick} by {keys} ({held})" for pick in ("max", "min"))
-    assert asked is not None
-    for asks, chips in ((asked.expr, one_of_replicas), (asked.disputed, f"({one_of_replicas} - {other})")):
+    assert query is not None
+    for asks, chips in ((query.expr, one_of_replicas), (query.disputed, f"({one_of_replicas} - {other})")):
         assert asks == f"sum by (cluster, cluster_queue, flavor) (sum_over_time({chips}[{60 * 60}s:5m])) / {60 // 5}"
 
 
@@ -262,16 +262,17 @@ def test_series_that_disagree_by_more_than_a_new_leader_explains_stop_the_ledger
     root: Path, cloud: Monitored, hours: float, disputed: float, code: int
 ) -> None:
     key = ("lab-gpus", "vision", "h100")
-    cloud.hours, cloud.disputed = {"2026-11-21": {key: hours}}, {key: disputed}
+    cloud.hours = {"2026-11-21": {key: hours}}
+    cloud.disputed = {key: disputed}
 
     result = usage(root, cloud)
 
     assert result.exit_code == code, result.output
     assert (root / LEDGER).exists() is (code == 0)
     if code:
-        said = " ".join(result.output.split())
-        assert f"Series of what queue vision held of h100 in gpus disagree by {disputed:,.0f} of" in said
-        assert "roles/monitoring.metricWriter" in said
+        output = " ".join(result.output.split())
+        assert f"Series of what queue vision held of h100 in gpus disagree by {disputed:,.0f} of" in output
+        assert "roles/monitoring.metricWriter" in output
 
 
 def test_a_reading_replaces_what_the_ledger_had_for_its_months_and_keeps_the_others(
@@ -327,14 +328,14 @@ def test_the_cost_of_a_team_is_its_month_with_prices_and_budgets(root: Path) -> 
     ask = ["job", "cost", "--root", str(root), "--team", "vision"]
 
     text = CliRunner().invoke(app, ask)
-    said = json.loads(CliRunner().invoke(app, [*ask, "--format", "json"]).stdout)
+    report = json.loads(CliRunner().invoke(app, [*ask, "--format", "json"]).stdout)
 
     assert text.exit_code == 0, text.output
     assert "gpus: 101.0 of 1,000 chip-hours of 2026-11 (10%)" in text.stdout
-    h100, a100 = said["flavors"]
+    h100, a100 = report["flavors"]
     assert (h100["flavor"], h100["chip_hours"], a100["chip_hours"]) == ("h100", 100, 1)
     assert h100["list_price_usd"] > 100 * a100["list_price_usd"] > 0
-    assert said["budgets"] == [{"cluster": "gpus", "chip_hours": 101, "budget": 1000, "held": False}]
+    assert report["budgets"] == [{"cluster": "gpus", "chip_hours": 101, "budget": 1000, "held": False}]
 
 
 @pytest.mark.parametrize(

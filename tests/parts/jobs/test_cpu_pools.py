@@ -63,16 +63,17 @@ def test_a_pod_gets_a_vm_of_the_pool_to_itself_unless_it_says_its_cpus(
 ) -> None:
     job = take(gke, rest)
 
-    asked = container(job)["resources"]
-    assert (asked["requests"]["cpu"], asked["limits"]["memory"]) == (str(cpus), memory)
-    assert "cpu" not in asked["limits"]
-    assert not any("/" in name for each in asked.values() for name in each)  # of no accelerator
+    resources = container(job)["resources"]
+    assert (resources["requests"]["cpu"], resources["limits"]["memory"]) == (str(cpus), memory)
+    assert "cpu" not in resources["limits"]
+    assert not any("/" in name for amounts in resources.values() for name in amounts)  # of no accelerator
     assert demand(job) == 2 * cpus
     assert judge(job, "gke", TODAY).findings == ()
 
 
 def test_the_smallest_part_of_a_vm_has_limits_too(read: Read, take: Take) -> None:
-    lean, gke = LAB.replace("n2-standard-16", "n1-highcpu-16"), "{cluster: gpus, pool: general, nodes: 1}"
+    lean = LAB.replace("n2-standard-16", "n1-highcpu-16")
+    gke = "{cluster: gpus, pool: general, nodes: 1}"
     local = "cpu: 1\noutput: checkpoints\nlocal_checkpoints: {size_gib: 1, medium: memory}\n"
 
     limits = container(take(gke, "cpu: 1\n", lab=lean))["resources"]["limits"]

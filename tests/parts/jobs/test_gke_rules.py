@@ -82,8 +82,8 @@ def test_what_a_rejected_file_lends_is_not_known(take: Take, new_lab: Lab) -> No
 
     assert reach(take(gpu("h100", "nodes: 1"), workspace=workspace)) == (32, 32 + 8)
     assert reach(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=workspace)) == (64, math.inf)
-    found = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13"), workspace=workspace))
-    assert "job-fits-share" not in [finding.rule for finding in found]
+    findings = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13"), workspace=workspace))
+    assert "job-fits-share" not in [finding.rule for finding in findings]
 
 
 @pytest.mark.parametrize(("flavor", "fits", "cluster"), [("tpu-v5e-4x8", 96 // 32, "tpus"), ("h100", 40 // 8, "gpus")])
@@ -121,7 +121,7 @@ def test_a_share_that_holds_no_vm_is_answered_with_what_to_raise(
 
     job = take(gpu("h100", "nodes: 1"), workspace=read_workspace(new_lab(lab_vision=vision, lab_nlp=nlp)))
 
-    (finding,) = (found for found in gke_findings(job) if found.severity == "error")
+    (finding,) = (finding for finding in gke_findings(job) if finding.severity == "error")
     assert finding.message.startswith("1 VM of h100 is 8 nvidia.com/gpu, and team vision has 4 and can have 4 with")
     assert (finding.allowed, finding.nearest) == ("a team that can have 8, for one VM", nearest)
 
@@ -129,12 +129,12 @@ def test_a_share_that_holds_no_vm_is_answered_with_what_to_raise(
 def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
     assert gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 12"))) == []
 
-    found = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13")))
+    findings = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13")))
 
-    assert rules(found)[:1] == [("job-fits-pools", "gke.slices", "12")]
-    assert "job-fits-share" not in {finding.rule for finding in found}  # one cause is one finding
-    assert found[0].message.startswith("13 slices of tpu-v5e-4x4-spot are 208 google.com/tpu, and the pools of ")
-    assert "tpu-v5e-4x4-spot hold 192" in found[0].message
+    assert rules(findings)[:1] == [("job-fits-pools", "gke.slices", "12")]
+    assert "job-fits-share" not in {finding.rule for finding in findings}  # one cause is one finding
+    assert findings[0].message.startswith("13 slices of tpu-v5e-4x4-spot are 208 google.com/tpu, and the pools of ")
+    assert "tpu-v5e-4x4-spot hold 192" in findings[0].message
 
 
 def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
@@ -158,7 +158,7 @@ def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> N
 
 
 @pytest.mark.parametrize(
-    ("target", "found"),
+    ("target", "expected"),
     [
         (tpu("tpu-v5e-4x8", "nodes: 2"), ("job-count", "gke.nodes", "slices")),
         (gpu("h100", "slices: 2"), ("job-count", "gke.slices", "nodes")),
@@ -168,16 +168,16 @@ def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> N
     ],
 )
 def test_a_number_that_cannot_be_is_one_finding_with_the_nearest(
-    take: Take, target: str, found: tuple[str, str, str | None]
+    take: Take, target: str, expected: tuple[str, str, str | None]
 ) -> None:
-    assert rules(gke_findings(take(target))) == [found]
+    assert rules(gke_findings(take(target))) == [expected]
 
 
 def test_a_flavor_of_slices_with_different_numbers_of_vms_is_refused(take: Take) -> None:
-    found = gke_findings(take(tpu("tpu-v5e-2x4-flex-start", "slices: 1")))
+    findings = gke_findings(take(tpu("tpu-v5e-2x4-flex-start", "slices: 1")))
 
-    assert found[0].rule == "job-flavor-shape"
-    assert "pool one of 1 and two of 2" in found[0].message
+    assert findings[0].rule == "job-flavor-shape"
+    assert "pool one of 1 and two of 2" in findings[0].message
 
 
 def test_slices_that_an_autoscaler_makes_from_zero_are_a_warning(take: Take) -> None:
@@ -218,8 +218,8 @@ def test_a_job_with_errors_has_no_note(verdict: Judge) -> None:
 def test_an_image_from_elsewhere_is_found_before_the_cluster_refuses_its_pods(take: Take, new_lab: Lab) -> None:
     root = new_lab()
     file = root / "stacks" / "Pulumi.lab.yaml"
-    own = "    image_sources: [us-docker.pkg.dev/example-lab/images/]\n    clusters:\n"
-    file.write_text(file.read_text().replace("    clusters:\n", own, 1))
+    sources = "    image_sources: [us-docker.pkg.dev/example-lab/images/]\n    clusters:\n"
+    file.write_text(file.read_text().replace("    clusters:\n", sources, 1))
     workspace = read_workspace(root)
 
     (finding,) = gke_findings(take(gpu("h100", "nodes: 1"), workspace=workspace))
@@ -234,7 +234,7 @@ DIGEST = f"@sha256:{'5e' * 32}"
 
 
 @pytest.mark.parametrize(
-    ("image", "found"),
+    ("image", "count"),
     [
         ("train:latest", 1),
         ("registry:5000/train:latest", 1),
@@ -244,15 +244,15 @@ DIGEST = f"@sha256:{'5e' * 32}"
         ("us-docker.pkg.dev/vertex-ai/training/pytorch-gpu.2-4.py310:latest", 0),
     ],
 )
-def test_an_image_has_a_version(take: Take, image: str, found: int) -> None:
+def test_an_image_has_a_version(take: Take, image: str, count: int) -> None:
     job = take(f"image: {image}\nenvironment: lab\n" + gpu("h100", "nodes: 1"))
 
-    tags = [each for each in job_findings(job) if each.rule == "job-image-tag"]
-    assert [(each.severity, each.path) for each in tags] == [("warning", "image")] * found
+    tags = [finding for finding in job_findings(job) if finding.rule == "job-image-tag"]
+    assert [(finding.severity, finding.path) for finding in tags] == [("warning", "image")] * count
 
 
 @pytest.mark.parametrize(
-    ("variable", "found"),
+    ("variable", "reported"),
     [
         ("HF: hf_abcdefghijklmnop", True),
         ("WANDB_API_KEY: abc123", True),
@@ -261,11 +261,11 @@ def test_an_image_has_a_version(take: Take, image: str, found: int) -> None:
         ("MODE: abc123", False),
     ],
 )
-def test_a_secret_in_a_plain_variable_is_found(take: Take, variable: str, found: bool) -> None:
+def test_a_secret_in_a_plain_variable_is_found(take: Take, variable: str, reported: bool) -> None:
     job = take(f"env: {{{variable}}}\n" + gpu("h100", "nodes: 1"))
 
-    paths = [each.path for each in job_findings(job) if each.rule == "job-secret"]
-    assert paths == [f"env.{variable.partition(':')[0]}"] * found
+    paths = [finding.path for finding in job_findings(job) if finding.rule == "job-secret"]
+    assert paths == [f"env.{variable.partition(':')[0]}"] * reported
 
 
 @pytest.mark.parametrize(
@@ -279,10 +279,10 @@ def test_a_secret_in_a_plain_variable_is_found(take: Take, variable: str, found:
 )
 def test_nodes_pull_from_the_location_that_serves_them(take: Take, new_lab: Lab, images: str, pulled: str) -> None:
     root = new_lab(lab=ENVIRONMENT.replace("    labels:", f"    images: {images}\n    labels:", 1))
-    own = re.search("location: ([a-z]+)", images)
-    assert own is not None
+    location_match = re.search("location: ([a-z]+)", images)
+    assert location_match is not None
     rest = "docker.pkg.dev/example-lab/lab-images/train:1"
-    for name, expected in ((f"{own[1]}-{rest}", f"{pulled}-{rest}"), ("ghcr.io/train:1", "ghcr.io/train:1")):
+    for name, expected in ((f"{location_match[1]}-{rest}", f"{pulled}-{rest}"), ("ghcr.io/train:1", "ghcr.io/train:1")):
         job = take(f"image: {name}\nenvironment: lab\n" + gpu("h100", "nodes: 1"), workspace=read_workspace(root))
 
         assert container(job)["image"] == expected
@@ -292,7 +292,7 @@ ONE_GPU = gpu("a100-40", "gpus: 1")
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("command: [python train.py --lr 3e-4]", ("job-words", "error", "command[0]", None)),
         ("command: [python, train.py, --out=$OUTPUT_URI/x]", ("job-words", "warning", "command[2]", "$(OUTPUT_URI)")),
@@ -303,12 +303,12 @@ ONE_GPU = gpu("a100-40", "gpus: 1")
     ],
 )
 def test_what_a_program_would_stumble_over_is_found(
-    verdict: Judge, text: str, found: tuple[str, str, str, str | None]
+    verdict: Judge, text: str, expected: tuple[str, str, str, str | None]
 ) -> None:
     findings = verdict(f"{text}\n{ONE_GPU}", "gke").findings
 
     rows = [(row.rule, row.severity, row.path, row.nearest) for row in findings if row.rule != "job-bucket-region"]
-    assert rows == [found]
+    assert rows == [expected]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_cache_of_a_bucket_fits_the_disk(take: Take) -> None:
         return [(row.severity, row.path, row.nearest) for row in findings if row.rule == "job-file-cache"]
 
     whole = usable_disk_gib(shape(gke_target(take(gpu("a100-40", "nodes: 1")))[1]))
-    (room,) = (found(ONE_GPU, 10_000),)
+    room = found(ONE_GPU, 10_000)
     part = int(room[0][2] or 0)
 
     assert found(gpu("a100-40", "nodes: 1"), whole) == []
@@ -405,7 +405,9 @@ def test_a_queued_job_says_how_long_it_needs_its_vms(job: Callable[[str], Resolv
 
     assert jobset(queued)["metadata"]["annotations"] == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(12 * 3600)}
     assert pod(queued)["nodeSelector"]["cloud.google.com/gke-queued"] == "true"
-    assert {"nvidia.com/gpu", "cloud.google.com/gke-queued"} == {each["key"] for each in pod(queued)["tolerations"]}
+    assert {"nvidia.com/gpu", "cloud.google.com/gke-queued"} == {
+        toleration["key"] for toleration in pod(queued)["tolerations"]
+    }
 
 
 def test_a_queued_job_without_a_time_asks_for_the_pools(job: Callable[[str], ResolvedJob]) -> None:
@@ -423,7 +425,7 @@ def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], Res
     spec = pod(job("flavor: class-best, nodes: 2"))
 
     assert spec["nodeSelector"] == {"cloud.google.com/compute-class": "best"}
-    assert {each["key"]: each["value"] for each in spec["tolerations"]} == {
+    assert {toleration["key"]: toleration["value"] for toleration in spec["tolerations"]} == {
         "cloud.google.com/compute-class": "best",
         "nvidia.com/gpu": "present",
     }
@@ -443,10 +445,10 @@ def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], Res
 def test_a_run_is_no_longer_than_its_vms_live(
     job: Callable[[str], ResolvedJob], target: str, nearest: list[str | None]
 ) -> None:
-    found = [finding for finding in gke_findings(job(target)) if finding.rule == "job-run-time"]
+    findings = [finding for finding in gke_findings(job(target)) if finding.rule == "job-run-time"]
 
-    assert [finding.nearest for finding in found] == nearest
-    assert all(finding.path == "gke.max_run_hours" for finding in found)
+    assert [finding.nearest for finding in findings] == nearest
+    assert all(finding.path == "gke.max_run_hours" for finding in findings)
 
 
 def test_a_run_that_outlasts_its_flex_start_vms_is_warned_of(job: Callable[[str], ResolvedJob]) -> None:
@@ -495,13 +497,15 @@ def findings(take: Take, data_set: str, region: str = "us-central1", *, vertex: 
 
 @pytest.mark.parametrize("data_set", [*PLACES, "disk"])
 def test_a_pod_mounts_the_claim_of_the_data_set_and_reads_it_only(take: Take, data_set: str) -> None:
-    found = volumes(take(JOB.replace("SET", data_set)), chips=1)
+    pod_volumes = volumes(take(JOB.replace("SET", data_set)), chips=1)
     mine = data_set == "files"  # team vision fills it
 
-    expected: dict[str, Any] = {"claimName": f"data-set.{data_set}", **({} if mine else {"readOnly": True})}
-    assert found.volumes[0]["persistentVolumeClaim"] == expected
-    assert found.mounts[0].get("readOnly", False) is not mine
-    assert ("gke-gcsfuse/volumes" in found.annotations) is (data_set == "images")
+    expected: dict[str, Any] = {"claimName": f"data-set.{data_set}"}
+    if not mine:
+        expected["readOnly"] = True
+    assert pod_volumes.volumes[0]["persistentVolumeClaim"] == expected
+    assert pod_volumes.mounts[0].get("readOnly", False) is not mine
+    assert ("gke-gcsfuse/volumes" in pod_volumes.annotations) is (data_set == "images")
 
 
 @pytest.mark.parametrize(("data_set", "path"), PLACES.items())
@@ -527,15 +531,15 @@ def test_vertex_ai_is_given_addresses_of_file_shares_and_lustre(take: Take) -> N
 
 
 def test_the_address_of_the_environment_s_own_lustre_is_left_to_the_submission(take: Take) -> None:
-    (own,) = worker_pools(job := take(JOB.replace("SET", "own")), vertex_target(job))
+    (worker_pool,) = worker_pools(job := take(JOB.replace("SET", "own")), vertex_target(job))
 
-    assert own["lustreMounts"] == [
+    assert worker_pool["lustreMounts"] == [
         {
             "instanceIp": "{lustre:example-lab/us-central1-a/lab-scratch}", "filesystem": "own",
             "volumeHandle": "example-lab/us-central1-a/lab-scratch", "mountPoint": "data",
         }
     ]  # fmt: skip
-    assert {each.kind for each in references(own)} == {"lustre"}
+    assert {reference.kind for reference in references(worker_pool)} == {"lustre"}
 
 
 @pytest.mark.parametrize("data_set", ["images", "files", "disk", "fast"])
@@ -544,13 +548,13 @@ def test_what_lies_beside_the_job_is_mounted_without_a_word(take: Take, data_set
 
 
 def test_a_bucket_of_another_region_is_a_warning_that_names_what_each_pass_sends(take: Take) -> None:
-    (found,) = findings(take, "far")
+    (finding,) = findings(take, "far")
 
-    assert (found.rule, found.severity, found.path) == (
+    assert (finding.rule, finding.severity, finding.path) == (
         "job-data-set-region", "warning", "mounts[0].source.data_set",
     )  # fmt: skip
-    assert "each pass over it sends 5 GiB between regions" in found.message
-    assert found.position is not None
+    assert "each pass over it sends 5 GiB between regions" in finding.message
+    assert finding.position is not None
 
 
 @pytest.mark.parametrize(
@@ -565,21 +569,21 @@ def test_a_bucket_of_another_region_is_a_warning_with_the_price_of_its_traffic(
 ) -> None:
     job = take(f"{line}\ngke: {{cluster: gpus, flavor: h100, nodes: 1}}")
 
-    (found,) = bucket_findings(job, "us-central1")
+    (finding,) = bucket_findings(job, "us-central1")
 
-    assert (found.rule, found.severity, found.path) == ("job-bucket-region", "warning", path)
-    assert "about 0.02 USD" in found.message
-    assert found.nearest in job.team.buckets
-    assert job.team.buckets[found.nearest].location == "us-central1"
+    assert (finding.rule, finding.severity, finding.path) == ("job-bucket-region", "warning", path)
+    assert "about 0.02 USD" in finding.message
+    assert finding.nearest in job.team.buckets
+    assert job.team.buckets[finding.nearest].location == "us-central1"
     assert list(bucket_findings(job, "europe-west4")) == []
-    assert found in gke_findings(job)
+    assert finding in gke_findings(job)
 
 
 @pytest.mark.parametrize("data_set", ["files", "disk", "fast"])
 def test_a_volume_of_another_region_is_an_error_that_names_what_is_near(take: Take, data_set: str) -> None:
-    (found,) = findings(take, data_set, region="europe-west4")
+    (finding,) = findings(take, data_set, region="europe-west4")
 
-    assert (found.severity, found.allowed) == ("error", "far")
+    assert (finding.severity, finding.allowed) == ("error", "far")
 
 
 @pytest.mark.parametrize(
@@ -596,12 +600,12 @@ def test_a_volume_of_another_region_is_an_error_that_names_what_is_near(take: Ta
 def test_a_disk_in_another_zone_than_the_machines_is_found(
     take: Take, data_set: str, zones: set[str | None], errors: int
 ) -> None:
-    found = list(disk_findings(take(JOB.replace("SET", data_set)), zones))
+    findings = list(disk_findings(take(JOB.replace("SET", data_set)), zones))
 
-    assert len(found) == errors
-    for each in found:
-        assert each.path == "mounts[0].source.data_set"
-        assert "is on a disk in us-central1-a, and the job's VMs are in us-central1-b, us-central1-c" in each.message
+    assert len(findings) == errors
+    for finding in findings:
+        assert finding.path == "mounts[0].source.data_set"
+        assert "is on a disk in us-central1-a, and the job's VMs are in us-central1-b, us-central1-c" in finding.message
 
 
 def test_the_rules_of_gke_look_at_the_zones_of_the_flavor(take: Take) -> None:
@@ -609,40 +613,42 @@ def test_the_rules_of_gke_look_at_the_zones_of_the_flavor(take: Take) -> None:
     _, flavor = gke_target(job)
 
     assert {pool.zone for pool in flavor.pools} == {"us-central1-a"}
-    assert [each for each in gke_findings(job) if each.rule == "job-data-set"] == []
+    assert [finding for finding in gke_findings(job) if finding.rule == "job-data-set"] == []
     data = job.environment.data_sets["disk"]
     assert data.hyperdisk_ml is not None
     moved = data.model_copy(update={"hyperdisk_ml": data.hyperdisk_ml.model_copy(update={"zone": "us-central1-b"})})
     home = job.environment.model_copy(update={"data_sets": {**job.environment.data_sets, "disk": moved}})
     far = dataclasses.replace(job, environment=home)
-    assert [each.path for each in gke_findings(far) if each.rule == "job-data-set"] == ["mounts[0].source.data_set"]
+    assert [finding.path for finding in gke_findings(far) if finding.rule == "job-data-set"] == [
+        "mounts[0].source.data_set"
+    ]
 
 
 def test_vertex_ai_mounts_no_hyperdisk(take: Take) -> None:
-    (found,) = findings(take, "disk", vertex=True)
+    (finding,) = findings(take, "disk", vertex=True)
 
-    assert "which Vertex AI does not mount" in found.message
+    assert "which Vertex AI does not mount" in finding.message
 
 
 def test_a_disk_that_is_being_filled_is_its_writer_s_alone(take: Take) -> None:
-    (found,) = findings(take, "empty")
+    (finding,) = findings(take, "empty")
 
-    assert "still being filled by team nlp" in found.message
+    assert "still being filled by team nlp" in finding.message
 
 
 def test_a_data_set_of_other_teams_is_not_known_to_this_one(read: Read) -> None:
-    job, (found,) = read(JOB.replace("SET", "theirs"))
+    job, (finding,) = read(JOB.replace("SET", "theirs"))
 
     assert job is None
-    assert "'theirs' is not a data set for members of team vision" in found.message
-    assert "images" in (found.allowed or "")
+    assert "'theirs' is not a data set for members of team vision" in finding.message
+    assert "images" in (finding.allowed or "")
 
 
 ALL = "gke: {cluster: gpus, flavor: h100, nodes: "
 
 
 @pytest.mark.parametrize(
-    ("nodes", "gpus", "found"),
+    ("nodes", "gpus", "expected"),
     [
         (1, 1, []),
         (1, 8, []),
@@ -652,12 +658,12 @@ ALL = "gke: {cluster: gpus, flavor: h100, nodes: "
     ],
 )
 def test_gpus_of_a_vm_are_at_most_its_own_and_all_with_gpudirect(
-    take: Take, nodes: int, gpus: int, found: list[tuple[str, str, str, str]]
+    take: Take, nodes: int, gpus: int, expected: list[tuple[str, str, str, str]]
 ) -> None:
     job = take(f"{ALL}{nodes}, gpus: {gpus}}}")
 
-    rows = [(each.rule, each.severity, each.path, each.nearest) for each in gke_findings(job)]
-    assert [row for row in rows if row[0] == "job-part"] == found
+    rows = [(finding.rule, finding.severity, finding.path, finding.nearest) for finding in gke_findings(job)]
+    assert [row for row in rows if row[0] == "job-part"] == expected
 
 
 def test_a_part_of_queued_vms_leaves_the_rest_idle(take: Take, new_lab: Lab) -> None:
@@ -670,13 +676,13 @@ def test_a_part_of_queued_vms_leaves_the_rest_idle(take: Take, new_lab: Lab) -> 
     text = gpu("h100-queued-provisioning", "nodes: 1, gpus: 1")
     job = take(text, workspace=read_workspace(root))
 
-    assert [(each.rule, each.severity) for each in gke_findings(job)] == [("job-part", "warning")]
+    assert [(finding.rule, finding.severity) for finding in gke_findings(job)] == [("job-part", "warning")]
 
 
 def test_quota_and_pools_are_counted_in_the_gpus_of_each_vm(take: Take) -> None:
     two = take("gke: {cluster: gpus, flavor: a100-40, nodes: 9, gpus: 2}")  # 2 VMs of 4 hold 4 pods, the others none
 
-    rows = {each.rule: each for each in gke_findings(two)}
+    rows = {finding.rule: finding for finding in gke_findings(two)}
 
     assert demand(two) == 9 * 2
     assert rows["job-fits-pools"].nearest == str(2 * (4 // 2))
@@ -705,10 +711,10 @@ def test_a_part_of_a_vm_costs_that_part(take: Take) -> None:
     ],
 )
 def test_gpus_that_stand_idle_beside_a_large_job_are_counted(take: Take, rest: str, field: str, idle: int) -> None:
-    found = gke_findings(take(f"{rest}gke: {{cluster: gpus, flavor: a100-40, gpus: 1}}"))
+    findings = gke_findings(take(f"{rest}gke: {{cluster: gpus, flavor: a100-40, gpus: 1}}"))
 
-    assert [(row.rule, row.path, row.severity) for row in found] == [("job-part", field, "warning")] * bool(idle)
-    assert all(f"{idle} of the 3 other GPUs of its VM stand idle" in row.message for row in found)
+    assert [(row.rule, row.path, row.severity) for row in findings] == [("job-part", field, "warning")] * bool(idle)
+    assert all(f"{idle} of the 3 other GPUs of its VM stand idle" in row.message for row in findings)
 
 
 def test_a_part_without_a_number_of_vms_is_of_one(take: Take) -> None:
@@ -738,11 +744,11 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
     ],
 )
 def test_a_host_that_is_not_let_out_is_found(take: Take, rest: str, path: str | None, host: str) -> None:
-    found = [row for row in gke_findings(take(rest + gpu("a100-40", "nodes: 1"))) if row.rule == "job-egress"]
+    findings = [row for row in gke_findings(take(rest + gpu("a100-40", "nodes: 1"))) if row.rule == "job-egress"]
 
-    assert [(row.path, row.severity) for row in found] == ([(path, "warning")] if path else [])
-    assert all(host in row.message for row in found)
-    assert all(f"{{host: {host if '.' in host else 'HOST'}}}" in str(row.allowed) for row in found)
+    assert [(row.path, row.severity) for row in findings] == ([(path, "warning")] if path else [])
+    assert all(host in row.message for row in findings)
+    assert all(f"{{host: {host if '.' in host else 'HOST'}}}" in str(row.allowed) for row in findings)
 
 
 @pytest.mark.parametrize(
@@ -756,9 +762,9 @@ def test_a_host_that_is_not_let_out_is_found(take: Take, rest: str, path: str | 
 def test_a_host_that_a_team_may_reach_is_none_to_warn_of(take: Take, egress: list[dict[str, str]], count: int) -> None:
     job = take("args: ['https://data.example.org/a']\n" + gpu("a100-40", "nodes: 1"))
 
-    found = gke_findings(with_team(job, egress=tuple(map(Destination.model_validate, egress))))
+    findings = gke_findings(with_team(job, egress=tuple(map(Destination.model_validate, egress))))
 
-    assert len([row for row in found if row.rule == "job-egress"]) == count
+    assert len([row for row in findings if row.rule == "job-egress"]) == count
 
 
 def test_requirements_of_a_source_need_the_package_index(take: Take, new_lab: Lab) -> None:
@@ -766,14 +772,14 @@ def test_requirements_of_a_source_need_the_package_index(take: Take, new_lab: La
     (root / "train.py").write_text("")
     source = "environment: lab\nsource: {file: train.py, requirements: [torch]}\noutput: checkpoints\n"
 
-    found = gke_findings(take(source + gpu("h100", "nodes: 1"), workspace=read_workspace(root)))
+    findings = gke_findings(take(source + gpu("h100", "nodes: 1"), workspace=read_workspace(root)))
 
-    assert [row.path for row in found if row.rule == "job-egress"] == ["source.requirements"]
+    assert [row.path for row in findings if row.rule == "job-egress"] == ["source.requirements"]
 
 
 def test_vms_whose_domain_no_pod_reaches_are_best_used_one_at_a_time(take: Take) -> None:
     job = with_pool(take(gpu("a100-40", "nodes: 2")), machine=MACHINE_TYPES["a4x-maxgpu-4g-metal"])
 
-    found = [row for row in gke_findings(job) if row.rule == "job-flavor-networks"]
+    findings = [row for row in gke_findings(job) if row.rule == "job-flavor-networks"]
 
-    assert [(row.path, row.severity, row.nearest) for row in found] == [("gke.nodes", "warning", "1")]
+    assert [(row.path, row.severity, row.nearest) for row in findings] == [("gke.nodes", "warning", "1")]

@@ -38,7 +38,7 @@ def root(new_lab: Lab) -> Path:
 
 
 def job(root: Path, command: str, *arguments: str) -> Result:
-    files = [str(root / each) if each.startswith("jobs/") else each for each in arguments]
+    files = [str(root / argument) if argument.startswith("jobs/") else argument for argument in arguments]
     return CliRunner().invoke(app, ["job", command, *files, "--root", str(root)])
 
 
@@ -93,9 +93,9 @@ def test_errors_go_to_standard_error_and_nothing_is_rendered(root: Path, broken:
 def test_what_is_wrong_is_said_in_the_order_of_the_file(root: Path) -> None:
     (root / "jobs" / "vision" / "train.yaml").write_text(f"cpu: x\nfoo: 1\nenv: {{A: 1}}\n{JOB}")
 
-    found = job(root, "check", "jobs/vision/train.yaml").stdout
+    output = job(root, "check", "jobs/vision/train.yaml").stdout
 
-    assert re.findall(r"(?m)^error jobs/vision/train\.yaml:(\d+):", found) == ["1", "2", "3"]
+    assert re.findall(r"(?m)^error jobs/vision/train\.yaml:(\d+):", output) == ["1", "2", "3"]
 
 
 def test_a_warning_does_not_stop_the_rendering(root: Path) -> None:
@@ -260,10 +260,10 @@ VERTEX = (
 
 
 def test_machines_are_paid_by_the_hour(take: Take) -> None:
-    each = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1).most
+    one_vm = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1).most
 
-    assert job_cost(take(H100), "gke").an_hour["on-demand"].most == pytest.approx(2 * each)
-    assert each > 0
+    assert job_cost(take(H100), "gke").an_hour["on-demand"].most == pytest.approx(2 * one_vm)
+    assert one_vm > 0
 
 
 ROLES = "chief: {machine_type: n1-standard-16}, reducers: {replicas: 5}, capacity: on-demand"
@@ -310,19 +310,20 @@ def test_a_head_without_a_price_is_said(take: Take) -> None:
 
 
 def test_the_longest_run_is_the_time_out_on_vertex_ai_and_nothing_limits_one_on_gke(take: Take) -> None:
-    vertex, gke = job_cost(take(VERTEX), "vertex"), job_cost(take(H100), "gke")
+    vertex = job_cost(take(VERTEX), "vertex")
+    gke = job_cost(take(H100), "gke")
 
-    assert sum(each.vms for each in vertex.machines) == 3
+    assert sum(machine.vms for machine in vertex.machines) == 3
     assert vertex.longest_run("spot") == pytest.approx(72 * vertex.an_hour["spot"].most)
     assert (gke.hours, gke.longest_run("spot")) == (None, None)
 
 
 def test_every_trial_of_a_sweep_is_paid(take: Take) -> None:
     sweep = "sweep: {parameters: {lr: {values: [0.1, 0.2, 0.3]}}, metric: accuracy, parallel: 2}\n"
-    one, swept = (job_cost(take(each + VERTEX), "vertex") for each in ("", sweep))
+    single, swept = (job_cost(take(head + VERTEX), "vertex") for head in ("", sweep))
 
     assert (swept.trials, swept.parallel) == (3, 2)
-    assert swept.longest_run("spot") == pytest.approx(3 * (one.longest_run("spot") or 0))
+    assert swept.longest_run("spot") == pytest.approx(3 * (single.longest_run("spot") or 0))
     assert "3 trials of it, up to 2 at a time" in cost_text(swept)
 
 
@@ -359,7 +360,8 @@ def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(pr
 
     assert result.exit_code == 0
     first, head, *lines = result.stdout.splitlines()
-    rows, notes = lines[:4], lines[4:-2]
+    rows = lines[:4]
+    notes = lines[4:-2]
     advice = lines[-2:]
     assert first == "On vertex in us-central1: 3 x a3-highgpu-8g"
     assert "longest run, 72 hours" in head
@@ -402,12 +404,12 @@ def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
 
 
 def test_a_job_whose_limits_nobody_knows_yet_costs_what_it_costs(priced_root: Path) -> None:
-    known = asked(priced_root).stdout
+    cost_before = asked(priced_root).stdout
     (priced_root / "stacks" / "quotas" / "example-lab.yaml").unlink()
 
     result = asked(priced_root)
 
-    assert (result.exit_code, result.stdout) == (1, known)
+    assert (result.exit_code, result.stdout) == (1, cost_before)
     assert "no quotas of example-lab are known" in result.stderr
 
 

@@ -213,14 +213,14 @@ def test_a_share_of_a_flavor_that_no_pool_makes_is_none(read: Read, new_lab: Lab
 def test_a_cluster_without_jobset_runs_no_job(read: Read, new_lab: Lab) -> None:
     root = new_lab()
     stack = root / "stacks" / "Pulumi.lab.yaml"
-    for presence, said in (("existing", []), ("none", ["gke.cluster"])):
+    for presence, expected_paths in (("existing", []), ("none", ["gke.cluster"])):
         software = f"tpus:\n        software: {{jobset: {presence}}}\n"
         stack.write_text(ENVIRONMENT.replace("tpus:\n", software, 1))
 
         _, findings = read(JOB, workspace=read_workspace(root))
 
-        assert [each.path for each in findings] == said
-        assert all("no JobSet" in each.message for each in findings)
+        assert [finding.path for finding in findings] == expected_paths
+        assert all("no JobSet" in finding.message for finding in findings)
 
 
 def test_a_team_whose_file_is_rejected_is_told_from_one_that_is_not_there(read: Read, new_lab: Lab) -> None:
@@ -479,9 +479,9 @@ def job(root: Path, *arguments: str) -> Result:
     ],
 )
 def test_a_first_file_is_right_for_its_targets(options: tuple[str, ...], targets: dict[str, str], root: Path) -> None:
-    made = job(root, "init", "vision/first", *IMAGE, *options)
+    result = job(root, "init", "vision/first", *IMAGE, *options)
 
-    assert made.exit_code == 0, made.output
+    assert result.exit_code == 0, result.output
     path = root / "jobs" / "vision" / "first.yaml"
     written = yaml.safe_load(path.read_text())
     assert {name: next(iter(written[name].values())) for name in ("gke", "vertex") if name in written} == targets
@@ -495,7 +495,7 @@ def test_every_machine_that_is_offered_is_one_that_vertex_ai_takes(
 ) -> None:
     text = on_vertex(vertex_regions(machine_type)[0], machine_type)
 
-    assert [str(found) for found in vertex_findings(take(text)) if found.severity == "error"] == []
+    assert [str(finding) for finding in vertex_findings(take(text)) if finding.severity == "error"] == []
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,12 @@ def test_a_server_with_the_jobset_crd_takes_it(take: Take, schema: CrdSchema, ta
 def test_a_slice_is_a_job_and_a_host_is_a_pod_with_all_chips(
     take: Take, target: str, jobs: int, pods: int, chips: dict[str, str]
 ) -> None:
-    found = take(target)
-    job = replicated(found)["template"]["spec"]
+    resolved = take(target)
+    job = replicated(resolved)["template"]["spec"]
 
-    assert replicated(found)["replicas"] == jobs
+    assert replicated(resolved)["replicas"] == jobs
     assert (job["parallelism"], job["completions"], job["completionMode"]) == (pods, pods, "Indexed")
-    resources = container(found)["resources"]
+    resources = container(resolved)["resources"]
     limited = {"memory": "0", "ephemeral-storage": "0"}
     assert resources["requests"] == {**chips, **limited}
     assert {**resources["limits"], **limited} == {**chips, **limited}
@@ -173,28 +173,28 @@ def test_a_priority_is_a_label(take: Take) -> None:
 
 
 def test_tpu_pods_choose_their_nodes_by_flavor_accelerator_and_topology(take: Take) -> None:
-    found = pod(take(SPOT))
+    pod_spec = pod(take(SPOT))
 
-    assert found["nodeSelector"] == {
+    assert pod_spec["nodeSelector"] == {
         "training-platform/flavor": "tpu-v5e-4x4-spot",
         "cloud.google.com/gke-spot": "true",
         "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
         "cloud.google.com/gke-tpu-topology": "4x4",
     }
-    assert found["tolerations"] == [
+    assert pod_spec["tolerations"] == [
         {"key": "google.com/tpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}
     ]
-    assert found["serviceAccountName"] == "training"
+    assert pod_spec["serviceAccountName"] == "training"
 
 
 def test_gpu_pods_choose_their_nodes_by_flavor_and_accelerator(take: Take) -> None:
-    found = pod(take(GPU))
+    pod_spec = pod(take(GPU))
 
-    assert found["nodeSelector"] == {
+    assert pod_spec["nodeSelector"] == {
         "training-platform/flavor": "h100",
         "cloud.google.com/gke-accelerator": "nvidia-h100-80gb",
     }
-    assert [toleration["key"] for toleration in found["tolerations"]] == ["nvidia.com/gpu"]
+    assert [toleration["key"] for toleration in pod_spec["tolerations"]] == ["nvidia.com/gpu"]
 
 
 def test_tpu_hosts_open_the_ports_by_which_they_find_each_other(take: Take) -> None:
@@ -210,18 +210,18 @@ def test_the_network_of_the_node_comes_with_dns_for_peers(take: Take) -> None:
 
 
 def test_the_container_runs_what_the_file_says(take: Take) -> None:
-    found = container(take(f"command: [python, -m]\nargs: [train]\nenv: {{B: one, A: two}}\n{PART}"))
+    training = container(take(f"command: [python, -m]\nargs: [train]\nenv: {{B: one, A: two}}\n{PART}"))
 
-    assert found["image"] == "registry.example.com/train:1"
-    assert (found["command"], found["args"]) == (["python", "-m"], ["train"])
-    assert without_nodes(found) == [{"name": "B", "value": "one"}, {"name": "A", "value": "two"}]
+    assert training["image"] == "registry.example.com/train:1"
+    assert (training["command"], training["args"]) == (["python", "-m"], ["train"])
+    assert without_nodes(training) == [{"name": "B", "value": "one"}, {"name": "A", "value": "two"}]
 
 
 def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
-    found = container(take(f"output: checkpoints\n{PART}", file="jobs/vision/second.yaml"))
+    training = container(take(f"output: checkpoints\n{PART}", file="jobs/vision/second.yaml"))
 
     folder = "gs://example-lab-lab-vision-checkpoints/second"
-    assert without_nodes(found) == [
+    assert without_nodes(training) == [
         {"name": "AIP_MODEL_DIR", "value": f"{folder}/model/"},
         {"name": "AIP_CHECKPOINT_DIR", "value": f"{folder}/checkpoints/"},
         {"name": "AIP_TENSORBOARD_LOG_DIR", "value": f"{folder}/logs/"},
@@ -230,10 +230,10 @@ def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
 
 
 def test_a_variable_of_the_file_wins(take: Take) -> None:
-    own = "env: {OUTPUT_URI: elsewhere, AIP_MODEL_DIR: there}"
-    found = container(take(f"output: checkpoints\n{own}\n{PART}"))
+    variables = "env: {OUTPUT_URI: elsewhere, AIP_MODEL_DIR: there}"
+    training = container(take(f"output: checkpoints\n{variables}\n{PART}"))
 
-    values = [(each["name"], each["value"]) for each in without_nodes(found)]
+    values = [(variable["name"], variable["value"]) for variable in without_nodes(training)]
     assert ("OUTPUT_URI", "elsewhere") in values
     assert ("AIP_MODEL_DIR", "there") in values
     assert len(dict(values)) == len(values)
@@ -252,7 +252,8 @@ mounts:
   - {name: own, source: {directory: own}, path: /data}
   - {name: cache, source: {bucket: checkpoints}, caches: true, file_cache_gib: 50}
 """
-BLOCK, HOST = "cloud.google.com/gce-topology-block", "kubernetes.io/hostname"
+BLOCK = "cloud.google.com/gce-topology-block"
+HOST = "kubernetes.io/hostname"
 
 
 def annotations_of(job: ResolvedJob) -> dict[str, str]:
@@ -260,12 +261,13 @@ def annotations_of(job: ResolvedJob) -> dict[str, str]:
 
 
 def by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in items}
+    return {entry["name"]: entry for entry in items}
 
 
 def test_a_directory_is_the_teams_folder_of_its_claim_and_a_whole_share_all_of_it(take: Take) -> None:
     job = take(MOUNTS + GPU_TARGET)
-    mounts, volumes = by_name(container(job)["volumeMounts"]), by_name(pod(job)["volumes"])
+    mounts = by_name(container(job)["volumeMounts"])
+    volumes = by_name(pod(job)["volumes"])
 
     assert volumes["mount-data"]["persistentVolumeClaim"] == {"claimName": "data"}
     assert mounts["mount-data"] == {
@@ -275,9 +277,9 @@ def test_a_directory_is_the_teams_folder_of_its_claim_and_a_whole_share_all_of_i
 
 
 def test_a_bucket_is_mounted_by_the_driver_which_the_pod_asks_for(take: Take) -> None:
-    found = template(take(MOUNTS + GPU_TARGET))
+    pod_template = template(take(MOUNTS + GPU_TARGET))
 
-    assert by_name(found["spec"]["volumes"])["mount-cache"]["csi"] == {
+    assert by_name(pod_template["spec"]["volumes"])["mount-cache"]["csi"] == {
         "driver": "gcsfuse.csi.storage.gke.io",
         "volumeAttributes": {
             "bucketName": "example-lab-lab-vision-checkpoints",
@@ -286,18 +288,21 @@ def test_a_bucket_is_mounted_by_the_driver_which_the_pod_asks_for(take: Take) ->
             "fileCacheForRangeRead": "true",
         },
     }
-    assert found["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+    assert pod_template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
 
 
 def test_on_the_vms_network_the_driver_acts_as_the_pods_account(take: Take) -> None:
-    found = template(take(MOUNTS + ONE_GPU.replace("1}", "1, host_network: true}")))
+    pod_template = template(take(MOUNTS + ONE_GPU.replace("1}", "1, host_network: true}")))
 
-    assert by_name(found["spec"]["volumes"])["mount-cache"]["csi"]["volumeAttributes"]["hostNetworkPodKSA"] == "true"
+    assert (
+        by_name(pod_template["spec"]["volumes"])["mount-cache"]["csi"]["volumeAttributes"]["hostNetworkPodKSA"]
+        == "true"
+    )
 
 
 def test_paths_and_caches_are_variables_by_the_mounts_name(take: Take) -> None:
-    found = container(take(MOUNTS + GPU_TARGET))
-    variables = {each["name"]: each["value"] for each in without_nodes(found)}
+    training = container(take(MOUNTS + GPU_TARGET))
+    variables = {variable["name"]: variable["value"] for variable in without_nodes(training)}
     cache = "/gcs/example-lab-lab-vision-checkpoints"
 
     assert (variables["MOUNT_DATA"], variables["MOUNT_OWN"], variables["MOUNT_CACHE"]) == (
@@ -356,10 +361,10 @@ def test_shared_memory_is_memory_without_accelerators_for_data_loaders(
 def test_shared_memory_is_part_of_the_memory_that_is_requested(
     take: Take, rest: str, requested: str | None, limit: str | None
 ) -> None:
-    found = container(take(rest + GPU_TARGET))
+    training = container(take(rest + GPU_TARGET))
 
-    assert found["resources"]["requests"].get("memory") == requested
-    assert found["resources"]["limits"].get("memory") == limit
+    assert training["resources"]["requests"].get("memory") == requested
+    assert training["resources"]["limits"].get("memory") == limit
 
 
 def parted(job: ResolvedJob) -> tuple[dict[str, str], dict[str, str]]:
@@ -374,15 +379,15 @@ ONE_OF_FOUR = "gke: {cluster: gpus, flavor: a100-40, gpus: 1}"
 
 
 def test_a_job_beside_others_asks_for_its_part_of_the_vm(take: Take) -> None:
-    asked, most = parted(take(ONE_OF_FOUR))
+    requests, most = parted(take(ONE_OF_FOUR))
 
     disk = int(0.75 * (0.9 * 100 - 6 - 0.35 * 100))
-    assert asked == {"cpu": str(int(48 * 0.9 / 4)), "memory": "70Gi", "ephemeral-storage": f"{disk // 4}Gi"}
+    assert requests == {"cpu": str(int(48 * 0.9 / 4)), "memory": "70Gi", "ephemeral-storage": f"{disk // 4}Gi"}
     assert most == {"memory": "70Gi", "ephemeral-storage": "30Gi"}
 
 
 @pytest.mark.parametrize(
-    ("rest", "asked"),
+    ("rest", "expected"),
     [
         ("cpu: 3\n", ("3", "70Gi", None)),
         ("memory_gib: 100\n", ("10", "100Gi", None)),
@@ -390,9 +395,9 @@ def test_a_job_beside_others_asks_for_its_part_of_the_vm(take: Take) -> None:
         ("shared_memory_gib: 90\n", ("10", "90Gi", None)),
     ],
 )
-def test_its_own_figures_win_over_its_part(take: Take, rest: str, asked: tuple[str, str, str | None]) -> None:
+def test_its_own_figures_win_over_its_part(take: Take, rest: str, expected: tuple[str, str, str | None]) -> None:
     requests, limits = parted(take(rest + ONE_OF_FOUR))
-    cpu, memory, disk = asked
+    cpu, memory, disk = expected
 
     assert (requests["cpu"], requests["memory"]) == (cpu, memory)
     assert limits["memory"] == memory
@@ -414,7 +419,8 @@ def test_a_job_may_fill_as_much_disk_as_a_model_needs_where_the_vm_has_it(take: 
 
 
 def test_a_whole_vm_is_not_limited_by_smaller_vms_of_its_flavor(take: Take) -> None:
-    whole, part = take(ONE_GPU), take(ONE_OF_FOUR)
+    whole = take(ONE_GPU)
+    part = take(ONE_OF_FOUR)
     assert whole.flavor is not None
     assert [pool.machine.chips for pool in whole.flavor.pools] == [1, 4]
 
@@ -436,7 +442,8 @@ GPU_VMS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu
 @pytest.mark.parametrize("machine", GPU_VMS, ids=lambda machine: machine.name)
 def test_as_many_parts_as_gpus_fit_on_a_vm_and_into_the_teams_quota(take: Take, machine: MachineType) -> None:
     job = with_pool(take(ONE_OF_FOUR), machine=machine)
-    flavor, parts = job.flavor, pod_parts(job)
+    flavor = job.flavor
+    parts = pod_parts(job)
     assert flavor is not None
     every = {"cpu": parts.cpus * machine.chips, "memory": parts.asked_memory * machine.chips}
 
@@ -468,19 +475,19 @@ def test_local_checkpoints_count_as_memory_or_disk_of_the_pod(
 ) -> None:
     job = take(rest + GPU_TARGET)
     training = container(job)
-    asked = training["resources"]["requests"]
+    requests = training["resources"]["requests"]
 
     assert by_name(pod(job)["volumes"])["local-checkpoints"]["emptyDir"] == folder
     assert {"name": "local-checkpoints", "mountPath": "/local-checkpoints"} in training["volumeMounts"]
     assert {"name": "LOCAL_CHECKPOINT_DIR", "value": "/local-checkpoints"} in training["env"]
-    assert (asked["memory"], asked["ephemeral-storage"]) == requested
+    assert (requests["memory"], requests["ephemeral-storage"]) == requested
     assert training["resources"]["limits"]["memory"] == limit
 
 
 def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take) -> None:
     def plan(rest: str) -> str | None:
-        found = container(take(rest + GPU_TARGET))
-        return next((row["value"] for row in found["env"] if row["name"] == "TRAINING_LAUNCH"), None)
+        training = container(take(rest + GPU_TARGET))
+        return next((row["value"] for row in training["env"] if row["name"] == "TRAINING_LAUNCH"), None)
 
     assert plan(LOCAL) == '{"restarts": 3}'
     assert plan(LOCAL.replace("100", "100, restarts: 5") + "retry_on: [75]\n") == '{"restarts": 5, "retry_on": [75]}'
@@ -488,9 +495,9 @@ def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take
 
 
 def test_a_program_is_told_how_many_data_loaders_it_has(take: Take) -> None:
-    found = container(take("data_loaders: 8\n" + GPU_TARGET))
+    training = container(take("data_loaders: 8\n" + GPU_TARGET))
 
-    assert {"name": "DATA_LOADERS", "value": "8"} in found["env"]
+    assert {"name": "DATA_LOADERS", "value": "8"} in training["env"]
 
 
 def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take) -> None:
@@ -518,8 +525,8 @@ def test_a_job_on_one_vm_asks_for_any_place_of_a_topology(take: Take, levels: tu
 
     placed = annotations_of(with_flavor(job, topology_levels=levels))
 
-    asked = {name: value for name, value in placed.items() if name.startswith("kueue.x-k8s.io/")}
-    assert asked == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
+    kueue_annotations = {name: value for name, value in placed.items() if name.startswith("kueue.x-k8s.io/")}
+    assert kueue_annotations == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
     assert "kueue.x-k8s.io/podset-unconstrained-topology" not in annotations_of(job)
 
 
@@ -527,7 +534,7 @@ LEVELS = "block, subblock, host"
 
 
 @pytest.mark.parametrize(
-    ("levels", "placement", "said"),
+    ("levels", "placement", "expected"),
     [
         ((), "level: block", [("h100 has no topology", None)]),
         (SLICE_LEVELS, "level: block", [("h100 puts each slice on VMs of one node pool already", None)]),
@@ -540,16 +547,18 @@ LEVELS = "block, subblock, host"
     ],
 )
 def test_a_level_is_one_of_the_flavors_topology(
-    take: Take, levels: tuple[str, ...], placement: str, said: list[tuple[str, str | None]]
+    take: Take, levels: tuple[str, ...], placement: str, expected: list[tuple[str, str | None]]
 ) -> None:
     job = take(GPU_TARGET.replace("}", f", placement: {{{placement}}}}}"))
 
-    found = [each for each in gke_findings(with_flavor(job, topology_levels=levels)) if each.rule == "job-placement"]
+    findings = [
+        finding for finding in gke_findings(with_flavor(job, topology_levels=levels)) if finding.rule == "job-placement"
+    ]
 
-    assert [each.nearest for each in found] == [nearest for _, nearest in said]
-    for each, (words, _) in zip(found, said, strict=True):
-        assert words in f"{each.message}. Allowed: {each.allowed}"
-        assert each.path.startswith("gke.placement")
+    assert [finding.nearest for finding in findings] == [nearest for _, nearest in expected]
+    for finding, (words, _) in zip(findings, expected, strict=True):
+        assert words in f"{finding.message}. Allowed: {finding.allowed}"
+        assert finding.path.startswith("gke.placement")
 
 
 def test_each_slice_of_a_job_is_whole_where_kueue_knows_the_slices(take: Take) -> None:

@@ -53,8 +53,10 @@ class Google:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 google.asked.append(self.path)
-                known = self.headers.get("Metadata-Flavor") == "Google" or self.headers["Authorization"] == "Bearer t"
-                self.send_response(200 if known else 403)
+                authorized = (
+                    self.headers.get("Metadata-Flavor") == "Google" or self.headers["Authorization"] == "Bearer t"
+                )
+                self.send_response(200 if authorized else 403)
                 self.end_headers()
                 if "service-accounts" in self.path:
                     self.wfile.write(b'{"access_token": "t"}')
@@ -66,7 +68,7 @@ class Google:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                google.messages += [json.loads(base64.b64decode(each["data"])) for each in body["messages"]]
+                google.messages += [json.loads(base64.b64decode(message["data"])) for message in body["messages"]]
                 google.asked.append(self.path)
                 self.send_response(200)
                 self.end_headers()
@@ -98,14 +100,18 @@ def start(
     script: str = "",
 ) -> subprocess.Popen[str]:
     """Start a job's container with its own Python, and the test's servers for Google's."""
-    found = container(as_run(job, "train-bcdfg"), "image", restarts=restarts, script=script)
-    python, flag, text = found["command"]
+    training = container(as_run(job, "train-bcdfg"), "image", restarts=restarts, script=script)
+    python, flag, text = training["command"]
     assert (python, flag, text) == ("python3", "-c", launcher())
     for host in HOSTS:
         assert host in text
         text = text.replace(host, f"http://127.0.0.1:{google.server.server_port}")
-    env = {**os.environ, **{each["name"]: each.get("value", "0") for each in found["env"]}, **(variables or {})}
-    arguments = [sys.executable if each == "python3" else each for each in found["args"]]
+    env = {
+        **os.environ,
+        **{variable["name"]: variable.get("value", "0") for variable in training["env"]},
+        **(variables or {}),
+    }
+    arguments = [sys.executable if argument == "python3" else argument for argument in training["args"]]
     command = [sys.executable, flag, text, *arguments]
     return subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, text=True)
 
@@ -115,9 +121,9 @@ def test_secrets_are_variables_of_the_program_alone(take: Take, google: Google) 
     job = take(f'command: [python3, -c, "{show}"]\nsecrets: {{TOKEN: "token:3"}}\n{GPU}')
 
     with start(google, job) as program:
-        said, _ = program.communicate(timeout=30)
+        output, _ = program.communicate(timeout=30)
 
-    assert said == "s3cret False\n"
+    assert output == "s3cret False\n"
     assert google.asked[-1] == "/v1/projects/example-lab/secrets/lab-vision-token/versions/3:access"
 
 
@@ -126,12 +132,12 @@ SCRIPT = "NCCL_NET=script\nexport NCCL_A='two words'\necho told\n"
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "expected"),
     [(SCRIPT, "gIB two words None\n"), ("false\n", "gIB None None\n"), (None, "gIB None None\n")],
     ids=["a script", "a script that fails", "none on the node"],
 )
 def test_a_script_of_the_node_sets_what_is_not_set(
-    take: Take, google: Google, tmp_path: Path, script: str | None, said: str
+    take: Take, google: Google, tmp_path: Path, script: str | None, expected: str
 ) -> None:
     file = tmp_path / "set_nccl_env.sh"
     if script is not None:
@@ -139,14 +145,14 @@ def test_a_script_of_the_node_sets_what_is_not_set(
     job = take(f'command: [python3, -c, "{SHOW}"]\n{GPU}')
 
     with start(google, job, {"NCCL_NET": "gIB"}, script=str(file)) as program:
-        assert program.communicate(timeout=30)[0] == said
+        assert program.communicate(timeout=30)[0] == expected
     assert program.returncode == 0
 
 
 def test_no_value_of_a_secret_is_rendered(take: Take) -> None:
     job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
 
-    (plan,) = [each["value"] for each in container(job, "image")["env"] if each["name"] == PLAN_VARIABLE]
+    (plan,) = [variable["value"] for variable in container(job, "image")["env"] if variable["name"] == PLAN_VARIABLE]
     assert json.loads(plan) == {"secrets": {"TOKEN": "projects/example-lab/secrets/lab-vision-token/versions/latest"}}
 
 
@@ -194,9 +200,9 @@ def test_the_program_gets_the_signal_that_asks_it_to_end(take: Take, google: Goo
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         running.send_signal(signal.SIGTERM)
-        said, _ = running.communicate(timeout=30)
+        output, _ = running.communicate(timeout=30)
 
-    assert (said, running.returncode) == ("checkpoint\n", 0)
+    assert (output, running.returncode) == ("checkpoint\n", 0)
     assert google.messages[-1]["state"] == "succeeded"
 
 
@@ -278,7 +284,8 @@ def test_an_archive_that_is_not_what_was_packed_is_not_unpacked(
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         info = tarfile.TarInfo(member)
         if member == "link":
-            info.type, info.linkname = tarfile.SYMTYPE, "/etc"
+            info.type = tarfile.SYMTYPE
+            info.linkname = "/etc"
         tar.addfile(info)
     google.package = archive.getvalue()
     digest = hashlib.sha256(google.package).hexdigest()[:16]
@@ -304,9 +311,9 @@ def test_a_folder_of_the_working_tree_is_where_the_program_runs(new_lab: Lab, go
     google.package = sdist(source, root)
 
     with start(google, job) as program:
-        said, _ = program.communicate(timeout=30)
+        output, _ = program.communicate(timeout=30)
 
-    assert said == "helped by src/lab\n"
+    assert output == "helped by src/lab\n"
     assert google.asked[-1].startswith("/storage/v1/b/example-lab-lab-vision-checkpoints/o/sources%2F")
 
 
@@ -388,7 +395,7 @@ def empty(src: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (leads_out, "keys of src lead out of it"),
         (hidden, "notes.txt of src lead out of it, or to a hidden file"),
@@ -397,17 +404,22 @@ def empty(src: Path) -> None:
         (empty, "src is not a folder of this repository with files that git does not ignore"),
     ],
 )
-def test_a_folder_that_cannot_go_along_is_refused(new_lab: Lab, spoil: Callable[[Path], None], said: str) -> None:
+def test_a_folder_that_cannot_go_along_is_refused(new_lab: Lab, spoil: Callable[[Path], None], message: str) -> None:
     root = new_lab()
     write_tree(root)
     spoil(root / "src")
     job = folder_job(root, "command: [a]")
     assert job is not None
 
-    (found,) = judge(job, "gke", TODAY).findings
+    (finding,) = judge(job, "gke", TODAY).findings
 
-    assert (found.rule, found.severity, found.path, found.position) == ("job-source", "error", "source.folder", (2, 10))
-    assert said in found.message
+    assert (finding.rule, finding.severity, finding.path, finding.position) == (
+        "job-source",
+        "error",
+        "source.folder",
+        (2, 10),
+    )
+    assert message in finding.message
 
 
 @pytest.mark.parametrize(
@@ -425,7 +437,7 @@ def test_a_folder_runs_a_command_of_its_own(new_lab: Lab, source: str, rest: str
 
     _, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(new_lab()))
 
-    assert [found.path for found in findings] == [path]
+    assert [finding.path for finding in findings] == [path]
 
 
 IMAGE = "us-central1-docker.pkg.dev/example-lab/lab-images/trainer"
@@ -609,12 +621,12 @@ def test_a_machine_without_any_builder_is_said(
 @pytest.mark.parametrize("source", ["file: train.py", "package: lib, module: keys"])
 def test_no_source_follows_a_link_out_of_the_repository(new_lab: Lab, source: str) -> None:
     root = new_lab()
-    own = root.with_name("own.py")
-    own.write_text("TOKEN = 1\n")
-    (root / "train.py").symlink_to(own)
+    outside = root.with_name("own.py")
+    outside.write_text("TOKEN = 1\n")
+    (root / "train.py").symlink_to(outside)
     (root / "lib").mkdir()
     (root / "lib" / "setup.py").write_text("")
-    (root / "lib" / "keys.py").symlink_to(own)
+    (root / "lib" / "keys.py").symlink_to(outside)
     text = f"environment: lab\nsource: {{{source}, image: a:1}}\noutput: checkpoints\n{GPU}\n"
 
     job, rejected = parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(root))

@@ -76,18 +76,18 @@ def insert(path: Path, before: str, lines: str) -> None:
 
 
 def variables(job: ResolvedJob) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in without_nodes(container(job))}
+    return {variable["name"]: variable["value"] for variable in without_nodes(container(job))}
 
 
 def mounts(part: dict[str, Any]) -> dict[str, str]:
-    return {each["name"]: each["mountPath"] for each in part["volumeMounts"]}
+    return {mount["name"]: mount["mountPath"] for mount in part["volumeMounts"]}
 
 
 def interfaces(job: ResolvedJob) -> dict[str, str]:
     annotations = template(job)["metadata"]["annotations"]
     assert annotations["networking.gke.io/default-interface"] == "eth0"
     listed = json.loads(annotations["networking.gke.io/interfaces"])
-    return {each["interfaceName"]: each["network"] for each in listed}
+    return {interface["interfaceName"]: interface["network"] for interface in listed}
 
 
 @pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot", "gb200-reservation"])
@@ -125,26 +125,26 @@ def test_the_daemon_starts_before_the_training_and_ends_with_it(job: Job, flavor
 
 @pytest.mark.parametrize(("flavor", "last"), [("h100", "/dev/nvidia-uvm"), ("h100-mega", "/dev/dmabuf_import_helper")])
 def test_the_daemon_is_given_the_gpus_by_name_and_nobody_is_privileged(job: Job, flavor: str, last: str) -> None:
-    found = template(job(flavor))
-    devices = yaml.safe_load(found["metadata"]["annotations"][f"devices.gke.io/container.{SIDECARS[flavor]}"])
+    pod_template = template(job(flavor))
+    devices = yaml.safe_load(pod_template["metadata"]["annotations"][f"devices.gke.io/container.{SIDECARS[flavor]}"])
 
-    assert [each["path"] for each in devices][:8] == [f"/dev/nvidia{number}" for number in range(8)]
+    assert [device["path"] for device in devices][:8] == [f"/dev/nvidia{number}" for number in range(8)]
     assert devices[-1] == {"path": last}
-    assert "privileged" not in str(found)
+    assert "privileged" not in str(pod_template)
 
 
 @pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
 def test_training_reads_the_software_of_its_node_and_never_writes_it(job: Job, flavor: str) -> None:
-    paths = {each["name"]: each.get("hostPath", {}).get("path", "") for each in pod(job(flavor))["volumes"]}
-    shared = [each for each in container(job(flavor))["volumeMounts"] if paths[each["name"]].startswith("/home/")]
+    paths = {volume["name"]: volume.get("hostPath", {}).get("path", "") for volume in pod(job(flavor))["volumes"]}
+    shared = [mount for mount in container(job(flavor))["volumeMounts"] if paths[mount["name"]].startswith("/home/")]
 
     assert shared != []
-    assert all(each["readOnly"] for each in shared)
+    assert all(mount["readOnly"] for mount in shared)
 
 
 def test_training_waits_until_the_daemon_of_tcpxo_is_ready(job: Job) -> None:
     (daemon,) = pod(job("h100-mega"))["initContainers"]
-    (ready,) = (each["value"] for each in daemon["env"] if each["name"] == "HEALTH_CHECK_LOG_FILE")
+    (ready,) = (variable["value"] for variable in daemon["env"] if variable["name"] == "HEALTH_CHECK_LOG_FILE")
 
     assert daemon["startupProbe"]["exec"]["command"] == ["cat", ready]
 
@@ -156,8 +156,8 @@ def test_rdma_wants_no_daemon(job: Job) -> None:
 @pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
 def test_every_mount_has_its_volume_and_every_volume_a_mount(job: Job, flavor: str) -> None:
     spec = pod(job(flavor))
-    volumes = [each["name"] for each in spec["volumes"]]
-    used = {name for each in [*spec["containers"], *spec.get("initContainers", ())] for name in mounts(each)}
+    volumes = [volume["name"] for volume in spec["volumes"]]
+    used = {name for container in [*spec["containers"], *spec.get("initContainers", ())] for name in mounts(container)}
 
     assert len(set(volumes)) == len(volumes)
     assert set(volumes) == used
@@ -178,7 +178,7 @@ def test_the_apertures_of_tcpxo_are_where_its_plugin_looks(job: Job) -> None:
 
 
 def test_gib_comes_from_the_folders_of_the_node_where_its_installer_puts_it(job: Job) -> None:
-    volumes = {each["name"]: each for each in pod(job("h200-spot"))["volumes"]}
+    volumes = {volume["name"]: volume for volume in pod(job("h200-spot"))["volumes"]}
 
     assert volumes["gib"]["hostPath"] == {"path": "/home/kubernetes/bin/gib"}
     assert volumes["nvidia"]["hostPath"] == {"path": "/home/kubernetes/bin/nvidia"}
@@ -189,8 +189,10 @@ def test_gib_comes_from_the_folders_of_the_node_where_its_installer_puts_it(job:
 def test_the_launcher_reads_gibs_script_for_jobs_over_several_vms(take: Take, workspace: Workspace) -> None:
     def plan(text: str) -> dict[str, Any]:
         rows = container(take(f"command: [python, train.py]\ngke: {text}", workspace=workspace))["env"]
-        found: dict[str, Any] = json.loads(next((row["value"] for row in rows if row["name"] == PLAN_VARIABLE), "{}"))
-        return found
+        launch_plan: dict[str, Any] = json.loads(
+            next((row["value"] for row in rows if row["name"] == PLAN_VARIABLE), "{}")
+        )
+        return launch_plan
 
     assert plan("{cluster: gpus, flavor: h200-spot, nodes: 2}")["script"] == "/usr/local/gib/scripts/set_nccl_env.sh"
     assert plan("{cluster: gpus, flavor: h200-spot, nodes: 1}") == {}
@@ -201,9 +203,9 @@ def test_the_launcher_reads_gibs_script_for_jobs_over_several_vms(take: Take, wo
 def test_a_job_whose_launcher_cannot_read_gibs_script_is_found(
     take: Take, workspace: Workspace, command: str, count: int
 ) -> None:
-    found = gke_findings(take(f"{command}gke: {{cluster: gpus, flavor: h200-spot, nodes: 2}}", workspace=workspace))
+    findings = gke_findings(take(f"{command}gke: {{cluster: gpus, flavor: h200-spot, nodes: 2}}", workspace=workspace))
 
-    assert [row.path for row in found if row.rule == "job-flavor-networks"] == ["command"] * count
+    assert [row.path for row in findings if row.rule == "job-flavor-networks"] == ["command"] * count
 
 
 @pytest.mark.parametrize(
@@ -230,15 +232,15 @@ def test_the_training_gets_no_more_rights_than_it_needs(job: Job, flavor: str, a
 
 
 def test_a_variable_of_the_file_wins_over_the_platforms(job: Job) -> None:
-    found = variables(job("h100-mega", head="env: {NCCL_BUFFSIZE: '1', OWN: x}\n"))
+    environment = variables(job("h100-mega", head="env: {NCCL_BUFFSIZE: '1', OWN: x}\n"))
 
-    assert (found["NCCL_BUFFSIZE"], found["OWN"]) == ("1", "x")
-    assert found["NCCL_NVLSTREE_MAX_CHUNKSIZE"] == "131072"
+    assert (environment["NCCL_BUFFSIZE"], environment["OWN"]) == ("1", "x")
+    assert environment["NCCL_NVLSTREE_MAX_CHUNKSIZE"] == "131072"
 
 
 def test_the_environment_names_another_place_of_the_daemons_image(take: Take, root: Path) -> None:
-    own = "    node_images: {node-tcpx-daemon: mirror.example.com/tcpx:1}\n"
-    insert(root / "stacks" / "Pulumi.lab.yaml", "    clusters:", own)
+    images = "    node_images: {node-tcpx-daemon: mirror.example.com/tcpx:1}\n"
+    insert(root / "stacks" / "Pulumi.lab.yaml", "    clusters:", images)
     text = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
 
     (daemon,) = template(take(text, workspace=read_workspace(root)))["spec"]["initContainers"]
@@ -252,23 +254,24 @@ def test_the_environment_names_another_place_of_the_daemons_image(take: Take, ro
     ids=["one VM", "shared GPUs", "gpu_direct: false", "machine without"],
 )
 def test_a_job_without_networks_between_gpus_gets_none_of_it(job: Job, flavor: str, nodes: int) -> None:
-    found = job(flavor, nodes)
+    resolved = job(flavor, nodes)
 
-    assert "metadata" not in template(found)
-    assert "initContainers" not in pod(found)
-    assert "securityContext" not in container(found)
-    (volume,), (mount,) = pod(found)["volumes"], container(found)["volumeMounts"]
+    assert "metadata" not in template(resolved)
+    assert "initContainers" not in pod(resolved)
+    assert "securityContext" not in container(resolved)
+    (volume,) = pod(resolved)["volumes"]
+    (mount,) = container(resolved)["volumeMounts"]
     assert (volume["name"], volume["emptyDir"]["medium"]) == ("shared-memory", "Memory")
     assert mount == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108 # the pod's own
-    assert without_nodes(container(found)) == []
+    assert without_nodes(container(resolved)) == []
 
 
 def test_pods_name_the_networks_in_which_most_vms_of_their_flavor_are(job: Job) -> None:
     assert interfaces(job("b200-spot"))["eth2"] == "rdma-us-central1-c-0"
 
-    (found,) = [finding for finding in gke_findings(job("b200-spot")) if finding.path == "gke.flavor"]
-    assert (found.severity, found.rule) == ("warning", "job-flavor-networks")
-    assert "run in pools far and never in near" in found.message
+    (warning,) = [finding for finding in gke_findings(job("b200-spot")) if finding.path == "gke.flavor"]
+    assert (warning.severity, warning.rule) == ("warning", "job-flavor-networks")
+    assert "run in pools far and never in near" in warning.message
 
 
 @pytest.mark.parametrize(
@@ -309,19 +312,19 @@ def test_the_network_of_the_vm_has_no_cards_for_pods(
 ) -> None:
     insert(root / "stacks" / "Pulumi.lab-vision.yaml", "    shares:", "    host_network: true\n")
     text = f"gke: {{cluster: gpus, flavor: {flavor}, nodes: {nodes}, host_network: true}}"
-    found = gke_findings(take(text, workspace=read_workspace(root)))
+    findings = gke_findings(take(text, workspace=read_workspace(root)))
 
-    assert [(each.rule, each.path, each.nearest) for each in found] == (
+    assert [(finding.rule, finding.path, finding.nearest) for finding in findings] == (
         [("job-host-network", "gke.host_network", "false")] if refused else []
     )
 
 
 @pytest.mark.parametrize("flavor", ["h100", "a100-40"])
 def test_the_network_of_the_vm_is_for_teams_whose_file_says_so(job: Job, flavor: str) -> None:
-    (found,) = gke_findings(job(flavor, 1, ", host_network: true"))
+    (finding,) = gke_findings(job(flavor, 1, ", host_network: true"))
 
-    assert (found.rule, found.severity, found.path) == ("job-host-network", "error", "gke.host_network")
-    assert "host_network: true in the team's stack" in str(found.allowed)
+    assert (finding.rule, finding.severity, finding.path) == ("job-host-network", "error", "gke.host_network")
+    assert "host_network: true in the team's stack" in str(finding.allowed)
 
 
 TARGET = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}"
@@ -339,24 +342,26 @@ def test_a_server_with_the_jobset_crd_takes_a_job_of_pathways(manifest: dict[str
 
 
 def pods(manifest: dict[str, Any]) -> list[Any]:
-    return [each["template"]["spec"]["template"]["spec"] for each in manifest["spec"]["replicatedJobs"]]
+    return [
+        replicated_job["template"]["spec"]["template"]["spec"] for replicated_job in manifest["spec"]["replicatedJobs"]
+    ]
 
 
 def arguments(container: dict[str, Any]) -> dict[str, str]:
-    return dict(each.removeprefix("--").split("=", 1) for each in container["args"])
+    return dict(argument.removeprefix("--").split("=", 1) for argument in container["args"])
 
 
 def pathways_variables(container: dict[str, Any]) -> dict[str, str]:
-    return {each["name"]: each.get("value", "") for each in container["env"]}
+    return {variable["name"]: variable.get("value", "") for variable in container["env"]}
 
 
 def test_the_program_is_in_the_head_alone_and_its_end_is_the_jobs(manifest: dict[str, Any]) -> None:
     head, workers = pods(manifest)
     spec = manifest["spec"]
 
-    assert [each["command"] for each in head["containers"]] == [["python", "train.py"]]
-    assert [each["name"] for each in workers["containers"]] == ["pathways-worker"]
-    assert [each["replicas"] for each in spec["replicatedJobs"]] == [1, 2]
+    assert [container["command"] for container in head["containers"]] == [["python", "train.py"]]
+    assert [container["name"] for container in workers["containers"]] == ["pathways-worker"]
+    assert [replicated_job["replicas"] for replicated_job in spec["replicatedJobs"]] == [1, 2]
     assert spec["successPolicy"]["targetReplicatedJobs"] == ["head"]
     assert spec["coordinator"]["replicatedJob"] == "head"
 
@@ -366,42 +371,48 @@ def test_jax_manager_proxy_and_workers_find_each_other(manifest: dict[str, Any])
     name = manifest["metadata"]["name"]
     address = f"{name}-head-0-0.{name}"  # JobSet's name of the head's pod
     manager, proxy = head["initContainers"]
-    (program,), (worker,) = head["containers"], workers["containers"]
-    ports = {each["name"]: str(each["ports"][0]["containerPort"]) for each in (manager, proxy, worker)}
+    (program,) = head["containers"]
+    (worker,) = workers["containers"]
+    ports = {container["name"]: str(container["ports"][0]["containerPort"]) for container in (manager, proxy, worker)}
 
     assert pathways_variables(program)["JAX_PLATFORMS"] == "proxy"
     assert pathways_variables(program)["JAX_BACKEND_TARGET"] == f"grpc://{address}:{ports['pathways-proxy']}"
-    for each in (proxy, worker):
-        assert arguments(each)["resource_manager_address"] == f"{address}:{ports['pathways-rm']}"
-    for each in (manager, proxy, worker):
-        assert arguments(each)["server_port"] == ports[each["name"]]
-        assert arguments(each)["gcs_scratch_location"].endswith(f"/{name}/pathways")
+    for pathways_container in (proxy, worker):
+        assert arguments(pathways_container)["resource_manager_address"] == f"{address}:{ports['pathways-rm']}"
+    for pathways_container in (manager, proxy, worker):
+        assert arguments(pathways_container)["server_port"] == ports[pathways_container["name"]]
+        assert arguments(pathways_container)["gcs_scratch_location"].endswith(f"/{name}/pathways")
     assert arguments(manager)["instance_type"] == "tpuv5e:4x8"
     assert arguments(manager)["instance_count"] == pathways_variables(worker)["MEGASCALE_NUM_SLICES"] == "2"
 
 
 def test_the_head_has_a_vm_of_its_pool_and_each_slice_a_node_pool_for_itself(manifest: dict[str, Any]) -> None:
     head, workers = pods(manifest)
-    alone = [each["template"]["metadata"]["annotations"][NODE_POOL] for each in manifest["spec"]["replicatedJobs"]]
+    alone = [
+        replicated_job["template"]["metadata"]["annotations"][NODE_POOL]
+        for replicated_job in manifest["spec"]["replicatedJobs"]
+    ]
 
     assert alone == ["kubernetes.io/hostname", "cloud.google.com/gke-nodepool"]
     assert NODE_POOL not in manifest["metadata"].get("annotations", {})
     assert head["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu-np"}
-    assert [each["key"] for each in head["tolerations"]] == ["training-platform/pathways"]
+    assert [toleration["key"] for toleration in head["tolerations"]] == ["training-platform/pathways"]
     assert workers["nodeSelector"]["training-platform/flavor"] == "tpu-v5e-4x8"
 
 
 def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]) -> None:
     for spec in pods(manifest):
         assert "hostNetwork" not in spec
-        assert [each for each in spec.get("volumes", []) if "hostPath" in each] == []
+        assert [volume for volume in spec.get("volumes", []) if "hostPath" in volume] == []
         assert [
-            each for each in (*spec["containers"], *spec.get("initContainers", [])) if "securityContext" in each
+            container
+            for container in (*spec["containers"], *spec.get("initContainers", []))
+            if "securityContext" in container
         ] == []
 
 
 def found(job: ResolvedJob) -> list[tuple[str, str, str | None]]:
-    return [(each.rule, each.path, each.nearest) for each in pathways_findings(job)]
+    return [(finding.rule, finding.path, finding.nearest) for finding in pathways_findings(job)]
 
 
 def test_a_sound_job_is_no_finding(take: Take) -> None:
@@ -448,8 +459,9 @@ def test_slices_that_kueue_places_are_found_in_a_queue_without_other_flavors(
     others = re.findall(r"^        tpu-v5e-(?!4x8:).*\n", VISION, re.MULTILINE)
     assert len(others) == 3
     vision = VISION
-    for line in others if alone else ():
-        vision = vision.replace(line, "")
+    if alone:
+        for line in others:
+            vision = vision.replace(line, "")
     root = write_lab(tmp_path, lab=ENVIRONMENT.replace("slices: 4, min_slices: 2}", pool), lab_vision=vision)
 
     rows = found(take(JOB, workspace=read_workspace(root)))
@@ -473,8 +485,8 @@ def test_images_from_elsewhere_are_found_unless_the_environment_has_them_from_it
         for name, text in zip(("elsewhere", "own"), texts, strict=True)
     ]
 
-    assert [found(each) for each in jobs] == [[("job-image-source", "gke.pathways", None)] * 2, []]
-    assert {each["image"] for pod in pods(jobset(jobs[1])) for each in pod.get("initContainers", [])} == {
+    assert [found(job) for job in jobs] == [[("job-image-source", "gke.pathways", None)] * 2, []]
+    assert {container["image"] for pod in pods(jobset(jobs[1])) for container in pod.get("initContainers", [])} == {
         "example.com/server",
         "example.com/proxy",
     }

@@ -28,37 +28,42 @@ def on_gke(take: Take, text: str) -> dict[str, Any]:
 
 
 def variables(training: dict[str, Any]) -> dict[str, Any]:
-    return {each["name"]: each.get("value", each.get("valueFrom")) for each in training["env"]}
+    return {variable["name"]: variable.get("value", variable.get("valueFrom")) for variable in training["env"]}
 
 
-def started(training: dict[str, Any], **given: str) -> dict[str, str]:
+def started(training: dict[str, Any], **node_variables: str) -> dict[str, str]:
     """Start a container with its own Python, and return what its program sees."""
-    own = {each["name"]: each["value"] for each in training["env"] if "value" in each}
+    job_variables = {variable["name"]: variable["value"] for variable in training["env"] if "value" in variable}
     command = [sys.executable, *training["command"][1:], *training["args"]]
     command = [sys.executable if part == "python3" else part for part in command]
-    ran = subprocess.run(command, env={"PATH": os.environ["PATH"], **own, **given}, check=True, stdout=subprocess.PIPE)
+    ran = subprocess.run(
+        command, env={"PATH": os.environ["PATH"], **job_variables, **node_variables}, check=True, stdout=subprocess.PIPE
+    )
     seen: dict[str, str] = json.loads(ran.stdout)
     return seen
 
 
 def test_torchrun_needs_no_option_on_two_vms_of_gke(take: Take) -> None:
-    found = variables(on_gke(take, f"command: [torchrun, train.py]\n{H100}"))
+    environment = variables(on_gke(take, f"command: [torchrun, train.py]\n{H100}"))
 
     first = "train-bcdfg-slice-0-0.train-bcdfg"
     index = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
-    assert found == {
+    platforms_own = {
+        name: value for name, value in environment.items() if name.startswith("NCCL") or name == "LD_LIBRARY_PATH"
+    }
+    assert environment == platforms_own | {
         "NUM_NODES": "2", "NODE_RANK": index, "NODE_NAMES": f"{first},train-bcdfg-slice-0-1.train-bcdfg",
         "MASTER_ADDR": first, "MASTER_PORT": "29500", "ACCELERATORS_PER_NODE": "8",
         "PET_NNODES": "2", "PET_NODE_RANK": index, "PET_NPROC_PER_NODE": "8",
         "PET_MASTER_ADDR": first, "PET_MASTER_PORT": "29500", "JAX_COORDINATOR_ADDRESS": f"{first}:29500",
-    } | {key: found[key] for key in found if key.startswith("NCCL") or key == "LD_LIBRARY_PATH"}  # fmt: skip
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("how", ["args: [--rdzv-backend=c10d, train.py]", "env: {PET_RDZV_BACKEND: c10d}"])
 def test_c10d_alone_gets_an_endpoint(take: Take, how: str) -> None:
-    found = variables(on_gke(take, f"command: [torchrun]\n{how}\n{H100}"))
+    environment = variables(on_gke(take, f"command: [torchrun]\n{how}\n{H100}"))
 
-    assert found["PET_RDZV_ENDPOINT"] == "train-bcdfg-slice-0-0.train-bcdfg:29500"
+    assert environment["PET_RDZV_ENDPOINT"] == "train-bcdfg-slice-0-0.train-bcdfg:29500"
 
 
 def test_processes_are_counted_where_a_vm_has_one(take: Take) -> None:
@@ -70,11 +75,11 @@ def test_processes_are_counted_where_a_vm_has_one(take: Take) -> None:
 
 
 def test_a_variable_of_the_job_wins_over_that_of_its_nodes(take: Take) -> None:
-    own = "env: {MASTER_PORT: '1234'}\n"
-    spec = custom_job(take(f"{PROGRAM}{own}{VERTEX}"))["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
+    port = "env: {MASTER_PORT: '1234'}\n"
+    spec = custom_job(take(f"{PROGRAM}{port}{VERTEX}"))["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
     cluster = {"cluster": {"workerpool0": ["a:2222"]}, "task": {"type": "workerpool0", "index": 0}}
 
-    assert variables(on_gke(take, f"{own}{H100}"))["MASTER_PORT"] == "1234"
+    assert variables(on_gke(take, f"{port}{H100}"))["MASTER_PORT"] == "1234"
     assert started(spec, CLUSTER_SPEC=json.dumps(cluster))["MASTER_PORT"] == "1234"
 
 
@@ -144,10 +149,10 @@ def test_names_that_no_program_could_start_with_are_left_out(take: Take) -> None
 def test_a_launcher_that_names_other_numbers_is_a_warning(
     verdict: Judge, text: str, path: str, nearest: int | None
 ) -> None:
-    (found,) = verdict(f"{text}\n{H100}", "gke").findings
+    (finding,) = verdict(f"{text}\n{H100}", "gke").findings
 
-    assert (found.rule, found.severity, found.path) == ("job-launcher", "warning", path)
-    assert found.nearest == (None if nearest is None else str(nearest))
+    assert (finding.rule, finding.severity, finding.path) == ("job-launcher", "warning", path)
+    assert finding.nearest == (None if nearest is None else str(nearest))
 
 
 @pytest.mark.parametrize(
@@ -170,8 +175,8 @@ def test_each_target_is_compared_with_its_own_number_of_vms(verdict: Judge) -> N
     text = f"command: [torchrun, --nnodes=2, train.py]\n{H100}\n{VERTEX}"
 
     assert verdict(text, "gke").findings == ()
-    (found,) = (each for each in verdict(text, "vertex").findings if each.rule == "job-launcher")
-    assert "3 on Vertex AI" in found.message
+    (finding,) = (finding for finding in verdict(text, "vertex").findings if finding.rule == "job-launcher")
+    assert "3 on Vertex AI" in finding.message
 
 
 def test_one_node_stands_alone_with_an_address_of_its_own(verdict: Judge) -> None:

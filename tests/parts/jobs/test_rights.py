@@ -48,15 +48,15 @@ def test_rights_of_the_stacks_keep_what_a_job_file_says(take: Take) -> None:
 def test_source_that_members_cannot_upload_is_found(take: Take, new_lab: Lab) -> None:
     workspace = without(read_workspace(new_lab()), "bucket-checkpoints-storage-objectCreator")
 
-    found = on_gke(take(HEAD + SOURCE + "output: checkpoints\n" + GPU, workspace=workspace))
+    findings = on_gke(take(HEAD + SOURCE + "output: checkpoints\n" + GPU, workspace=workspace))
 
     bucket = "gs://example-lab-lab-vision-checkpoints"
-    assert {finding.path: finding.message for finding in found} == {
+    assert {finding.path: finding.message for finding in findings} == {
         "source": f"members of vision cannot write to {bucket}: group:vision@example.com lacks storage.objects.create",
         "output": f"members of vision cannot write run.json to {bucket}: group:vision@example.com lacks "
         "storage.objects.create",
     }
-    assert all(finding.file == "jobs/vision/train.yaml" and finding.position for finding in found)
+    assert all(finding.file == "jobs/vision/train.yaml" and finding.position for finding in findings)
 
 
 def test_data_and_secrets_that_jobs_cannot_read_are_found(take: Take, new_lab: Lab) -> None:
@@ -112,6 +112,6 @@ def test_a_job_that_only_a_pipeline_submits_to_vertex_ai_has_a_note(take: Take, 
 
     assert (finding.rule, finding.severity, finding.path) == ("job-vertex-submission", "note", "vertex")
     assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files" in finding.message
-    own = VISION.replace("    vertex:\n", "    project: example-own\n    vertex:\n      members_submit: true\n")
-    job = take(HEAD + IMAGE + GPU + VERTEX, workspace=read_workspace(new_lab(lab_vision=own)))
+    own_project = VISION.replace("    vertex:\n", "    project: example-own\n    vertex:\n      members_submit: true\n")
+    job = take(HEAD + IMAGE + GPU + VERTEX, workspace=read_workspace(new_lab(lab_vision=own_project)))
     assert list(rights_findings(job, "vertex")) == []

@@ -25,12 +25,12 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    found = []
+    table_rows = []
     for part in re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]:
         machine, *lines = part.splitlines()
         cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
-        found += [Row(machine, *row) for row in cells[2:]]
-    return found
+        table_rows += [Row(machine, *row) for row in cells[2:]]
+    return table_rows
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.machine} {row.field}")

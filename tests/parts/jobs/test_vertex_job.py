@@ -25,9 +25,9 @@ def body(take: Take, target: str, rest: str = "") -> dict[str, Any]:
 
 
 def spec(take: Take, target: str, rest: str = "") -> dict[str, Any]:
-    found = body(take, target, rest)["jobSpec"]
-    assert isinstance(found, dict)
-    return found
+    job_spec = body(take, target, rest)["jobSpec"]
+    assert isinstance(job_spec, dict)
+    return job_spec
 
 
 def test_the_body_is_a_custom_job_of_the_rest_api(take: Take) -> None:
@@ -43,11 +43,11 @@ def test_the_body_is_a_custom_job_of_the_rest_api(take: Take) -> None:
             "args": ["python", "train"],
         },
     }
-    found = body(take, target, "command: [python]\nargs: [train]\noutput: checkpoints\n")
-    for each in found["jobSpec"]["workerPoolSpecs"]:
-        env = {row["name"]: row["value"] for row in each["containerSpec"].pop("env")}
+    job_body = body(take, target, "command: [python]\nargs: [train]\noutput: checkpoints\n")
+    for worker_pool in job_body["jobSpec"]["workerPoolSpecs"]:
+        env = {row["name"]: row["value"] for row in worker_pool["containerSpec"].pop("env")}
         assert env["OUTPUT_URI"] == "gs://example-lab-lab-vision-checkpoints/train"
-    assert found == {
+    assert job_body == {
         "displayName": "train",
         "labels": {"cost-center": "vision", "environment": "lab", "team": "vision", "managed-by": "training-platform"},
         "jobSpec": {
@@ -66,11 +66,11 @@ def test_the_body_is_a_custom_job_of_the_rest_api(take: Take) -> None:
 
 def test_names_are_those_by_which_the_components_create_things(take: Take) -> None:
     job = take(f"output: checkpoints\nvertex: {{{TUNING}}}")
-    found = custom_job(job)["jobSpec"]
+    job_spec = custom_job(job)["jobSpec"]
 
-    assert found["serviceAccount"] == jobs_account_email(job.scope)
-    assert found["baseOutputDirectory"]["outputUriPrefix"] == f"gs://{bucket_id(job.scope, 'checkpoints')}/train"
-    assert found["persistentResourceId"] == persistent_resource_id(job.scope, "tuning") == "lab-vision-tuning"
+    assert job_spec["serviceAccount"] == jobs_account_email(job.scope)
+    assert job_spec["baseOutputDirectory"]["outputUriPrefix"] == f"gs://{bucket_id(job.scope, 'checkpoints')}/train"
+    assert job_spec["persistentResourceId"] == persistent_resource_id(job.scope, "tuning") == "lab-vision-tuning"
 
 
 @pytest.mark.parametrize(("replicas", "counts"), [(1, ["1"]), (2, ["1", "1"]), (9, ["1", "8"])])
@@ -118,10 +118,10 @@ def test_the_wait_is_written_for_flex_start_and_for_nothing_else(
 
 
 def test_only_what_the_file_says_is_written(take: Take) -> None:
-    found = spec(take, CPU)
+    job_spec = spec(take, CPU)
 
-    assert found.keys() == {"workerPoolSpecs", "scheduling", "serviceAccount"}
-    assert found["workerPoolSpecs"][0]["containerSpec"].keys() == {"imageUri", "env"}
+    assert job_spec.keys() == {"workerPoolSpecs", "scheduling", "serviceAccount"}
+    assert job_spec["workerPoolSpecs"][0]["containerSpec"].keys() == {"imageUri", "env"}
 
 
 def test_every_key_is_in_camel_case(take: Take) -> None:
@@ -130,10 +130,10 @@ def test_every_key_is_in_camel_case(take: Take) -> None:
             return [key for item in value for key in keys(item)]
         return [*value, *keys(list(value.values()))] if isinstance(value, dict) else []
 
-    found = keys(spec(take, f"{TUNING}", "output: checkpoints\ncommand: [a]\nargs: [b]\n"))
+    written_keys = keys(spec(take, f"{TUNING}", "output: checkpoints\ncommand: [a]\nargs: [b]\n"))
 
-    assert len(found) > 15
-    assert [key for key in found if not re.fullmatch(r"[a-z]+([A-Z][a-z]+)*", key)] == []
+    assert len(written_keys) > 15
+    assert [key for key in written_keys if not re.fullmatch(r"[a-z]+([A-Z][a-z]+)*", key)] == []
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_every_key_is_in_camel_case(take: Take) -> None:
     ],
 )
 def test_spot_and_flex_start_charge_the_preemptible_quota(take: Take, target: str, charged: dict[str, int]) -> None:
-    found = charges(take(f"vertex: {{{target}}}"))
+    usages = charges(take(f"vertex: {{{target}}}"))
 
-    assert {usage.keys[0].quota_id.removesuffix("PerProjectPerRegion"): usage.amount for usage in found} == charged
-    assert {usage.keys[0].project for usage in found} <= {"example-lab"}
+    assert {usage.keys[0].quota_id.removesuffix("PerProjectPerRegion"): usage.amount for usage in usages} == charged
+    assert {usage.keys[0].project for usage in usages} <= {"example-lab"}
 
 
 @pytest.mark.parametrize(("target", "count"), [(TPU, 8), (TPU.replace("4x8", "2x2"), 1), (f"{H100}, replicas: 3", 3)])
@@ -175,8 +175,8 @@ T4 = "region: us-central1, machine_type: n1-standard-8, accelerator: t4, acceler
 def test_attached_gpus_are_spelt_out_for_every_replica_and_for_a_chief_of_its_own(take: Take) -> None:
     pools = spec(take, f"{T4}, replicas: 2, chief: {{machine_type: n1-standard-16, accelerator: v100}}")
 
-    def machines(found: dict[str, Any]) -> list[Any]:
-        return [each["machineSpec"] for each in found["workerPoolSpecs"]]
+    def machines(job_spec: dict[str, Any]) -> list[Any]:
+        return [worker_pool["machineSpec"] for worker_pool in job_spec["workerPoolSpecs"]]
 
     assert machines(pools) == [
         {"machineType": "n1-standard-16", "acceleratorType": "NVIDIA_TESLA_V100", "acceleratorCount": 1},
@@ -185,15 +185,16 @@ def test_attached_gpus_are_spelt_out_for_every_replica_and_for_a_chief_of_its_ow
 
 
 def test_attached_gpus_are_charged(take: Take) -> None:
-    found = {usage.keys[0].quota_id: usage.amount for usage in charges(take(f"vertex: {{{T4}, replicas: 3}}"))}
+    amounts = {usage.keys[0].quota_id: usage.amount for usage in charges(take(f"vertex: {{{T4}, replicas: 3}}"))}
 
-    assert found["CustomModelTrainingT4GPUsPerProjectPerRegion"] == 3 * 2
-    assert found["CustomModelTrainingCPUsPerProjectPerRegion"] == 3 * 8
+    assert amounts["CustomModelTrainingT4GPUsPerProjectPerRegion"] == 3 * 2
+    assert amounts["CustomModelTrainingCPUsPerProjectPerRegion"] == 3 * 8
 
 
 A100 = "region: us-central1, machine_type: a2-highgpu-8g"
 CPU_BODY = "region: us-central1, machine_type: n1-standard-16"
-REDUCERS, EVALUATOR = "reducers: {replicas: 3}", "evaluator: {machine_type: n1-standard-32}"
+REDUCERS = "reducers: {replicas: 3}"
+EVALUATOR = "evaluator: {machine_type: n1-standard-32}"
 CHIEF = "chief: {machine_type: n1-standard-16}"
 SWEEP = "sweep: {parameters: {lr: {values: [1, 0.1]}, kind: {values: [a, b, c]}}, metric: loss, parallel: 4}\n"
 FOLDER = "gs://example-lab-lab-vision-checkpoints/train"
@@ -202,7 +203,10 @@ FOLDER = "gs://example-lab-lab-vision-checkpoints/train"
 def pools(take: Take, target: str) -> list[tuple[str, str] | None]:
     """Return machine type and replicas of each place, None for an empty one."""
     specs = custom_job(take(f"vertex: {{{target}}}"))["jobSpec"]["workerPoolSpecs"]
-    return [(each["machineSpec"]["machineType"], each["replicaCount"]) if each else None for each in specs]
+    return [
+        (worker_pool["machineSpec"]["machineType"], worker_pool["replicaCount"]) if worker_pool else None
+        for worker_pool in specs
+    ]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +218,7 @@ def pools(take: Take, target: str) -> list[tuple[str, str] | None]:
          [("a2-highgpu-8g", "1"), ("a2-highgpu-8g", "1"), None, ("n1-standard-32", "1")]),
         (f"{A100}, replicas: 3, {CHIEF}", [("n1-standard-16", "1"), ("a2-highgpu-8g", "2")]),
     ],
-    ids=["reducers", "evaluator alone", "evaluator beside workers", "chief"],
+    ids=["reducers", "an evaluator", "evaluator beside workers", "chief"],
 )  # fmt: skip
 def test_each_role_has_its_place_and_those_before_it_are_empty(
     take: Take, target: str, places: list[tuple[str, str] | None]
@@ -322,17 +326,17 @@ def test_a_table_is_read_from_bigquery_in_the_teams_project(take: Take) -> None:
 
 
 @pytest.mark.parametrize(
-    ("retries", "replicas", "said"),
+    ("retries", "replicas", "expected"),
     [(0, 1, {"disableRetries": True}), (0, 2, {"disableRetries": True}), (3, 1, {}),
      (3, 2, {"restartJobOnWorkerRestart": True})],
 )  # fmt: skip
 def test_all_vms_start_again_together_or_none_does(
-    take: Take, retries: int, replicas: int, said: dict[str, bool]
+    take: Take, retries: int, replicas: int, expected: dict[str, bool]
 ) -> None:
     job = take(f"retries: {retries}\nvertex: {{{CPU_BODY}, replicas: {replicas}}}")
 
     scheduling = custom_job(job)["jobSpec"]["scheduling"]
-    assert {key: value for key, value in scheduling.items() if key not in ("strategy", "timeout")} == said
+    assert {key: value for key, value in scheduling.items() if key not in ("strategy", "timeout")} == expected
 
 
 def test_places_and_names_are_written_as_the_service_wants_them(take: Take) -> None:

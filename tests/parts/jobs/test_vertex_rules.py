@@ -146,11 +146,11 @@ def test_all_that_is_wrong_comes_at_once(take: Take) -> None:
     ]
 
 
-@pytest.mark.parametrize(("own", "findings"), [(99 - 12, []), (100 - 12, [("job-vertex-env", "env")])])
+@pytest.mark.parametrize(("count", "findings"), [(99 - 12, []), (100 - 12, [("job-vertex-env", "env")])])
 def test_a_container_has_100_variables_at_most_with_those_of_the_platform(
-    take: Take, own: int, findings: list[tuple[str, str]]
+    take: Take, count: int, findings: list[tuple[str, str]]
 ) -> None:
-    variables = ", ".join(f"V{index}: a" for index in range(own))
+    variables = ", ".join(f"V{index}: a" for index in range(count))
 
     rest = f"output: checkpoints\nenv: {{{variables}}}\n"
 
@@ -188,7 +188,7 @@ def test_a_job_runs_on_the_further_pools_of_a_persistent_resource(take: Take) ->
 
     def findings(target: str) -> list[tuple[str, str | None]]:
         job = with_tuning(take(f"vertex: {{{target}}}"), more_pools={"servers": servers})
-        return [(each.path, each.nearest) for each in vertex_findings(job)]
+        return [(finding.path, finding.nearest) for finding in vertex_findings(job)]
 
     assert findings(f"{small}, replicas: 2") == []
     assert findings(f"{small}, replicas: 3") == [("vertex.replicas", "2")]
@@ -200,12 +200,12 @@ def test_the_environment_s_attachment_is_the_same_by_its_name(take: Take) -> Non
     job = take(f"vertex: {{{TUNING}, network_attachment: environment}}")
 
     assert custom_job_spec(job)["pscInterfaceConfig"] == {"networkAttachment": name}
-    assert [each.path for each in vertex_findings(job)] == ["vertex.network_attachment"]
+    assert [finding.path for finding in vertex_findings(job)] == ["vertex.network_attachment"]
     assert list(vertex_findings(with_tuning(job, network_attachment=name))) == []
 
 
 @pytest.mark.parametrize(
-    ("asked", "path"),
+    ("field", "path"),
     [
         (ATTACHMENT, "vertex.network_attachment"),
         ("network: projects/123456/global/networks/train", "vertex.network"),
@@ -215,8 +215,10 @@ def test_the_environment_s_attachment_is_the_same_by_its_name(take: Take) -> Non
         ),
     ],
 )
-def test_a_job_has_the_network_and_the_key_of_its_persistent_resource(take: Take, asked: str, path: str) -> None:
-    assert [(each.rule, each.path) for each in found(take, f"{TUNING}, {asked}")] == [("job-vertex-resource", path)]
+def test_a_job_has_the_network_and_the_key_of_its_persistent_resource(take: Take, field: str, path: str) -> None:
+    assert [(finding.rule, finding.path) for finding in found(take, f"{TUNING}, {field}")] == [
+        ("job-vertex-resource", path)
+    ]
 
 
 FLEX = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, replicas: %d}"
@@ -302,9 +304,9 @@ def test_the_nearest_is_the_most_replicas_that_the_stacks_leave(verdict: Judge) 
 
 
 def test_a_region_that_the_snapshot_does_not_list_has_no_quota(verdict: Judge) -> None:
-    found = verdict((FLEX % 1).replace("us-central1", "us-east4"), "vertex").findings
+    findings = verdict((FLEX % 1).replace("us-central1", "us-east4"), "vertex").findings
 
-    assert [(finding.rule, finding.allowed, finding.nearest) for finding in found] == [
+    assert [(finding.rule, finding.allowed, finding.nearest) for finding in findings] == [
         ("job-quota-exceeded", "a limit of 8 GPUs", "request 8 GPUs (training-platform quota plan)"),
         ("job-quota-exceeded", "a limit of 100 GB", "request 100 GB (training-platform quota plan)"),
     ]
@@ -330,9 +332,9 @@ def test_a_project_without_a_snapshot_is_one_error(take: Take, new_lab: Lab) -> 
 
 
 def test_a_rejected_snapshot_shows_its_own_errors(take: Take, new_lab: Lab) -> None:
-    found = edited(take, new_lab(), "limit: 32", "limit: many").findings
+    findings = edited(take, new_lab(), "limit: 32", "limit: many").findings
 
-    assert [(finding.rule, finding.file) for finding in found] == [
+    assert [(finding.rule, finding.file) for finding in findings] == [
         ("quota-snapshot", SNAPSHOT),
         ("job-quota-snapshot", "jobs/vision/train.yaml"),
     ]
@@ -380,7 +382,8 @@ def test_stacks_are_counted_in_every_project_in_which_they_charge_something(tmp_
         vision.read_text().replace("    name: vision\n", "    name: vision\n    project: example-vision\n")
     )
     workspace = read_workspace(tmp_path)
-    quotas, every = Quotas(workspace, date(2026, 11, 2)), workspace_demand(workspace)
+    quotas = Quotas(workspace, date(2026, 11, 2))
+    every = workspace_demand(workspace)
     projects = {key.project for charge in every for key in charge.keys}
 
     assert {"example-train-dev", "example-train-prod", "example-vision"} <= projects

@@ -27,7 +27,7 @@ def two(new_lab: Lab) -> Workspace:
         path = root / "stacks" / name
         text = path.read_text()
         for line, more in (("          h100: ", MORE_POOLS), ("        h100: ", MORE_SHARES)):
-            lines = "".join(f"\n{line.removesuffix('h100: ')}{each}" for each in more)
+            lines = "".join(f"\n{line.removesuffix('h100: ')}{addition}" for addition in more)
             text = text.replace(f"\n{line}", f"{lines}\n{line}")
         text = text.replace(
             "        node_pools:\n          queue",
@@ -39,7 +39,7 @@ def two(new_lab: Lab) -> Workspace:
         other = path.read_text().replace("environment: lab", "environment: lob").replace("example-lab", "example-lob")
         (root / "stacks" / name.replace("lab", "lob")).write_text(other)
     workspace = read_workspace(root)
-    assert [str(found) for stack in workspace.stacks.values() for found in stack.findings] == []
+    assert [str(finding) for stack in workspace.stacks.values() for finding in stack.findings] == []
     return workspace
 
 

@@ -78,8 +78,8 @@ def workspace() -> Workspace:
 @cache
 def rendered(machine: str) -> Rendered:
     """Return what a job over two VMs, or one slice or two, renders to on a machine."""
-    ((flavor, found),) = workspace().flavors("lab", machine).items()
-    pool = found.pools[0]
+    ((flavor, resolved_flavor),) = workspace().flavors("lab", machine).items()
+    pool = resolved_flavor.pools[0]
     count = f"slices: {pool.spec.slices}" if pool.spec.topology else f"nodes: {pool.spec.max_nodes}"
     head = "environment: lab\nimage: example:1\ncommand: [python, train.py]\n"
     text = f"{head}gke: {{cluster: {machine}, flavor: {flavor}, {count}}}\n"
@@ -94,59 +94,59 @@ def rendered(machine: str) -> Rendered:
 
 
 def _variable(name: str) -> Callable[[Rendered], str]:
-    def value(found: Rendered) -> str:
-        return next((str(row.get("value")) for row in found.container["env"] if row["name"] == name), "none")
+    def value(output: Rendered) -> str:
+        return next((str(row.get("value")) for row in output.container["env"] if row["name"] == name), "none")
 
     return value
 
 
-def _shared_memory(found: Rendered) -> str:
-    volume = found.volume("shared-memory")
+def _shared_memory(output: Rendered) -> str:
+    volume = output.volume("shared-memory")
     return str(volume["emptyDir"].get("sizeLimit", "no limit")) if volume else "none"
 
 
-def _script(found: Rendered) -> str:
-    return "read by the launcher" if '"script"' in _variable(PLAN_VARIABLE)(found) else "none"
+def _script(output: Rendered) -> str:
+    return "read by the launcher" if '"script"' in _variable(PLAN_VARIABLE)(output) else "none"
 
 
-def _daemon(found: Rendered) -> str:
-    return "sidecar" if found.pod.get("initContainers") else "none"
+def _daemon(output: Rendered) -> str:
+    return "sidecar" if output.pod.get("initContainers") else "none"
 
 
-def _networks(found: Rendered) -> str:
-    return str(found.annotations.get("networking.gke.io/interfaces", "").count("interfaceName"))
+def _networks(output: Rendered) -> str:
+    return str(output.annotations.get("networking.gke.io/interfaces", "").count("interfaceName"))
 
 
 FIELDS: Mapping[str, Callable[[Rendered], str]] = {
-    "accelerators": lambda found: next(
-        value for name, value in found.container["resources"]["limits"].items() if "/" in name
+    "accelerators": lambda output: next(
+        value for name, value in output.container["resources"]["limits"].items() if "/" in name
     ),
-    "accelerator label": lambda found: next(
-        value for name, value in found.pod["nodeSelector"].items() if name.endswith("-accelerator")
+    "accelerator label": lambda output: next(
+        value for name, value in output.pod["nodeSelector"].items() if name.endswith("-accelerator")
     ),
-    "topology label": lambda found: found.pod["nodeSelector"].get("cloud.google.com/gke-tpu-topology", "none"),
+    "topology label": lambda output: output.pod["nodeSelector"].get("cloud.google.com/gke-tpu-topology", "none"),
     "/dev/shm": _shared_memory,  # noqa: S108 # the pod's own
-    "host network": lambda found: str(found.pod.get("hostNetwork", False)).lower(),
-    "capabilities": lambda found: ", ".join(
-        found.container.get("securityContext", {}).get("capabilities", {}).get("add", [])
+    "host network": lambda output: str(output.pod.get("hostNetwork", False)).lower(),
+    "capabilities": lambda output: ", ".join(
+        output.container.get("securityContext", {}).get("capabilities", {}).get("add", [])
     )
     or "none",
     "interfaces": _networks,
-    "folders of the node": lambda found: ", ".join(
-        sorted(row["hostPath"]["path"] for row in found.pod.get("volumes", ()) if "hostPath" in row)
+    "folders of the node": lambda output: ", ".join(
+        sorted(row["hostPath"]["path"] for row in output.pod.get("volumes", ()) if "hostPath" in row)
     )
     or "none",
     "daemon": _daemon,
     "LD_LIBRARY_PATH": _variable("LD_LIBRARY_PATH"),
     "script of gIB": _script,
-    "restart policy": lambda found: found.pod["restartPolicy"],
-    "backoff limit": lambda found: str(found.job["backoffLimit"]),
-    "pods of a Job": lambda found: str(found.job["parallelism"]),
-    "grace seconds": lambda found: str(found.pod["terminationGracePeriodSeconds"]),
-    "tolerations": lambda found: ", ".join(sorted(row["key"] for row in found.pod["tolerations"])) or "none",
-    "ports": lambda found: ", ".join(str(row["containerPort"]) for row in found.container.get("ports", ())) or "none",
-    "placement": lambda found: next(
-        (f"{name.rpartition('/')[2]} {value.rpartition('/')[2]}" for name, value in found.annotations.items()
+    "restart policy": lambda output: output.pod["restartPolicy"],
+    "backoff limit": lambda output: str(output.job["backoffLimit"]),
+    "pods of a Job": lambda output: str(output.job["parallelism"]),
+    "grace seconds": lambda output: str(output.pod["terminationGracePeriodSeconds"]),
+    "tolerations": lambda output: ", ".join(sorted(row["key"] for row in output.pod["tolerations"])) or "none",
+    "ports": lambda output: ", ".join(str(row["containerPort"]) for row in output.container.get("ports", ())) or "none",
+    "placement": lambda output: next(
+        (f"{name.rpartition('/')[2]} {value.rpartition('/')[2]}" for name, value in output.annotations.items()
          if "topology" in name), "none"
     ),
 }  # fmt: skip

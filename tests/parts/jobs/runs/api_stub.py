@@ -34,7 +34,8 @@ class ApiStub:
         self.created: list[Json] = []
 
     def answer(self, method: str, url: str, body: Json | None) -> tuple[int, Any]:
-        path, query = urlsplit(url).path, parse_qs(urlsplit(url).query)
+        path = urlsplit(url).path
+        query = parse_qs(urlsplit(url).query)
         self.asked.append(f"{method} {path}")
         for (verb, end), (status, message) in self.refusals.items():
             if verb in (method, "*") and path.endswith(end) and not (verb == "POST" and "dryRun" in query):
@@ -52,11 +53,14 @@ class ApiStub:
         if path in self.lists:
             return self._page(self.lists[path], query)
         parent, _, name = path.rpartition("/")
-        found = [each for each in self.lists.get(parent, ()) if each["metadata"]["name"] == name]
-        return (200, found[0]) if found else (404, {"kind": "Status", "message": f"{name} not found"})
+        matching = [
+            kube_object for kube_object in self.lists.get(parent, ()) if kube_object["metadata"]["name"] == name
+        ]
+        return (200, matching[0]) if matching else (404, {"kind": "Status", "message": f"{name} not found"})
 
     def _page(self, items: list[Json], query: dict[str, list[str]]) -> tuple[int, Json]:
-        start, size = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+        start = int(query.get("continue", ["0"])[0])
+        size = int(query["limit"][0])
         more = {"continue": str(start + size)} if start + size < len(items) else {}
         return 200, {"items": items[start : start + size], "metadata": more}
 

@@ -44,7 +44,7 @@ def cluster(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
     """Start a cluster with controllers, flavors, queues of team vision, and 8 nodes of 8 H100."""
     folder = Path(os.environ["KUBEBUILDER_ASSETS"])
     binaries = needed_binaries((*NEEDED, "jobset"))
-    definitions = [each for name in KINDS for each in read_definitions(folder_of(name))]
+    definitions = [definition for name in KINDS for definition in read_definitions(folder_of(name))]
     place = tmp_path_factory.mktemp("cluster")
     with ControlPlanes(folder, place) as planes:
         server = planes.server(CLUSTER)

@@ -18,7 +18,8 @@ from training_platform.resources.scope import TEAM_LABEL
 
 Json = dict[str, Any]
 SECONDS = 60.0
-TEAM, CLUSTER = "vision", "gpus"
+TEAM = "vision"
+CLUSTER = "gpus"
 PODS = f"/api/v1/namespaces/{TEAM}/pods"
 JOB = """\
 environment: lab
@@ -92,10 +93,10 @@ T = TypeVar("T")
 def until(read: Callable[[], T], right: Callable[[T], bool]) -> T:
     """Return what ``read`` returns once that is right; the test fails where it never is."""
     deadline = time.monotonic() + SECONDS
-    while not right(found := read()):
-        assert time.monotonic() < deadline, f"this never came true: {found}"
+    while not right(latest := read()):
+        assert time.monotonic() < deadline, f"this never came true: {latest}"
         time.sleep(0.1)
-    return found
+    return latest
 
 
 def create_queues(cluster: Cluster, root: Path) -> None:

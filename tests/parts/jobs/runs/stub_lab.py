@@ -52,12 +52,12 @@ class Lab(NamedTuple):
         return dict(body)
 
 
-def one_sentence(result: Result, said: str, code: int = 2) -> None:
+def one_sentence(result: Result, sentence: str, code: int = 2) -> None:
     """Hold that a command ended with a code and one sentence, and wrote nothing else."""
     assert (result.exit_code, result.stdout) == (code, ""), result.output
-    (line,) = [each for each in result.stderr.splitlines() if not each.startswith(("# ", "note "))]
+    (line,) = [line for line in result.stderr.splitlines() if not line.startswith(("# ", "note "))]
     assert line.startswith("training-platform: ")
-    assert said in line
+    assert sentence in line
 
 
 @contextmanager
@@ -67,10 +67,10 @@ def stub_lab(folder: Path) -> Iterator[Lab]:
     (root / "jobs" / "vision" / "train.yaml").write_text(JOB)
     stub = ApiStub()
     with served(stub) as address:
-        made = Lab(root, stub, write_kubeconfig(folder / "config", address, "lab-gpus"))
+        lab = Lab(root, stub, write_kubeconfig(folder / "config", address, "lab-gpus"))
         queue = {"metadata": {"name": "vision"}, "status": {"conditions": [{"type": "Active", "status": "True"}]}}
         pods, events = (f"/api/v1/namespaces/vision/{kind}" for kind in ("pods", "events"))
         requests = "/apis/autoscaling.x-k8s.io/v1/namespaces/vision/provisioningrequests"
-        stub.lists = {SETS: [made.live()], f"{KUEUE}/localqueues": [queue], f"{KUEUE}/workloads": []}
+        stub.lists = {SETS: [lab.live()], f"{KUEUE}/localqueues": [queue], f"{KUEUE}/workloads": []}
         stub.lists |= {pods: [], events: [], requests: []}
-        yield made
+        yield lab

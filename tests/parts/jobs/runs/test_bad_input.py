@@ -50,7 +50,7 @@ def without_queue(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "sentence"),
     [
         (closed, f"Cluster gpus {UNREACHABLE}: "),
         (no_context, "The kubeconfig has no context gke_example-lab_us-central1_lab-gpus or lab-gpus."),
@@ -62,26 +62,26 @@ def without_queue(lab: Lab) -> None:
 )
 @pytest.mark.parametrize("command", ["submit", *FOLLOWING])
 def test_a_cluster_that_cannot_be_asked_is_one_sentence(
-    command: str, broken: Callable[[Lab], None], said: str, lab: Lab
+    command: str, broken: Callable[[Lab], None], sentence: str, lab: Lab
 ) -> None:
     broken(lab)
 
-    one_sentence(lab(command), said)
+    one_sentence(lab(command), sentence)
     assert lab.api.created == []
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "sentence"),
     [
         (without_queue, "Cluster gpus has no LocalQueue vision in namespace vision: the job would wait there for ever"),
         (refusing("POST", "jobsets", 409), "Cluster gpus has a run train-x already; leave --run out for a new name."),
         (refusing("POST", "jobsets", 422, "denied by a webhook"), "Cluster gpus refuses (422): denied by a webhook"),
     ],
 )
-def test_what_is_not_submitted_leaves_nothing(broken: Callable[[Lab], None], said: str, lab: Lab) -> None:
+def test_what_is_not_submitted_leaves_nothing(broken: Callable[[Lab], None], sentence: str, lab: Lab) -> None:
     broken(lab)
 
-    one_sentence(lab("submit", "--run", "train-x"), said)
+    one_sentence(lab("submit", "--run", "train-x"), sentence)
     assert lab.api.created == []
 
 
@@ -98,8 +98,8 @@ def test_a_grid_of_which_a_part_is_refused_is_taken_back(lab: Lab, monkeypatch: 
     monkeypatch.setattr(lab.api, "answer", full)
 
     one_sentence(lab("submit", "--run", "train-x"), "Cluster gpus does not let you: exceeded quota")
-    deleted = [each for each in lab.api.asked if each.startswith("DELETE")]
-    assert deleted == [f"DELETE {SETS}/{each['metadata']['name']}" for each in lab.api.created]
+    deleted = [request for request in lab.api.asked if request.startswith("DELETE")]
+    assert deleted == [f"DELETE {SETS}/{jobset['metadata']['name']}" for jobset in lab.api.created]
     assert len(deleted) == 2
 
 
@@ -110,7 +110,7 @@ def test_a_grid_is_a_run_for_each_point_and_each_is_followed(lab: Lab) -> None:
     names = lab("submit").stdout.split()
 
     assert len(names) == len(lab.api.created) == 2
-    lab.api.lists[SETS] = [{**each, "metadata": {**each["metadata"], "uid": "1"}} for each in lab.api.created]
+    lab.api.lists[SETS] = [{**jobset, "metadata": {**jobset["metadata"], "uid": "1"}} for jobset in lab.api.created]
     where = ["--root", str(lab.root), "--kubeconfig", str(lab.kubeconfig), "--format", "json"]
     for name in names:
         (row,) = json.loads(CliRunner().invoke(app, ["job", "status", name, *where]).stdout)
@@ -127,7 +127,8 @@ def test_a_published_table_of_waits_is_said_with_its_time(lab: Lab) -> None:
     row = {"namespace": "vision", "job": RUN, "queue": "vision", "needs": "8 nvidia.com/gpu", "priority": 0}
     rows = [{**row, "waits_seconds": 60, "start": [0, 3600, 7200]}]
     publish_waits(lab, json.dumps({"moment": "2026-11-22T10:00:00Z", "runs": 50, "notes": [], "jobs": rows}))
-    table, start = "By the table of 2026-11-22 10:00 UTC", f"{RUN} starts at 2026-11-22 11:00 UTC"
+    table = "By the table of 2026-11-22 10:00 UTC"
+    start = f"{RUN} starts at 2026-11-22 11:00 UTC"
 
     assert f"{table}, {start}" in lab("why").stdout
     assert f"# {table}, 1 job of vision waited; {start}" in lab("submit").stderr
@@ -144,7 +145,8 @@ def test_a_broken_table_of_waits_stops_nothing(lab: Lab) -> None:
 
 def beside(lab: Lab, **runs: str | None) -> None:
     """Have the cluster hold runs, the oldest first, each with the flavor that it holds, or none while it waits."""
-    sets, workloads = [], []
+    sets = []
+    workloads = []
     for number, (name, flavor) in enumerate(runs.items()):
         live = lab.live()
         about = {"name": name, "uid": str(number), "creationTimestamp": f"2026-11-22T1{number}:00:00Z"}
@@ -165,11 +167,11 @@ POOL = "Pool h100 has at most 8 VMs"
 def test_a_run_of_another_flavor_is_not_said_to_hold_what_is_waited_for(lab: Lab) -> None:
     beside(lab, **{"train-holds": "h100", "other-holds": "a100-40", "train-first": None, RUN: None})
 
-    said = lab("why").stdout
+    explanation = lab("why").stdout
 
-    assert "Runs of the team that hold some: train-holds since 2026-11-22T10:05:00Z." in said
-    assert "Runs of the team that wait and were submitted earlier: train-first." in said
-    assert POOL not in said
+    assert "Runs of the team that hold some: train-holds since 2026-11-22T10:05:00Z." in explanation
+    assert "Runs of the team that wait and were submitted earlier: train-first." in explanation
+    assert POOL not in explanation
 
 
 @pytest.mark.parametrize("ready", [True, False])
@@ -220,9 +222,9 @@ def test_a_job_file_that_changed_after_the_submission_is_said(old: str, new: str
     path = lab.root / "jobs" / "vision" / "train.yaml"
     path.write_text(path.read_text().replace(old, new))
 
-    said = lab("why").stdout
+    explanation = lab("why").stdout
 
-    assert (f"jobs/vision/train.yaml has changed since {RUN} was submitted" in said) is changed
+    assert (f"jobs/vision/train.yaml has changed since {RUN} was submitted" in explanation) is changed
 
 
 def test_a_run_is_found_where_its_file_pointed_when_it_was_submitted(lab: Lab) -> None:
@@ -243,8 +245,8 @@ def test_a_run_of_a_deleted_file_is_found_by_its_team(lab: Lab) -> None:
     (lab.root / "jobs" / "vision" / "train.yaml").unlink()
 
     one_sentence(lab("status"), "--team looks in all places of a team")
-    found = lab("status", "--team", "vision", "--format", "json")
-    assert [row["name"] for row in json.loads(found.stdout)] == [RUN]
+    result = lab("status", "--team", "vision", "--format", "json")
+    assert [row["name"] for row in json.loads(result.stdout)] == [RUN]
 
 
 def test_200_runs_are_listed_by_one_paged_list_of_each_kind_and_cluster(lab: Lab) -> None:
@@ -280,7 +282,7 @@ def jobs_of(cloud: vertex_cloud.Cloud) -> int:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "said"),
+    ("scenario", "sentence"),
     [
         (
             "bursts: {a: {service: aiplatform, code: 401}}",
@@ -290,12 +292,12 @@ def jobs_of(cloud: vertex_cloud.Cloud) -> int:
     ],
 )
 def test_vertex_ai_that_cannot_be_asked_is_one_sentence(
-    scenario: str, said: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
+    scenario: str, sentence: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
 ) -> None:
     cloud, job, file = vertex
     cloud.cloud.faults.add(parse_scenario(scenario, "scenario.yaml"))
 
-    one_sentence(job("submit", str(file)), said)
+    one_sentence(job("submit", str(file)), sentence)
     for name in cloud.cloud.faults.names():
         cloud.cloud.faults.clear(name)
     assert jobs_of(cloud) == 0

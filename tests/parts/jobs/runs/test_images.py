@@ -17,16 +17,17 @@ from training_platform.parts.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 DIGEST = f"sha256:{'a' * 64}"
-MANIFEST, TAGS = "/v2/team/train/manifests/2026-11", "/v2/team/train/tags/list"
+MANIFEST = "/v2/team/train/manifests/2026-11"
+TAGS = "/v2/team/train/tags/list"
 
 
 @pytest.fixture
 def registry() -> Iterator[Registry]:
-    made = Registry()
-    Thread(target=made.server.serve_forever, daemon=True).start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    stub = Registry()
+    Thread(target=stub.server.serve_forever, daemon=True).start()
+    yield stub
+    stub.server.shutdown()
+    stub.server.server_close()
 
 
 @pytest.fixture
@@ -120,18 +121,18 @@ def test_a_registry_of_google_gives_its_token_for_ours_and_no_other_host_gets_th
 
 
 @pytest.mark.parametrize(
-    ("registry_name", "asked"),
+    ("registry_name", "is_google"),
     [
         ("us-docker.pkg.dev", True), ("gcr.io", True), ("eu.gcr.io", True), ("pkg.dev.example.com", False),
         ("evil-pkg.dev", False), ("docker.pkg.dev:5000", False), ("registry.example.com", False),
     ],
 )  # fmt: skip
 def test_credentials_are_read_for_registries_of_google_alone(
-    registry_name: str, monkeypatch: pytest.MonkeyPatch, *, asked: bool
+    registry_name: str, monkeypatch: pytest.MonkeyPatch, *, is_google: bool
 ) -> None:
     monkeypatch.setattr("training_platform.clients.registries.access_token", lambda: "ours")
 
-    assert google_token(registry_name) == ("ours" if asked else "")
+    assert google_token(registry_name) == ("ours" if is_google else "")
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def submitted(lab: Lab, *options: str) -> dict[str, Any]:
 
 def container(body: dict[str, Any]) -> dict[str, Any]:
     (role,) = body["spec"]["replicatedJobs"]
-    (found,) = role["template"]["spec"]["template"]["spec"]["containers"]
-    return dict(found)
+    (training,) = role["template"]["spec"]["template"]["spec"]["containers"]
+    return dict(training)
 
 
 def test_options_change_one_run_and_not_its_file(lab: Lab) -> None:
@@ -62,7 +62,7 @@ def test_options_change_one_run_and_not_its_file(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (("--env", "A"), 2, "'A' is not NAME=VALUE."),
         (("--args", "--lr 0.1 --bs 3"), 2, "Nearest: --args=--lr --args=0.1 --args=--bs --args=3"),
@@ -72,11 +72,11 @@ def test_options_change_one_run_and_not_its_file(lab: Lab) -> None:
         (("--nodes", "0"), 2, "0 is not in the range x>=1."),
     ],
 )
-def test_an_option_is_checked_as_the_file_is(lab: Lab, options: tuple[str, ...], code: int, said: str) -> None:
+def test_an_option_is_checked_as_the_file_is(lab: Lab, options: tuple[str, ...], code: int, message: str) -> None:
     result = lab("submit", *options)
 
     assert (result.exit_code, lab.api.created) == (code, [])
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def debug(lab: Lab, *options: str) -> Result:
@@ -97,22 +97,23 @@ def test_a_held_run_is_the_same_pod_with_a_command_that_ends_by_itself(lab: Lab)
     limit = {RUN_LABEL: str(2 * 3600)}  # the half hour, and the hour that VMs on demand may take to start
     assert body["metadata"]["labels"] == plain["metadata"]["labels"] | limit
     assert body["spec"]["failurePolicy"]["maxRestarts"] == 0
-    held, own = container(body), container(plain)
+    held = container(body)
+    original = container(plain)
     assert held["command"] == ["sh", "-c", "trap 'exit 0' TERM; sleep 1800 & wait"]
     assert "args" not in held
-    assert held["resources"] == own["resources"]
-    assert {row["name"] for row in held["env"]} == {row["name"] for row in own["env"]}
+    assert held["resources"] == original["resources"]
+    assert {row["name"] for row in held["env"]} == {row["name"] for row in original["env"]}
 
 
 @pytest.mark.parametrize(
-    ("own", "minutes", "hours"),
+    ("limit_field", "minutes", "hours"),
     [("", 60, 2), ("", 61, 3), (", max_run_hours: 1", 60, 1), (", max_run_hours: 9", 60, 2)],
 )
 def test_kueue_ends_a_held_run_at_the_jobs_own_limit_at_the_latest(
-    lab: Lab, own: str, minutes: int, hours: int
+    lab: Lab, limit_field: str, minutes: int, hours: int
 ) -> None:
     file = lab.root / "jobs" / "vision" / "train.yaml"
-    file.write_text(file.read_text().replace("nodes: 2", f"nodes: 2{own}"))
+    file.write_text(file.read_text().replace("nodes: 2", f"nodes: 2{limit_field}"))
 
     assert debug(lab, "--minutes", str(minutes)).exit_code == 0
 
@@ -220,9 +221,9 @@ def test_a_list_names_who_asked_for_how_much_and_how_long_it_waits(lab: Lab) -> 
     run["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
     lab.api.lists[SETS] = [run]
 
-    (found,) = json.loads(lab("list", "--team", "vision", "--format", "json").stdout)
+    (run_row,) = json.loads(lab("list", "--team", "vision", "--format", "json").stdout)
 
-    assert (found["user"], found["priority"], found["accelerators"]) == ("ada@example.com", "high", 2 * 8)
+    assert (run_row["user"], run_row["priority"], run_row["accelerators"]) == ("ada@example.com", "high", 2 * 8)
 
 
 @pytest.mark.parametrize(

@@ -75,15 +75,15 @@ def config_of(cluster: Cluster, namespace: str, name: str, folder: Path) -> Path
     with suppress(AssertionError):  # it may be there already
         cluster.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
     cluster.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}})
-    own = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    rbac_path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
     rules = [{"apiGroups": [rule.api_group], "resources": rule.resources, "verbs": rule.verbs} for rule in MEMBER_RULES]
-    cluster.post(f"{own}/roles", {"metadata": {"name": name}, "rules": rules})
+    cluster.post(f"{rbac_path}/roles", {"metadata": {"name": name}, "rules": rules})
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
-    cluster.post(f"{own}/rolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role})
-    asked = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    cluster.post(f"{rbac_path}/rolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role})
+    token_path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
     config = json.loads(cluster.server.kubeconfig())
-    config["users"][0]["user"] = {"token": cluster.post(asked, {"spec": {}})["status"]["token"]}
+    config["users"][0]["user"] = {"token": cluster.post(token_path, {"spec": {}})["status"]["token"]}
     config["contexts"][0]["name"] = config["current-context"] = f"lab-{CLUSTER}"
     path = folder / name
     path.write_text(json.dumps(config))
@@ -119,8 +119,8 @@ def inside(
     def run(who: str, command: str, *arguments: str) -> tuple[int, str, str]:
         where = ["--root", str(root), "--kubeconfig", str(configs[who]), "--local-cloud", "http://127.0.0.1:9"]
         result = CliRunner().invoke(app, ["job", command, *where, *arguments])
-        said = capfd.readouterr()
-        return result.exit_code, result.stdout + said.out, result.stderr + said.err
+        kubectl_output = capfd.readouterr()
+        return result.exit_code, result.stdout + kubectl_output.out, result.stderr + kubectl_output.err
 
     return run
 
@@ -129,17 +129,17 @@ Inside = Callable[..., tuple[int, str, str]]
 
 
 def test_a_member_runs_a_command_in_a_container_of_the_run(inside: Inside, run: str) -> None:
-    code, out, said = inside("ada", "exec", run, "--", "sh", "-c", "echo here; exit 0")
+    code, out, errors = inside("ada", "exec", run, "--", "sh", "-c", "echo here; exit 0")
     failed, *_ = inside("ada", "exec", run, "--node", "1", "--", "sh", "-c", "exit 3")
 
-    assert (code, out) == (0, "here\n"), said
+    assert (code, out) == (0, "here\n"), errors
     assert failed == 1  # kwok says that a command failed, and not with which code
 
 
 def test_a_member_sees_how_busy_the_gpus_are(inside: Inside, run: str) -> None:
-    code, out, said = inside("ada", "top", run, "--format", "json")
+    code, out, errors = inside("ada", "top", run, "--format", "json")
 
-    assert code == 0, said
+    assert code == 0, errors
     rows = json.loads(out)
     assert [(row["gpu"], row["busy_percent"]) for row in rows] == [("0", "97"), ("1", "3")] * 2
 
@@ -154,8 +154,8 @@ def test_a_member_reaches_a_port_of_a_container(
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:  # not killed: kubectl would stay
         try:
             assert forward.stdout is not None
-            said = forward.stdout.readline()
-            port = int(said.removeprefix("Forwarding from 127.0.0.1:").removesuffix(" -> 6006\n"))
+            first_line = forward.stdout.readline()
+            port = int(first_line.removeprefix("Forwarding from 127.0.0.1:").removesuffix(" -> 6006\n"))
             with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
                 connection.sendall(b"!")
                 answer = connection.recv(1)  # no more: kwok ends a stream only once both sides have
@@ -173,7 +173,7 @@ def test_a_member_of_another_team_reaches_nothing_of_the_run(
 ) -> None:
     name, *rest = command
 
-    code, out, said = inside("grace", name, run, *rest)
+    code, out, errors = inside("grace", name, run, *rest)
 
     assert (code, out) == (2, "")
-    assert "grace" in said or "not found" in said or "may not" in said, said
+    assert "grace" in errors or "not found" in errors or "may not" in errors, errors

@@ -31,7 +31,9 @@ class Kept:
     """A repository, a local cloud with its one persistent resource, and the command."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.vertex, self.port = root, Cloud(root), 0
+        self.root = root
+        self.vertex = Cloud(root)
+        self.port = 0
         self.vertex.cloud.settings = CloudSettings(
             durations={"aiplatform.persistentResources": 600.0, "aiplatform.jobs.running": 600.0}
         )
@@ -47,8 +49,8 @@ class Kept:
         return answer
 
     def pool(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.ask("GET", "persistentResources/lab-vision-tuning", {})["resourcePools"][0]
-        return found
+        pool: dict[str, Any] = self.ask("GET", "persistentResources/lab-vision-tuning", {})["resourcePools"][0]
+        return pool
 
     def __call__(self, *arguments: str) -> Result:
         where = ["--root", str(self.root), "--local-cloud", f"http://127.0.0.1:{self.port}"]
@@ -57,10 +59,10 @@ class Kept:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Kept]:
-    found = Kept(write_repository(tmp_path / "lab"))
-    with serve(found.vertex.cloud) as port:
-        found.port = port
-        yield found
+    kept_machines = Kept(write_repository(tmp_path / "lab"))
+    with serve(kept_machines.vertex.cloud) as port:
+        kept_machines.port = port
+        yield kept_machines
 
 
 def test_an_idle_resource_is_a_finding_with_its_cost(kept: Kept) -> None:
@@ -136,9 +138,9 @@ def test_a_resource_is_idle_where_no_vm_is_used_and_old_after_30_days() -> None:
 
 
 def test_the_cost_is_that_of_the_vms_that_there_are() -> None:
-    one = machines_cost(MACHINE_TYPES["a2-highgpu-1g"], "on-demand", "us-central1", 1, 1).least
+    one_vm = machines_cost(MACHINE_TYPES["a2-highgpu-1g"], "on-demand", "us-central1", 1, 1).least
 
-    assert answer(1, timedelta(days=1)).cost.least == 2 * one > 0
+    assert answer(1, timedelta(days=1)).cost.least == 2 * one_vm > 0
 
 
 def test_attached_gpus_are_in_the_cost() -> None:

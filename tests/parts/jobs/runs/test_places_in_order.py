@@ -45,14 +45,15 @@ def test_what_is_wrong_at_one_place_is_said_at_its_line(new_lab: Lab, old: str, 
     root = new_lab()
     file = write(root, PLACES.replace(old, new))
 
-    found = check_job(file, root, read_workspace(root), TODAY)
+    findings = check_job(file, root, read_workspace(root), TODAY)
 
-    assert {str(each).partition(": ")[0] for each in found} == {place}
+    assert {str(finding).partition(": ")[0] for finding in findings} == {place}
 
 
 def test_places_that_are_right_have_no_findings_and_the_first_is_meant(new_lab: Lab) -> None:
     root = new_lab()
-    file, workspace = write(root, PLACES), read_workspace(root)
+    file = write(root, PLACES)
+    workspace = read_workspace(root)
 
     assert check_job(file, root, workspace, TODAY) == ()
     jobs = (read_job(file, root, workspace, place=index)[0] for index in range(2))
@@ -72,7 +73,7 @@ def test_a_list_of_no_places_is_refused(new_lab: Lab, places: str) -> None:
     root = new_lab()
     file = write(root, f"environment: lab\nimage: a:1\ngke: {places}\n")
 
-    assert {each.rule for each in check_job(file, root, read_workspace(root), TODAY)} == {"job-model"}
+    assert {finding.rule for finding in check_job(file, root, read_workspace(root), TODAY)} == {"job-model"}
 
 
 @pytest.mark.kube

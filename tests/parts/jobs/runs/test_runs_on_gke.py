@@ -97,18 +97,20 @@ def test_the_controllers_admit_each_point_of_a_grid_with_every_field(
 def test_of_three_runs_that_exceed_the_share_the_last_waits_and_says_why(
     submit: Submit, job: Command, cluster: Cluster
 ) -> None:
-    first, second, third = submit(), submit(), submit()
+    first = submit()
+    second = submit()
+    third = submit()
     start(cluster, job, first)
     start(cluster, job, second)
 
     until(lambda: job("why", third).stdout, lambda text: "insufficient unused quota" in text)
-    said = job("why", third).stdout
+    explanation = job("why", third).stdout
 
-    assert f"{third} waits for quota in queue {TEAM} of gpus." in said
-    assert "It asks for 16 nvidia.com/gpu of h100. Team vision holds 32 of its 32, and reaches up to 40" in said
-    assert first in said
-    assert second in said
-    assert "has changed since" not in said + job("why", first).stdout
+    assert f"{third} waits for quota in queue {TEAM} of gpus." in explanation
+    assert "It asks for 16 nvidia.com/gpu of h100. Team vision holds 32 of its 32, and reaches up to 40" in explanation
+    assert first in explanation
+    assert second in explanation
+    assert "has changed since" not in explanation + job("why", first).stdout
     listed = {row["name"]: row["state"] for row in json.loads(job("list", "--team", TEAM, "--format", "json").stdout)}
     assert listed == {first: "running", second: "running", third: "waiting"}
 
@@ -134,13 +136,13 @@ def test_a_run_that_fails_says_which_pod_ended_how(submit: Submit, job: Command,
         cluster.says(pods[0], "Failed", exit_code=3)
 
     assert job("wait", run, "--timeout", "1").exit_code == 1
-    said = job("why", run).stdout
-    assert f"{run} has failed after 3 restarts" in said
+    explanation = job("why", run).stdout
+    assert f"{run} has failed after 3 restarts" in explanation
 
 
-def fresh(pods: list[dict[str, dict[str, object]]], attempt: int) -> bool:
-    labels = [pod["metadata"]["labels"] for pod in pods]
-    return len(pods) == 2 and all(each["jobset.sigs.k8s.io/restart-attempt"] == str(attempt) for each in labels)  # type: ignore[index]
+def fresh(pods: list[Json], attempt: int) -> bool:
+    attempts = [pod["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"] for pod in pods]
+    return attempts == [str(attempt)] * 2
 
 
 def test_a_run_that_is_interrupted_ten_times_still_ends(submit: Submit, job: Command, cluster: Cluster) -> None:
@@ -167,12 +169,12 @@ def test_a_run_that_was_put_aside_is_put_back_by_its_team(submit: Submit, job: C
     cluster.patch(path, {"spec": {"active": False}})
     until(lambda: cluster.pods(run), lambda pods: not pods)
 
-    said = job("why", run).stdout
+    explanation = job("why", run).stdout
     again = job("requeue", run)
 
     assert refused.exit_code == 2
     assert f"Kueue has not put {run} aside" in " ".join(refused.stderr.split())
-    assert f"training-platform job requeue {run} puts it back" in " ".join(said.split())
+    assert f"training-platform job requeue {run} puts it back" in " ".join(explanation.split())
     assert (again.exit_code, again.stdout) == (0, f"{run} is in its queue again.\n"), again.output
     start(cluster, job, run)
 
@@ -205,28 +207,28 @@ RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/14", "services": "10.10.16
 
 def flavor() -> Flavor:
     section = {"location": "us-central1", "subnet": RANGES, "node_pools": {"h100": POOL | {"max_run_hours": 48}}}
-    (found,) = flavors("gpus", ClusterSpec.model_validate(section)).values()
-    return found
+    (queued_flavor,) = flavors("gpus", ClusterSpec.model_validate(section)).values()
+    return queued_flavor
 
 
 @pytest.fixture
 def queue(cluster: Cluster) -> Iterator[Callable[[Json], None]]:
     """Return a function that makes a queue of the queued flavor, whose configuration has the parameters given."""
-    found = flavor()
+    queued_flavor = flavor()
     share = Share.model_validate({"nominal_quota": 32})
-    queue_spec = cluster_queue(TEAM, {found.name: share}, {found.name: found})
-    made: list[str] = []
+    queue_spec = cluster_queue(TEAM, {queued_flavor.name: share}, {queued_flavor.name: queued_flavor})
+    created: list[str] = []
 
     def make(kind: str, plural: str, name: str, spec: Json, namespace: str = "") -> None:
         path = f"{KUEUE}/{namespace}{plural}"
         cluster.post(path, {"apiVersion": kueue.API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
-        made.append(f"{path}/{name}")
+        created.append(f"{path}/{name}")
 
     def with_parameters(parameters: Json) -> None:
-        config = provisioning_request_config(found) | ({"parameters": parameters} if parameters else {})
-        make(CONFIG, "provisioningrequestconfigs", found.name, config)
-        make("AdmissionCheck", "admissionchecks", found.name, admission_check(found))
-        make("ResourceFlavor", "resourceflavors", found.name, kueue.resource_flavor(found))
+        config = provisioning_request_config(queued_flavor) | ({"parameters": parameters} if parameters else {})
+        make(CONFIG, "provisioningrequestconfigs", queued_flavor.name, config)
+        make("AdmissionCheck", "admissionchecks", queued_flavor.name, admission_check(queued_flavor))
+        make("ResourceFlavor", "resourceflavors", queued_flavor.name, kueue.resource_flavor(queued_flavor))
         make("ClusterQueue", "clusterqueues", QUEUE, queue_spec | {"cohortName": QUEUE})
         make("LocalQueue", "localqueues", QUEUE, kueue.local_queue(QUEUE), f"namespaces/{TEAM}/")
         until(lambda: cluster.client.get(f"{KUEUE}/clusterqueues/{QUEUE}").json(), _active)
@@ -234,14 +236,14 @@ def queue(cluster: Cluster) -> Iterator[Callable[[Json], None]]:
     yield with_parameters
     cluster.client.delete(JOBS, params={"propagationPolicy": "Background"})
     until(lambda: cluster.items(JOBS), lambda left: not left)
-    for path in reversed(made):
+    for path in reversed(created):
         cluster.client.delete(path)
-    until(lambda: [path for path in made if cluster.client.get(path).is_success], lambda left: not left)
+    until(lambda: [path for path in created if cluster.client.get(path).is_success], lambda left: not left)
 
 
 def _active(read: Json) -> bool:
     conditions = read.get("status", {}).get("conditions", ())
-    return any(each["type"] == "Active" and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == "Active" and condition["status"] == "True" for condition in conditions)
 
 
 def job(seconds: int) -> Json:
@@ -263,8 +265,8 @@ def requests_seen(cluster: Cluster) -> dict[str, str]:
     seen: dict[str, str] = {}
     end = time.monotonic() + WATCHED
     while time.monotonic() < end:
-        for each in cluster.items(REQUESTS):
-            seen[each["metadata"]["uid"]] = each["spec"]["parameters"][RUN_TIME]
+        for request in cluster.items(REQUESTS):
+            seen[request["metadata"]["uid"]] = request["spec"]["parameters"][RUN_TIME]
         time.sleep(0.05)
     return seen
 

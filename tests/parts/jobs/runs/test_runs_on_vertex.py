@@ -60,8 +60,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:F
 
 
 def row(job: Command, run: str) -> dict[str, Any]:
-    (found,) = json.loads(job("status", run, "--format", "json").stdout)
-    return dict(found)
+    (run_row,) = json.loads(job("status", run, "--format", "json").stdout)
+    return dict(run_row)
 
 
 def state(job: Command, run: str) -> str:
@@ -76,9 +76,9 @@ def test_a_run_waits_runs_and_ends(job: Command, vertex: Cloud, root: Path) -> N
     run = submit(job, root)
 
     assert state(job, run) == "waiting"
-    said = job("why", run).stdout
-    assert f"{run} is PENDING in us-central1" in said
-    assert "By flex-start it waits for a3-highgpu-8g, for 21600s at most, then it fails" in said
+    explanation = job("why", run).stdout
+    assert f"{run} is PENDING in us-central1" in explanation
+    assert "By flex-start it waits for a3-highgpu-8g, for 21600s at most, then it fails" in explanation
     vertex.now += 60
     assert state(job, run) == "running"
     vertex.now += 600
@@ -113,7 +113,7 @@ def test_runs_are_listed_beside_what_does_not_answer(job: Command, root: Path) -
 
     listed = job("list", "--team", "vision", "--kubeconfig", "/dev/null", "--format", "json")
 
-    assert {each["name"] for each in json.loads(listed.stdout)} == runs
+    assert {listed_run["name"] for listed_run in json.loads(listed.stdout)} == runs
     assert listed.exit_code == 2
     assert "training-platform: No kubeconfig can be read" in listed.stderr
 
@@ -177,12 +177,12 @@ def test_a_run_that_waited_too_long_says_what_would_wait_on(job: Command, vertex
     run = submit(job, root)
     vertex.now += 6 * 3600 + 1
 
-    said = job("why", run).stdout
+    explanation = job("why", run).stdout
 
     assert state(job, run) == "failed"
-    assert f"{run} waited {6 * 3600}s for a3-highgpu-8g, and us-central1 did not have it" in said
-    assert "A longer max_wait_hours waits on" in said
-    assert OTHERS in said
+    assert f"{run} waited {6 * 3600}s for a3-highgpu-8g, and us-central1 did not have it" in explanation
+    assert "A longer max_wait_hours waits on" in explanation
+    assert OTHERS in explanation
 
 
 def test_a_stock_out_on_demand_says_what_waits_and_where_else(job: Command, vertex: Cloud, root: Path) -> None:
@@ -191,11 +191,11 @@ def test_a_stock_out_on_demand_says_what_waits_and_where_else(job: Command, vert
     run = submit(job, root)
     vertex.now += 61
 
-    said = job("why", run).stdout
+    explanation = job("why", run).stdout
 
     assert state(job, run) == "failed"
-    assert "us-central1 has no a2-highgpu-1g left. capacity: flex-start waits for it" in said
-    assert OTHERS in said
+    assert "us-central1 has no a2-highgpu-1g left. capacity: flex-start waits for it" in explanation
+    assert OTHERS in explanation
 
 
 def test_a_stock_out_of_attached_gpus_names_them_and_no_flex_start(job: Command, vertex: Cloud, root: Path) -> None:
@@ -207,10 +207,12 @@ def test_a_stock_out_of_attached_gpus_names_them_and_no_flex_start(job: Command,
     run = submit(job, root)
     vertex.now += 61
 
-    said = job("why", run).stdout
+    explanation = job("why", run).stdout
 
-    assert "us-central1 has no n1-standard-8 with 2 t4 left. flex-start has none of it; the machine is in " in said
-    assert "europe-west4" in said
+    assert (
+        "us-central1 has no n1-standard-8 with 2 t4 left. flex-start has none of it; the machine is in " in explanation
+    )
+    assert "europe-west4" in explanation
 
 
 @pytest.mark.parametrize(("retries", "ends"), [("", "waiting"), ("retries: 0\n", "failed")])
@@ -225,29 +227,30 @@ def test_a_spot_run_that_loses_its_vms_says_whether_it_starts_again(
     play(vertex, "preemptions: {gone: {location: us-central1, times: 1}}")
 
     assert state(job, run) == ends
-    said = job("why", run).stdout
+    explanation = job("why", run).stdout
     if ends == "waiting":
-        assert "lost its VMs, and waits for others" in said
+        assert "lost its VMs, and waits for others" in explanation
         vertex.now += 61 + 601
         assert state(job, run) == "succeeded"
     else:
-        assert "lost its spot VMs and may not start again: with retries above 0" in said
+        assert "lost its spot VMs and may not start again: with retries above 0" in explanation
 
 
 def test_a_run_that_exceeds_the_quota_beside_others_waits_and_says_beside_which(
     job: Command, vertex: Cloud, root: Path
 ) -> None:
     rewrite(root, ON_DEMAND, "replicas: 2, capacity: flex-start")
-    first, second = submit(job, root), submit(job, root)  # 2 * 2 * 8 GPUs are the whole quota of 32
+    first = submit(job, root)
+    second = submit(job, root)  # 2 * 2 * 8 GPUs are the whole quota of 32
     vertex.now += 61
     third = submit(job, root)
     vertex.now += 61
 
     assert [state(job, run) for run in (first, second, third)] == ["running", "running", "waiting"]
-    said = job("why", third).stdout
-    assert f"{third} is QUEUED in us-central1" in said
-    assert "while the project has too little quota of custom training left" in said
-    assert f"Runs of team vision that have VMs there: {', '.join(sorted((first, second)))}." in said
+    explanation = job("why", third).stdout
+    assert f"{third} is QUEUED in us-central1" in explanation
+    assert "while the project has too little quota of custom training left" in explanation
+    assert f"Runs of team vision that have VMs there: {', '.join(sorted((first, second)))}." in explanation
     job("cancel", first)
     vertex.now += 1
     assert state(job, third) == "waiting"
@@ -276,7 +279,7 @@ def run(job: Command, root: Path, request: pytest.FixtureRequest) -> str:
 
 
 def bodies(vertex: Cloud, kind: str) -> list[dict[str, Any]]:
-    return [each.body for each in vertex.cloud.store.all() if each.name.split("/")[-2] == kind]
+    return [record.body for record in vertex.cloud.store.all() if record.name.split("/")[-2] == kind]
 
 
 def working(vertex: Cloud, run: str) -> str:
@@ -294,8 +297,8 @@ def test_a_pipeline_whose_job_waits_is_waiting_though_it_says_that_it_runs(
     job: Command, vertex: Cloud, run: str, labelled: bool
 ) -> None:
     if not labelled:
-        for each in bodies(vertex, "customJobs"):
-            del each["labels"]
+        for custom_job in bodies(vertex, "customJobs"):
+            del custom_job["labels"]
 
     assert state(job, run) == "waiting"
     assert bodies(vertex, "trainingPipelines")[0]["state"] == "PIPELINE_STATE_RUNNING"
@@ -310,13 +313,13 @@ def test_the_job_of_a_pipeline_is_no_run_of_its_own(job: Command, run: str) -> N
 
     listed = job("list", "--team", "vision", "--kubeconfig", "/dev/null", "--format", "json")
 
-    assert [each["name"] for each in json.loads(listed.stdout)] == [run]
+    assert [listed_run["name"] for listed_run in json.loads(listed.stdout)] == [run]
     assert json.loads(listed.stdout)[0]["state"] == "waiting"
 
 
 def test_lines_stand_under_the_id_of_the_job_that_works_for_the_pipeline(job: Command, vertex: Cloud, run: str) -> None:
     vertex.now += 61
-    own = identity(job, run)
+    pipeline_id = identity(job, run)
     write(vertex, "a", replica(working(vertex, run), "workerpool0-0"), textPayload="step 1")
 
     assert job("logs", run).stdout.splitlines() == [
@@ -324,7 +327,7 @@ def test_lines_stand_under_the_id_of_the_job_that_works_for_the_pipeline(job: Co
         "service | Job is running.",
         "workerpool0-0 | step 1",
     ]
-    assert own != working(vertex, run)
+    assert pipeline_id != working(vertex, run)
 
 
 @pytest.mark.parametrize("run", [SWEEP], indirect=True)
@@ -369,7 +372,7 @@ def test_a_pipeline_whose_job_has_ended_goes_on_and_says_so(job: Command, vertex
 def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, vertex: Cloud, run: str) -> None:
     vertex.now += 61 + 601
     name = working(vertex, run)
-    vertex.cloud.store.delete(next(each.name for each in vertex.cloud.store.all() if each.name.endswith(name)))
+    vertex.cloud.store.delete(next(record.name for record in vertex.cloud.store.all() if record.name.endswith(name)))
 
     assert state(job, run) == "succeeded"
     assert job("why", run).stdout == f"{run} has ended well.\n"
@@ -377,18 +380,18 @@ def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, 
 
 
 def test_a_list_asks_once_for_each_kind(job: Command, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     call = VertexJobs.call
 
     def counted(self: VertexJobs, method: str, path: str, *arguments: Any, **query: Any) -> Any:
-        asked.append(f"{method} {path.rpartition('/')[2]}")
+        requests.append(f"{method} {path.rpartition('/')[2]}")
         return call(self, method, path, *arguments, **query)
 
     monkeypatch.setattr(VertexJobs, "call", counted)
     job("list", "--team", "vision", "--kubeconfig", "/dev/null")
 
     kinds = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines")
-    assert asked == [f"GET {kind}" for kind in kinds]
+    assert requests == [f"GET {kind}" for kind in kinds]
 
 
 def test_what_was_submitted_is_kept_beside_what_the_run_writes(
@@ -443,13 +446,14 @@ def identity(job: Command, run: str) -> str:
 
 
 def test_lines_of_vertex_ai_come_in_their_order_each_after_its_replica(job: Command, vertex: Cloud, root: Path) -> None:
-    run, other = submit(job, root), submit(job, root)
+    run = submit(job, root)
+    other = submit(job, root)
     vertex.now += 61
-    own = identity(job, run)
-    write(vertex, "workerpool0-0", replica(own, "workerpool0-0"), jsonPayload={"message": "step 1\n"})
+    job_id = identity(job, run)
+    write(vertex, "workerpool0-0", replica(job_id, "workerpool0-0"), jsonPayload={"message": "step 1\n"})
     vertex.now += 1
     write(vertex, "workerpool0-0", replica(identity(job, other), "workerpool0-0"), textPayload="another's")
-    write(vertex, "workerpool1-0", replica(own, "workerpool1-0"), textPayload="step 2")
+    write(vertex, "workerpool1-0", replica(job_id, "workerpool1-0"), textPayload="step 2")
 
     result = job("logs", run)
 
@@ -466,10 +470,10 @@ def test_lines_of_vertex_ai_come_in_their_order_each_after_its_replica(job: Comm
 def test_more_lines_than_a_page_come_once_each(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("training_platform.clients.google_services._LOG_PAGE", 7)
     run = submit(job, root)
-    own = identity(job, run)
+    job_id = identity(job, run)
     for number in range(20):
         vertex.now += 1
-        write(vertex, "a", replica(own, "workerpool0-0"), textPayload=f"line {number}")
+        write(vertex, "a", replica(job_id, "workerpool0-0"), textPayload=f"line {number}")
 
     lines = [line for line in job("logs", run).stdout.splitlines() if line.startswith("workerpool0-0")]
 
@@ -479,13 +483,13 @@ def test_more_lines_than_a_page_come_once_each(job: Command, vertex: Cloud, root
 def test_following_goes_on_until_the_run_has_ended(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(logs, "_CLOUD_POLL_SECONDS", 0.05)
     run = submit(job, root)
-    own = identity(job, run)
+    job_id = identity(job, run)
     results: list[Result] = []
     follower = threading.Thread(target=lambda: results.append(job("logs", run, "--follow")))
     follower.start()
     for number in range(3):
         vertex.now += 100
-        write(vertex, "a", replica(own, "workerpool0-0"), textPayload=f"line {number}")
+        write(vertex, "a", replica(job_id, "workerpool0-0"), textPayload=f"line {number}")
     vertex.now += 700
     follower.join(timeout=30)
 
@@ -501,12 +505,13 @@ def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPat
         {"insertId": str(number), "timestamp": "2026-11-22T10:00:00Z", "textPayload": f"line {number}"}
         for number in (1, 2)
     )
-    polls, ends = iter([[first], [first, second], [second]]), iter([False, False, True])
-    asked: list[str] = []
+    polls = iter([[first], [first, second], [second]])
+    ends = iter([False, False, True])
+    queries: list[str] = []
 
     class Log:
         def entries(self, query: str) -> list[dict[str, str]]:
-            asked.append(query)
+            queries.append(query)
             return next(polls)
 
     run = Run(
@@ -518,9 +523,9 @@ def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPat
     lines = list(logs.vertex_lines(log, run, lambda: next(ids), ended=lambda: next(ends)))
 
     assert [line[1] for line in lines] == ["line 1", "line 2"]
-    assert 'timestamp>="2026-11-22T09:00:00Z"' in asked[0]
-    assert 'timestamp>="2026-11-22T10:00:00Z"' in asked[1]
-    assert asked[2] == (  # a trial that began may have older lines than the last one
+    assert 'timestamp>="2026-11-22T09:00:00Z"' in queries[0]
+    assert 'timestamp>="2026-11-22T10:00:00Z"' in queries[1]
+    assert queries[2] == (  # a trial that began may have older lines than the last one
         'resource.type="ml_job" AND resource.labels.job_id=("7" OR "8") AND timestamp>="2026-11-22T09:00:00Z"'
     )
 
@@ -531,16 +536,20 @@ def deploy_logs(cloud: Cloud, root: Path) -> None:
     plan = stack_plan(workspace.stacks["lab-vision"], workspace)
     assert plan is not None
     for planned in plan.planned({LOG_BUCKET, LOG_SINK, LOG_VIEW}):
-        inputs, above = planned.inputs, f"projects/{PROJECT}"
+        inputs = planned.inputs
+        above = f"projects/{PROJECT}"
         if planned.type == LOG_BUCKET:
-            path, query = f"{above}/locations/global/buckets:createAsync", [("bucketId", inputs["bucketId"])]
+            path = f"{above}/locations/global/buckets:createAsync"
+            query = [("bucketId", inputs["bucketId"])]
             body = {"retentionDays": inputs["retentionDays"]}
         elif planned.type == LOG_SINK:
-            path, query = f"{above}/sinks", [("uniqueWriterIdentity", "true")]
+            path = f"{above}/sinks"
+            query = [("uniqueWriterIdentity", "true")]
             body = {name: inputs[name] for name in ("name", "destination", "filter")}
         else:
             path = f"{above}/locations/global/buckets/{inputs['bucket']}/views"
-            query, body = [("viewId", inputs["name"])], {}
+            query = [("viewId", inputs["name"])]
+            body = {}
         status, answer = cloud.cloud.handle("logging", "POST", f"v2/{path}", query, body)
         assert status == 200, answer
 
@@ -577,9 +586,13 @@ def test_a_run_whose_objects_are_gone_still_says_how_it_ended_and_what_it_wrote(
     write(vertex, "events", cluster, jsonPayload={"reason": "Restarting", "involvedObject": about})
     write(vertex, "events", cluster, jsonPayload=event)
 
-    found = row(job, "train-bcdfg")
+    run_row = row(job, "train-bcdfg")
 
-    assert (found["state"], found["gone"], found["reason"]) == ("failed", True, "jobset failed due to reaching max")
+    assert (run_row["state"], run_row["gone"], run_row["reason"]) == (
+        "failed",
+        True,
+        "jobset failed due to reaching max",
+    )
     assert job("logs", "train-bcdfg").stdout == "slice-0-0-x | step 1\n"
     assert job("wait", "train-bcdfg").exit_code == 1
     assert "train-bcdfg failed, and its objects are gone" in job("why", "train-bcdfg").stdout

@@ -268,20 +268,20 @@ def places_root(new_lab: Lab) -> Path:
 
 
 def test_a_run_is_looked_for_where_its_job_says(places_root: Path) -> None:
-    found, others = places_of_run(places_root, read_workspace(places_root), "train-bcdfg")
+    job_places, others = places_of_run(places_root, read_workspace(places_root), "train-bcdfg")
 
-    assert [(place.target, place.key) for place in found] == [("gke", "gpus"), ("vertex", "us-central1")]
+    assert [(place.target, place.key) for place in job_places] == [("gke", "gpus"), ("vertex", "us-central1")]
     assert [(place.target, place.key) for place in others] == [("gke", "tpus")]
-    assert found[0].contexts == ("gke_example-lab_us-central1_lab-gpus", "lab-gpus")
-    assert found[0].log_in == (
+    assert job_places[0].contexts == ("gke_example-lab_us-central1_lab-gpus", "lab-gpus")
+    assert job_places[0].log_in == (
         "gcloud container clusters get-credentials lab-gpus --location us-central1 --project example-lab --dns-endpoint"
     )
 
 
 def test_a_run_of_a_name_that_somebody_chose_is_found_and_one_of_no_job_is_not_submitted(places_root: Path) -> None:
-    found, _ = places_of_run(places_root, read_workspace(places_root), "train-again")
+    job_places, _ = places_of_run(places_root, read_workspace(places_root), "train-again")
 
-    assert [place.key for place in found] == ["gpus", "us-central1"]
+    assert [place.key for place in job_places] == ["gpus", "us-central1"]
     assert job_among("train-again-bcdfg-0", ["train", "train-again"]) == "train-again"
     with pytest.raises(UserError, match=r"'again' does not begin with the job's name.*Nearest: train-again\."):
         prepare(places_root / "jobs" / "vision" / "train.yaml", places_root, "gke", TODAY, "again")
@@ -299,14 +299,14 @@ def test_a_job_of_two_teams_wants_the_team(places_root: Path) -> None:
 
     with pytest.raises(UserError, match="Teams nlp and vision have a job 'train' each: say which with --team"):
         places_of_run(places_root, workspace, "train-bcdfg")
-    found, others = places_of_run(places_root, workspace, "train-bcdfg", team="nlp")
-    assert {place.team.name for place in (*found, *others)} == {"nlp"}
+    job_places, others = places_of_run(places_root, workspace, "train-bcdfg", team="nlp")
+    assert {place.team.name for place in (*job_places, *others)} == {"nlp"}
 
 
 def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(places_root: Path) -> None:
-    found = places(places_root, read_workspace(places_root), team="vision")
+    team_places = places(places_root, read_workspace(places_root), team="vision")
 
-    assert sorted((place.target, place.key) for place in found) == [
+    assert sorted((place.target, place.key) for place in team_places) == [
         ("gke", "gpus"), ("gke", "tpus"), ("vertex", "us-central1"),
     ]  # fmt: skip
 
@@ -332,7 +332,8 @@ def test_a_run_is_waited_for_until_it_ends_or_starts_or_the_time_is_up(
     monkeypatch: pytest.MonkeyPatch, seconds: float | None, started: bool, end: str
 ) -> None:
     monkeypatch.setattr(watching, "_POLL_SECONDS", 0.01)
-    runs, changes = seen("waiting", "waiting", "running", "failed"), list[str]()
+    runs = seen("waiting", "waiting", "running", "failed")
+    changes = list[str]()
 
     run = watching.wait(
         lambda: next(runs), seconds=seconds, changed=lambda run: changes.append(run.state), started=started

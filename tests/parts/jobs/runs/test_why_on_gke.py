@@ -84,7 +84,7 @@ def test_a_queue_that_was_deleted_is_the_cause() -> None:
 def test_a_failed_run_says_how_its_pods_ended_and_their_last_lines() -> None:
     ended = {"exitCode": 137, "reason": "OOMKilled", "message": "a\nstep 1\nstep 2\nstep 3\n"}
     pod = {"metadata": {"name": "p"}, "status": {"containerStatuses": [{"state": {"terminated": ended}}]}}
-    jobset = {**JOBSET, "status": {"conditions": [condition("Failed", True, "no more restarts")]}}
+    jobset = {**JOBSET, "status": {"conditions": [condition("Failed", True, "no restarts left")]}}
 
     assert said(jobset=jobset, pods=[pod])[1:] == [
         "Pod p ended with exit code 137 (OOMKilled).",
@@ -257,7 +257,7 @@ def test_a_pool_that_is_well_is_said_with_its_most(take: Take) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "sentence"),
     [
         ({"status": "ERROR", "statusMessage": "No quota."}, 'Node pool h100 is ERROR: "No quota".'),
         ({"status": "PROVISIONING"}, "Node pool h100 is PROVISIONING."),
@@ -271,8 +271,8 @@ def test_a_pool_that_is_well_is_said_with_its_most(take: Take) -> None:
         ),
     ],
 )
-def test_gkes_own_words_about_a_pool_are_said(take: Take, state: Json, said: str) -> None:
-    assert sentences(take(GPUS), {"h100": state})[1:] == [said]
+def test_gkes_own_words_about_a_pool_are_said(take: Take, state: Json, sentence: str) -> None:
+    assert sentences(take(GPUS), {"h100": state})[1:] == [sentence]
 
 
 def test_slices_with_the_same_trouble_are_one_sentence(take: Take) -> None:
@@ -299,11 +299,11 @@ QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "quota_note"),
     [(LIMIT, f"; quota {QUOTA}: limit 16 as of 2026-11-01"), (OTHER_LIMIT, "")],
 )
 def test_the_quota_of_a_pools_accelerators_is_said_with_the_day_of_its_snapshot(
-    take: Take, new_lab: Lab, limits: str, said: str
+    take: Take, new_lab: Lab, limits: str, quota_note: str
 ) -> None:
     root = new_lab()
     file = root / "stacks" / "quotas" / "example-lab.yaml"
@@ -311,7 +311,7 @@ def test_the_quota_of_a_pools_accelerators_is_said_with_the_day_of_its_snapshot(
 
     job = take(GPUS, workspace=read_workspace(root))
 
-    assert sentences(job, {"h100": {}}) == [f"{POOL}{said}."]
+    assert sentences(job, {"h100": {}}) == [f"{POOL}{quota_note}."]
 
 
 def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
@@ -321,6 +321,6 @@ def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
     client.cluster("lab-gpus")
 
     with serve(client.cloud) as port:
-        found = node_pools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/")
+        pools = node_pools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/")
 
-    assert {name: each["status"] for name, each in found.items()} == {"default-pool": "RUNNING"}
+    assert {name: pool["status"] for name, pool in pools.items()} == {"default-pool": "RUNNING"}
