@@ -44,15 +44,17 @@ class Seeded:
         for planned in resources:
             if planned.type in _CREATES:
                 name = str(planned.inputs.get("name", f"{planned.name}-{SUFFIX}"))
-                body = {**body_of(self._known(planned)), **({"name": name} if planned.type not in _UNNAMED else {})}
+                body = body_of(self._known(planned))
+                if planned.type not in _UNNAMED:
+                    body["name"] = name
                 _CREATES[planned.type](self, planned, body, name)
 
     def _known(self, planned: StackResource) -> Iterator[Leaf]:
         """Yield the values of a resource, with what its sources were put there as."""
         for leaf in leaves(planned.type, planned.inputs):
             sources = planned.inputs_from.get(leaf.name.partition(".")[0].partition("[")[0], ())
-            told = [self._paths[each] for each in sources if each in self._paths]
-            value = _told(leaf, told)
+            paths = [self._paths[source] for source in sources if source in self._paths]
+            value = _told(leaf, paths)
             if value is not UNKNOWN and value != [UNKNOWN]:  # a service agent's number, say
                 yield leaf._replace(value=value)
 
@@ -61,18 +63,18 @@ class Seeded:
         return path
 
 
-def _told(leaf: Leaf, told: list[str]) -> Any:
-    """Return a value as it is once its sources are there: an account's address, the network of a card by its number."""
+def _told(leaf: Leaf, paths: list[str]) -> Any:
+    """Return a value as it is once its sources exist: an account's address, the network of a card by its number."""
     last = leaf.name.rpartition(".")[2].partition("[")[0]
-    fitting = [each for each in told if f"/{last}s/" in each] or told
+    fitting = [path for path in paths if f"/{last}s/" in path] or paths
     number = int(match[1]) if (match := re.search(r"\[([0-9]+)\]", leaf.name)) else 0
-    known: Any = fitting[min(number, len(fitting) - 1)] if fitting else UNKNOWN
-    if known is not UNKNOWN and "/serviceAccounts/" in known:
-        known = known.rpartition("/")[2]
+    address: Any = fitting[min(number, len(fitting) - 1)] if fitting else UNKNOWN
+    if address is not UNKNOWN and "/serviceAccounts/" in address:
+        address = address.rpartition("/")[2]
     if leaf.value is UNKNOWN:
-        return known
+        return address
     if isinstance(leaf.value, list) and UNKNOWN in leaf.value:
-        return [known] if len(leaf.value) == 1 else fitting
+        return [address] if len(leaf.value) == 1 else fitting
     return leaf.value
 
 
@@ -97,7 +99,7 @@ def _compute(place: str, collection: str) -> Callable[[Seeded, StackResource, Js
 
 def _nat(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     sources = planned.inputs_from["router"]
-    router = next(seeded._paths[each] for each in sources if each in seeded._paths)
+    router = next(seeded._paths[source] for source in sources if source in seeded._paths)
     seeded.ask("PATCH", f"compute/beta/{router}", {"nats": [body]})
 
 
@@ -129,7 +131,8 @@ def _located(service: str, collection: str, id_in: str) -> Callable[[Seeded, Sta
         name = str(planned.inputs.get(id_in, name))
         body.pop("name", None)
         seeded.path(planned, f"{parent}/{name}")
-        seeded.ask("POST", f"{service}/{parent}", body, **({id_in: name} if id_in else {}))
+        query = {id_in: name} if id_in else {}
+        seeded.ask("POST", f"{service}/{parent}", body, **query)
 
     return create
 
@@ -140,29 +143,32 @@ def _bucket(seeded: Seeded, planned: StackResource, body: Json, name: str) -> No
 
 
 def _account(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
-    project, account = planned.inputs["project"], planned.inputs["accountId"]
+    project = planned.inputs["project"]
+    account = planned.inputs["accountId"]
     seeded.path(planned, f"projects/{project}/serviceAccounts/{account}@{project}.iam.gserviceaccount.com")
     seeded.ask("POST", f"iam/v1/projects/{project}/serviceAccounts", {"accountId": account, "serviceAccount": body})
 
 
 def _monitoring(collection: str) -> Callable[[Seeded, StackResource, Json, str], None]:
     def create(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
-        made = seeded.ask("POST", f"monitoring/v3/projects/{planned.inputs['project']}/{collection}", body)
-        seeded.path(planned, made["name"])
+        created = seeded.ask("POST", f"monitoring/v3/projects/{planned.inputs['project']}/{collection}", body)
+        seeded.path(planned, created["name"])
 
     return create
 
 
 def _service(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
-    project, api = planned.inputs["project"], planned.inputs["service"]
+    project = planned.inputs["project"]
+    api = planned.inputs["service"]
     seeded.ask("POST", f"serviceusage/v1/projects/{project}/services/{api}:enable", {})
 
 
 def _member(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     """Give a member a role, unless nobody knows yet who that is; a service agent's is not asked for."""
-    project, member = planned.inputs["project"], planned.inputs["member"]
+    project = planned.inputs["project"]
+    member = planned.inputs["member"]
     if member is UNKNOWN:
-        sources = [seeded._paths[each] for each in planned.inputs_from["member"] if each in seeded._paths]
+        sources = [seeded._paths[source] for source in planned.inputs_from["member"] if source in seeded._paths]
         if not sources:
             return
         member = f"serviceAccount:{sources[0].rpartition('/')[2]}"
@@ -175,7 +181,7 @@ def _member(seeded: Seeded, planned: StackResource, body: Json, name: str) -> No
 
 def _account_member(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     """Let a member act as an account."""
-    sources = [seeded._paths[each] for each in planned.inputs_from["serviceAccountId"] if each in seeded._paths]
+    sources = [seeded._paths[source] for source in planned.inputs_from["serviceAccountId"] if source in seeded._paths]
     policy = seeded.ask("POST", f"iam/v1/{sources[0]}:getIamPolicy", {})
     policy.setdefault("bindings", []).append({"role": planned.inputs["role"], "members": [planned.inputs["member"]]})
     seeded.ask("POST", f"iam/v1/{sources[0]}:setIamPolicy", {"policy": policy})
@@ -206,7 +212,8 @@ def _board(seeded: Seeded, planned: StackResource, body: Json, name: str) -> Non
 
 def _role(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
     body.pop("name", None)
-    parent, identity = f"projects/{planned.inputs['project']}/roles", planned.inputs["roleId"]
+    parent = f"projects/{planned.inputs['project']}/roles"
+    identity = planned.inputs["roleId"]
     seeded.ask("POST", f"iam/v1/{parent}", {"roleId": identity, "role": body})
     seeded.path(planned, f"{parent}/{identity}")
 

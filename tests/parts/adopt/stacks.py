@@ -62,7 +62,7 @@ def planned(root: Path, name: str) -> Sequence[StackResource]:
 def plans_of(root: Path, *names: str) -> dict[str, Sequence[StackResource]]:
     """Return what stacks of a repository plan, each planned once."""
     workspace = read_workspace(root)
-    plans = {each.name: plan.resources for each, plan in planned_stacks(workspace, plannable(workspace, list(names)))}
+    plans = {stack.name: plan.resources for stack, plan in planned_stacks(workspace, plannable(workspace, list(names)))}
     return {name: plans[name] for name in names}
 
 
@@ -89,14 +89,17 @@ def adopted(
 
 def in_cloud(resources: Sequence[StackResource]) -> dict[tuple[str, str], Any]:
     """Return the inputs of what is planned in Google Cloud; notebooks' parts are not among them."""
-    return {each.key: each.inputs for each in resources if each.custom and each.type.startswith("gcp:")}
+    return {
+        resource.key: resource.inputs for resource in resources if resource.custom and resource.type.startswith("gcp:")
+    }
 
 
-def differing(one: dict[tuple[str, str], Any], other: dict[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
-    """Yield the resources that only one side has, or that have other inputs, with the names of these."""
-    for key in one.keys() | other.keys():
-        ours, theirs = one.get(key), other.get(key)
+def differing(first: dict[tuple[str, str], Any], second: dict[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
+    """Yield each resource that only one side has, and each input that differs between them."""
+    for key in first.keys() | second.keys():
+        ours = first.get(key)
+        theirs = second.get(key)
         if ours is None or theirs is None:
-            yield key[1], "one side alone"
+            yield key[1], "only one side"
         else:
             yield from ((key[1], name) for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))

@@ -82,7 +82,8 @@ def test_ids_are_those_under_which_the_project_has_things(root: Path, address: s
 
     rows = json.loads((root / "import-lab.json").read_text())["resources"]
     ids = {row.get("logicalName", row["name"]): row["id"] for row in rows if "id" in row}
-    regional, zonal = f"projects/{PROJECT}/regions/us-central1", f"projects/{PROJECT}/locations/us-central1-a"
+    regional = f"projects/{PROJECT}/regions/us-central1"
+    zonal = f"projects/{PROJECT}/locations/us-central1-a"
     assert ids["main-cluster"] == f"{zonal}/clusters/lab-main"
     assert ids["main-a100-pool"] == f"{zonal}/clusters/lab-main/nodePools/a100"
     assert ids["filestore-homes-instance"] == f"{zonal}/instances/lab-homes"
@@ -112,9 +113,9 @@ def test_a_file_that_is_there_is_not_written_over_unless_asked(root: Path, addre
 
 
 def test_a_project_that_one_may_not_read_is_one_sentence(root: Path, address: str) -> None:
-    said = sentence(run(root, address, project="example-others"))
+    message = sentence(run(root, address, project="example-others"))
 
-    assert said.startswith("GKE does not let you in projects/example-others: ")
+    assert message.startswith("GKE does not let you in projects/example-others: ")
 
 
 def test_a_project_with_nothing_in_it_is_one_sentence(root: Path) -> None:
@@ -147,9 +148,11 @@ def test_a_name_that_nothing_has_is_said_with_the_nearest(option: str, root: Pat
 def test_two_clusters_of_one_name_are_told_apart_by_their_location(seeded: Seeded, root: Path, address: str) -> None:
     twin(seeded)
 
-    said = sentence(run(root, address))
-    assert said.startswith("lab-main exists 2 times, and a stack can have only one of that name: leave the others out")
-    assert "--leave-out us-central1-b/clusters/lab-main" in said
+    message = sentence(run(root, address))
+    assert message.startswith(
+        "lab-main exists 2 times, and a stack can have only one of that name: leave the others out"
+    )
+    assert "--leave-out us-central1-b/clusters/lab-main" in message
     ran = run(root, address, "--leave-out", "us-central1-b/clusters/lab-main")
     assert ran.exit_code == 0, ran.output
     assert "location: us-central1-a" in (root / "stacks" / "Pulumi.lab.yaml").read_text()
@@ -191,9 +194,9 @@ def test_what_is_named_otherwise_is_left_out_with_every_field_that_stands_in_the
     where = f"file/v1beta1/projects/{PROJECT}/locations/us-central1-a/instances"
     seeded.ask("POST", where, instance, instanceId="scratch")
 
-    said = adopted(root, address)["left_out"]
+    left_out = adopted(root, address)["left_out"]
 
-    train, scratch = (next(why for path, why in said.items() if path.endswith(end)) for end in ("train", "scratch"))
+    train, scratch = (next(why for path, why in left_out.items() if path.endswith(end)) for end in ("train", "scratch"))
     assert train == (
         "name is train, and a stack's is lab-KEY with a key of at most 30 characters; "
         "nodePools/default-pool: config.serviceAccount is default, and a stack's is "
@@ -213,13 +216,15 @@ def test_what_the_stack_would_replace_is_left_out_unless_kept(seeded: Seeded, ro
         lambda body: body["config"].update(serviceAccount="others@example-lab.iam.gserviceaccount.com"),
     )
 
-    said = adopted(root, address)
-    (path, why) = next(iter(said["left_out"].items()))
+    report = adopted(root, address)
+    (path, why) = next(iter(report["left_out"].items()))
     assert path.endswith("clusters/lab-main/nodePools/a100")
     assert why.startswith("the stack would replace it: config.serviceAccount is others@example-lab")
     kept = adopted(root, address, "--keep-replaced")
     assert kept["left_out"] == {}
-    assert [(each["resource"].rpartition("/")[2], each["replaces"]) for each in kept["changes"]] == [("a100", True)]
+    assert [(change["resource"].rpartition("/")[2], change["replaces"]) for change in kept["changes"]] == [
+        ("a100", True)
+    ]
 
 
 def test_what_would_change_and_what_no_file_says_is_listed_by_field(seeded: Seeded, root: Path, address: str) -> None:

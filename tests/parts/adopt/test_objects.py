@@ -127,9 +127,9 @@ class Cluster(ApiStub):
     def answer(self, method: str, url: str, body: dict[str, Any] | None) -> tuple[int, Any]:
         if url == "/api/v1":
             return 200, {"resources": self.kinds}
-        status, found = super().answer(method, url, body)
+        status, answer_body = super().answer(method, url, body)
         empty = status == 404 and url.rpartition("?")[0].endswith("/secrets")
-        return (200, {"items": [], "metadata": {}}) if empty else (status, found)
+        return (200, {"items": [], "metadata": {}}) if empty else (status, answer_body)
 
 
 @pytest.fixture(name="cluster")
@@ -155,12 +155,12 @@ def found(contents: Contents) -> dict[str, Match]:
 def rows(contents: Contents) -> dict[str, dict[str, Any]]:
     matched = object_matches(PLAN, {}, contents)
     every: list[dict[str, Any]] = import_file(PLAN, matched)["resources"]
-    return {each["name"]: each for each in every}
+    return {row["name"]: row for row in every}
 
 
 def changes(match: Match) -> list[str]:
     assert match.body is not None
-    return [str(each) for each in object_differences(match.planned, match.body)]
+    return [str(difference) for difference in object_differences(match.planned, match.body)]
 
 
 def test_what_stands_in_a_cluster_is_found_by_its_name_or_by_its_claim(contents: Contents) -> None:
@@ -200,7 +200,7 @@ def test_what_no_stack_file_says_of_a_queue_is_listed_and_defaults_are_not() -> 
         "metadata": {"name": "vision", "uid": "1"},
     }
 
-    assert [str(each) for each in object_differences(queue, body) if each.planned is None] == [
+    assert [str(difference) for difference in object_differences(queue, body) if difference.planned is None] == [
         "spec.queueingStrategy is StrictFIFO",
         "spec.preemption.borrowWithinCohort.maxPriorityThreshold is 100",
         "spec.flavors[0].lendable is 4",
@@ -211,7 +211,7 @@ def test_lists_of_one_length_are_compared_entry_by_entry_and_others_as_a_whole()
     queue = planned(CLUSTER_QUEUE, "queue", {"spec": {"same": [1, {"a": 1}], "longer": [1, 2]}})
     body = {"apiVersion": "v1", "kind": "ClusterQueue", "spec": {"same": [1, {"a": 2}], "longer": [1]}}
 
-    assert [each.path for each in object_differences(queue, body)] == ["spec.same[1].a", "spec.longer"]
+    assert [difference.path for difference in object_differences(queue, body)] == ["spec.same[1].a", "spec.longer"]
 
 
 def test_parents_of_providers_are_imported_before_them() -> None:
@@ -234,7 +234,7 @@ def test_an_import_names_the_provider_that_it_makes_by_the_clusters_endpoint(con
     assert "id" not in provider
     assert "https://gke-1.us-central1.gke.goog" in provider["inputs"]["kubeconfig"]
     assert provider["inputs"]["clusterIdentifier"] == PATH
-    assert {each["provider"] for name, each in found_rows.items() if name != "main-kubernetes"} == {"main-kubernetes"}
+    assert {row["provider"] for name, row in found_rows.items() if name != "main-kubernetes"} == {"main-kubernetes"}
 
 
 def test_an_object_is_imported_with_what_the_program_says_as_it_stands(contents: Contents) -> None:
@@ -280,7 +280,7 @@ def test_a_kind_that_a_cluster_does_not_know_is_not_there(cluster: Cluster, cont
 
 
 @pytest.mark.parametrize(
-    ("wanted", "stands", "kept"),
+    ("planned", "current", "expected"),
     [
         ({"a": 1, "b": UNKNOWN}, {"a": 2, "b": 3, "c": 4}, {"a": 2, "b": 3}),
         ({"a": {}, "b": "x"}, {}, {"a": {}}),
@@ -290,9 +290,9 @@ def test_a_kind_that_a_cluster_does_not_know_is_not_there(cluster: Cluster, cont
     ],
 )
 def test_as_much_as_the_program_says_is_kept_of_an_object(
-    wanted: Mapping[str, Any], stands: Mapping[str, Any], kept: Mapping[str, Any]
+    planned: Mapping[str, Any], current: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> None:
-    assert current_values(wanted, stands) == kept
+    assert current_values(planned, current) == expected
 
 
 def test_the_state_has_an_object_as_if_the_program_had_written_it() -> None:

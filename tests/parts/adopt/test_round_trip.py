@@ -139,20 +139,22 @@ config:
 def test_every_option_that_an_api_tells_comes_back(repository: Repository) -> None:
     root = repository({"lab": WIDE})
     original = planned(root, "lab")
-    found = adopted(standing(original), repository({}), "lab")
+    adopted_stack = adopted(standing(original), repository({}), "lab")
 
-    assert (found.left_out, found.changes, found.unsaid) == ({}, {}, {})
-    assert list(differing(in_cloud(original), in_cloud(found.resources))) == []
-    written, said = (yaml.safe_load(each)["config"]["training-platform:environment"] for each in (found.text, WIDE))
-    assert written.keys() - {"alerts"} == said.keys() - {"alerts"}
-    for cluster in said["clusters"]:
-        assert written["clusters"][cluster]["node_pools"].keys() == said["clusters"][cluster]["node_pools"].keys()
+    assert (adopted_stack.left_out, adopted_stack.changes, adopted_stack.unsaid) == ({}, {}, {})
+    assert list(differing(in_cloud(original), in_cloud(adopted_stack.resources))) == []
+    written, described = (
+        yaml.safe_load(text)["config"]["training-platform:environment"] for text in (adopted_stack.text, WIDE)
+    )
+    assert written.keys() - {"alerts"} == described.keys() - {"alerts"}
+    for cluster in described["clusters"]:
+        assert written["clusters"][cluster]["node_pools"].keys() == described["clusters"][cluster]["node_pools"].keys()
 
 
 def test_a_file_says_nothing_that_the_model_says_by_itself(repository: Repository) -> None:
-    found = adopted(standing(small_plan(repository)), repository({}), "lab")
+    adopted_stack = adopted(standing(small_plan(repository)), repository({}), "lab")
 
-    written = yaml.safe_load(found.text)["config"]["training-platform:environment"]
+    written = yaml.safe_load(adopted_stack.text)["config"]["training-platform:environment"]
     assert written == yaml.safe_load(STACK)["config"]["training-platform:environment"] | {"project": PROJECT}
 
 
@@ -162,11 +164,11 @@ def test_what_is_written_is_read_from_the_cloud_alone(repository: Repository, tm
     scaling = {"enabled": True, "maxNodeCount": 7, "locationPolicy": "ANY"}
     seeded.ask("POST", f"{pool}:setAutoscaling", {"autoscaling": scaling})
 
-    found = adopted(seeded, repository({}), "lab")
+    adopted_stack = adopted(seeded, repository({}), "lab")
 
-    written = yaml.safe_load(found.text)["config"]["training-platform:environment"]
+    written = yaml.safe_load(adopted_stack.text)["config"]["training-platform:environment"]
     assert written["clusters"]["main"]["node_pools"]["a100"]["max_nodes"] == 7
-    assert found.changes == {}
+    assert adopted_stack.changes == {}
 
 
 def test_vertex_ai_is_asked_in_the_region_of_a_zone_whose_name_ends_in_several_letters() -> None:

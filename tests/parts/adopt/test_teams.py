@@ -84,15 +84,19 @@ config:
 
 def kueue(resources: Sequence[StackResource], name: str) -> list[dict[str, Any]]:
     """Return Kueue's objects of a kind that a plan has, as a cluster holds them."""
-    return [dict(each.inputs) for each in resources if each.type.endswith(f":{name}")]
+    return [dict(resource.inputs) for resource in resources if resource.type.endswith(f":{name}")]
 
 
 def queues_of(plans: Mapping[str, Sequence[StackResource]], clusters: Sequence[str]) -> Queues:
     """Return what clusters hold once these stacks are deployed."""
 
     def held(cluster: str, kind: str) -> list[Any]:
-        every = [each for plan in plans.values() for each in plan if each.type.endswith(f":{kind}")]
-        return [each.inputs for each in every if f"{cluster}-" in each.name or each.name.endswith(f"-{cluster}")]
+        every = [resource for plan in plans.values() for resource in plan if resource.type.endswith(f":{kind}")]
+        return [
+            resource.inputs
+            for resource in every
+            if f"{cluster}-" in resource.name or resource.name.endswith(f"-{cluster}")
+        ]
 
     kinds = {
         CLUSTER_QUEUES.plural: "ClusterQueue",
@@ -108,11 +112,11 @@ def adopted(
     plan = planner(root)
     environment = adopt_environment(home, contents, plan, production=production, queues=queues)
     teams = adopt_teams(environment, contents, plan, queues=queues, keep_replaced=keep_replaced)
-    return {each.name: each for each in [environment, *teams]}
+    return {stack.name: stack for stack in [environment, *teams]}
 
 
 def queue_specs(resources: Sequence[StackResource]) -> dict[tuple[str, str], Any]:
-    return {each.key: each.inputs["spec"] for each in resources if each.type in (CLUSTER_QUEUE, COHORT)}
+    return {resource.key: resource.inputs["spec"] for resource in resources if resource.type in (CLUSTER_QUEUE, COHORT)}
 
 
 @pytest.fixture(scope="module", name="plans")
@@ -122,7 +126,7 @@ def _plans(repository: Repository) -> Mapping[str, Sequence[StackResource]]:
 
 
 def all_of(plans: Mapping[str, Sequence[StackResource]]) -> list[StackResource]:
-    return [each for plan in plans.values() for each in plan]
+    return [resource for plan in plans.values() for resource in plan]
 
 
 @pytest.mark.parametrize("home", [stack.name for stack, _ in WORKSPACE.environments()])
@@ -136,16 +140,16 @@ def test_environments_and_teams_of_the_organisation_plan_the_same_once_adopted(
     contents = contents_of(standing(all_of(plans), section.project), section.project)
     queues = queues_of(plans, list(section.clusters))
 
-    found = adopted(repository({}), home, contents, queues, bool(section.production))
+    adopted_stacks = adopted(repository({}), home, contents, queues, bool(section.production))
 
-    assert list(found) == names
-    assert {each.type for each in found[home].new if each.type.startswith("gcp:")} == {
+    assert list(adopted_stacks) == names
+    assert {resource.type for resource in adopted_stacks[home].new if resource.type.startswith("gcp:")} == {
         "gcp:projects/iAMMember:IAMMember",  # of the service agents, which are in no list
         "gcp:projects/serviceIdentity:ServiceIdentity",
         "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",  # of people and pipelines: nobody asks for it
     }
     for name, plan in plans.items():
-        stack = found[name]
+        stack = adopted_stacks[name]
         assert (stack.left_out, stack.unsaid) == ({}, {})
         # No API tells a team's directories, which its dashboard shows.
         # Nor does one tell a pipeline's account that submits to Vertex AI from other members.
@@ -164,14 +168,20 @@ def test_every_option_of_a_team_that_an_api_tells_comes_back(
 ) -> None:
     contents = contents_of(standing(all_of(plans)))
 
-    found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
+    adopted_stacks = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
 
     for name, text in (("lab", HOME), ("lab-vision", TEAM)):
-        assert (found[name].left_out, found[name].changes, found[name].unsaid) == ({}, {}, {})
-        assert list(differing(in_cloud(plans[name]), in_cloud(found[name].resources))) == []
-        assert queue_specs(plans[name]) == queue_specs(found[name].resources)
-        (written,), (said,) = (yaml.safe_load(each)["config"].values() for each in (found[name].text, text))
-        assert written.keys() == said.keys()
+        assert (adopted_stacks[name].left_out, adopted_stacks[name].changes, adopted_stacks[name].unsaid) == (
+            {},
+            {},
+            {},
+        )
+        assert list(differing(in_cloud(plans[name]), in_cloud(adopted_stacks[name].resources))) == []
+        assert queue_specs(plans[name]) == queue_specs(adopted_stacks[name].resources)
+        (written,), (original,) = (
+            yaml.safe_load(source)["config"].values() for source in (adopted_stacks[name].text, text)
+        )
+        assert written.keys() == original.keys()
 
 
 def test_a_persistent_resource_that_runs_ray_is_left_out(
@@ -192,9 +202,9 @@ def test_without_queues_a_team_has_what_the_project_shows(
 ) -> None:
     contents = contents_of(standing(all_of(plans)))
 
-    found = adopted(repository({}), "lab", contents, Queues(), production=False)["lab-vision"]
+    team_stack = adopted(repository({}), "lab", contents, Queues(), production=False)["lab-vision"]
 
-    section = yaml.safe_load(found.text)["config"]["training-platform:team"]
+    section = yaml.safe_load(team_stack.text)["config"]["training-platform:team"]
     assert "shares" not in section
     assert sorted(section["buckets"]) == ["data", "plain"]
 
@@ -207,10 +217,10 @@ def test_members_are_read_of_an_account_whose_name_is_cut(repository: Repository
     plans = plans_of(repository(stacks), *stacks)
     contents = contents_of(standing(all_of(plans)))
 
-    found = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
+    adopted_stacks = adopted(repository({}), "lab", contents, queues_of(plans, ["main"]), production=False)
 
-    assert list(found) == list(stacks)
-    section = yaml.safe_load(found["lab-vision-and-language-models"].text)["config"]["training-platform:team"]
+    assert list(adopted_stacks) == list(stacks)
+    section = yaml.safe_load(adopted_stacks["lab-vision-and-language-models"].text)["config"]["training-platform:team"]
     assert section["members"] == ["group:vision@example.com", "user:ada@example.com"]
 
 
@@ -221,14 +231,14 @@ def test_what_is_no_team_s_is_left_out_by_name(
     seeded.ask("POST", "serviceusage/v1/projects/example-lab/services/storage.googleapis.com:enable", {})
     seeded.ask("POST", "storage/v1/b", {"name": "images-of-all", "location": "US"}, project=PROJECT)
 
-    found = adopted(repository({}), "lab", contents_of(seeded), Queues(), production=False)
+    adopted_stacks = adopted(repository({}), "lab", contents_of(seeded), Queues(), production=False)
 
-    assert list(found) == ["lab"]
+    assert list(adopted_stacks) == ["lab"]
     reason = (
         "name is images-of-all, and a team's is example-lab-lab-TEAM-KEY. For reading it as it is: "
         "data_sets: {KEY: {bucket: {name: images-of-all, location: us}}}"
     )
-    assert found["lab"].left_out == {"images-of-all": reason}
+    assert adopted_stacks["lab"].left_out == {"images-of-all": reason}
 
 
 def test_a_team_of_which_nobody_is_a_member_is_left_out(
@@ -237,11 +247,11 @@ def test_a_team_of_which_nobody_is_a_member_is_left_out(
     contents = contents_of(standing(plans["lab"]))
     queue = {"metadata": {"name": "nlp"}, "spec": {"resourceGroups": []}}
 
-    found = adopted(
+    adopted_stacks = adopted(
         repository({}), "lab", contents, Queues({"main": {CLUSTER_QUEUES.plural: [queue]}}), production=False
     )
 
-    assert found["lab"].left_out == {"team nlp": "nobody may act as lab-nlp-jobs, and a team needs members"}
+    assert adopted_stacks["lab"].left_out == {"team nlp": "nobody may act as lab-nlp-jobs, and a team needs members"}
 
 
 class Cluster(ApiStub):
@@ -261,10 +271,10 @@ def holding(cluster: str) -> Contents:
 def test_queues_are_read_by_a_kubeconfig(tmp_path: Path) -> None:
     with served(Cluster()) as server:
         kubeconfig = write_kubeconfig(tmp_path / "config", server, f"gke_{PROJECT}_us-central1_lab-main")
-        found = read_queues("lab", reach_clusters("lab", holding("lab-main"), str(kubeconfig)))
+        queues = read_queues("lab", reach_clusters("lab", holding("lab-main"), str(kubeconfig)))
 
-    assert found.teams() == {"nlp"}
-    assert found.objects["main"][COHORTS.plural] == []
+    assert queues.teams() == {"nlp"}
+    assert queues.objects["main"][COHORTS.plural] == []
 
 
 def test_a_kubeconfig_without_a_cluster_says_how_to_get_it(tmp_path: Path) -> None:
