@@ -112,7 +112,8 @@ class Lab:
     """The environment as it is in its cloud; ``spoiled`` changes something for as long as a block runs."""
 
     def __init__(self, root: Path, resources: Sequence[StackResource]) -> None:
-        self.root, self.resources = root, resources
+        self.root = root
+        self.resources = resources
         workspace = read_workspace(root)
         spec = workspace.stacks["lab"].environment
         assert spec is not None
@@ -155,10 +156,14 @@ class Lab:
     def _grant_agents(self) -> None:
         """Give Google's own accounts their roles, as Google Cloud does when an API is enabled."""
         policy = self.seeded.ask("POST", f"cloudresourcemanager/v1/projects/{PROJECT}:getIamPolicy", {})
-        agents = [one for one in self.resources if one.type.endswith(":IAMMember") and "serviceAgent" in one.name]
-        for one in agents:
-            member = f"serviceAccount:service-1@{one.name.rpartition('-')[2]}.iam.gserviceaccount.com"
-            policy["bindings"].append({"role": one.inputs["role"], "members": [member]})
+        agents = [
+            resource
+            for resource in self.resources
+            if resource.type.endswith(":IAMMember") and "serviceAgent" in resource.name
+        ]
+        for resource in agents:
+            member = f"serviceAccount:service-1@{resource.name.rpartition('-')[2]}.iam.gserviceaccount.com"
+            policy["bindings"].append({"role": resource.inputs["role"], "members": [member]})
         self.seeded.ask("POST", f"cloudresourcemanager/v1/projects/{PROJECT}:setIamPolicy", {"policy": policy})
 
     def _grant(self, grant: PolicyGrant) -> None:
@@ -184,7 +189,8 @@ class Lab:
             change(self)
             yield
         finally:
-            self.cloud.silent, self.cloud.answers = "none", {}
+            self.cloud.silent = "none"
+            self.cloud.answers = {}
             self.limits = limits
             self.set_limits()
             for record in self.cloud.store.all():
@@ -194,7 +200,7 @@ class Lab:
 
     def record(self, end: str) -> Record:
         """Return the first record whose name ends so, to be changed in place."""
-        return next(one for one in self.cloud.store.all() if re.search(f"{end}$", one.name))
+        return next(record for record in self.cloud.store.all() if re.search(f"{end}$", record.name))
 
     def body(self, end: str) -> dict[str, Any]:
         """Return the body of the first record whose name ends so, to be changed in place."""
@@ -227,7 +233,7 @@ def answers_of(name: str, platform: Platform) -> list[Answer]:
 def verdicts(answers: Sequence[Answer]) -> Mapping[str, list[str]]:
     """Return what is said, by verdict."""
     return {
-        verdict: [one.says for one in answers if one.verdict == verdict]
+        verdict: [answer.says for answer in answers if answer.verdict == verdict]
         for verdict in ("proven", "refuted", "undecided")
     }
 

@@ -46,7 +46,7 @@ class ListingCloud(MonitoredCloud):
             return 200, {"items": {f"zones/{zones[number]}": {"machineTypes": rows}}, **more}
         if service == "cloudquotas":
             name = path.split("/services/")[1].partition("/")[0]
-            return 200, {"quotaInfos": [quota(name, one) for one in sorted(self.ids[name])]}
+            return 200, {"quotaInfos": [quota(name, quota_id) for quota_id in sorted(self.ids[name])]}
         if service == "aiplatform" and path.endswith("/locations"):
             return 200, {"locations": [{"locationId": region} for region in sorted(self.regions)]}
         if path.endswith("/serverConfig") and self.versions is None:
@@ -64,31 +64,33 @@ def quota(service: str, quota_id: str) -> dict[str, Any]:
 
 
 def as_in_the_catalogue() -> Rows:
-    return {
-        name: {
-            "zones": set(machine.zones),
-            "row": {
-                "name": name,
-                "guestCpus": machine.vcpus if machine.kind == "gpu" else 2 * machine.vcpus,
-                "memoryMb": int(machine.memory_gb * 1024),
-                **({"accelerators": [{"guestAcceleratorCount": machine.chips}]} if machine.kind == "gpu" else {}),
-            },
-        }
-        for name, machine in MACHINE_TYPES.items()
-        if machine.zones
-    }
+    machines: Rows = {}
+    for name, machine in MACHINE_TYPES.items():
+        row: dict[str, Any] = {"name": name, "memoryMb": int(machine.memory_gb * 1024)}
+        if machine.kind == "gpu":
+            row["guestCpus"] = machine.vcpus
+            row["accelerators"] = [{"guestAcceleratorCount": machine.chips}]
+        else:
+            row["guestCpus"] = 2 * machine.vcpus
+        if machine.zones:
+            machines[name] = {"zones": set(machine.zones), "row": row}
+    return machines
 
 
 @contextmanager
 def listing(lab: Lab, machines: Rows, without: str = "", **other: Any) -> Iterator[str]:
     before = lab.seeded.cloud
     cloud = ListingCloud(lab.projects())
-    cloud.regions = {region for one in ACCELERATORS.values() if one.vertex for region in one.vertex.regions}
+    cloud.regions = {
+        region for accelerator in ACCELERATORS.values() if accelerator.vertex for region in accelerator.vertex.regions
+    }
     for name, value in other.items():
         setattr(cloud, name, value)
     cloud.machines = machines
-    cloud.ids = {service: {one.quota_id for one in QUOTAS if one.service == service and one.quota_id != without}
-                 for service in {one.service for one in QUOTAS}}  # fmt: skip
+    cloud.ids = {quota_fact.service: set() for quota_fact in QUOTAS}
+    for quota_fact in QUOTAS:
+        if quota_fact.quota_id != without:
+            cloud.ids[quota_fact.service].add(quota_fact.quota_id)
     lab.seeded.cloud = cloud
     try:
         with served(lab.seeded) as address:
@@ -155,7 +157,7 @@ def test_planted_differences_are_a_patch_that_git_applies(lab: Lab, clone: Path)
 def test_a_cloud_that_lists_nothing_decides_nothing(lab: Lab) -> None:
     machines = {"other-1": {"zones": {"us-central1-a"}, "row": {"name": "other-1", "guestCpus": 1, "memoryMb": 1024}}}
     with listing(lab, machines) as address:
-        lab.seeded.cloud.ids = {one.service: set() for one in QUOTAS}  # type: ignore[attr-defined]
+        lab.seeded.cloud.ids = {quota_fact.service: set() for quota_fact in QUOTAS}  # type: ignore[attr-defined]
         lab.seeded.cloud.regions = set()  # type: ignore[attr-defined]
         lab.seeded.cloud.versions = ()  # type: ignore[attr-defined]
         result = ask(lab, address)
@@ -195,7 +197,7 @@ class Shelves:
     def versions(self, chart: str, _: str | None) -> list[str]:
         if "jobset" in chart:
             raise ApiError("registry.k8s.io cannot be reached.")
-        return [] if "kueue" in chart else [one.version for one in CHARTS.values()]
+        return [] if "kueue" in chart else [chart_version.version for chart_version in CHARTS.values()]
 
     def has(self, image: str) -> bool:
         return image != IMAGES["node-gib"]
@@ -204,11 +206,11 @@ class Shelves:
 def test_charts_and_images_that_are_not_in_their_registries_are_named() -> None:
     told = list(facts.published_software(Shelves()))  # type: ignore[arg-type]
 
-    assert [one.says for one in told if one.holds is False] == [
+    assert [fact.says for fact in told if fact.holds is False] == [
         f"chart kueue {CHARTS['kueue'].version} is not in its registry",
         f"image node-gib, {IMAGES['node-gib']} is not in its registry",
     ]
-    assert [one.says for one in told if one.holds is None] == [
+    assert [fact.says for fact in told if fact.holds is None] == [
         f"chart jobset {CHARTS['jobset'].version}: registry.k8s.io cannot be reached"
     ]
     assert len(told) == len(CHARTS) + len(IMAGES)

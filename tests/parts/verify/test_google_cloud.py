@@ -15,7 +15,7 @@ from training_platform.parts.verify.probe_table import PROBES
 
 pytestmark = pytest.mark.timeout(300)
 TEST_MEMBER = {"group": "vision@example.com", "account": "tester@example-admin.iam.gserviceaccount.com"}
-READING = [name for name, one in PROBES.items() if not one.needs and not one.makes]
+READING = [name for name, probe in PROBES.items() if not probe.needs and not probe.makes]
 MAIN = f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main"
 
 
@@ -26,21 +26,21 @@ def test_a_project_as_planned_refutes_nothing_and_keeps_nothing(lab: Lab, tmp_pa
 
     before = there()
     with lab.platform(tmp_path, confirm=code_of(lab)) as platform:
-        said = verdicts(answers_of(name, platform))
+        answers = verdicts(answers_of(name, platform))
         assert bool(PROBES[name].makes) == bool(platform.maker.object_record.last_number)
         platform.maker.remove()
     assert there() == before
 
-    assert said["refuted"] == []
-    assert said["undecided"] == []
-    assert said["proven"]
+    assert answers["refuted"] == []
+    assert answers["undecided"] == []
+    assert answers["proven"]
 
 
 def code_of(lab: Lab) -> Callable[[str], str]:
     """Return somebody who reads the code in the message of the alert that always fires."""
 
     def read(_: str) -> str:
-        policies = (one.body for one in lab.cloud.store.all() if "alertPolicies/" in one.name)
+        policies = (record.body for record in lab.cloud.store.all() if "alertPolicies/" in record.name)
         texts = [body["documentation"]["content"] for body in policies if "vector(1)" in str(body["conditions"])]
         return re.findall(r"code is (\d{6})", texts[0])[0] if len(texts) == 1 else ""
 
@@ -60,20 +60,22 @@ def test_an_alert_whose_code_nobody_read_did_not_reach_them(
     lab: Lab, tmp_path: Path, confirm: Callable[[str], str] | None, verdict: str, says: str
 ) -> None:
     with lab.platform(tmp_path, confirm=confirm) as platform:
-        said = verdicts(answers_of("monitoring-page", platform))
+        answers = verdicts(answers_of("monitoring-page", platform))
         platform.maker.remove()
 
-    assert len(said["proven"]) == 1
-    assert [says in each for each in said[verdict]] == [True]
+    assert len(answers["proven"]) == 1
+    assert [says in sentence for sentence in answers[verdict]] == [True]
 
 
 def test_a_page_says_nothing_secret_and_has_the_channels_of_the_environment(lab: Lab, tmp_path: Path) -> None:
     with lab.platform(tmp_path, confirm=code_of(lab)) as platform:
         answers = answers_of("monitoring-page", platform)
-        (policy,) = (one.body for one in lab.cloud.store.all() if "vector(1)" in str(one.body.get("conditions")))
+        (policy,) = (
+            record.body for record in lab.cloud.store.all() if "vector(1)" in str(record.body.get("conditions"))
+        )
         platform.maker.remove()
 
-    (channel,) = (one.body for one in lab.cloud.store.all() if "/notificationChannels/" in one.name)
+    (channel,) = (record.body for record in lab.cloud.store.all() if "/notificationChannels/" in record.name)
     assert policy["notificationChannels"] == [channel["name"]]
     assert policy["userLabels"]["verify-run"] == platform.maker.object_record.run
     code = re.findall(r"\d{6}", policy["documentation"]["content"])[0]
@@ -93,9 +95,9 @@ def test_all_requests_are_refused_as_the_table_has_it(lab: Lab, tmp_path: Path, 
 def test_a_dry_run_without_the_right_to_create_decides_nothing(lab: Lab, tmp_path: Path) -> None:
     denied = answer("POST .*/dashboards$", 403, error={"message": "you lack monitoring.dashboards.create"})
     with lab.spoiled(denied), lab.platform(tmp_path) as platform:
-        said = verdicts(answers_of("monitoring-refusals", platform))
+        answers = verdicts(answers_of("monitoring-refusals", platform))
 
-    assert (said["refuted"], said["proven"], len(said["undecided"])) == ([], [], 4)
+    assert (answers["refuted"], answers["proven"], len(answers["undecided"])) == ([], [], 4)
 
 
 def delete(end: str) -> Callable[[Lab], None]:
@@ -179,56 +181,56 @@ FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
 
 def test_a_member_has_what_the_file_of_its_team_promises(lab: Lab, tmp_path: Path) -> None:
     with lab.platform(tmp_path, options=TEST_MEMBER) as platform:
-        said = verdicts(answers_of("tenancy-members", platform))
+        answers = verdicts(answers_of("tenancy-members", platform))
 
-    assert (said["refuted"], said["undecided"]) == ([], [])
+    assert (answers["refuted"], answers["undecided"]) == ([], [])
     promises = lab.promises_to("group:vision@example.com")
     assert len(promises) > 5
-    assert said["proven"] == [f"{len(promises)} promises to members are kept"]
+    assert answers["proven"] == [f"{len(promises)} promises to members are kept"]
 
 
 def test_an_account_outside_the_group_has_nothing_of_it(lab: Lab, tmp_path: Path) -> None:
     stranger = {**TEST_MEMBER, "account": "eve@example-admin.iam.gserviceaccount.com"}
     with lab.platform(tmp_path, options=stranger) as platform:
-        said = verdicts(answers_of("tenancy-members", platform))
+        answers = verdicts(answers_of("tenancy-members", platform))
 
-    assert (said["proven"], len(said["refuted"])) == ([], len(lab.promises_to("group:vision@example.com")))
+    assert (answers["proven"], len(answers["refuted"])) == ([], len(lab.promises_to("group:vision@example.com")))
 
 
 def test_what_policy_troubleshooter_may_not_show_decides_nothing(lab: Lab, tmp_path: Path) -> None:
     hidden = answer("POST v3/iam:troubleshoot", 200, overallAccessState="UNKNOWN_INFO")
     with lab.spoiled(hidden), lab.platform(tmp_path) as platform:
-        said = verdicts(answers_of("tenancy-grants", platform))
+        answers = verdicts(answers_of("tenancy-grants", platform))
 
-    assert (said["proven"], said["refuted"]) == ([], [])
-    assert "jobs of vision: whether they can write logs is unknown" in said["undecided"]
+    assert (answers["proven"], answers["refuted"]) == ([], [])
+    assert "jobs of vision: whether they can write logs is unknown" in answers["undecided"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_refuted_by_its_probe(lab: Lab, tmp_path: Path, fault: str) -> None:
     name, spoil, says = FAULTS[fault]
     with lab.spoiled(spoil), lab.platform(tmp_path, options=TEST_MEMBER) as platform:
-        said = verdicts(answers_of(name, platform))
+        answers = verdicts(answers_of(name, platform))
 
-    assert any(says in each for each in said["refuted"]), said
+    assert any(says in sentence for sentence in answers["refuted"]), answers
 
 
 def test_a_stockout_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
     pool = change(f"{MAIN}/nodePools/a100", status="ERROR", statusMessage="GCE_STOCKOUT: try another zone")
     with lab.spoiled(pool), lab.platform(tmp_path) as platform:
-        said = verdicts(answers_of("pools-running", platform))
+        answers = verdicts(answers_of("pools-running", platform))
 
-    assert said["refuted"] == []
-    assert len(said["undecided"]) == 1
+    assert answers["refuted"] == []
+    assert len(answers["undecided"]) == 1
 
 
 def test_probes_after_a_refuted_one_are_not_decided(lab: Lab, tmp_path: Path) -> None:
-    chosen = [one for one in PROBES.values() if one.name in READING]
+    chosen = [probe for probe in PROBES.values() if probe.name in READING]
     with lab.spoiled(change(f"{MAIN}$", status="ERROR")), lab.platform(tmp_path) as platform:
-        asked = run_probes(chosen, platform, platform.maker.object_record, lambda *_: None)
+        outcomes = run_probes(chosen, platform, platform.maker.object_record, lambda *_: None)
 
-    refuted = [name for name, one in asked.items() if one.verdict == "refuted"]
-    because = {name: one.answers[0].says for name, one in asked.items() if one.verdict == "undecided"}
+    refuted = [name for name, outcome in outcomes.items() if outcome.verdict == "refuted"]
+    because = {name: outcome.answers[0].says for name, outcome in outcomes.items() if outcome.verdict == "undecided"}
     assert refuted == ["cluster-running"]
     assert because == {
         "pools-running": "not decided, because of cluster-running",

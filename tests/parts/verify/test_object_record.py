@@ -84,7 +84,11 @@ class Cluster:
         if method == "POST":
             return 200, self.put_policy(body or {})
         if method == "GET" and path.endswith("/alertPolicies"):
-            return 200, {"alertPolicies": [row for at, row in self.objects.items() if at.startswith(f"{path}/")]}
+            return 200, {
+                "alertPolicies": [
+                    row for object_path, row in self.objects.items() if object_path.startswith(f"{path}/")
+                ]
+            }
         if path not in self.objects:
             return 404, {"error": {"message": "not found"}}
         if method == "DELETE":
@@ -130,7 +134,8 @@ def reread(maker: Maker) -> Maker:
 
 
 def test_killed_at_random_moments_nothing_is_left_and_nothing_else_is_touched(tmp_path: Path) -> None:
-    chance, kept = random.Random(27), set[str]()
+    chance = random.Random(27)
+    kept = set[str]()
     with reached(tmp_path) as (cluster, api, address):
         for number in range(5):
             folder = tmp_path / str(number)
@@ -179,11 +184,11 @@ def test_an_object_whose_answer_was_lost_is_known_by_its_number(tmp_path: Path) 
 def test_another_object_of_the_same_name_and_label_stays(tmp_path: Path, with_uid: bool) -> None:
     with reached(tmp_path) as (cluster, api, _):
         maker = begun(tmp_path, api)
-        made = maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
+        created = maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})
         if not with_uid:
             lines = maker.object_record.path.read_text().splitlines()
             maker.object_record.path.write_text("\n".join([*lines[:-1], ""]))
-        about = {"name": "a", "labels": made["metadata"]["labels"]}
+        about = {"name": "a", "labels": created["metadata"]["labels"]}
         cluster.put(f"{PATH}/a", {"metadata": about})  # somebody deleted it, and created it again
 
         again = reread(maker)
@@ -198,7 +203,7 @@ def test_another_object_of_the_same_name_and_label_stays(tmp_path: Path, with_ui
 def test_a_resource_of_google_cloud_is_known_by_its_name_or_its_number(tmp_path: Path, lost: bool) -> None:
     with reached(tmp_path) as (cluster, _, address):
         maker = in_project(tmp_path, address)
-        made = maker.make_in_project("monitoring", "", POLICIES, {"displayName": "a"}, "userLabels")
+        created = maker.make_in_project("monitoring", "", POLICIES, {"displayName": "a"}, "userLabels")
         other = cluster.put_policy({"userLabels": {"verify-run": maker.object_record.run}})
         if lost:
             lines = maker.object_record.path.read_text().splitlines()
@@ -206,15 +211,15 @@ def test_a_resource_of_google_cloud_is_known_by_its_name_or_its_number(tmp_path:
 
         reread(maker).remove()
 
-        assert made["displayName"] == "a"
+        assert created["displayName"] == "a"
         assert cluster.objects.keys() == {f"{GOOGLE}{other['name']}"}
 
 
 def test_a_resource_whose_labels_somebody_changed_stays(tmp_path: Path) -> None:
     with reached(tmp_path) as (cluster, _, address):
         maker = in_project(tmp_path, address)
-        made = maker.make_in_project("monitoring", "", POLICIES, {}, "userLabels")
-        cluster.objects[f"{GOOGLE}{made['name']}"]["userLabels"] = {"verify-run": maker.object_record.run}
+        created = maker.make_in_project("monitoring", "", POLICIES, {}, "userLabels")
+        cluster.objects[f"{GOOGLE}{created['name']}"]["userLabels"] = {"verify-run": maker.object_record.run}
 
         maker.remove()
 

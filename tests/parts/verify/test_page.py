@@ -23,26 +23,26 @@ def test_the_table_has_the_probes_minutes_and_roles_of_each_stage() -> None:
 
     assert list(table) == list(STAGES)
     for stage, (names, minutes, roles) in table.items():
-        own = [one for one in PROBES.values() if one.stage == stage and not one.by_name]
-        assert sorted(re.findall(r"`([\w-]+)`", names)) == sorted(one.name for one in own)
-        assert float(minutes) == sum(one.minutes for one in own)
-        assert set(roles.split(", ")) == {role for one in own for role in one.roles}
+        probes = [probe for probe in PROBES.values() if probe.stage == stage and not probe.by_name]
+        assert sorted(re.findall(r"`([\w-]+)`", names)) == sorted(probe.name for probe in probes)
+        assert float(minutes) == sum(probe.minutes for probe in probes)
+        assert set(roles.split(", ")) == {role for probe in probes for role in probe.roles}
 
 
 def test_probes_that_are_chosen_by_name_have_a_row_of_their_own() -> None:
     table = rows(6)
 
-    assert list(table) == [one.name for one in PROBES.values() if one.by_name]
+    assert list(table) == [probe.name for probe in PROBES.values() if probe.by_name]
     for name, (proves, makes, minutes, needs, roles) in table.items():
-        one = PROBES[name]
-        assert (f"{proves}.", makes, float(minutes)) == (one.proves, one.makes, one.minutes)
-        assert (re.findall(r"--(\w+)", needs), roles.split(", ")) == (list(one.needs), list(one.roles))
+        probe = PROBES[name]
+        assert (f"{proves}.", makes, float(minutes)) == (probe.proves, probe.makes, probe.minutes)
+        assert (re.findall(r"--(\w+)", needs), roles.split(", ")) == (list(probe.needs), list(probe.roles))
 
 
 def test_the_default_list_fits_into_an_hour() -> None:
-    own = [one for one in PROBES.values() if not one.by_name]
+    probes = [probe for probe in PROBES.values() if not probe.by_name]
 
-    assert sum(one.minutes for one in own) <= 60
+    assert sum(probe.minutes for probe in probes) <= 60
 
 
 def test_each_probe_comes_after_what_it_needs() -> None:

@@ -20,7 +20,8 @@ def message(folder: Path, name: str, tools: Mapping[str, str], **env: str) -> di
     for tool, text in tools.items():
         (folder / tool).write_text(f"#!/bin/sh\n{text}\n")
         (folder / tool).chmod(0o755)
-    log, data = folder / "termination-log", folder / "data"
+    log = folder / "termination-log"
+    data = folder / "data"
     data.mkdir(exist_ok=True)
     places = {"/dev/termination-log": str(log), "cd /data": f"cd {data}"}
     script = programs()[name].script
@@ -33,16 +34,16 @@ def message(folder: Path, name: str, tools: Mapping[str, str], **env: str) -> di
 
 @pytest.mark.parametrize("email", ["example-lab.svc.id.goog", "lab-gke-nodes@example-lab.iam.gserviceaccount.com"])
 def test_a_pod_tells_of_its_connections_and_whose_identity_it_has(tmp_path: Path, email: str) -> None:
-    said = message(tmp_path, "egress", OPEN, EMAIL=email)
+    results = message(tmp_path, "egress", OPEN, EMAIL=email)
 
     of_node = "yes" if email.startswith("lab-gke-nodes") else "no"
-    assert said == {"dns": "yes", "google_apis": "yes", "internet": "no", "metadata_of_node": of_node}
+    assert results == {"dns": "yes", "google_apis": "yes", "internet": "no", "metadata_of_node": of_node}
 
 
 def test_a_pod_that_reaches_nobody_says_so(tmp_path: Path) -> None:
-    said = message(tmp_path, "egress", NOBODY)
+    results = message(tmp_path, "egress", NOBODY)
 
-    assert said == dict.fromkeys(("dns", "google_apis", "internet", "metadata_of_node"), "no")
+    assert results == dict.fromkeys(("dns", "google_apis", "internet", "metadata_of_node"), "no")
 
 
 @pytest.mark.parametrize("program", ["disk", "files", "lustre"])
@@ -50,9 +51,9 @@ def test_a_pod_that_reaches_nobody_says_so(tmp_path: Path) -> None:
 def test_a_pod_tells_what_a_volume_gives_in_megabytes(
     tmp_path: Path, program: str, rate: str, unit: str, told: float
 ) -> None:
-    said = message(tmp_path, program, {"dd": DD.format(rate, unit)})
+    results = message(tmp_path, program, {"dd": DD.format(rate, unit)})
 
-    assert {key: float(value) for key, value in said.items()} == {"write": told, "read": told}
+    assert {key: float(value) for key, value in results.items()} == {"write": told, "read": told}
     assert list((tmp_path / "data").iterdir()) == []
 
 
@@ -60,9 +61,9 @@ def test_a_pod_reads_a_file_that_is_there_and_leaves_it(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "index").write_text("a")
 
-    said = message(tmp_path, "bucket", {"dd": DD.format(70, "MB/s")}, FILE="index")
+    results = message(tmp_path, "bucket", {"dd": DD.format(70, "MB/s")}, FILE="index")
 
-    assert said == {"write": "", "read": "70"}
+    assert results == {"write": "", "read": "70"}
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["index"]
 
 

@@ -18,9 +18,14 @@ from training_platform.parts.verify.probe_table import PROBES
 from training_platform.parts.verify.probes import Answer, Platform
 
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
-STARTS, FAILS, BACKS_OFF, ENDED = "ContainerCreating", "ErrImagePull", "ImagePullBackOff", "Completed"
+STARTS = "ContainerCreating"
+FAILS = "ErrImagePull"
+BACKS_OFF = "ImagePullBackOff"
+ENDED = "Completed"
 NODE = "gke-lab-main-a100-0"
-EARLIER, NOW, LATER = "2026-11-23T11:59:59Z", "2026-11-23T12:00:00Z", "2026-11-23T12:00:00.250000Z"
+EARLIER = "2026-11-23T11:59:59Z"
+NOW = "2026-11-23T12:00:00Z"
+LATER = "2026-11-23T12:00:00.250000Z"
 CONTAINERS = ["containerStatuses", "initContainerStatuses"]
 
 
@@ -28,7 +33,8 @@ class Kubelet:
     """A cluster with one pod in each namespace, whose container has the next state at each look; the last one stays."""
 
     def __init__(self, *states: str, rows: str = CONTAINERS[0]) -> None:
-        self._states, self._rows = list(states), rows
+        self._states = list(states)
+        self._rows = rows
         self.events: list[Json] = []
 
     def create(self, _: ApiKind, __: str, obj: Json, *, dry_run: bool) -> Json:
@@ -75,10 +81,10 @@ def ask(lab: Lab, folder: Path, kubelet: Kubelet, seconds: float = 1.0) -> list[
 def test_a_pull_that_fails_once_and_then_succeeds_refutes_nothing(lab: Lab, tmp_path: Path, rows: str) -> None:
     kubelet = Kubelet(STARTS, FAILS, BACKS_OFF, STARTS, rows=rows)
     with platform_of(lab, tmp_path, kubelet) as platform:
-        said = verdicts(answers_of("cluster-controllers", platform))
+        answers = verdicts(answers_of("cluster-controllers", platform))
     once = verdicts(ask(lab, tmp_path, Kubelet(STARTS, FAILS, BACKS_OFF, STARTS, ENDED), 60.0))
 
-    assert said["refuted"] == []
+    assert answers["refuted"] == []
     assert (once["refuted"], once["undecided"], len(once["proven"])) == ([], [], 2)
 
 
@@ -88,11 +94,11 @@ def test_an_image_that_is_not_pulled_at_the_end_of_the_wait_refutes(
 ) -> None:
     (answer,) = ask(lab, tmp_path, Kubelet(STARTS, FAILS, last, rows=rows))
     with platform_of(lab, tmp_path, Kubelet(last, rows=rows)) as platform:
-        said = verdicts(answers_of("cluster-controllers", platform))
+        answers = verdicts(answers_of("cluster-controllers", platform))
 
     assert answer == Answer("refuted", f"the pod does not start: {last}", f"{last}: it is not there")
-    assert said["refuted"]
-    assert all(f"does not run: {last}" in line for line in said["refuted"])
+    assert answers["refuted"]
+    assert all(f"does not run: {last}" in line for line in answers["refuted"])
 
 
 def test_a_namespace_that_cannot_be_read_hides_no_other(lab: Lab, tmp_path: Path) -> None:
@@ -115,7 +121,8 @@ def test_a_pull_that_is_still_under_way_decides_nothing(lab: Lab, tmp_path: Path
     assert answer.verdict == "undecided"
 
 
-STREAMED, PULLED = "Image {} is backed by image streaming.", "Successfully pulled image {} in 9s"
+STREAMED = "Image {} is backed by image streaming."
+PULLED = "Successfully pulled image {} in 9s"
 OWN = "the pod of the probe"
 
 
@@ -135,8 +142,8 @@ def test_streaming_is_told_by_events_of_the_probes_own_pod_and_its_node(
 ) -> None:
     kubelet = Kubelet(ENDED)
     with platform_of(lab, tmp_path, kubelet) as platform:
-        own = platform.maker.name()
-        places = {OWN: (own, f"{own}-image"), "another-pod": ("vision", "finetune"),
+        probe_name = platform.maker.name()
+        places = {OWN: (probe_name, f"{probe_name}-image"), "another-pod": ("vision", "finetune"),
                   f"{NODE} before": ("default", NODE)}  # fmt: skip
         for about, text in events:
             namespace, name = places.get(about, ("default", about))
@@ -144,7 +151,7 @@ def test_streaming_is_told_by_events_of_the_probes_own_pod_and_its_node(
             body = {"metadata": {"namespace": namespace}, "involvedObject": {"name": name}, "reason": reason}
             time = {"lastTimestamp": EARLIER} if about.endswith("before") else {"eventTime": LATER}
             kubelet.events.append({**body, **time, "message": text.format(IMAGES["vertex-training-cpu"])})
-        said = answers_of("cluster-images", platform)
+        answers = answers_of("cluster-images", platform)
 
-    assert [answer.verdict for answer in said] == ["proven", verdict]
-    assert "stream images" in said[1].says
+    assert [answer.verdict for answer in answers] == ["proven", verdict]
+    assert "stream images" in answers[1].says

@@ -123,13 +123,13 @@ def test_a_terminal_is_asked_once_after_the_plan(lab: Lab) -> None:
 def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
     result = verify(lab, "--plan", "--stage", "network", "--stage", "vertex")
 
-    wanted = {one.name for one in PROBES.values() if one.stage in ("network", "vertex") and not one.by_name}
-    assert picked(result) == wanted | {"cluster-running", "cluster-answers"}
+    expected = {probe.name for probe in PROBES.values() if probe.stage in ("network", "vertex") and not probe.by_name}
+    assert picked(result) == expected | {"cluster-running", "cluster-answers"}
     assert result.exit_code == 0
 
 
 def test_what_sends_messages_is_chosen_by_name_alone(lab: Lab) -> None:
-    by_name = {one.name for one in PROBES.values() if one.by_name}
+    by_name = {probe.name for probe in PROBES.values() if probe.by_name}
 
     assert by_name == {"storage-lustre", "monitoring-page"}
     assert not by_name & picked(verify(lab, "--plan"))
