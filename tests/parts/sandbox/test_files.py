@@ -65,4 +65,4 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(
         write_whole(file, "new")
 
     assert file.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["state.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]

@@ -1,4 +1,4 @@
-"""Which file of the sandbox may import which; imports for the type checker alone count too."""
+"""Which file of the sandbox may import which; imports for the type checker count too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def test_no_file_knows_another_that_knows_it() -> None:
-    graph = {name: {each for each in imports(path) if each in FILES} for name, path in FILES.items()}
+    graph = {name: {imported for imported in imports(path) if imported in FILES} for name, path in FILES.items()}
 
     assert len([*TopologicalSorter(graph).static_order()]) == len(FILES) > 20
 
@@ -37,7 +37,7 @@ def test_no_file_knows_another_that_knows_it() -> None:
 @pytest.mark.parametrize("part", CLOUD)
 def test_a_part_of_the_cloud_knows_only_those_before_it(part: str) -> None:
     prefix = f"{SANDBOX}.cloud."
-    known = CLOUD[: CLOUD.index(part) + 1]
+    allowed = CLOUD[: CLOUD.index(part) + 1]
     inside = [name for name in FILES if name.startswith(prefix) and name.removeprefix(prefix).split(".")[0] == part]
 
     assert inside
@@ -45,7 +45,7 @@ def test_a_part_of_the_cloud_knows_only_those_before_it(part: str) -> None:
         f"{name} imports {imported}"
         for name in inside
         for imported in imports(FILES[name])
-        if imported.startswith(prefix) and imported.removeprefix(prefix).split(".")[0] not in known
+        if imported.startswith(prefix) and imported.removeprefix(prefix).split(".")[0] not in allowed
     ] == []
 
 

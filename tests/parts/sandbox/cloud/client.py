@@ -65,9 +65,9 @@ class Client:
         return Client(self.cloud, Caller(member, quota_project))
 
     def done(self, verb: str, path: str, body: Any = None, **query: str) -> Json:
-        asked = self(verb, path, body, **query)
-        assert asked.code == 200, asked.body
-        return asked.body
+        answer = self(verb, path, body, **query)
+        assert answer.code == 200, answer.body
+        return answer.body
 
     def enable(self, project: str, *apis: str) -> None:
         ids = [f"{api}.googleapis.com" for api in apis]

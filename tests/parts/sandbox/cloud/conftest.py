@@ -41,9 +41,9 @@ def snapshots(tmp_path: Path) -> Any:
     folder = tmp_path / "stacks" / "quotas"
     folder.mkdir(parents=True)
     (folder / "example-lab.yaml").write_text(LIMITS, encoding="utf-8")
-    found = read_snapshots(tmp_path, date(2026, 11, 2))
-    assert found.findings == ()
-    return found.by_project
+    all_snapshots = read_snapshots(tmp_path, date(2026, 11, 2))
+    assert all_snapshots.findings == ()
+    return all_snapshots.by_project
 
 
 @pytest.fixture

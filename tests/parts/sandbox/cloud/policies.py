@@ -21,8 +21,9 @@ def planned_grants(workspace: Workspace, projects: Iterable[str]) -> Iterator[Po
     """Yield the grants that a workspace's stacks plan, as policies hold them."""
     for stack in workspace.stacks.values():
         plan = stack_plan(stack, workspace)
-        for grant in plan_grants(plan) if plan else ():
-            yield numbered(grant, projects)
+        if plan:
+            for grant in plan_grants(plan):
+                yield numbered(grant, projects)
 
 
 def grants_of(folder: Path, projects: Iterable[str]) -> list[PolicyGrant]:

@@ -67,10 +67,10 @@ def test_a_token_names_the_caller_and_any_other_is_the_owners(headers: dict[str,
 def test_without_a_grant_nothing_is_allowed_and_the_owner_is_never_asked(ask: Client) -> None:
     assert ask("GET", CLUSTERS).code == 200
 
-    asked = ask.as_member(ADA)("GET", CLUSTERS)
+    answer = ask.as_member(ADA)("GET", CLUSTERS)
 
-    assert (asked.code, asked.body["error"]["status"]) == (403, "PERMISSION_DENIED")
-    assert asked.message == f'Required "container.clusters.list" permission(s) for "{LOCATION}/clusters".'
+    assert (answer.code, answer.body["error"]["status"]) == (403, "PERMISSION_DENIED")
+    assert answer.message == f'Required "container.clusters.list" permission(s) for "{LOCATION}/clusters".'
 
 
 def test_a_grant_in_the_project_lets_a_caller_in(ask: Client) -> None:
@@ -91,11 +91,11 @@ def test_a_member_of_a_group_has_what_the_group_has(ask: Client) -> None:
 
 def test_a_refused_change_changes_nothing(ask: Client) -> None:
     grant(ask, ADA, "roles/compute.networkUser")
-    asked = ask.as_member(ADA)("POST", NETWORKS, {"name": "net", "autoCreateSubnetworks": False})
+    answer = ask.as_member(ADA)("POST", NETWORKS, {"name": "net", "autoCreateSubnetworks": False})
 
-    assert asked.code == 403
-    assert asked.message == f"Required 'compute.networks.create' permission for 'projects/{PROJECT}/global/networks'"
-    assert asked.body["error"]["errors"][0]["reason"] == "forbidden"
+    assert answer.code == 403
+    assert answer.message == f"Required 'compute.networks.create' permission for 'projects/{PROJECT}/global/networks'"
+    assert answer.body["error"]["errors"][0]["reason"] == "forbidden"
     assert ask("GET", f"{NETWORKS}/net").code == 404
 
 
@@ -256,10 +256,10 @@ def test_entries_of_the_log_are_judged_by_the_resources_of_the_body(ask: Client)
 
 
 def test_an_unknown_method_is_not_let_through(ask: Client) -> None:
-    asked = ask.as_member(ADA)("GET", f"compute/v1/projects/{PROJECT}/zones/us-central1-a/instances")
+    answer = ask.as_member(ADA)("GET", f"compute/v1/projects/{PROJECT}/zones/us-central1-a/instances")
 
-    assert asked.code == 501
-    assert "compute.instances.list" in asked.message
+    assert answer.code == 501
+    assert "compute.instances.list" in answer.message
 
 
 def test_our_clients_name_the_member_to_a_local_cloud_alone(monkeypatch: pytest.MonkeyPatch) -> None:

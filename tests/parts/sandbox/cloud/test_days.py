@@ -35,9 +35,11 @@ from training_platform.resources.rights import Rights, lacking, requirements
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
-LAB, OWN = "example-lab", "example-vision"
+LAB = "example-lab"
+OWN = "example-vision"
 IN_CLUSTER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
-RESEARCHER, ADMIN = "group:vision@example.com", "group:ml-platform@example.com"
+RESEARCHER = "group:vision@example.com"
+ADMIN = "group:ml-platform@example.com"
 ADMINS = f"    project: {LAB}\n    admins: [{ADMIN}]\n    images: {{location: us-central1}}\n"
 SUBMITS = f"    project: {OWN}\n    vertex:\n      members_submit: true\n"
 ON_GKE = """\
@@ -64,14 +66,16 @@ NOT_SERVED = {
     "artifactregistry.images.push": "projects/example-lab/locations/us-central1/repositories/lab-vision-images",
     "gke.endpoint.connect": "projects/example-lab/locations/us-central1/clusters/lab-gpus",
 }
-"""Calls of a day that are no requests to the local cloud, each with what it is about."""
+"""Calls of a day that are no requests to the local cloud, each with the resource that it concerns."""
 
 
 class Office:
     """The repository, a local cloud with the policies of its stacks, and an API server that answers from a table."""
 
     def __init__(self, root: Path, api: ApiStub, kubeconfig: Path) -> None:
-        self.root, self.api, self.kubeconfig = root, api, kubeconfig
+        self.root = root
+        self.api = api
+        self.kubeconfig = kubeconfig
         workspace = read_workspace(root)
         ((_, vision),) = planned_stacks(workspace, [workspace.stacks["lab-vision"]])
         self.namespace = Offline(namespace_objects(vision, "share-gpus", "vision"), [], {})
@@ -121,17 +125,18 @@ def office(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     (root / "jobs" / "vision" / "second.yaml").write_text(ON_VERTEX)
     stub = ApiStub()
     with served(stub) as address:
-        made = Office(root, stub, write_kubeconfig(tmp_path / "config", address, "lab-gpus"))
+        office = Office(root, stub, write_kubeconfig(tmp_path / "config", address, "lab-gpus"))
         for module in (local_cloud, projects):
-            monkeypatch.setattr(module, "authorize", made.authorized)
-        with serve(made.cloud) as made.port:
-            yield made
+            monkeypatch.setattr(module, "authorize", office.authorized)
+        with serve(office.cloud) as office.port:
+            yield office
 
 
 @pytest.fixture
 def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the stand-ins of programs on PATH; gives the file in which they write down how they were called."""
-    file, folder = tmp_path / "called", tmp_path / "bin"
+    file = tmp_path / "called"
+    folder = tmp_path / "bin"
     folder.mkdir()
     for name, text in PROGRAMS.items():
         (folder / name).write_text(text)
@@ -213,8 +218,8 @@ def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], N
     asks(office, "POST", f"{secret}:addVersion", {"payload": {"data": "eA=="}})
 
     assert "us-central1-docker.pkg.dev/example-lab/lab-vision-images/train@sha256:" in built
-    asked = [line.split()[6] for line in called.read_text().splitlines() if line.startswith("--kubeconfig")]
-    assert asked == ["exec", "port-forward", "exec"]
+    subcommands = [line.split()[6] for line in called.read_text().splitlines() if line.startswith("--kubeconfig")]
+    assert subcommands == ["exec", "port-forward", "exec"]
     assert json.loads(busy.stdout)[0]["busy_percent"] == "97"
     inside = [f"POST {PODS}/pod-0/{part}" for part in ("exec", "portforward")]  # what kubectl sends
     assert refused_requests(office.namespace, [*office.api.asked, *inside], IN_CLUSTER) == []

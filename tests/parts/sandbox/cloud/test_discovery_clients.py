@@ -47,8 +47,8 @@ def google(port: int) -> Iterator[Callable[..., Any]]:
         return build(service, version, http=http, static_discovery=True, client_options=options)
 
     yield made
-    for each in opened:
-        each.close()
+    for connection in opened:
+        connection.close()
 
 
 def test_a_training_job_by_the_discovery_client_and_by_numbers_as_the_generated_one_sends_them(
@@ -63,11 +63,11 @@ def test_a_training_job_by_the_discovery_client_and_by_numbers_as_the_generated_
         spec = {"workerPoolSpecs": [pool], "scheduling": {"strategy": strategy}}
         return {"displayName": "train", "jobSpec": spec}
 
-    made = jobs.create(parent=LOCATION, body=body(6)).execute()
+    created = jobs.create(parent=LOCATION, body=body(6)).execute()
 
-    assert made["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
-    assert made["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_H100_80GB"
-    assert jobs.get(name=made["name"]).execute()["state"] == "JOB_STATE_SUCCEEDED"
+    assert created["jobSpec"]["scheduling"]["strategy"] == "FLEX_START"
+    assert created["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_H100_80GB"
+    assert jobs.get(name=created["name"]).execute()["state"] == "JOB_STATE_SUCCEEDED"
     with pytest.raises(HttpError, match="TYPE_ENUM"):
         jobs.create(parent=LOCATION, body=body(5)).execute()
     url = f"http://127.0.0.1:{port}/aiplatform/v1/{LOCATION}/customJobs?$alt=json;enum-encoding=int"
@@ -78,7 +78,8 @@ def test_a_training_job_by_the_discovery_client_and_by_numbers_as_the_generated_
 
 
 def test_the_generated_client_takes_a_firewall_through_its_life(port: int, ask: Client) -> None:
-    compute_v1, refusals = generated("google.cloud.compute_v1"), loaded("google.api_core.exceptions")
+    compute_v1 = generated("google.cloud.compute_v1")
+    refusals = loaded("google.api_core.exceptions")
     transports = generated("google.cloud.compute_v1.services.firewalls.transports")
     ask.network()
     host = f"http://127.0.0.1:{port}/compute"
@@ -101,7 +102,8 @@ def test_the_generated_client_takes_a_firewall_through_its_life(port: int, ask: 
 
 
 def test_the_generated_client_takes_a_file_share_through_its_life(port: int) -> None:
-    filestore_v1, refusals = generated("google.cloud.filestore_v1"), loaded("google.api_core.exceptions")
+    filestore_v1 = generated("google.cloud.filestore_v1")
+    refusals = loaded("google.api_core.exceptions")
     transports = generated("google.cloud.filestore_v1.services.cloud_filestore_manager.transports")
     host = f"http://127.0.0.1:{port}/file"
     transport = transports.CloudFilestoreManagerRestTransport(host=host, credentials=AnonymousCredentials())
@@ -110,9 +112,9 @@ def test_the_generated_client_takes_a_file_share_through_its_life(port: int) -> 
     network = filestore_v1.NetworkConfig(network="net")
     instance = filestore_v1.Instance(tier="ZONAL", file_shares=[share], networks=[network])
 
-    made = manager.create_instance(parent=ZONE, instance_id="homes", instance=instance)
-    assert made.result(SECONDS).state == filestore_v1.Instance.State.READY
-    assert (made.metadata.verb, made.metadata.end_time >= made.metadata.create_time) == ("create", True)
+    operation = manager.create_instance(parent=ZONE, instance_id="homes", instance=instance)
+    assert operation.result(SECONDS).state == filestore_v1.Instance.State.READY
+    assert (operation.metadata.verb, operation.metadata.end_time >= operation.metadata.create_time) == ("create", True)
     small = filestore_v1.Instance(tier="BASIC_SSD", file_shares=[share], networks=[network])
     with pytest.raises(refusals.BadRequest):
         manager.create_instance(parent=ZONE, instance_id="small", instance=small)
@@ -120,7 +122,7 @@ def test_the_generated_client_takes_a_file_share_through_its_life(port: int) -> 
     labelled = filestore_v1.Instance(name=f"{ZONE}/instances/homes", labels={"team": "vision"})
     changed = manager.update_instance(instance=labelled, update_mask={"paths": ["labels"]}).result(SECONDS)
     assert (changed.labels, changed.tier) == ({"team": "vision"}, filestore_v1.Instance.Tier.ZONAL)
-    assert [each.name for each in manager.list_instances(parent=ZONE)] == [changed.name]
+    assert [listed.name for listed in manager.list_instances(parent=ZONE)] == [changed.name]
     manager.delete_instance(name=changed.name).result(SECONDS)
     with pytest.raises(refusals.NotFound):
         manager.get_instance(name=changed.name)

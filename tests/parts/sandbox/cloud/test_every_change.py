@@ -39,21 +39,30 @@ from training_platform.checks.comparison.changes import resource_changes
 from training_platform.config.reading.finding import dotted
 from training_platform.resources import resource_types
 
-REPOSITORIES, BUCKETS = "gcp:artifactregistry/repository:Repository", "gcp:storage/bucket:Bucket"
-CLUSTERS, POOLS = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
+REPOSITORIES = "gcp:artifactregistry/repository:Repository"
+BUCKETS = "gcp:storage/bucket:Bucket"
+CLUSTERS = "gcp:container/cluster:Cluster"
+POOLS = "gcp:container/nodePool:NodePool"
 LUSTRES = "gcp:lustre/instance:Instance"
-INSTANCES, BOARDS = "gcp:filestore/instance:Instance", "gcp:vertex/aiTensorboard:AiTensorboard"
-ADDRESSES, FIREWALLS = "gcp:compute/address:Address", "gcp:compute/firewall:Firewall"
-DISKS, RANGES = "gcp:compute/disk:Disk", "gcp:compute/globalAddress:GlobalAddress"
+INSTANCES = "gcp:filestore/instance:Instance"
+BOARDS = "gcp:vertex/aiTensorboard:AiTensorboard"
+ADDRESSES = "gcp:compute/address:Address"
+FIREWALLS = "gcp:compute/firewall:Firewall"
+DISKS = "gcp:compute/disk:Disk"
+RANGES = "gcp:compute/globalAddress:GlobalAddress"
 VAULTS = "gcp:backupdisasterrecovery/backupVault:BackupVault"
 PLANS = "gcp:backupdisasterrecovery/backupPlan:BackupPlan"
-NATS, POLICIES = "gcp:compute/routerNat:RouterNat", "gcp:monitoring/alertPolicy:AlertPolicy"
+NATS = "gcp:compute/routerNat:RouterNat"
+POLICIES = "gcp:monitoring/alertPolicy:AlertPolicy"
 CHANNELS = "gcp:monitoring/notificationChannel:NotificationChannel"
-BUDGETS, SECRETS = "gcp:billing/budget:Budget", "gcp:secretmanager/secret:Secret"
+BUDGETS = "gcp:billing/budget:Budget"
+SECRETS = "gcp:secretmanager/secret:Secret"
 BUCKET = "storage/v1/b/example-lab-data"
 LABELS = {"team": "two"}
-DASHBOARDS, PREFERENCES = "gcp:monitoring/dashboard:Dashboard", "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
-ZONES, RECORDS = "gcp:dns/managedZone:ManagedZone", "gcp:dns/recordSet:RecordSet"
+DASHBOARDS = "gcp:monitoring/dashboard:Dashboard"
+PREFERENCES = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
+ZONES = "gcp:dns/managedZone:ManagedZone"
+RECORDS = "gcp:dns/recordSet:RecordSet"
 
 
 class Sent(NamedTuple):
@@ -257,15 +266,16 @@ def test_a_reason_is_of_a_field_that_check_refuses_or_that_nothing_is_sent_for(t
 
 
 def in_place() -> set[tuple[str, str]]:
-    """Return type and input of all that changes in place, of what Google has."""
-    found = set()
+    """Return the type and input path of each change that Google Cloud makes in place."""
+    changed_inputs: set[tuple[str, str]] = set()
     for kind in KINDS:
         before = kind.planned(kind.section)
-        for path, new in kind.changes().items():
-            for each in resource_changes(before, kind.planned(reach.changed(kind.section, path, new))):
-                if each.kind == "changed" and each.type.startswith("gcp:"):
-                    found |= {(each.type, resource_types.general_path(one.path)) for one in each.inputs}
-    return found
+        for field, new in kind.changes().items():
+            for change in resource_changes(before, kind.planned(reach.changed(kind.section, field, new))):
+                if change.kind == "changed" and change.type.startswith("gcp:"):
+                    paths = [resource_types.general_path(difference.path) for difference in change.inputs]
+                    changed_inputs |= {(change.type, path) for path in paths}
+    return changed_inputs
 
 
 def part(path: str) -> str:
@@ -276,9 +286,9 @@ def part(path: str) -> str:
 
 @pytest.mark.timeout(300)  # plans an environment or a team anew for each of its fields
 def test_every_input_that_changes_in_place_has_its_request() -> None:
-    found = {(kind, part(path)) for kind, path in in_place()}
+    changing = {(kind, part(path)) for kind, path in in_place()}
 
-    assert found == REQUESTS.keys() | PROVIDERS_OWN
+    assert changing == REQUESTS.keys() | PROVIDERS_OWN
 
 
 @pytest.mark.parametrize(
@@ -290,16 +300,17 @@ def test_the_local_cloud_takes_the_change_and_keeps_it(
     sent = REQUESTS[changed]
     path = lab.get(sent.path, sent.path)
 
-    ask.done(sent.verb, path, sent.body, **({"updateMask": sent.mask} if sent.mask else {}))
+    query = {"updateMask": sent.mask} if sent.mask else {}
+    ask.done(sent.verb, path, sent.body, **query)
 
     held = ask.done("GET", sent.read or path)
     assert kept(sent.holds, held) == sent.holds
 
 
-def kept(wanted: Any, held: Any) -> Any:
-    """Return what is held, as far as it is wanted: services fill in more."""
-    if isinstance(wanted, dict) and isinstance(held, dict):
-        return {key: kept(value, held.get(key)) for key, value in wanted.items()}
-    if isinstance(wanted, list) and isinstance(held, list) and len(wanted) == len(held):
-        return [kept(*both) for both in zip(wanted, held, strict=True)]
+def kept(expected: Any, held: Any) -> Any:
+    """Return what is held without the fields that a service fills in by itself."""
+    if isinstance(expected, dict) and isinstance(held, dict):
+        return {key: kept(value, held.get(key)) for key, value in expected.items()}
+    if isinstance(expected, list) and isinstance(held, list) and len(expected) == len(held):
+        return [kept(*both) for both in zip(expected, held, strict=True)]
     return held

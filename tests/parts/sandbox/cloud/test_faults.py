@@ -93,7 +93,7 @@ CREATES = (
 )
 
 
-@pytest.mark.parametrize("create", CREATES, ids=[each.kind for each in CREATES])
+@pytest.mark.parametrize("create", CREATES, ids=[create.kind for create in CREATES])
 def test_a_create_that_fails_half_way_leaves_what_google_leaves(http: Faulty, create: Create) -> None:
     http.last(create.kind, 100.0)
     http.add("failed_operations", kind=create.kind, action="create", at=0.25, message="Something broke.", times=1)
@@ -104,11 +104,11 @@ def test_a_create_that_fails_half_way_leaves_what_google_leaves(http: Faulty, cr
     assert http.get(f"{path}/it").status_code == 200
     http.wait(1)
 
-    found = http.get(f"{path}/it")
+    response = http.get(f"{path}/it")
     if create.left is None:
-        assert found.status_code == 404
+        assert response.status_code == 404
     else:
-        assert found.json()[create.left[0]] == create.left[1]
+        assert response.json()[create.left[0]] == create.left[1]
         assert http.delete(f"{path}/it").status_code == 200
         http.wait(100)
     assert http.post(path, json=create.body, params=create.query).status_code == 200
@@ -131,9 +131,9 @@ def test_the_second_update_fails_and_the_pool_says_so_until_the_third(http: Faul
 
     for expected in ("RUNNING", "RUNNING_WITH_ERROR", "RUNNING"):
         http.put(f"/{POOLS}/cpu", json={"labels": {"labels": {"turn": expected.lower()}}})
-        found = http.pool()
-        assert found["status"] == expected
-        assert ("statusMessage" in found) is (expected != "RUNNING")
+        node_pool = http.pool()
+        assert node_pool["status"] == expected
+        assert ("statusMessage" in node_pool) is (expected != "RUNNING")
 
 
 def test_a_failed_delete_leaves_the_resource_and_the_next_removes_it(http: Faulty) -> None:
@@ -352,4 +352,6 @@ def test_a_resource_can_be_taken_away_with_all_that_belongs_to_it(cloud: LocalCl
     gone = http.delete(f"/_sandbox/resources/{LOCATION}/clusters/one")
 
     assert gone.json() == {"removed": [f"container/{LOCATION}/clusters/one"]}
-    assert not [each.name for each in cloud.store.all() if "/clusters/one" in each.name or "instanceGroup" in each.name]
+    assert not [
+        record.name for record in cloud.store.all() if "/clusters/one" in record.name or "instanceGroup" in record.name
+    ]

@@ -7,7 +7,8 @@ import pytest
 from tests.parts.sandbox.cloud.client import LOCATION, PROJECT, ZONE, Client, Json
 from training_platform.clients.google_services import lustre_address
 
-INSTANCES, BACKUPS = f"file/v1/{ZONE}/instances", f"file/v1/{LOCATION}/backups"
+INSTANCES = f"file/v1/{ZONE}/instances"
+BACKUPS = f"file/v1/{LOCATION}/backups"
 DR = f"backupdr/v1/{LOCATION}"
 
 
@@ -45,15 +46,15 @@ def test_an_instance_starts_with_a_backup(filed: Client) -> None:
 def test_a_share_that_is_smaller_than_the_backup_is_refused(filed: Client) -> None:
     name = backup(filed)
 
-    asked = filed("POST", INSTANCES, instance(sourceBackup=name, capacityGb="512"), instanceId="restored")
-    assert asked.code == 400
-    assert "of 1024 GiB" in asked.message
+    answer = filed("POST", INSTANCES, instance(sourceBackup=name, capacityGb="512"), instanceId="restored")
+    assert answer.code == 400
+    assert "of 1024 GiB" in answer.message
 
 
 def test_a_backup_that_is_not_there_is_refused(filed: Client) -> None:
-    asked = filed("POST", INSTANCES, instance(sourceBackup=f"{LOCATION}/backups/none"), instanceId="restored")
+    answer = filed("POST", INSTANCES, instance(sourceBackup=f"{LOCATION}/backups/none"), instanceId="restored")
 
-    assert asked.code == 404
+    assert answer.code == 404
 
 
 def planned(client: Client) -> None:
@@ -77,8 +78,8 @@ def test_an_instance_under_a_plan_is_backed_up_and_restored(filed: Client) -> No
     filed.done("POST", f"{tie}:triggerBackup", {"ruleId": "scheduled"})
     source = filed.done("GET", tie)["dataSource"]
 
-    (made,) = filed.cloud.store.children(f"backupdr/{source}/backups")
-    body = instance(sourceBackupdrBackup=made.body["name"])
+    (backup_record,) = filed.cloud.store.children(f"backupdr/{source}/backups")
+    body = instance(sourceBackupdrBackup=backup_record.body["name"])
     filed.done("POST", f"file/v1beta1/{ZONE}/instances", body, instanceId="restored")
     assert filed.done("GET", f"{INSTANCES}/restored")["state"] == "READY"
 
@@ -121,8 +122,8 @@ def test_private_service_access_is_one_connection_of_a_network_with_its_ranges(f
 
     filed.done("POST", connections, body)
 
-    (found,) = filed.done("GET", connections, network=network)["connections"]
-    assert found["reservedPeeringRanges"] == ["services"]
+    (connection,) = filed.done("GET", connections, network=network)["connections"]
+    assert connection["reservedPeeringRanges"] == ["services"]
     assert filed("POST", connections, body).code == 409
     filed.done("POST", f"{connections}/servicenetworking-googleapis-com", {"consumerNetwork": network})
     assert filed.done("GET", connections, network=network)["connections"] == []
@@ -150,11 +151,11 @@ def create(client: Client, **changes: object) -> Json:
 
 
 def test_an_instance_is_created_listed_and_deleted(joined: Client) -> None:
-    made = create(joined)
+    created = create(joined)
 
-    assert (made["state"], made["name"]) == ("ACTIVE", f"{ZONE}/instances/scratch")
-    assert made["mountPoint"].endswith(".2@tcp:/lustre")
-    assert [each["name"] for each in joined.done("GET", LUSTRE_INSTANCES)["instances"]] == [made["name"]]
+    assert (created["state"], created["name"]) == ("ACTIVE", f"{ZONE}/instances/scratch")
+    assert created["mountPoint"].endswith(".2@tcp:/lustre")
+    assert [listed["name"] for listed in joined.done("GET", LUSTRE_INSTANCES)["instances"]] == [created["name"]]
     joined.done("DELETE", f"{LUSTRE_INSTANCES}/scratch")
     assert joined("GET", f"{LUSTRE_INSTANCES}/scratch").code == 404
 
@@ -163,30 +164,30 @@ def test_a_network_without_private_service_access_is_refused(ask: Client) -> Non
     ask.network()
     ask.enable(PROJECT, "lustre")
 
-    asked = ask("POST", LUSTRE_INSTANCES, BODY, instanceId="scratch")
-    assert asked.code == 400
-    assert "Private services access" in asked.message
+    answer = ask("POST", LUSTRE_INSTANCES, BODY, instanceId="scratch")
+    assert answer.code == 400
+    assert "Private services access" in answer.message
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("filesystem", "other", "cannot be changed"),
         ("perUnitStorageThroughput", "500", "cannot be changed"),
         ("capacityGib", "8999", "cannot be reduced"),
     ],
 )
-def test_what_google_cannot_change_is_refused(joined: Client, field: str, value: str, said: str) -> None:
+def test_what_google_cannot_change_is_refused(joined: Client, field: str, value: str, message: str) -> None:
     before = create(joined)
-    asked = joined("PATCH", f"{LUSTRE_INSTANCES}/scratch", {field: value}, updateMask=field)
+    answer = joined("PATCH", f"{LUSTRE_INSTANCES}/scratch", {field: value}, updateMask=field)
 
-    assert asked.code == 400
-    assert said in asked.message
+    assert answer.code == 400
+    assert message in answer.message
     assert joined.done("GET", f"{LUSTRE_INSTANCES}/scratch") == before
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"capacityGib": "10000"}, "1000 MB/s per TiB does not support 10,000 GiB"),
         ({"filesystem": "ninechars"}, "at most 8"),
@@ -194,16 +195,16 @@ def test_what_google_cannot_change_is_refused(joined: Client, field: str, value:
         ({"accessRulesOptions": {"defaultSquashMode": "SOME"}}, "accessRulesOptions.defaultSquashMode"),
     ],
 )
-def test_what_documents_and_rules_refuse_is_refused(joined: Client, changes: Json, said: str) -> None:
-    asked = joined("POST", LUSTRE_INSTANCES, {**BODY, **changes}, instanceId="scratch")
+def test_what_documents_and_rules_refuse_is_refused(joined: Client, changes: Json, message: str) -> None:
+    answer = joined("POST", LUSTRE_INSTANCES, {**BODY, **changes}, instanceId="scratch")
 
-    assert asked.code == 400
-    assert said in asked.message
+    assert answer.code == 400
+    assert message in answer.message
 
 
 @pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 def test_google_s_client_reads_its_address_by_the_same_document(joined: Client, port: int) -> None:
-    made = create(joined)
+    created = create(joined)
 
     address = lustre_address(PROJECT, "us-central1-a", "scratch", f"http://127.0.0.1:{port}/lustre/")
-    assert made["mountPoint"] == f"{address}@tcp:/lustre"
+    assert created["mountPoint"] == f"{address}@tcp:/lustre"

@@ -35,7 +35,7 @@ def test_a_cluster_has_what_the_api_fills_in(gke: Client) -> None:
     assert cluster["networkConfig"]["subnetwork"] == f"projects/{PROJECT}/regions/us-central1/subnetworks/nodes"
     assert cluster["locations"] == ["us-central1-a", "us-central1-b", "us-central1-c"]
     assert cluster["currentMasterVersion"] == cluster["nodePools"][0]["version"]
-    assert [each["name"] for each in cluster["nodePools"]] == ["default-pool"]
+    assert [node_pool["name"] for node_pool in cluster["nodePools"]] == ["default-pool"]
 
 
 def test_the_default_pool_can_be_removed(gke: Client) -> None:
@@ -71,13 +71,13 @@ def test_instance_groups_hold_as_many_vms_as_the_pool(gke: Client) -> None:
 
     groups = gke.done("GET", f"compute/v1/projects/{PROJECT}/zones/us-central1-a/instanceGroupManagers")["items"]
     assert len(urls) == 2
-    assert [(each["selfLink"] == urls[0], each["targetSize"]) for each in groups if "cpu" in each["name"]] == [
+    assert [(group["selfLink"] == urls[0], group["targetSize"]) for group in groups if "cpu" in group["name"]] == [
         (True, 2)
     ]
 
     gke.done("POST", f"{POOLS}/cpu:setSize", {"nodeCount": 3})
     groups = gke.done("GET", f"compute/v1/projects/{PROJECT}/zones/us-central1-b/instanceGroupManagers")["items"]
-    assert [each["targetSize"] for each in groups if "cpu" in each["name"]] == [3]
+    assert [group["targetSize"] for group in groups if "cpu" in group["name"]] == [3]
 
 
 def test_one_update_of_a_pool_changes_one_field(gke: Client) -> None:
@@ -121,26 +121,26 @@ def test_each_field_of_an_update_goes_where_a_cluster_shows_it(field: str, gke: 
 
     gke.done("PUT", beta, {"update": {field: sent}})
 
-    found = gke.done("GET", beta)
+    shown_value = gke.done("GET", beta)
     for name in place.split("."):
-        found = found[name]
-    assert found == shown
+        shown_value = shown_value[name]
+    assert shown_value == shown
 
 
 def test_a_pools_autoscaling_is_changed_by_an_update_of_its_cluster(gke: Client) -> None:
     """As the provider does it, and in no other way."""
     scaling = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 6, "locationPolicy": "ANY"}
     gke.done("POST", POOLS, pool(autoscaling=scaling))
-    wanted = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 4}}
+    update = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 4}}
 
-    operation = gke.done("PUT", CLUSTER, {"update": wanted})
+    operation = gke.done("PUT", CLUSTER, {"update": update})
 
     assert operation["operationType"] == "UPDATE_CLUSTER"
     assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["totalMaxNodeCount"] == 4
     assert gke.done("GET", f"{POOLS}/default-pool")["autoscaling"] == {}
     gone = {"desiredNodePoolId": "none", "desiredNodePoolAutoscaling": scaling}
     assert gke("PUT", CLUSTER, {"update": gone}).code == 404
-    wrong = {**wanted, "desiredNodePoolAutoscaling": {"enabled": True, "minNodeCount": 3, "maxNodeCount": 1}}
+    wrong = {**update, "desiredNodePoolAutoscaling": {"enabled": True, "minNodeCount": 3, "maxNodeCount": 1}}
     assert gke("PUT", CLUSTER, {"update": wrong}).code == 400
     assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["totalMaxNodeCount"] == 4
 
@@ -149,9 +149,9 @@ def test_autoscaling_is_charged_where_the_most_that_it_may_add_counts(gke: Clien
     gke.cloud.settings = CloudSettings(node_quota="maximum")
     scaling = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 2}
     gke.done("POST", POOLS, pool(autoscaling=scaling))
-    wanted = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 100}}
+    update = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 100}}
 
-    assert gke("PUT", CLUSTER, {"update": wanted}).code == 403
+    assert gke("PUT", CLUSTER, {"update": update}).code == 403
     assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["totalMaxNodeCount"] == 2
 
 

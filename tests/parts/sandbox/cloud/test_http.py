@@ -87,7 +87,7 @@ def test_what_was_answered_survives_a_restart(
     time[0] += 360
     assert after.done("GET", f"container/v1/{LOCATION}/operations/{operation['name']}")["status"] == "DONE"
     assert after.done("GET", f"container/v1/{LOCATION}/clusters/one")["status"] == "RUNNING"
-    assert [each.name for each in file.parent.iterdir()] == ["cloud.json"]
+    assert [path.name for path in file.parent.iterdir()] == ["cloud.json"]
 
 
 @pytest.fixture
@@ -137,7 +137,8 @@ def test_a_long_body_is_refused_before_its_end(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         head = f"POST {NETWORKS} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {2**40}\r\n\r\n"
         connection.sendall(head.encode())
-        sent, answer = 0, b""
+        sent = 0
+        answer = b""
         connection.settimeout(0.001)
         while sent < 8 * MOST_BYTES and not answer:
             with suppress(TimeoutError, ConnectionError):
@@ -240,7 +241,8 @@ def test_no_log_and_no_list_of_the_cloud_has_a_value_that_can_be_a_secret(
     http: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    path, token = f"/aiplatform/v1/{LOCATION}/customJobs", "Zx9-secret-of-nobody-4711"
+    path = f"/aiplatform/v1/{LOCATION}/customJobs"
+    token = "Zx9-secret-of-nobody-4711"
 
     def body(env: Any) -> dict[str, Any]:
         pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}

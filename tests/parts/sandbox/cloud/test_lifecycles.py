@@ -87,14 +87,15 @@ LIVES = {
 def test_a_resource_lives_and_goes(ask: Client, life: Life) -> None:
     """``test_every_change.py`` changes them."""
     ask.network()
-    made = ask.done("POST", life.collection, life.body, **life.query)
-    assert made.get("done", True) is True
-    name = made["response"]["name"] if "response" in made else made.get("name", "")
+    created = ask.done("POST", life.collection, life.body, **life.query)
+    assert created.get("done", True) is True
+    name = created["response"]["name"] if "response" in created else created.get("name", "")
     resource = f"{life.collection}/{life.id or name.rpartition('/')[2]}"
 
     read = ask.done("GET", resource)
-    listed = ask.done("GET", life.collection, **({"project": PROJECT} if life.collection.startswith("storage") else {}))
-    assert read in next(each for each in listed.values() if isinstance(each, list))
+    query = {"project": PROJECT} if life.collection.startswith("storage") else {}
+    listed = ask.done("GET", life.collection, **query)
+    assert read in next(value for value in listed.values() if isinstance(value, list))
     assert {key: read.get(key) for key in life.filled} == life.filled
     if life.id:
         assert ask("POST", life.collection, life.body, **life.query).code == 409
@@ -120,13 +121,13 @@ def test_a_mask_changes_what_it_names_alone(ask: Client, kind: str, field: str) 
 
 def test_a_request_that_is_only_validated_is_answered_and_changes_nothing(ask: Client) -> None:
     path = f"monitoring/v1/projects/{PROJECT}/dashboards"
-    made = ask.done("POST", path, {"displayName": "queues"})
+    created = ask.done("POST", path, {"displayName": "queues"})
 
     tried = ask.done("POST", path, {"displayName": "jobs"}, validateOnly="true")
-    changed = ask.done("PATCH", f"monitoring/v1/{made['name']}", {"displayName": "jobs"}, validateOnly="true")
+    changed = ask.done("PATCH", f"monitoring/v1/{created['name']}", {"displayName": "jobs"}, validateOnly="true")
 
     assert tried["displayName"] == changed["displayName"] == "jobs"
-    assert ask.done("GET", path)["dashboards"] == [made]
+    assert ask.done("GET", path)["dashboards"] == [created]
     assert ask("POST", path, {}, validateOnly="true").code == 400
     assert ask("GET", f"monitoring/v1/{tried['name']}").code == 404
 
@@ -164,7 +165,7 @@ def test_lists_come_in_pages(ask: Client) -> None:
     token: dict[str, str] = {}
     for _ in range(3):
         page = ask.done("GET", f"{COMPUTE}/global/networks", maxResults="2", **token)
-        seen += [each["name"] for each in page["items"]]
+        seen += [network["name"] for network in page["items"]]
         token = {"pageToken": page.get("nextPageToken", "")}
     assert seen == [f"net-{index}" for index in range(5)]
     assert token == {"pageToken": ""}
@@ -175,9 +176,9 @@ def test_a_filter_leaves_out_what_does_not_fit(ask: Client) -> None:
     for name in ("one", "two"):
         ask.done("POST", f"{COMPUTE}/global/networks", {"name": name})
 
-    assert [each["name"] for each in ask.done("GET", f"{COMPUTE}/global/networks", filter='name = "two"')["items"]] == [
-        "two"
-    ]
+    assert [
+        network["name"] for network in ask.done("GET", f"{COMPUTE}/global/networks", filter='name = "two"')["items"]
+    ] == ["two"]
     assert ask("GET", f"{COMPUTE}/global/networks", filter="((").code == 400
 
 
@@ -223,9 +224,10 @@ def test_a_protected_filestore_instance_stays(ask: Client) -> None:
 
 
 def test_a_custom_role_is_made_changed_and_gone(ask: Client) -> None:
-    path, role = f"iam/v1/projects/{PROJECT}/roles", {"title": "TensorBoard", "includedPermissions": ["a.b.get"]}
-    made = ask.done("POST", path, {"roleId": "dev_vision_tensorboard", "role": role})
-    assert made["name"] == f"projects/{PROJECT}/roles/dev_vision_tensorboard"
+    path = f"iam/v1/projects/{PROJECT}/roles"
+    role = {"title": "TensorBoard", "includedPermissions": ["a.b.get"]}
+    created = ask.done("POST", path, {"roleId": "dev_vision_tensorboard", "role": role})
+    assert created["name"] == f"projects/{PROJECT}/roles/dev_vision_tensorboard"
     assert ask("POST", path, {"roleId": "dev-vision", "role": role}).code == 400  # takes no dashes
 
     ask.done(
@@ -315,7 +317,7 @@ def test_services_are_enabled_and_listed(ask: Client) -> None:
     operation = ask.done("POST", f"{names}/dns.googleapis.com:enable", {})
     assert ask.done("GET", f"serviceusage/v1/{operation['name']}")["done"] is True
     listed = ask.done("GET", names, filter="state:ENABLED", pageSize="200")["services"]
-    assert "dns.googleapis.com" in [each["config"]["name"] for each in listed]
+    assert "dns.googleapis.com" in [service["config"]["name"] for service in listed]
 
 
 def test_a_service_agent_has_an_address_of_its_api(ask: Client) -> None:

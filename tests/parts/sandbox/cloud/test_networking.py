@@ -7,7 +7,8 @@ import pytest
 from tests.parts.sandbox.cloud.client import PROJECT, Client, Json
 
 ZONES = f"dns/v1beta2/projects/{PROJECT}/managedZones"
-RECORDS, CHANGES = f"{ZONES}/apis/rrsets", f"{ZONES}/apis/changes"
+RECORDS = f"{ZONES}/apis/rrsets"
+CHANGES = f"{ZONES}/apis/changes"
 NETWORK = f"https://www.googleapis.com/compute/v1/projects/{PROJECT}/global/networks/net"
 ADDRESSES: Json = {"name": "private.googleapis.com.", "type": "A", "ttl": 300, "rrdatas": ["199.36.153.8"]}
 NAMES: Json = {"name": "*.googleapis.com.", "type": "CNAME", "ttl": 300, "rrdatas": ["private.googleapis.com."]}
@@ -33,14 +34,17 @@ def change(ask: Client, additions: tuple[Json, ...] = (), deletions: tuple[Json,
 
 
 def records(ask: Client, **query: str) -> list[Json]:
-    return [{key: each[key] for key in ADDRESSES} for each in ask.done("GET", RECORDS, **query).get("rrsets", [])]
+    return [
+        {key: record_set[key] for key in ADDRESSES}
+        for record_set in ask.done("GET", RECORDS, **query).get("rrsets", [])
+    ]
 
 
 def test_a_zone_is_made_read_changed_and_deleted(ask_dns: Client) -> None:
     read = ask_dns.done("GET", f"{ZONES}/apis")
     assert (read["dnsName"], read["visibility"], read["kind"]) == ("googleapis.com.", "private", "dns#managedZone")
     assert ask_dns("POST", ZONES, zone()).code == 409
-    assert [each["name"] for each in ask_dns.done("GET", ZONES)["managedZones"]] == ["apis"]
+    assert [managed_zone["name"] for managed_zone in ask_dns.done("GET", ZONES)["managedZones"]] == ["apis"]
 
     assert ask_dns.done("PATCH", f"{ZONES}/apis", {"labels": {"team": "a"}})["kind"] == "dns#operation"
     assert ask_dns.done("GET", f"{ZONES}/apis")["labels"] == {"team": "a"}
@@ -56,10 +60,10 @@ def test_a_zone_is_of_a_domain_and_of_networks_that_are_there(ask_dns: Client) -
 
 
 def test_records_come_and_go_by_changes(ask_dns: Client) -> None:
-    made = change(ask_dns, (ADDRESSES, NAMES))
+    answer = change(ask_dns, (ADDRESSES, NAMES))
 
-    assert made["status"] == "done"
-    assert ask_dns.done("GET", f"{CHANGES}/{made['id']}") == made
+    assert answer["status"] == "done"
+    assert ask_dns.done("GET", f"{CHANGES}/{answer['id']}") == answer
     assert records(ask_dns) == [ADDRESSES, NAMES]
     assert records(ask_dns, name="*.googleapis.com.", type="CNAME") == [NAMES]
     assert records(ask_dns, name="*.googleapis.com.", type="A") == []
@@ -129,6 +133,6 @@ def test_a_connection_goes_with_its_network_alone(joined: Client) -> None:
 
 
 def test_a_network_by_its_name_alone_is_refused(joined: Client) -> None:
-    asked = joined("POST", CONNECTIONS, {"network": "net"})
+    answer = joined("POST", CONNECTIONS, {"network": "net"})
 
-    assert (asked.code, "projects/PROJECT/global/networks/NETWORK" in asked.message) == (400, True)
+    assert (answer.code, "projects/PROJECT/global/networks/NETWORK" in answer.message) == (400, True)

@@ -24,10 +24,14 @@ from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.resources.rights import PolicyGrant, Requirement, Rights, lacking, requirements
 from training_platform.rules.rights import RULE, rights_findings
 
-PROD, LAB, HOST, KEYS = "example-train-prod", "example-train-lab", "example-network-host", "example-keys"
+PROD = "example-train-prod"
+LAB = "example-train-lab"
+HOST = "example-network-host"
+KEYS = "example-keys"
 PROJECTS: Final = (PROD, LAB, HOST, KEYS, "example-elsewhere")
 BUCKET = f"{PROD}-prod-vision-checkpoints"
-TEAM, ADMINS = "group:vision@example.com", "group:ml-platform@example.com"
+TEAM = "group:vision@example.com"
+ADMINS = "group:ml-platform@example.com"
 JOBS = f"serviceAccount:prod-vision-jobs@{PROD}.iam.gserviceaccount.com"
 NODES = f"serviceAccount:prod-gke-nodes@{PROD}.iam.gserviceaccount.com"
 METRICS = f"serviceAccount:prod-metrics@{PROD}.iam.gserviceaccount.com"
@@ -129,7 +133,7 @@ def faults() -> Iterator[Fault]:
                 changed = _spoiled(guilty, kind, step.permission)
                 if changed is None:
                     break
-                spoiled = [*(each for each in spoiled if each is not guilty), *changed]
+                spoiled = [*(grant for grant in spoiled if grant is not guilty), *changed]
             else:
                 yield Fault(f"{step.member} {step.permission} {kind}", step, spoiled)
 
@@ -157,7 +161,7 @@ def _giver(step: Step, grants: Sequence[PolicyGrant]) -> PolicyGrant | None:
             who = _agent(step, need.agent) if need.agent else step.member
             grant = rights.grant_of(who, need.permission, need.resource)
             if grant is not None:
-                return next(each for each in grants if each is grant)
+                return next(candidate for candidate in grants if candidate is grant)
     return None
 
 

@@ -123,16 +123,16 @@ def test_a_missing_required_parameter_is_refused(ask: Client) -> None:
 
 def test_unknown_paths_and_versions_are_404_in_googles_form(ask: Client) -> None:
     for path in (f"container/v1/{LOCATION}/clusterz", "container/v9/projects", "nothing/v1/x"):
-        asked = ask("GET", path)
-        assert (asked.code, asked.body["error"]["status"]) == (404, "NOT_FOUND"), path
+        answer = ask("GET", path)
+        assert (answer.code, answer.body["error"]["status"]) == (404, "NOT_FOUND"), path
     assert "this path takes GET" in ask("DELETE", f"container/v1/{LOCATION}/serverConfig").message
 
 
 def test_a_method_that_is_not_implemented_is_501_and_names_itself(ask: Client) -> None:
-    asked = ask("POST", f"container/v1/{LOCATION}/clusters/one:startIpRotation", {})
+    answer = ask("POST", f"container/v1/{LOCATION}/clusters/one:startIpRotation", {})
 
-    assert (asked.code, asked.body["error"]["status"]) == (501, "UNIMPLEMENTED")
-    assert "container.projects.locations.clusters.startIpRotation" in asked.message
+    assert (answer.code, answer.body["error"]["status"]) == (501, "UNIMPLEMENTED")
+    assert "container.projects.locations.clusters.startIpRotation" in answer.message
 
 
 @pytest.mark.parametrize("service", ["container", "compute", "file", "aiplatform", "iam", "storage", "monitoring"])
@@ -148,15 +148,15 @@ def test_every_method_of_a_service_answers_and_never_with_500(ask: Client, servi
             part.split("}", 1)[-1] if i and "}" in part else part
             for i, part in enumerate(path.replace("{", "{x").split("{"))
         )
-        asked = ask(method.verb, f"{service}/{api.base}{filled}", {} if method.request else None)
-        assert asked.code in {200, 400, 403, 404, 409, 501}, method.id
+        answer = ask(method.verb, f"{service}/{api.base}{filled}", {} if method.request else None)
+        assert answer.code in {200, 400, 403, 404, 409, 501}, method.id
 
 
 def test_an_api_that_is_not_enabled_is_refused(ask: Client) -> None:
-    asked = ask("GET", "dns/v1/projects/example-lab/managedZones")
+    answer = ask("GET", "dns/v1/projects/example-lab/managedZones")
 
-    assert asked.code == 403
-    assert asked.body["error"]["details"][0]["reason"] == "SERVICE_DISABLED"
+    assert answer.code == 403
+    assert answer.body["error"]["details"][0]["reason"] == "SERVICE_DISABLED"
 
 
 def test_a_project_that_is_not_there_is_403(ask: Client) -> None:
@@ -212,14 +212,14 @@ def test_whatever_is_sent_is_answered_in_googles_form_and_kept_or_refused_whole(
     before = {record.name for record in ask.cloud.store.all() if "/operations/" not in record.name}
     query = QUERIES.get(service.partition("/")[0], {})
 
-    asked = ask("POST", path, body, **query)
+    answer = ask("POST", path, body, **query)
 
     after = {record.name for record in ask.cloud.store.all() if "/operations/" not in record.name}
-    if asked.code == 200:
+    if answer.code == 200:
         assert before <= after
     else:
-        assert asked.body["error"]["code"] == asked.code
-        assert asked.body["error"]["message"]
+        assert answer.body["error"]["code"] == answer.code
+        assert answer.body["error"]["message"]
         assert after == before
 
 
@@ -342,13 +342,13 @@ def test_networks_and_subnetworks_are_read_into_views(ask: Client) -> None:
         )
     }
 
-    found = [
+    views = [
         view
         for (collection, path), body in bodies.items()
         for view in views_of_rest(collection, body, project=PROJECT, name=f"{base}/{path}")
     ]
-    (network,) = (view for view in found if isinstance(view, NetworkView))
-    (subnet,) = (view for view in found if isinstance(view, SubnetView))
+    (network,) = (view for view in views if isinstance(view, NetworkView))
+    (subnet,) = (view for view in views if isinstance(view, SubnetView))
 
     assert (network.project, network.network, network.mtu, network.profile) == (PROJECT, "net", 1460, None)
     assert (subnet.region, subnet.subnetwork, subnet.network) == ("us-central1", "nodes", "net")
@@ -382,7 +382,8 @@ def test_what_is_no_filter_is_refused(text: str) -> None:
         read_filter(text)
 
 
-SECRET, NUMBER = "Zx9-secret-of-nobody-4711", 8_417_263_559
+SECRET = "Zx9-secret-of-nobody-4711"
+NUMBER = 8_417_263_559
 
 
 def with_secrets(api: Api, schema: Json, value: Any, keys: tuple[Any, ...] = (), seen: tuple[str, ...] = ()) -> Any:
@@ -412,8 +413,8 @@ def test_no_refusal_of_a_body_has_a_value_that_can_be_a_secret(service: str) -> 
             try:
                 read_body(api, method, body)
             except Refusal as error:
-                said = f"{error} {error.body(service)}"
+                refusal = f"{error} {error.body(service)}"
                 refused += 1
-                assert SECRET[:10] not in said, method.id
-                assert str(NUMBER) not in said, method.id
+                assert SECRET[:10] not in refusal, method.id
+                assert str(NUMBER) not in refusal, method.id
     assert refused or all(with_secrets(api, {"$ref": method.request}, 1) is None for method in methods.values())

@@ -1,4 +1,4 @@
-"""Scenario files, and a storm of faults: errors are Google's, and each change that took place is there afterwards."""
+"""Scenario files, and a storm of faults: errors are Google's, and no change that took place is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_sample_scenario_has_a_fault_of_every_section() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("stockout: {}", "s.yaml:1:1: stockout: is not a field of this section"),
         ("stockout: {}", "Nearest: stockouts"),
@@ -55,11 +55,11 @@ def test_the_sample_scenario_has_a_fault_of_every_section() -> None:
         ("preemptions: {", "s.yaml:2:1: is not YAML"),
     ],
 )
-def test_a_scenario_that_cannot_be_played_says_what_and_where(text: str, said: str) -> None:
+def test_a_scenario_that_cannot_be_played_says_what_and_where(text: str, message: str) -> None:
     with pytest.raises(ScenarioError) as error:
         parse_scenario(text, "s.yaml")
 
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_everything_that_is_wrong_comes_at_once() -> None:
@@ -88,9 +88,9 @@ def test_the_control_api_adds_lists_and_clears_and_says_what_it_cannot(cloud: Lo
         assert (unknown.status_code, unknown.json()["error"]) == (404, "no fault is named 'hold'. Nearest: held")
 
         assert http.delete("/faults/held").json() == {"left": ["away"]}
-        found = http.get("/faults").json()
-        assert [(each["name"], each["section"], each["fired"]) for each in found] == [("away", "bursts", 0)]
-        assert found[0]["fault"] == {"code": 503, "times": 2}
+        faults = http.get("/faults").json()
+        assert [(fault["name"], fault["section"], fault["fired"]) for fault in faults] == [("away", "bursts", 0)]
+        assert faults[0]["fault"] == {"code": 503, "times": 2}
         assert http.delete("/faults").json() == {"left": []}
 
 
@@ -109,13 +109,13 @@ targets = st.fixed_dictionaries(
 
 
 def joined(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
-    return st.tuples(*parts).map(lambda found: {key: value for part in found for key, value in part.items()})
+    return st.tuples(*parts).map(lambda drawn: {key: value for part in drawn for key, value in part.items()})
 
 
 operation = st.sampled_from(["container.nodePools", "compute.firewalls"]).map(lambda kind: {"kind": kind})
 SECTIONS: dict[str, st.SearchStrategy[Json]] = {
     "stockouts": joined(times, st.just({"machine_type": "e2-standard-2", "location": "us-central1"})),
-    "failed_operations": joined(times, operation, st.sampled_from([0, 0.25, 0.5, 1]).map(lambda at: {"at": at})),
+    "failed_operations": joined(times, operation, st.sampled_from([0, 0.25, 0.5, 1]).map(lambda share: {"at": share})),
     "bursts": joined(times, targets, st.sampled_from([401, 429, 503]).map(lambda code: {"code": code})),
     "lost_responses": joined(times, targets),
 }
@@ -154,7 +154,7 @@ def test_whatever_goes_wrong_is_an_error_of_googles_and_nothing_that_took_place_
         answer = asked(http, action, collection, name)
         after = names(cloud, collection)
         if answer is None and action == "create":  # the connection was closed, so it took effect
-            assert name in after or any(each.body.get("error") for each in operations(cloud))
+            assert name in after or any(operation.body.get("error") for operation in operations(cloud))
         elif answer is not None and answer.status_code in (401, 429, 503):
             assert after == before
         elif answer is not None and answer.status_code == 200 and action == "create":
@@ -164,9 +164,11 @@ def test_whatever_goes_wrong_is_an_error_of_googles_and_nothing_that_took_place_
     time[0] += 1000
     for collection, path in COLLECTIONS.items():
         listed = http.get(f"/{path}").json()
-        found = {each["name"] for each in listed.get("nodePools", listed.get("items", ()))} - {"default-pool"}
-        assert found == names(cloud, collection)
-        for name in found:
+        listed_names = {resource["name"] for resource in listed.get("nodePools", listed.get("items", ()))} - {
+            "default-pool"
+        }
+        assert listed_names == names(cloud, collection)
+        for name in listed_names:
             assert http.get(f"/{path}/{name}").status_code == 200
             assert http.delete(f"/{path}/{name}").status_code == 200
         time[0] += 1000
@@ -207,10 +209,10 @@ def asked(http: httpx.Client, action: str, collection: str, name: str) -> httpx.
 
 def names(cloud: LocalCloud, collection: str) -> set[str]:
     cloud.operations.settle()
-    return {each.id for each in cloud.store.children(COLLECTIONS[collection].replace("/v1/", "/", 1))} - {
+    return {record.id for record in cloud.store.children(COLLECTIONS[collection].replace("/v1/", "/", 1))} - {
         "default-pool"
     }
 
 
 def operations(cloud: LocalCloud) -> list[Record]:
-    return [each for each in cloud.store.all() if "/operations/" in each.name]
+    return [record for record in cloud.store.all() if "/operations/" in record.name]

@@ -160,20 +160,20 @@ def test_a_quota_preference_is_kept_and_cannot_be_deleted(ask: Client) -> None:
         "quotaId": "CPUS-per-project-region",
         "quotaConfig": {"preferredValue": "96"},
     }
-    made = ask.done("POST", base, body, quotaPreferenceId="cpus")
+    created = ask.done("POST", base, body, quotaPreferenceId="cpus")
 
-    assert made["quotaConfig"]["preferredValue"] == "96"
+    assert created["quotaConfig"]["preferredValue"] == "96"
     assert ask("POST", base, body, quotaPreferenceId="cpus").code == 409
     assert ask("PATCH", f"{base}/cpus", {**body, "etag": "stale"}).code == 409
     assert ask("DELETE", f"{base}/cpus").code == 404
-    assert ask.done("GET", f"{base}/cpus") == made
+    assert ask.done("GET", f"{base}/cpus") == created
 
 
 COMPUTE = f"compute/v1/projects/{PROJECT}"
 
 
 def kept(cloud: LocalCloud) -> list[str]:
-    return [each.name for each in cloud.store.all() if "/operations/" in each.name]
+    return [record.name for record in cloud.store.all() if "/operations/" in record.name]
 
 
 def test_old_operations_go_but_none_that_a_client_may_still_ask_for(
@@ -217,7 +217,7 @@ def test_a_resource_that_is_changed_for_ever_does_not_grow(ask: Client, time: li
 
     records = changed["mutationRecords"]
     assert len(records) == 10
-    assert records[0]["mutateTime"] == max(each["mutateTime"] for each in records)
+    assert records[0]["mutateTime"] == max(mutation["mutateTime"] for mutation in records)
 
 
 def test_an_operation_under_way_is_never_dropped(
@@ -297,13 +297,15 @@ def test_a_kind_is_listed_in_all_places_at_once(ask: Client) -> None:
     ask.done("POST", f"{COMPUTE}/global/addresses", {"name": "everywhere", "addressType": "INTERNAL"})
     ask.done("POST", f"{COMPUTE}/regions/us-west4/addresses", {"name": "west"})
 
-    found: dict[str, Any] = ask.done("GET", f"{COMPUTE}/aggregated/addresses")
+    aggregated: dict[str, Any] = ask.done("GET", f"{COMPUTE}/aggregated/addresses")
     subnets = ask.done("GET", f"{COMPUTE}/aggregated/subnetworks")["items"]
 
-    assert found["kind"] == "compute#addressAggregatedList"
-    places = {place: [each["name"] for each in scope["addresses"]] for place, scope in found["items"].items()}
+    assert aggregated["kind"] == "compute#addressAggregatedList"
+    places = {
+        place: [address["name"] for address in scope["addresses"]] for place, scope in aggregated["items"].items()
+    }
     assert places == {"global": ["everywhere"], "regions/us-west4": ["west"]}
-    assert [each["name"] for each in subnets["regions/us-central1"]["subnetworks"]] == ["nodes"]
+    assert [subnet["name"] for subnet in subnets["regions/us-central1"]["subnetworks"]] == ["nodes"]
 
 
 def test_the_legacy_paths_of_gke_are_the_same_clusters(ask: Client) -> None:
@@ -314,13 +316,14 @@ def test_the_legacy_paths_of_gke_are_the_same_clusters(ask: Client) -> None:
     ask.done("POST", f"{legacy}/one/nodePools", pool_of("e2-standard-4"))
 
     pools = f"container/v1/{ZONE}/clusters/one/nodePools"
-    assert {each["name"] for each in ask.done("GET", pools)["nodePools"]} == {"cpu", "default-pool"}
-    assert [each["name"] for each in ask.done("GET", legacy)["clusters"]] == ["one"]
+    assert {node_pool["name"] for node_pool in ask.done("GET", pools)["nodePools"]} == {"cpu", "default-pool"}
+    assert [cluster["name"] for cluster in ask.done("GET", legacy)["clusters"]] == ["one"]
 
 
 def test_a_filestore_instance_has_backups_and_snapshots(ask: Client) -> None:
     ask.done("POST", f"file/v1/{ZONE}/instances", INSTANCE, instanceId="homes")
-    backups, snapshots = f"file/v1/{LOCATION}/backups", f"file/v1/{ZONE}/instances/homes/snapshots"
+    backups = f"file/v1/{LOCATION}/backups"
+    snapshots = f"file/v1/{ZONE}/instances/homes/snapshots"
     source = {"sourceInstance": f"{ZONE}/instances/homes", "sourceFileShare": "a"}
 
     ask.done("POST", backups, source, backupId="monday")
@@ -328,7 +331,7 @@ def test_a_filestore_instance_has_backups_and_snapshots(ask: Client) -> None:
 
     backup = ask.done("GET", f"{backups}/monday")
     assert (backup["state"], backup["capacityGb"], backup["sourceInstanceTier"]) == ("READY", "1024", "ZONAL")
-    assert [each["name"] for each in ask.done("GET", snapshots)["snapshots"]] == [
+    assert [snapshot["name"] for snapshot in ask.done("GET", snapshots)["snapshots"]] == [
         f"{ZONE}/instances/homes/snapshots/noon"
     ]
     assert ask("POST", backups, {**source, "sourceFileShare": "b"}, backupId="none").code == 400

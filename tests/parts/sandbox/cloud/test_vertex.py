@@ -38,8 +38,8 @@ def vertex(ask: Client) -> Client:
     return ask
 
 
-def state(client: Client, made: Json) -> str:
-    short = made["name"].partition("/locations/")[2]
+def state(client: Client, job: Json) -> str:
+    short = job["name"].partition("/locations/")[2]
     return str(client.done("GET", f"aiplatform/v1beta1/projects/{PROJECT}/locations/{short}")["state"])
 
 
@@ -48,14 +48,14 @@ def play(cloud: LocalCloud, text: str) -> None:
 
 
 def test_a_job_waits_runs_and_ends_by_the_clock(vertex: Client, time: list[float]) -> None:
-    made = vertex.done("POST", JOBS, job())
+    created = vertex.done("POST", JOBS, job())
 
-    assert made["state"] == "JOB_STATE_PENDING"
-    assert "startTime" not in made
+    assert created["state"] == "JOB_STATE_PENDING"
+    assert "startTime" not in created
     time[0] += 59
-    assert state(vertex, made) == "JOB_STATE_PENDING"
+    assert state(vertex, created) == "JOB_STATE_PENDING"
     time[0] += 1
-    assert state(vertex, made) == "JOB_STATE_RUNNING"
+    assert state(vertex, created) == "JOB_STATE_RUNNING"
     time[0] += 600
     (ended,) = vertex.done("GET", JOBS)["customJobs"]
     assert ended["state"] == "JOB_STATE_SUCCEEDED"
@@ -74,12 +74,12 @@ def test_a_job_waits_runs_and_ends_by_the_clock(vertex: Client, time: list[float
 def test_tuning_jobs_and_pipelines_go_the_same_way(
     kind: str, body: Json, prefix: str, vertex: Client, time: list[float]
 ) -> None:
-    made = vertex.done("POST", f"{PARENT}/{kind}", {"displayName": "a", **body})
+    created = vertex.done("POST", f"{PARENT}/{kind}", {"displayName": "a", **body})
 
-    seen = [made["state"]]
+    seen = [created["state"]]
     for seconds in (60, 600):
         time[0] += seconds
-        seen.append(state(vertex, made))
+        seen.append(state(vertex, created))
     assert seen == [f"{prefix}_PENDING", f"{prefix}_RUNNING", f"{prefix}_SUCCEEDED"]
     assert vertex("POST", f"{PARENT}/{kind}", {"displayName": "a"}).code == 400
 
@@ -95,8 +95,8 @@ def test_a_pipeline_runs_while_the_job_that_it_names_waits(
     inputs: Json, field: str, kind: str, vertex: Client, time: list[float]
 ) -> None:
     body = {"displayName": "a", "trainingTaskDefinition": "x.yaml", "trainingTaskInputs": inputs, "labels": {"a": "b"}}
-    made = vertex.done("POST", f"{PARENT}/trainingPipelines", body | {"modelToUpload": {"displayName": "vit"}})
-    assert "trainingTaskMetadata" not in made
+    created = vertex.done("POST", f"{PARENT}/trainingPipelines", body | {"modelToUpload": {"displayName": "vit"}})
+    assert "trainingTaskMetadata" not in created
 
     (pipeline,) = vertex.done("GET", f"{PARENT}/trainingPipelines")["trainingPipelines"]
     (job,) = vertex.done("GET", f"{PARENT}/{kind}")[kind]
@@ -104,7 +104,7 @@ def test_a_pipeline_runs_while_the_job_that_it_names_waits(
     assert pipeline["trainingTaskMetadata"] == {field: job["name"]}
     assert (pipeline["state"], job["state"]) == ("PIPELINE_STATE_RUNNING", "JOB_STATE_PENDING")
     assert (job.get("jobSpec") or job["trialJobSpec"], job["labels"]) == (spec(), {"a": "b"})
-    assert vertex("DELETE", f"{PARENT}/trainingPipelines/{made['name'].rpartition('/')[2]}").code == 400
+    assert vertex("DELETE", f"{PARENT}/trainingPipelines/{created['name'].rpartition('/')[2]}").code == 400
     time[0] += 660
     (ended,) = vertex.done("GET", f"{PARENT}/trainingPipelines")["trainingPipelines"]
     assert ended["state"] == "PIPELINE_STATE_SUCCEEDED"
@@ -112,7 +112,7 @@ def test_a_pipeline_runs_while_the_job_that_it_names_waits(
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "message"),
     [
         ({**spec(), "workerPools": []}, 'Unknown name "workerPools"'),
         ({"trialJobSpec": {**spec(), "serviceAcount": "a"}}, 'Unknown name "serviceAcount"'),
@@ -120,7 +120,7 @@ def test_a_pipeline_runs_while_the_job_that_it_names_waits(
     ],
 )
 def test_the_inputs_of_a_pipeline_are_those_of_the_job_that_works_for_it(
-    inputs: Json, said: str, vertex: Client
+    inputs: Json, message: str, vertex: Client
 ) -> None:
     body = {"displayName": "a", "trainingTaskDefinition": "x.yaml", "trainingTaskInputs": inputs}
 
@@ -128,7 +128,7 @@ def test_the_inputs_of_a_pipeline_are_those_of_the_job_that_works_for_it(
 
     assert answer.code == 400
     assert answer.message.startswith("Unable to parse `training_pipeline.training_task_inputs`")
-    assert said in answer.message
+    assert message in answer.message
     assert vertex.done("GET", f"{PARENT}/trainingPipelines") == {}
 
 
@@ -142,15 +142,15 @@ def test_an_enum_in_the_inputs_of_a_pipeline_may_be_a_double(vertex: Client) -> 
 
 
 def test_a_job_that_is_cancelled_ends_and_one_that_ended_stays(vertex: Client, time: list[float]) -> None:
-    made, other = (vertex.done("POST", JOBS, job(name=name)) for name in ("one", "two"))
-    path = f"{JOBS}/{made['name'].rpartition('/')[2]}"
+    created, other = (vertex.done("POST", JOBS, job(name=name)) for name in ("one", "two"))
+    path = f"{JOBS}/{created['name'].rpartition('/')[2]}"
     assert vertex("DELETE", path).code == 400
 
     assert vertex.done("POST", f"{path}:cancel", {}) == {}
 
-    assert state(vertex, made) == "JOB_STATE_CANCELLED"
+    assert state(vertex, created) == "JOB_STATE_CANCELLED"
     time[0] += 700
-    assert state(vertex, made) == "JOB_STATE_CANCELLED"
+    assert state(vertex, created) == "JOB_STATE_CANCELLED"
     assert state(vertex, other) == "JOB_STATE_SUCCEEDED"
     vertex.done("POST", f"{JOBS}/{other['name'].rpartition('/')[2]}:cancel", {})
     assert state(vertex, other) == "JOB_STATE_SUCCEEDED"
@@ -165,11 +165,12 @@ STOCKOUT = (
 
 def test_a_job_that_does_not_wait_fails_where_there_are_no_vms(vertex: Client, time: list[float]) -> None:
     play(vertex.cloud, STOCKOUT)
-    made, other = vertex.done("POST", JOBS, job("STANDARD", H100)), vertex.done("POST", JOBS, job())
+    created = vertex.done("POST", JOBS, job("STANDARD", H100))
+    other = vertex.done("POST", JOBS, job())
 
     time[0] += 61
-    assert (state(vertex, made), state(vertex, other)) == ("JOB_STATE_FAILED", "JOB_STATE_RUNNING")
-    error = vertex.done("GET", f"{JOBS}/{made['name'].rpartition('/')[2]}")["error"]
+    assert (state(vertex, created), state(vertex, other)) == ("JOB_STATE_FAILED", "JOB_STATE_RUNNING")
+    error = vertex.done("GET", f"{JOBS}/{created['name'].rpartition('/')[2]}")["error"]
     assert error["code"] == 8
     assert error["message"].startswith("Resources are insufficient in region: us-central1.")
 
@@ -213,13 +214,13 @@ def test_a_job_fails_at_a_share_of_its_time(vertex: Client, time: list[float]) -
     play(
         vertex.cloud, "failed_operations: {bad: {kind: aiplatform.customJobs, name: 'tr*', at: 0.5, message: Broken.}}"
     )
-    made = vertex.done("POST", JOBS, job())
+    created = vertex.done("POST", JOBS, job())
 
     time[0] += 60 + 299
-    assert state(vertex, made) == "JOB_STATE_RUNNING"
+    assert state(vertex, created) == "JOB_STATE_RUNNING"
     time[0] += 1
     assert vertex.done("GET", JOBS)["customJobs"][0]["error"] == {"code": 13, "message": "Broken."}
-    assert state(vertex, made) == "JOB_STATE_FAILED"
+    assert state(vertex, created) == "JOB_STATE_FAILED"
 
 
 def test_quota_is_held_until_the_end(vertex: Client, time: list[float]) -> None:
@@ -258,13 +259,13 @@ def test_what_time_did_survives_a_restart(make: Callable[..., LocalCloud], time:
     first = Client(make(tmp_path / "cloud.json"))
     first.enable(PROJECT, "aiplatform")
     first.cloud.settings = CloudSettings(durations=SECONDS)
-    made = first.done("POST", JOBS, job())
+    created = first.done("POST", JOBS, job())
 
     second = Client(make(tmp_path / "cloud.json"))
     second.cloud.settings = CloudSettings(durations=SECONDS)
-    assert state(second, made) == "JOB_STATE_PENDING"
+    assert state(second, created) == "JOB_STATE_PENDING"
     time[0] += 660
-    assert state(second, made) == "JOB_STATE_SUCCEEDED"
+    assert state(second, created) == "JOB_STATE_SUCCEEDED"
 
 
 RESOURCES = f"aiplatform/v1/{LOCATION}/persistentResources"
@@ -306,8 +307,8 @@ def test_a_mask_below_the_pools_changes_their_sizes_and_nothing_else(ask: Client
     assert [pool["machineSpec"]["machineType"] for pool in pools] == ["n2-standard-8", "n1-standard-4"]
 
 
-def test_counts_come_back_as_texts_and_a_text_without_a_number_is_refused(ask: Client) -> None:
-    """As proto3 JSON has whole numbers of 64 bits: written as either, read as texts."""
+def test_counts_are_returned_as_strings_and_a_string_that_is_no_number_is_refused(ask: Client) -> None:
+    """As in proto3 JSON, where a 64-bit integer may be written as a number or a string, and is read as a string."""
     code = create(ask, sized(1, "2")).code
     refused = create(ask, sized("1", "two"), "other")
 

@@ -59,10 +59,11 @@ class Client:
 
     def diff(self, token: str, name: str, olds: Json, news: Json, ignore: tuple[str, ...] = ()) -> Diff:
         """Compare old inputs with new ones."""
-        old, new = wire_struct(olds), wire_struct(news)
+        old = wire_struct(olds)
+        new = wire_struct(news)
         request = pb.DiffRequest(**_named(token, name), old_inputs=old, olds=old, news=new, ignoreChanges=ignore)
         answer = self.call("Diff", request)
-        paths = {path: pb.PropertyDiff.Kind.Name(one.kind) for path, one in answer.detailedDiff.items()}
+        paths = {path: pb.PropertyDiff.Kind.Name(difference.kind) for path, difference in answer.detailedDiff.items()}
         assert answer.hasDetailedDiff  # or the engine would not look at it
         changes = answer.changes == pb.DiffResponse.DIFF_SOME
         return Diff(changes, paths, list(answer.replaces), answer.deleteBeforeReplace)

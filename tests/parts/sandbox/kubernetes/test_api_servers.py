@@ -58,7 +58,9 @@ def plans() -> dict[str, PlannedStack]:
 def planned_objects(plan: PlannedStack) -> list[StackResource]:
     releases = "kubernetes:helm.sh/"
     return [
-        each for each in plan.resources if each.type.startswith("kubernetes:") and not each.type.startswith(releases)
+        resource
+        for resource in plan.resources
+        if resource.type.startswith("kubernetes:") and not resource.type.startswith(releases)
     ]
 
 
@@ -71,17 +73,19 @@ def test_the_server_takes_every_planned_object(
     planned = planned_objects(plans[stack])
 
     assert len(planned) > 10
-    for cluster in {each.options["provider"] for each in planned}:
-        made = []
-        for each in (one for one in planned if one.options["provider"] == cluster):
-            inputs = known(each.inputs, each.name)
-            identity, outputs = provider.create(each.type, each.name, inputs)
-            assert outputs["metadata"]["uid"], each.key
-            assert provider.read(each.type, each.name, identity, inputs)[2] == inputs, each.key
-            made.append((each.type, each.name, identity))
-        for one in reversed(made):  # the next cluster has objects of the same names
-            provider.delete(*one)
-            assert provider.read(*one)[0] == ""
+    for cluster in {resource.options["provider"] for resource in planned}:
+        created = []
+        for planned_object in (resource for resource in planned if resource.options["provider"] == cluster):
+            inputs = known(planned_object.inputs, planned_object.name)
+            identity, outputs = provider.create(planned_object.type, planned_object.name, inputs)
+            assert outputs["metadata"]["uid"], planned_object.key
+            assert provider.read(planned_object.type, planned_object.name, identity, inputs)[2] == inputs, (
+                planned_object.key
+            )
+            created.append((planned_object.type, planned_object.name, identity))
+        for created_object in reversed(created):  # the next cluster has objects of the same names
+            provider.delete(*created_object)
+            assert provider.read(*created_object)[0] == ""
 
 
 def test_the_server_takes_every_job_that_runs_on_gke(objects: ApiStore) -> None:
@@ -164,7 +168,8 @@ def test_a_kind_without_a_definition_is_refused_with_what_would_help(objects: Ap
 
 
 def test_clusters_do_not_see_each_others_objects_and_each_is_there_after_a_restart(tmp_path: Path) -> None:
-    key, binaries = Key("", "Namespace", "", "vision"), Path(os.environ["KUBEBUILDER_ASSETS"])
+    key = Key("", "Namespace", "", "vision")
+    binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
     with ControlPlanes(binaries, tmp_path) as planes, ApiStore(planes) as store:
         store.ensure_namespace("a", "vision")
         assert store.read("b", key) is None

@@ -1,4 +1,4 @@
-"""Objects judged by the upstream definitions: alone, and as the plugin refuses them."""
+"""Objects checked against the upstream definitions, directly and through the plugin."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def _patterns(schema: Any) -> list[str]:
         return [pattern for part in schema for pattern in _patterns(part)]
     if not isinstance(schema, dict):
         return []
-    own = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
-    return own + [pattern for part in schema.values() for pattern in _patterns(part)]
+    patterns = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
+    return patterns + [pattern for part in schema.values() for pattern in _patterns(part)]
 
 
 @pytest.mark.parametrize(
@@ -247,11 +247,11 @@ def definition(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-@pytest.mark.parametrize(("served", "found"), [("true", {("example.com", "v1", "Thing")}), ("false", set())])
+@pytest.mark.parametrize(("served", "definitions"), [("true", {("example.com", "v1", "Thing")}), ("false", set())])
 def test_only_served_versions_of_definitions_are_read(
-    definition: Callable[[str], Path], served: str, found: set[tuple[str, str, str]]
+    definition: Callable[[str], Path], served: str, definitions: set[tuple[str, str, str]]
 ) -> None:
-    assert load_crds(definition(served)).keys() == found
+    assert load_crds(definition(served)).keys() == definitions
 
 
 CLUSTER_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"

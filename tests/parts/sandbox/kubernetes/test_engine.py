@@ -131,9 +131,9 @@ def test_a_platform_is_previewed_deployed_changed_and_destroyed(start: Start, st
 
     done(pulumi("config", "set", "quota", "32"))
     done(pulumi("up", "--yes"))
-    found = store.read("c1", queue)
-    assert found is not None
-    assert found["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == 32
+    cluster_queue = store.read("c1", queue)
+    assert cluster_queue is not None
+    assert cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == 32
 
     done(pulumi("destroy", "--yes"))
     assert store.keys("c1") == [Key("", "Namespace", "", "kueue-system")]  # Helm made it, and Helm leaves it

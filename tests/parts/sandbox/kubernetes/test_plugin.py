@@ -41,16 +41,16 @@ def test_an_object_lives_from_check_to_delete(cluster: Client, store: ObjectStor
     inputs, failures = cluster.check(CONFIG_MAP, "cm", obj(namespace="default", data={"a": "1"}))
     assert failures == {}
 
-    identity, made = cluster.create(CONFIG_MAP, "cm", inputs)
+    identity, created = cluster.create(CONFIG_MAP, "cm", inputs)
     assert identity == "default/x"
-    assert made["data"] == {"a": "1"}
-    assert made["metadata"]["resourceVersion"] == "1"
+    assert created["data"] == {"a": "1"}
+    assert created["metadata"]["resourceVersion"] == "1"
 
     news = obj(namespace="default", data={"a": "2"})
     updated = cluster.update(CONFIG_MAP, "cm", identity, news)
     assert updated["data"] == {"a": "2"}
     assert updated["metadata"]["resourceVersion"] == "2"
-    assert updated["metadata"]["uid"] == made["metadata"]["uid"]
+    assert updated["metadata"]["uid"] == created["metadata"]["uid"]
     assert cluster.read(CONFIG_MAP, "cm", identity, news) == (identity, updated, news)
 
     cluster.delete(CONFIG_MAP, "cm", identity)
@@ -84,9 +84,9 @@ def test_an_id_tells_the_namespace_of_what_has_one(cluster: Client, token: str, 
 
 def test_a_preview_makes_nothing(cluster: Client, store: ObjectStore) -> None:
     inputs = obj(data={"a": "1"})
-    identity, made = cluster.create(CONFIG_MAP, "cm", inputs, preview=True)
-    assert (identity, made["data"]) == ("", {"a": "1"})
-    assert made["metadata"]["uid"] == "00000000-0000-0000-0000-000000000000"
+    identity, created = cluster.create(CONFIG_MAP, "cm", inputs, preview=True)
+    assert (identity, created["data"]) == ("", {"a": "1"})
+    assert created["metadata"]["uid"] == "00000000-0000-0000-0000-000000000000"
     assert store.keys("tests") == []
 
     cluster.create(CONFIG_MAP, "cm", inputs)
@@ -120,10 +120,10 @@ def test_an_unknown_name_is_a_name(cluster: Client, metadata: Any) -> None:
 def test_secrets_stay_secret_through_creation_and_reading(cluster: Client) -> None:
     inputs = obj(stringData={"token": secret("hush")})
 
-    _, made = cluster.create(SECRETS, "s", inputs)
+    _, created = cluster.create(SECRETS, "s", inputs)
     _, outputs, again = cluster.read(SECRETS, "s", "default/x", inputs)
 
-    assert made["stringData"] == outputs["stringData"] == {"token": secret("hush")}
+    assert created["stringData"] == outputs["stringData"] == {"token": secret("hush")}
     assert again == inputs
 
 
@@ -183,9 +183,9 @@ def test_a_difference_names_what_changed(cluster: Client) -> None:
     old = obj(spec={"groups": [{"quota": 4, "name": "a"}]})
     new = obj(spec={"groups": [{"quota": 8, "name": "a"}], "cohort": "c"})
 
-    found = cluster.diff(CLUSTER_QUEUE, "q", old, new)
+    difference = cluster.diff(CLUSTER_QUEUE, "q", old, new)
 
-    assert found == (True, {"spec.groups[0].quota": "UPDATE", "spec.cohort": "ADD"}, [], False)
+    assert difference == (True, {"spec.groups[0].quota": "UPDATE", "spec.cohort": "ADD"}, [], False)
     assert cluster.diff(CLUSTER_QUEUE, "q", old, new, ("spec.groups[0]", "spec.cohort")).changes is False
 
 
@@ -207,10 +207,10 @@ def test_a_difference_names_what_changed(cluster: Client) -> None:
 def test_what_cannot_change_is_replaced_and_makes_room_where_the_name_stays(
     cluster: Client, token: str, old: Json, new: Json, verdict: tuple[list[str], bool]
 ) -> None:
-    found = cluster.diff(token, "x", old, new)
+    difference = cluster.diff(token, "x", old, new)
 
-    assert (found.replaces, found.delete_first) == verdict
-    assert {path for path, kind in found.paths.items() if kind.endswith("_REPLACE")} == set(verdict[0])
+    assert (difference.replaces, difference.delete_first) == verdict
+    assert {path for path, kind in difference.paths.items() if kind.endswith("_REPLACE")} == set(verdict[0])
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,11 @@ def release(**fields: object) -> Json:
 
 def test_a_release_is_deployed_with_its_namespace(cluster: Client, store: ObjectStore) -> None:
     inputs, failures = cluster.check(RELEASE, "kueue", release())
-    identity, made = cluster.create(RELEASE, "kueue", inputs)
+    identity, created = cluster.create(RELEASE, "kueue", inputs)
 
     assert failures == {}
     assert identity == "kueue-system/kueue"
-    assert made["status"] == {
+    assert created["status"] == {
         "name": "kueue",
         "namespace": "kueue-system",
         "revision": 1,
@@ -41,14 +41,14 @@ def test_a_release_is_deployed_with_its_namespace(cluster: Client, store: Object
         "chart": "kueue",
         "version": "0.19.2",
     }
-    assert made["values"] == {"replicas": 2}
+    assert created["values"] == {"replicas": 2}
     assert store.keys("tests") == [Key("", "Namespace", "", "kueue-system"), KUEUE]
 
 
 def test_a_preview_knows_no_status(cluster: Client, store: ObjectStore) -> None:
-    identity, made = cluster.create(RELEASE, "kueue", release(), preview=True)
+    identity, created = cluster.create(RELEASE, "kueue", release(), preview=True)
 
-    assert (identity, made["status"], made["chart"]) == ("", UNKNOWN_ON_WIRE, CHART)
+    assert (identity, created["status"], created["chart"]) == ("", UNKNOWN_ON_WIRE, CHART)
     assert store.keys("tests") == []
 
 
@@ -86,9 +86,9 @@ def test_an_upgrade_counts_revisions_and_a_preview_does_not(cluster: Client, sto
     updated = cluster.update(RELEASE, "kueue", "kueue-system/kueue", release(version="0.20.0"))
 
     assert (updated["status"]["revision"], updated["status"]["version"]) == (2, "0.20.0")
-    found = store.read("tests", KUEUE)
-    assert found is not None
-    assert found["version"] == "0.20.0"
+    deployed = store.read("tests", KUEUE)
+    assert deployed is not None
+    assert deployed["version"] == "0.20.0"
 
 
 def test_an_upgrade_of_nothing_is_refused(cluster: Client) -> None:
@@ -106,16 +106,16 @@ def test_an_upgrade_of_nothing_is_refused(cluster: Client) -> None:
     ],
 )
 def test_another_name_or_namespace_is_another_release(cluster: Client, new: Json, replaces: list[str]) -> None:
-    found = cluster.diff(RELEASE, "kueue", release(), new)
+    difference = cluster.diff(RELEASE, "kueue", release(), new)
 
-    assert (found.changes, found.replaces, found.delete_first) == (True, replaces, False)
+    assert (difference.changes, difference.replaces, difference.delete_first) == (True, replaces, False)
 
 
 def test_a_release_is_read_with_its_secrets(cluster: Client) -> None:
     inputs = release(values={"token": {SIGNATURE: SECRET, "value": "hush"}})
-    _, made = cluster.create(RELEASE, "kueue", inputs)
+    _, created = cluster.create(RELEASE, "kueue", inputs)
 
-    assert cluster.read(RELEASE, "kueue", "kueue-system/kueue", inputs) == ("kueue-system/kueue", made, inputs)
+    assert cluster.read(RELEASE, "kueue", "kueue-system/kueue", inputs) == ("kueue-system/kueue", created, inputs)
     assert cluster.read(RELEASE, "kueue", "kueue-system/other", inputs) == ("", {}, {})
 
 

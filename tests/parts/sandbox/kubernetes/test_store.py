@@ -42,13 +42,13 @@ def vision(store: ObjectStore) -> ObjectStore:
 
 
 def test_an_object_is_read_back_with_what_the_server_fills_in(vision: ObjectStore) -> None:
-    made = vision.create("a", QUEUE, {"spec": {"clusterQueue": "q"}, "metadata": {"labels": {"x": "y"}}}, "queues")
+    created = vision.create("a", QUEUE, {"spec": {"clusterQueue": "q"}, "metadata": {"labels": {"x": "y"}}}, "queues")
 
-    assert made["spec"] == {"clusterQueue": "q"}
-    assert made["metadata"]["labels"] == {"x": "y"}
-    assert (made["metadata"]["namespace"], made["metadata"]["name"]) == ("vision", "main")
-    assert made["metadata"]["resourceVersion"] == "1"
-    assert vision.read("a", QUEUE) == made
+    assert created["spec"] == {"clusterQueue": "q"}
+    assert created["metadata"]["labels"] == {"x": "y"}
+    assert (created["metadata"]["namespace"], created["metadata"]["name"]) == ("vision", "main")
+    assert created["metadata"]["resourceVersion"] == "1"
+    assert vision.read("a", QUEUE) == created
 
 
 def test_what_the_server_fills_in_is_the_same_in_every_run_and_differs_by_object(vision: ObjectStore) -> None:
@@ -115,9 +115,9 @@ def test_deleting_a_namespace_takes_along_what_is_in_it_and_nothing_else(vision:
 def test_a_callers_copy_is_its_own(vision: ObjectStore) -> None:
     vision.create("a", QUEUE, {"spec": {"x": []}}, "queues")["spec"]["x"].append("changed")
 
-    found = vision.read("a", QUEUE)
-    assert found is not None
-    assert found["spec"] == {"x": []}
+    stored = vision.read("a", QUEUE)
+    assert stored is not None
+    assert stored["spec"] == {"x": []}
 
 
 def test_objects_survive_a_restart(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_secrets_are_marked_where_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "found"),
+    ("old", "new", "expected"),
     [
         ({"a": 1}, {"a": 1}, {}),
         ({"a": 1}, {"a": 2}, {"a": "update"}),
@@ -248,8 +248,8 @@ def test_secrets_are_marked_where_they_were() -> None:
         ({"a": "x"}, {"a": UNKNOWN}, {"a": "update"}),
     ],
 )
-def test_changes_are_found(old: Any, new: Any, found: dict[str, str]) -> None:
-    assert {str(one): one.kind for one in changes(old, new)} == found
+def test_changes_are_found(old: Any, new: Any, expected: dict[str, str]) -> None:
+    assert {str(change): change.kind for change in changes(old, new)} == expected
 
 
 def test_a_path_is_written_as_the_engine_writes_it() -> None:

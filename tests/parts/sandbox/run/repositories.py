@@ -71,10 +71,10 @@ class Sandbox:
         """Run a command that has to succeed, and return what it did to each resource, by its name."""
         ran = self(command, stack)
         assert ran.returncode == 0, ran.stdout + ran.stderr
-        found: dict[str, set[str]] = {}
+        operations: dict[str, set[str]] = {}
         for step in json.loads(self.folder.summary(stack).read_text())["steps"]:
-            found.setdefault(step["name"], set()).add(step["op"])
-        return found
+            operations.setdefault(step["name"], set()).add(step["op"])
+        return operations
 
     def kill(self, when: Callable[[], bool], *args: str) -> bool:
         """Run a command and kill it with all that it started, as a power cut would; False where it ended before."""
@@ -87,8 +87,9 @@ class Sandbox:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         killed = process.poll() is None
-        for pid in family(process.pid) if killed else ():
-            _kill(pid)
+        if killed:
+            for pid in family(process.pid):
+                _kill(pid)
         output, _ = process.communicate()
         assert killed or process.returncode == 0, output
         return killed
@@ -135,11 +136,12 @@ def family(pid: int) -> list[int]:
         except OSError:
             continue
         children.setdefault(parent, []).append(int(stat.parent.name))
-    found, todo = [], [pid]
+    pids = []
+    todo = [pid]
     while todo:
-        found.append(todo.pop())
-        todo += children.get(found[-1], [])
-    return found
+        pids.append(todo.pop())
+        todo += children.get(pids[-1], [])
+    return pids
 
 
 def _kill(pid: int) -> None:
@@ -151,9 +153,11 @@ def _kill(pid: int) -> None:
 
 def held(folder: SandboxFolder) -> Counter[str]:
     """Count what the local cloud holds, without what it notes of work, by name without random parts."""
-    names = (each.name for each in Store(folder.cloud).all() if not re.search("/(operations|changes)/", each.name))
+    names = (
+        record.name for record in Store(folder.cloud).all() if not re.search("/(operations|changes)/", record.name)
+    )
     return Counter(re.sub(r"-[0-9a-f]{7}$|\d{15,}", "", name) for name in names)
 
 
 def state(folder: SandboxFolder) -> set[tuple[str, str]]:
-    return {(each["type"], each["urn"].split("::", 3)[-1]) for each in folder.resources("small")}
+    return {(resource["type"], resource["urn"].split("::", 3)[-1]) for resource in folder.resources("small")}

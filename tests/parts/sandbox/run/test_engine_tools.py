@@ -21,12 +21,12 @@ from training_platform.parts.sandbox.run.folder import CannotRun
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without any tool; gives its one folder on PATH."""
-    found = tmp_path / "bin"
-    found.mkdir()
-    monkeypatch.setenv("PATH", str(found))
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("PULUMI_HOME", raising=False)
-    return found
+    return folder
 
 
 def put(folder: Path, name: str, script: str = "exit 0") -> None:
@@ -61,16 +61,16 @@ def test_a_download_that_fails_is_one_sentence_on_how_to_get_the_cli(
 
 
 def test_a_download_is_offered_with_its_version(bare: Path) -> None:
-    asked: list[str] = []
+    offered: list[str] = []
 
-    def refuse(wanted: str) -> bool:
-        asked.append(wanted)
+    def refuse(engine_version: str) -> bool:
+        offered.append(engine_version)
         return False
 
     with pytest.raises(CannotRun, match="is not on PATH"):
         engine.pulumi_command(refuse)
 
-    assert asked == [version("pulumi")]
+    assert offered == [version("pulumi")]
 
 
 def test_a_cli_that_is_too_old_is_one_sentence(bare: Path) -> None:

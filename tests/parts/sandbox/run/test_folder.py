@@ -71,8 +71,8 @@ def test_a_second_copy_has_the_salt_that_the_state_was_made_with_and_the_newest_
     file = folder.copy("dev", {}) / "stacks" / "Pulumi.dev.yaml"
     file.write_text(f"{file.read_text()}encryptionsalt: v1:abc\n")
     folder.keep_salt("dev")
-    own = folder.root / "stacks" / "Pulumi.dev.yaml"
-    own.write_text(own.read_text().replace("max_nodes: 4", "max_nodes: 3"))
+    original = folder.root / "stacks" / "Pulumi.dev.yaml"
+    original.write_text(original.read_text().replace("max_nodes: 4", "max_nodes: 3"))
 
     folder.copy("dev", {})
 
@@ -187,8 +187,8 @@ config:
 
 
 def config(text: str) -> dict[str, object]:
-    found: dict[str, object] = yaml.safe_load(text)["config"]
-    return found
+    section: dict[str, object] = yaml.safe_load(text)["config"]
+    return section
 
 
 def test_secrets_have_a_value_that_needs_no_key() -> None:
@@ -208,7 +208,8 @@ def test_credentials_and_endpoints_of_a_real_cloud_are_left_out_and_other_settin
 
 
 def test_every_line_stays_where_it_is() -> None:
-    lines, copied = FILE.splitlines(), sandboxed(FILE).splitlines()
+    lines = FILE.splitlines()
+    copied = sandboxed(FILE).splitlines()
 
     assert len(copied) == len(lines)
     assert [index for index, line in enumerate(lines) if "project:" in line] == [

@@ -31,7 +31,8 @@ with ended_by_signals():
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the engine by /proc")
 def test_a_signal_to_the_command_alone_ends_the_engine_and_prints_nothing(tmp_path: Path) -> None:
-    engine, started = tmp_path / "pulumi", tmp_path / "started"
+    engine = tmp_path / "pulumi"
+    started = tmp_path / "started"
     engine.write_text(ENGINE)
     engine.chmod(0o755)
     command = [sys.executable, "-c", COMMAND, str(engine)]
@@ -46,7 +47,7 @@ def test_a_signal_to_the_command_alone_ends_the_engine_and_prints_nothing(tmp_pa
         time.sleep(0.05)
 
     process.terminate()
-    said, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=120)
 
-    assert (process.returncode, said) == (128 + signal.SIGTERM, "")
+    assert (process.returncode, output) == (128 + signal.SIGTERM, "")
     assert not is_alive(int(started.read_text()))

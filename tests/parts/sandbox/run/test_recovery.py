@@ -126,8 +126,8 @@ def test_the_cluster_of_an_object_is_its_providers() -> None:
     secret = {"urn": "s", "type": "kubernetes:core/v1:Secret", "custom": True, "provider": "u::0f1e"}
     operation = {"type": "creating", "resource": {**secret, "inputs": {"metadata": {"name": "n", "namespace": "m"}}}}
     held = Holdings({}, frozenset({("a", "Secret", "m/n")}))
-    assert [each.id for each in find_pending_creates([operation], held, {"u": "a"})] == ["m/n"]
-    assert [each.id for each in find_pending_creates([operation], held, {"u": "b"})] == [None]
+    assert [create.id for create in find_pending_creates([operation], held, {"u": "a"})] == ["m/n"]
+    assert [create.id for create in find_pending_creates([operation], held, {"u": "b"})] == [None]
 
 
 def test_only_creates_are_taken_from_what_was_under_way() -> None:
@@ -135,9 +135,9 @@ def test_only_creates_are_taken_from_what_was_under_way() -> None:
     custom = {**pool, "custom": True}
 
     operations = [("updating", custom), ("creating", {**pool, "urn": "u::p::t::component"}), ("creating", custom)]
-    found = find_pending_creates([{"type": kind, "resource": each} for kind, each in operations], NOTHING, {})
+    pending = find_pending_creates([{"type": kind, "resource": resource} for kind, resource in operations], NOTHING, {})
 
-    assert [(each.urn, each.id, each.provider) for each in found] == [("u::p::t::pool", None, "g")]
+    assert [(create.urn, create.id, create.provider) for create in pending] == [("u::p::t::pool", None, "g")]
 
 
 def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -> None:
@@ -146,7 +146,7 @@ def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -
     types = {resource.type for _, plan in plans for resource in plan.resources if resource.type.startswith("gcp:")}
 
     assert types
-    assert {each for each in types if not _found_again(RESOURCE_TYPES.get(each))} == set()
+    assert {resource_type for resource_type in types if not _found_again(RESOURCE_TYPES.get(resource_type))} == set()
 
 
 def _found_again(row: ResourceType | None) -> bool:
@@ -203,16 +203,16 @@ def test_a_scenario_that_cannot_be_played_ends_with_2_before_anything_runs(
 ) -> None:
     scenario.write_text("bursts:\n  away: {code: 504}\n")
 
-    code, said = command(*args, "--scenario", str(scenario))
+    code, output = command(*args, "--scenario", str(scenario))
 
     assert code == 2
-    assert f"{scenario}:2:10: bursts.away.code: 504 is not one of the allowed values" in said
+    assert f"{scenario}:2:10: bursts.away.code: 504 is not one of the allowed values" in output
 
 
 def test_a_scenario_is_played_for_as_long_as_the_run(served: Servers, scenario: Path) -> None:
     faults = FaultControl(served.cloud)
     with playing(served.cloud, scenario):
-        assert [each["name"] for each in faults.listed()] == ["away"]
+        assert [fault["name"] for fault in faults.listed()] == ["away"]
         faults.clear(["away"])
         faults.add(scenario)
 
@@ -230,15 +230,18 @@ def test_what_a_fault_hit_in_this_run_is_told_and_what_it_hit_before_is_not() ->
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [({"durations": {"*": 1.0}}, "--duration cannot be"), ({"crds": (Path("crds"),)}, "--crds cannot be")],
 )
 def test_what_a_server_that_runs_could_not_be_told_is_refused(
-    folder: SandboxFolder, served: Servers, options: dict[str, Any], said: str
+    folder: SandboxFolder, served: Servers, options: dict[str, Any], message: str
 ) -> None:
-    given = {"durations": {}, "crds": (), **options}
+    settings = {"durations": {}, "crds": (), **options}
 
-    with pytest.raises(CannotRun, match=said), running(folder, read_stacks(ORGANISATION, ()), **given, programs=None):
+    with (
+        pytest.raises(CannotRun, match=message),
+        running(folder, read_stacks(ORGANISATION, ()), **settings, programs=None),
+    ):
         pass
 
 

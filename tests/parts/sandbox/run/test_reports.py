@@ -52,44 +52,46 @@ def said(severity: str, message: str, about: str = "") -> EngineEvent:
 
 def timeline(*events: tuple[float, EngineEvent]) -> Timeline:
     clock = Clock()
-    found = Timeline(clock)
-    for at, event in events:
-        clock.now = 100.0 + at
-        found.take(event)
-    return found
+    run = Timeline(clock)
+    for seconds, event in events:
+        clock.now = 100.0 + seconds
+        run.take(event)
+    return run
 
 
 def test_an_operation_lasts_from_its_first_event_to_its_last() -> None:
-    found = timeline((1, step("resourcePreEvent", "a")), (7, step("resOutputsEvent", "a")))
+    run = timeline((1, step("resourcePreEvent", "a")), (7, step("resOutputsEvent", "a")))
 
-    assert [(each.name, each.began, each.seconds, each.failed) for each in found.changed()] == [("a", 1, 6, False)]
-    assert found.length() == 6
+    assert [(operation.name, operation.began, operation.seconds, operation.failed) for operation in run.changed()] == [
+        ("a", 1, 6, False)
+    ]
+    assert run.length() == 6
 
 
 def test_what_has_not_ended_is_under_way_and_the_oldest_comes_first() -> None:
-    found = timeline(
+    run = timeline(
         (1, step("resourcePreEvent", "a")), (2, step("resourcePreEvent", "b")), (3, step("resOutputsEvent", "a"))
     )
 
-    assert [each.name for each in found.in_progress()] == ["b"]
-    assert found.done() == 1
+    assert [operation.name for operation in run.in_progress()] == ["b"]
+    assert run.done() == 1
 
 
 def test_headings_and_what_stayed_the_same_changed_nothing() -> None:
-    found = timeline(
+    run = timeline(
         (1, step("resourcePreEvent", "component", custom=False)),
         (2, step("resourcePreEvent", "a", "same")),
         (3, step("resOutputsEvent", "a", "same")),
         (9, step("resOutputsEvent", "component", custom=False)),
     )
 
-    assert found.changed() == []
-    assert found.done() == 2
-    assert found.length() == 0
+    assert run.changed() == []
+    assert run.done() == 2
+    assert run.length() == 0
 
 
 def test_an_error_is_told_once_with_its_resource_and_without_the_plugins_own_log() -> None:
-    found = timeline(
+    run = timeline(
         (1, said("error", "sdk-v2/provider2.go:571: sdk.helper_schema: Error 403", urn("a"))),
         (1, said("error", "Error 403\n", urn("a"))),
         (1, said("error", "Error 403", urn("a"))),
@@ -98,12 +100,12 @@ def test_an_error_is_told_once_with_its_resource_and_without_the_plugins_own_log
         (3, said("info#err", "noise")),
     )
 
-    assert found.errors == ["a: Error 403"]
-    assert found.warnings == []
+    assert run.errors == ["a: Error 403"]
+    assert run.warnings == []
 
 
 def test_the_summary_has_order_duration_quota_and_failures() -> None:
-    found = timeline(
+    run = timeline(
         (0, step("resourcePreEvent", "a")),
         (4, step("resOutputsEvent", "a")),
         (5, step("resourcePreEvent", "b")),
@@ -111,9 +113,9 @@ def test_the_summary_has_order_duration_quota_and_failures() -> None:
     )
     row = QuotaRow(project="p", service="compute.googleapis.com", quota="CPUS in us-central1", used=24, limit=200)
 
-    summary = summarize("dev", "up", found, failed=True, quotas=[row], notes=["A note."])
+    summary = summarize("dev", "up", run, failed=True, quotas=[row], notes=["A note."])
 
-    assert [(each["name"], each["failed"]) for each in summary.steps] == [("a", False), ("b", True)]
+    assert [(step_row["name"], step_row["failed"]) for step_row in summary.steps] == [("a", False), ("b", True)]
     assert summary.seconds == 8
     assert json.loads(as_json(summary))["steps"][1]["urn"] == urn("b")
     text = as_text(summary)
@@ -126,7 +128,7 @@ def test_the_summary_has_order_duration_quota_and_failures() -> None:
 
 def test_a_summary_counts_resources_as_a_check_does() -> None:
     provider = "pulumi:providers:gcp"
-    found = timeline(
+    run = timeline(
         (0, step("resourcePreEvent", "component", custom=False)),
         (1, step("resourcePreEvent", "default_10_2_0", resource_type=provider)),
         (2, step("resOutputsEvent", "default_10_2_0", resource_type=provider)),
@@ -136,9 +138,9 @@ def test_a_summary_counts_resources_as_a_check_does() -> None:
         (6, step("resOutputsEvent", "a")),
         (7, step("resOutputsEvent", "component", custom=False)),
     )
-    found.counts = {"create": 3}  # of the engine: without its own provider, with the component
+    run.counts = {"create": 3}  # of the engine: without its own provider, with the component
 
-    text = as_text(summarize("dev", "up", found))
+    text = as_text(summarize("dev", "up", run))
 
     assert text.startswith("dev: up done: 2 created\n")
     assert "    created 1 kubernetes provider\n    created 1 gcp Cluster\n" in text
@@ -146,17 +148,17 @@ def test_a_summary_counts_resources_as_a_check_does() -> None:
 
 
 def test_a_refresh_counts_neither_components_nor_a_stack_that_is_read() -> None:
-    found = timeline()
-    found.counts = {"same": 3}
+    run = timeline()
+    run.counts = {"same": 3}
 
-    assert as_text(summarize("dev", "refresh", found, without_events=2)).startswith("dev: refresh done: 1 unchanged")
+    assert as_text(summarize("dev", "refresh", run, without_events=2)).startswith("dev: refresh done: 1 unchanged")
 
 
 def test_a_preview_says_what_would_be_done() -> None:
-    found = timeline()
-    found.counts = {"create": 3, "same": 1}
+    run = timeline()
+    run.counts = {"create": 3, "same": 1}
 
-    assert as_text(summarize("dev", "preview", found)).startswith("dev: preview done: 3 to create, 1 unchanged")
+    assert as_text(summarize("dev", "preview", run)).startswith("dev: preview done: 3 to create, 1 unchanged")
 
 
 def changed(name: str, op: str, **fields: str) -> tuple[float, EngineEvent]:
@@ -170,7 +172,7 @@ def changed(name: str, op: str, **fields: str) -> tuple[float, EngineEvent]:
 
 
 def test_a_preview_names_what_it_would_replace_delete_or_change_with_the_fields() -> None:
-    found = timeline(
+    run = timeline(
         changed("new", "create"),
         changed("labels", "update", resourceLabels="update"),
         changed("zone", "create-replacement", description="update", location="update-replace", __meta="update"),
@@ -181,9 +183,9 @@ def test_a_preview_names_what_it_would_replace_delete_or_change_with_the_fields(
             ("old", "delete"),
         )),
     )  # fmt: skip
-    found.counts = {"create": 1, "update": 1, "replace": 1, "delete": 1}
+    run.counts = {"create": 1, "update": 1, "replace": 1, "delete": 1}
 
-    assert as_text(summarize("dev", "preview", found)).splitlines()[1:] == [
+    assert as_text(summarize("dev", "preview", run)).splitlines()[1:] == [
         "    replaces zone (gcp Cluster): location",
         "    replaces range (gcp Cluster): ipCidrRange",
         "    deletes old (gcp Cluster)",
@@ -197,25 +199,25 @@ def test_a_refresh_names_what_drifted_and_what_is_gone() -> None:
     ended = step("resOutputsEvent", "labels", "update")
     assert ended.res_outputs_event is not None
     ended.res_outputs_event.metadata = drift.resource_pre_event.metadata
-    found = timeline(
+    run = timeline(
         *((0.0, step("resourcePreEvent", name, "refresh")) for name in ("same", "labels", "old")),
         (1.0, step("resOutputsEvent", "same", "refresh")),
         (1.0, ended),
         (1.0, step("resOutputsEvent", "old", "delete")),
     )  # fmt: skip
-    found.counts = {"same": 1, "update": 1, "delete": 1}
+    run.counts = {"same": 1, "update": 1, "delete": 1}
 
-    assert as_text(summarize("dev", "refresh", found)).splitlines()[1:] == [
+    assert as_text(summarize("dev", "refresh", run)).splitlines()[1:] == [
         "    is gone: old (gcp Cluster)",
         "    drifted: labels (gcp Cluster): labels.tier",
     ]
 
 
 def test_a_reference_that_was_only_read_is_not_forgotten() -> None:
-    found = timeline(
+    run = timeline(
         (0.0, step("resourcePreEvent", "prod", "discard", resource_type=REFERENCE)),
         (1.0, step("resOutputsEvent", "prod", "discard", resource_type=REFERENCE)),
     )
-    found.counts = {"delete": 64, "discard": 1}
+    run.counts = {"delete": 64, "discard": 1}
 
-    assert as_text(summarize("dev", "destroy", found)) == "dev: destroy done: 64 deleted"
+    assert as_text(summarize("dev", "destroy", run)) == "dev: destroy done: 64 deleted"

@@ -132,7 +132,7 @@ def test_a_run_that_is_ended_leaves_no_process_and_prints_no_traceback(
     started = set(family(process.pid)) - {process.pid}
 
     os.killpg(process.pid, number) if number == signal.SIGTERM else process.kill()
-    said, _ = process.communicate()  # ends with the last process that has its output
+    output, _ = process.communicate()  # ends with the last process that has its output
     for _ in range(300):
         if not any(map(is_alive, started)):
             break
@@ -141,8 +141,8 @@ def test_a_run_that_is_ended_leaves_no_process_and_prints_no_traceback(
     assert len(started) > 2  # the engine, its plugins, and what watches them
     assert process.returncode == (143 if number == signal.SIGTERM else -number)
     assert not [pid for pid in started if is_alive(pid)]
-    assert "Traceback" not in said
-    assert "Warning" not in said
+    assert "Traceback" not in output
+    assert "Warning" not in output
 
 
 def test_a_protected_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) -> None:
@@ -153,7 +153,8 @@ def test_a_protected_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox:
     assert "is not a machine type" in sandbox("up", "small").stderr
     file.unlink()
 
-    refused, gone = sandbox("destroy", "small"), sandbox("destroy", "small", "--lift-protection")
+    refused = sandbox("destroy", "small")
+    gone = sandbox("destroy", "small", "--lift-protection")
 
     assert refused.returncode == 1
     assert "small is protected: " in refused.stderr
@@ -171,7 +172,8 @@ def test_a_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) 
     assert ran.returncode == 0, ran.stdout + ran.stderr
     file.unlink()
 
-    unknown, gone = sandbox("up", "small"), sandbox("destroy", "small")
+    unknown = sandbox("up", "small")
+    gone = sandbox("destroy", "small")
 
     assert unknown.returncode == 2
     assert "'small' is not a stack" in unknown.stderr
@@ -226,7 +228,7 @@ REQUEST = """\
 
 def preferences(sandbox: Sandbox) -> list[dict[str, object]]:
     held = Store(sandbox.folder.cloud).all()
-    return [each.body for each in held if "/quotaPreferences/" in each.name]
+    return [record.body for record in held if "/quotaPreferences/" in record.name]
 
 
 def test_a_request_comes_up_once_and_stays_when_it_is_taken_out(tmp_path: Path) -> None:
@@ -235,13 +237,13 @@ def test_a_request_comes_up_once_and_stays_when_it_is_taken_out(tmp_path: Path) 
 
     ran = sandbox("up", "small")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    (made,) = preferences(sandbox)
-    assert str(made["name"]).endswith("/quotaPreferences/small-h100")
-    assert made["service"] == "compute.googleapis.com"
-    assert made["quotaId"] == "GPUS-PER-GPU-FAMILY-per-project-region"
-    assert made["dimensions"] == {"region": "us-central1", "gpu_family": "NVIDIA_H100"}
-    assert made["contactEmail"] == "ml-platform@example.com"
-    config = made["quotaConfig"]
+    (preference,) = preferences(sandbox)
+    assert str(preference["name"]).endswith("/quotaPreferences/small-h100")
+    assert preference["service"] == "compute.googleapis.com"
+    assert preference["quotaId"] == "GPUS-PER-GPU-FAMILY-per-project-region"
+    assert preference["dimensions"] == {"region": "us-central1", "gpu_family": "NVIDIA_H100"}
+    assert preference["contactEmail"] == "ml-platform@example.com"
+    config = preference["quotaConfig"]
     assert isinstance(config, dict)
     assert config["preferredValue"] == "96"
 
@@ -251,7 +253,7 @@ def test_a_request_comes_up_once_and_stays_when_it_is_taken_out(tmp_path: Path) 
     path.write_text(path.read_text().replace("value: 96", "value: 128"))
     changed = sandbox("up", "small")
     assert changed.returncode == 0, changed.stdout + changed.stderr
-    assert [each["quotaConfig"]["preferredValue"] for each in preferences(sandbox)] == ["128"]  # type: ignore[index]
+    assert [preference_body["quotaConfig"]["preferredValue"] for preference_body in preferences(sandbox)] == ["128"]  # type: ignore[index]
 
     path.write_text(QUOTA_STACK)
     taken_out = sandbox("up", "small")

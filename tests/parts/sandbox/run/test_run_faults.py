@@ -133,7 +133,7 @@ def up(
     with ThreadPoolExecutor(1) as threads:
         run = threads.submit(sandbox, "up", "small", "--resume", "--scenario", str(file))
         while once and not wait([run], timeout=0.05).done:
-            if {*once} <= {each["name"] for each in faults.listed() if each["fired"]}:
+            if {*once} <= {fault["name"] for fault in faults.listed() if fault["fired"]}:
                 if then:
                     faults.add(other)
                 faults.clear(lift)

@@ -47,10 +47,10 @@ def test_durations_are_by_kind_and_the_later_wins() -> None:
     assert parse_durations([]) == {}
 
 
-@pytest.mark.parametrize("given", ["container.clusters", "*=soon", "*=-1", "real/x", "real/0"])
-def test_a_duration_that_is_none_is_refused(given: str) -> None:
+@pytest.mark.parametrize("setting", ["container.clusters", "*=soon", "*=-1", "real/x", "real/0"])
+def test_a_duration_that_is_none_is_refused(setting: str) -> None:
     with pytest.raises(CannotRun, match="write a kind and seconds"):
-        parse_durations([given])
+        parse_durations([setting])
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_endpoints_reach_the_provider_by_the_variables_that_it_reads() -> None:
 def test_the_engine_sees_the_sandbox_alone(tmp_path: Path) -> None:
     folder = SandboxFolder(ORGANISATION, tmp_path)
 
-    found = engine_environment(folder, tmp_path / "checkout", Servers(1234, 5678, {}), endpoints(1234))
+    variables = engine_environment(folder, tmp_path / "checkout", Servers(1234, 5678, {}), endpoints(1234))
 
-    assert found["PULUMI_BACKEND_URL"] == (tmp_path / "state").as_uri()
-    assert found["PULUMI_HOME"] == str(tmp_path / "home")
-    assert found["PULUMI_DEBUG_PROVIDERS"] == "kubernetes:5678"
-    assert found["GOOGLE_CONTAINER_CUSTOM_ENDPOINT"].startswith("http://127.0.0.1:1234/container/")
-    assert found["KUBECONFIG"] == str(tmp_path / "no-clusters")
-    assert found["HTTPS_PROXY"] == "http://127.0.0.1:9"
+    assert variables["PULUMI_BACKEND_URL"] == (tmp_path / "state").as_uri()
+    assert variables["PULUMI_HOME"] == str(tmp_path / "home")
+    assert variables["PULUMI_DEBUG_PROVIDERS"] == "kubernetes:5678"
+    assert variables["GOOGLE_CONTAINER_CUSTOM_ENDPOINT"].startswith("http://127.0.0.1:1234/container/")
+    assert variables["KUBECONFIG"] == str(tmp_path / "no-clusters")
+    assert variables["HTTPS_PROXY"] == "http://127.0.0.1:9"
 
 
 def test_the_token_of_a_run_names_the_member_whose_rights_count(folder: SandboxFolder, tmp_path: Path) -> None:
@@ -130,7 +130,8 @@ def test_an_announcement_that_names_no_servers_is_one_sentence(tmp_path: Path, c
 
 
 def test_a_running_server_is_found_and_one_that_was_killed_is_not(tmp_path: Path) -> None:
-    folder, servers = SandboxFolder(ORGANISATION, tmp_path), Servers(1234, 5678, {"*": 1.0})
+    folder = SandboxFolder(ORGANISATION, tmp_path)
+    servers = Servers(1234, 5678, {"*": 1.0})
 
     with announced(folder, servers):
         assert served(folder) == servers
@@ -203,12 +204,12 @@ def folder(tmp_path: Path) -> SandboxFolder:
 @pytest.fixture
 def binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of programs that are never run, named as the variable says."""
-    found = tmp_path / "kube"
-    found.mkdir()
+    folder = tmp_path / "kube"
+    folder.mkdir()
     for name in ("etcd", "kube-apiserver"):
-        (found / name).touch(mode=0o755)
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(found))
-    return found
+        (folder / name).touch(mode=0o755)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(folder))
+    return folder
 
 
 def keep_an_object(folder: SandboxFolder) -> None:
@@ -277,10 +278,10 @@ def test_a_summary_names_the_controllers_that_run_beside_api_servers(folder: San
     keep_a_state(folder)
     folder.api_servers.mkdir()
 
-    said = "\n".join(kubernetes_notes(folder, "dev", (), ("kueue", "jobset")))
+    notes = "\n".join(kubernetes_notes(folder, "dev", (), ("kueue", "jobset")))
 
     assert (
-        "1 Kubernetes object in 1 cluster; controllers of kueue and jobset run in clusters with their charts." in said
+        "1 Kubernetes object in 1 cluster; controllers of kueue and jobset run in clusters with their charts." in notes
     )
 
 
@@ -307,7 +308,7 @@ def only(config: dict[str, Any], **body: Any) -> dict[str, Any]:
 
 
 def taints(node: dict[str, Any]) -> set[tuple[str, str, str]]:
-    return {(each["key"], each["value"], each["effect"]) for each in node["spec"]["taints"]}
+    return {(taint["key"], taint["value"], taint["effect"]) for taint in node["spec"]["taints"]}
 
 
 def test_a_gpu_vm_has_its_labels_its_taint_and_its_room() -> None:
@@ -369,8 +370,8 @@ def test_the_way_to_get_vms_is_a_label(config: dict[str, Any], body: dict[str, A
 
 
 def test_a_pools_own_taints_and_that_of_queued_vms_are_there() -> None:
-    own = [{"key": "team", "value": "vision", "effect": "NO_EXECUTE"}]
-    node = only({**L4, "taints": own}, queuedProvisioning={"enabled": True})
+    pool_taints = [{"key": "team", "value": "vision", "effect": "NO_EXECUTE"}]
+    node = only({**L4, "taints": pool_taints}, queuedProvisioning={"enabled": True})
 
     assert taints(node) == {
         ("team", "vision", "NoExecute"), ("nvidia.com/gpu", "present", "NoSchedule"),
@@ -399,7 +400,7 @@ def test_there_is_a_node_for_each_vm_up_to_a_bound(count: int, autoscaling: dict
 def test_vms_are_spread_over_the_zones() -> None:
     spread = found(L4, count=2, locations=["us-central1-a", "us-central1-b"]).values()
 
-    zones = [each["metadata"]["labels"]["topology.kubernetes.io/zone"] for each in spread]
+    zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in spread]
     assert zones == ["us-central1-a", "us-central1-b"]
 
 
