@@ -321,6 +321,28 @@ acknowledged:
 """
 
 
+def test_homes_on_another_instance_are_a_loss_although_both_instances_stay(repository: Repository) -> None:
+    """The volume's server is known only after a deployment; the plans differ in whose output it is."""
+    homes = "      homes: {location: us-central1-a, capacity_gib: 1024}\n"
+    small = homes.replace("homes", "small")
+    hub = """\
+        notebooks:
+          filestore: homes
+          host: notebooks.example.com
+          oauth_client_id: a.apps.example.com
+          allowed_domain: example.com
+"""
+    cluster = "        location: us-central1-a\n"
+    repository.edit("small", homes, homes + small)
+    committed(repository, "small", cluster, cluster + hub)
+    repository.edit("small", "filestore: homes", "filestore: small")
+
+    (loss,) = found(repository)
+
+    assert (loss.rule, loss.path) == ("stops-jobs", "clusters.c.notebooks.filestore")
+    assert "PersistentVolume notebooks in c of small" in loss.message
+
+
 def acknowledge(repository: Repository, **fields: str) -> None:
     given = {"effect": "loses-data", "field": "location", "becomes": "us-west4", "expires": "2026-12-31", **fields}
     (repository.root / "stacks" / "exemptions.yaml").write_text(ENTRY.format(**given), encoding="utf-8")

@@ -274,7 +274,7 @@ def capacity_changes(before: CheckResult, after: CheckResult) -> tuple[CapacityC
 
 
 def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> ResourceChange | None:
-    inputs = tuple(_inputs(old, new))
+    inputs = (*_inputs(old, new), *_redirected(old, new))
     if not any(change.forces for change in inputs):
         inputs += tuple(_followed(new, replaced))
     if not inputs:
@@ -351,6 +351,33 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
         yield InputChange(path, _unhidden(was), _unhidden(now), forces, effect)
 
 
+def _redirected(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
+    """Yield the inputs whose values, unknown on both sides, are outputs of another resource than before."""
+    for name, sources in new.inputs_from.items():
+        before = old.inputs_from.get(name, ())
+        left = [key[1] for key in before if key not in sources]
+        joined = [key[1] for key in sources if key not in before]
+        if not left or not joined:
+            continue
+        unknown = [path for path in _paths_below(name, new) if _is_unknown(new.inputs[path])]
+        redirected = [path for path in unknown if new.inputs[path] == old.inputs.get(path)]
+        if not redirected:
+            continue
+        was = ", ".join(left)
+        now = ", ".join(joined)
+        if any(resource_types.forces_replacement(new.type, path, also=new.replacing) for path in redirected):
+            yield InputChange(name, was, now, True, effect_of_loss(new.type))
+        else:
+            yield InputChange(name, was, now, False, effect_of_input(new.type, redirected[0], was, now))
+
+
+def _paths_below(name: str, resource: FlatResource) -> Iterator[str]:
+    """Yield the paths of an input and of what is in it."""
+    for path in resource.inputs:
+        if path == name or path.startswith((f"{name}.", f"{name}[")):
+            yield path
+
+
 def _aligned(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return inputs with list items by their key, for each list that is longer on one side.
 
@@ -411,8 +438,11 @@ def _followed(new: FlatResource, replaced: Container[_Key]) -> Iterator[InputCha
         source = next((key for key in sources if key in replaced), None)
         if source is None:
             continue
-        paths = (path for path in new.inputs if path == name or path.startswith((f"{name}.", f"{name}[")))
-        forcing = [path for path in paths if resource_types.forces_replacement(new.type, path, also=new.replacing)]
+        forcing = [
+            path
+            for path in _paths_below(name, new)
+            if resource_types.forces_replacement(new.type, path, also=new.replacing)
+        ]
         if forcing:
             path = next((path for path in forcing if new.inputs[path] == LATER), forcing[0])
             yield InputChange(path, source[1], REPLACED_SOURCE, True, effect_of_loss(new.type))
