@@ -59,6 +59,7 @@ NAVIGATION = {
         "development/simulation",
         "development/outages",
         "development/surprises",
+        "development/attacks",
     ],
     "日本語": ["start.ja"],
 }

@@ -73,7 +73,7 @@ PAGE = [
 
 
 def test_each_attack_of_the_page_is_in_the_list_is_tested_elsewhere_or_says_that_nobody_tried_it() -> None:
-    page = (ROOT / "docs" / "tenancy.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "development" / "attacks.md").read_text(encoding="utf-8")
     table = page.partition("| attempt of a member |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:]
 
