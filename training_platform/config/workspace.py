@@ -36,16 +36,14 @@ class Workspace:
     """Every stack of a repository, environments first.
 
     ``unreadable`` has a sentence for each file that is not YAML, has another name than stack files have, or made us
-    fail by a bug, by the file that would hold its stack. The fields with an underscore cache what is derived from the
-    stacks; ``dataclasses.replace`` hands them on.
+    fail by a bug, by the file that would hold its stack. What is derived from the stacks is cached; a copy by
+    ``dataclasses.replace`` has a cache of its own, since its stacks may be others.
     """
 
     root: FilePath
     stacks: dict[str, Stack] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
-    _flavors: dict[tuple[str, str], dict[str, Flavor]] = field(default_factory=dict, compare=False, repr=False)
-    _called: dict[tuple[str, ...], list[tuple[Stack, Team]]] = field(default_factory=dict, compare=False, repr=False)
-    _built: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    _built: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def once(self, key: Hashable, build: Callable[[], T]) -> T:
         """Return what the first call's function returned for a key, cached for later calls."""
@@ -56,11 +54,12 @@ class Workspace:
 
     def flavors(self, environment: str, cluster: str) -> dict[str, Flavor]:
         """Return the flavors of an environment's cluster by name, cached since every team needs them."""
-        key = (environment, cluster)
-        home = self.stacks[environment].environment
-        if key not in self._flavors:
-            self._flavors[key] = flavors(cluster, home.clusters[cluster]) if home else {}
-        return self._flavors[key]
+
+        def of_cluster() -> dict[str, Flavor]:
+            home = self.stacks[environment].environment
+            return flavors(cluster, home.clusters[cluster]) if home else {}
+
+        return self.once(("flavors", environment, cluster), of_cluster)
 
     @property
     def uncounted(self) -> int:
@@ -94,14 +93,17 @@ class Workspace:
 
     def teams_called(self, name: str, scope: Literal["environment", "project"], key: str) -> list[tuple[Stack, Team]]:
         """Return the teams with a name in an environment, or in a project's environments; cached."""
-        if not self._called:
-            for stack in self.stacks.values():
-                if team := stack.team:
-                    home = self.environment_of(stack)
-                    project = home.project if home else ""
-                    self._called.setdefault((team.name, "environment", team.environment), []).append((stack, team))
-                    self._called.setdefault((team.name, "project", project), []).append((stack, team))
-        return self._called.get((name, scope, key), [])
+        return self.once("teams by name", self._teams_by_name).get((name, scope, key), [])
+
+    def _teams_by_name(self) -> dict[tuple[str, str, str], list[tuple[Stack, Team]]]:
+        teams: dict[tuple[str, str, str], list[tuple[Stack, Team]]] = {}
+        for stack in self.stacks.values():
+            if team := stack.team:
+                home = self.environment_of(stack)
+                project = home.project if home else ""
+                teams.setdefault((team.name, "environment", team.environment), []).append((stack, team))
+                teams.setdefault((team.name, "project", project), []).append((stack, team))
+        return teams
 
     def teams_on(self, environment: str, instance: str) -> list[str]:
         """Return the teams of an environment with a directory on one of its Filestore instances."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -449,6 +450,18 @@ def workspace(teams: Json, **environment: Any) -> Workspace:
 def root_quotas(environment: Environment) -> dict[str, int]:
     shares = environment.cohorts[ROOT_COHORT].shares.get("c", {})
     return {flavor: share.nominal_quota for flavor, share in shares.items()}
+
+
+def test_a_copy_with_other_stacks_derives_flavors_from_them() -> None:
+    with_gpus = workspace({"vision": {GPU: 8}})
+    assert GPU in with_gpus.flavors("lab", "c")
+    lab = files({})["lab"]["environment"]
+    others = workspace({}, clusters={"c": {**lab["clusters"]["c"], "node_pools": {}}})
+
+    copied = dataclasses.replace(with_gpus, stacks=others.stacks)
+
+    assert copied.flavors("lab", "c") == {}
+    assert GPU in with_gpus.flavors("lab", "c")
 
 
 def test_what_neither_teams_nor_cohorts_were_promised_is_counted_in_whole_slices() -> None:
