@@ -32,8 +32,8 @@ def sections(teams: dict[str, Any], **environment: Any) -> dict[str, str]:
     """Return the stack files of an environment ``lab`` and its teams, by the names of their stacks."""
     files = {"lab": {"training-platform:environment": {**yaml.safe_load(ENVIRONMENT), **environment}}}
     for name, fields in teams.items():
-        own = {"environment": "lab", "name": name, "members": ["group:a@example.com"], **fields}
-        files[f"lab-{name}"] = {"training-platform:team": own}
+        team_section = {"environment": "lab", "name": name, "members": ["group:a@example.com"], **fields}
+        files[f"lab-{name}"] = {"training-platform:team": team_section}
     return {name: yaml.safe_dump({"config": section}) for name, section in files.items()}
 
 
@@ -45,8 +45,8 @@ def cluster(teams: dict[str, Any], **environment: Any) -> Cluster:
     }
     workspace = cross_check(Workspace(Path(), parsed))
     assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
-    (found,) = clusters(workspace, "lab")
-    return found
+    (lab_cluster,) = clusters(workspace, "lab")
+    return lab_cluster
 
 
 def shares(**quotas: int) -> dict[str, Any]:

@@ -21,7 +21,8 @@ FOUND: Final = (
 """Seeds of random scenarios, each with the fault of the model that it shows first."""
 
 
-X, Y = "h100-spot", "h100-flex-start"
+X = "h100-spot"
+Y = "h100-flex-start"
 RECLAIMING = ("Never", "Any")
 Row = tuple[str, int, list[Any]]
 

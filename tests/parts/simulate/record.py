@@ -47,8 +47,12 @@ from training_platform.resources.scope import TEAM_LABEL
 
 RECORDED = Path(__file__).parent / "recorded"
 SCHEMAS = Path(__file__).parents[4] / "shared" / "schemas"
-KUEUE, JOBSETS = "/apis/kueue.x-k8s.io/v1beta2", "/apis/jobset.x-k8s.io/v1alpha2"
-SAME_SECONDS, BUSY_SECONDS, LOOP_SECONDS, STEP_SECONDS = 2.5, 10.0, 40.0, 1.1
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
+SAME_SECONDS = 2.5
+BUSY_SECONDS = 10.0
+LOOP_SECONDS = 40.0
+STEP_SECONDS = 1.1
 LOOP_EVICTIONS = 4
 LOOK_SECONDS = 0.45  # between two looks at a scenario, and at the metrics of all
 PLAYS = 3  # of a scenario that a tie decides
@@ -90,8 +94,8 @@ class Cluster:
             if time.monotonic() - self._read[0] > LOOK_SECONDS:
                 text = self.client.get(self._metrics_url).raise_for_status().text
                 rows = [(dict(_LABELS.findall(labels)), float(value)) for labels, value in _COUNTS.findall(text)]
-                found = {(row["cluster_queue"], row.get("status", "")): value for row, value in rows}
-                self._read = (time.monotonic(), found)
+                workload_counts = {(row["cluster_queue"], row.get("status", "")): value for row, value in rows}
+                self._read = (time.monotonic(), workload_counts)
             return self._read[1]
 
     def cohort_quotas(self) -> Mapping[tuple[str, str, str], float]:
@@ -152,7 +156,8 @@ class Played:
 
         A queue is active before Kueue has seen the object of its cohort; a job then gets a flavor without its quota.
         """
-        client, prefix = self.cluster, self.prefix
+        client = self.cluster
+        prefix = self.prefix
         client.apply("/api/v1/namespaces", "Namespace", self.namespace)
         priorities = {row.get("priority", 0) for row in self.scenario["jobs"].values()}
         for value in priorities:
@@ -164,10 +169,10 @@ class Played:
             named = {"parentName": f"{prefix}-{spec['parentName']}"} if "parentName" in spec else {}
             client.apply(f"{KUEUE}/cohorts", "Cohort", f"{prefix}-{name}", spec={**spec, **named})
         for name, spec in self.specs.items():
-            own: Json = {"namespaceSelector": {}}
+            overrides: Json = {"namespaceSelector": {}}
             if "cohortName" in spec:
-                own["cohortName"] = f"{prefix}-{spec['cohortName']}"
-            client.apply(f"{KUEUE}/clusterqueues", "ClusterQueue", f"{prefix}-{name}", spec={**spec, **own})
+                overrides["cohortName"] = f"{prefix}-{spec['cohortName']}"
+            client.apply(f"{KUEUE}/clusterqueues", "ClusterQueue", f"{prefix}-{name}", spec={**spec, **overrides})
             self.queues.append(f"{prefix}-{name}")
             local = f"{KUEUE}/namespaces/{self.namespace}/localqueues"
             client.apply(local, "LocalQueue", name, spec={"clusterQueue": f"{prefix}-{name}"})
@@ -177,8 +182,8 @@ class Played:
             time.sleep(0.2)
 
     def _is_ready(self, queue: str) -> bool:
-        found = self.cluster.get(f"{KUEUE}/clusterqueues/{queue}")
-        rows = [row for row in found.get("status", {}).get("conditions", ()) if row["type"] == "Active"]
+        cluster_queue = self.cluster.get(f"{KUEUE}/clusterqueues/{queue}")
+        rows = [row for row in cluster_queue.get("status", {}).get("conditions", ()) if row["type"] == "Active"]
         return bool(rows) and (rows[0]["status"] == "True" or rows[0]["reason"] == "Stopped")
 
     def _are_cohorts_counted(self) -> bool:
@@ -198,9 +203,9 @@ class Played:
                 self._submit(step[1:])
             else:
                 self._end(step[1:])
-            found = self._settled()
-            yield found
-            if found.loops:
+            settled_step = self._settled()
+            yield settled_step
+            if settled_step.loops:
                 return
             time.sleep(max(0.0, STEP_SECONDS - (time.monotonic() - started)))
 
@@ -250,20 +255,24 @@ class Played:
         started = since = changed = time.monotonic()
         delay: float | None = None  # until Kueue first counted as the API server did
         last: object = None
-        evictions, evicted_at = sum(before.values()), -BUSY_SECONDS
+        evictions = sum(before.values())
+        evicted_at = -BUSY_SECONDS
         while True:
             counts = self.cluster.counts()
             workloads = {name: row for name, row in self._workloads().items() if name in self.alive}
             state = {name: _state(row) for name, row in workloads.items()}
             same = workloads.keys() == self.alive.keys() and not any(row.evicting for row in state.values())
             if not same or state != last:
-                last, since, changed = state, time.monotonic(), time.monotonic()
+                last = state
+                since = time.monotonic()
+                changed = time.monotonic()
             if not self._agrees(counts, state):
                 since = time.monotonic()
             elif delay is None:
                 delay = time.monotonic() - started
             if (counted := sum(row.evictions for row in state.values())) != evictions:
-                evictions, evicted_at = counted, time.monotonic()
+                evictions = counted
+                evicted_at = time.monotonic()
             now = time.monotonic()
             most = max((row.evictions - before.get(name, 0) for name, row in state.items()), default=0)
             looping = now - started > LOOP_SECONDS and now - evicted_at < BUSY_SECONDS and most >= LOOP_EVICTIONS
@@ -279,12 +288,12 @@ class Played:
         """Whether Kueue counts the workloads as the API server has them, and has none left to try."""
         for team, spec in self.specs.items():
             queue = f"{self.prefix}-{team}"
-            own = [row for name, row in state.items() if self.scenario["jobs"][name]["team"] == team]
-            if counts.get((queue, ""), 0) != sum(row.holds for row in own):
+            team_states = [row for name, row in state.items() if self.scenario["jobs"][name]["team"] == team]
+            if counts.get((queue, ""), 0) != sum(row.holds for row in team_states):
                 return False
             active, inadmissible = (counts.get((queue, status), 0) for status in ("active", "inadmissible"))
             stays = spec.get("stopPolicy", "None") != "None" or spec.get("queueingStrategy") == "StrictFIFO"
-            if (active and not stays) or active + inadmissible != sum(not row.holds for row in own):
+            if (active and not stays) or active + inadmissible != sum(not row.holds for row in team_states):
                 return False
         return True
 
@@ -380,7 +389,8 @@ def is_played(scenario: Json, real: Sequence[Step]) -> bool:
 
 def compact(steps: Iterable[Step]) -> list[Json]:
     """Return steps as rows that name what changed: new flavors of jobs, and who was evicted."""
-    rows, before = [], dict[str, str]()
+    rows = []
+    before = dict[str, str]()
     for step in steps:
         row: Json = {}
         if changed := {name: on for name, on in step.admitted.items() if before.get(name) != on}:
@@ -440,13 +450,13 @@ def main() -> None:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     options = parser.parse_args()
     path = record_path()
-    known = {row["name"] for row in read_record(path)}
+    recorded = {row["name"] for row in read_record(path)}
     for mode, count in zip(MODES, options.of_mode, strict=True):
         if mode not in options.modes:
             continue
-        wanted = [row for row in DIRECTED if row["mode"] == mode]
-        wanted += [random_scenario(seed, mode) for seed in range(count)]
-        if missing := [row for row in wanted if row["name"] not in known]:
+        scenarios = [row for row in DIRECTED if row["mode"] == mode]
+        scenarios += [random_scenario(seed, mode) for seed in range(count)]
+        if missing := [row for row in scenarios if row["name"] not in recorded]:
             record(missing, path, options.side_by_side)
 
 

@@ -39,7 +39,8 @@ MODES: Mapping[str, tuple[str, ...] | None] = {
 }
 """Kueue's strategies of fair sharing, by the name that scenarios have for each configuration; None is without it."""
 STEP_SECONDS = 10.0  # between two steps of the model, of which requeuing takes a part
-GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
+GPU = "nvidia.com/gpu"
+TPU = "google.com/tpu"
 CPU_FLAVORS = ("default", "burst")
 ENVIRONMENT = """
 project: example-lab
@@ -77,12 +78,13 @@ def lab() -> dict[str, Flavor]:
 def specs(scenario: Json) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return the specs of a scenario's ClusterQueues and Cohorts by name."""
     if "manifests" in scenario:
-        found: dict[str, dict[str, Json]] = {"ClusterQueue": {}, "Cohort": {}}
+        specs_by_kind: dict[str, dict[str, Json]] = {"ClusterQueue": {}, "Cohort": {}}
         for body in scenario["manifests"]:
-            if body["kind"] in found:
-                found[body["kind"]][body["metadata"]["name"]] = body["spec"]
-        return found["ClusterQueue"], found["Cohort"]
-    queues, cohorts = {}, {}
+            if body["kind"] in specs_by_kind:
+                specs_by_kind[body["kind"]][body["metadata"]["name"]] = body["spec"]
+        return specs_by_kind["ClusterQueue"], specs_by_kind["Cohort"]
+    queues = {}
+    cohorts = {}
     for name, section in scenario["teams"].items():
         whole = {"environment": "lab", "name": name, "members": ("group:a@example.com",), **_in_main(section)}
         whole["fallback"] = {**whole.get("fallback", {})}
@@ -159,7 +161,8 @@ def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
             scheduler.submit(jobs[step[1:]], now)
         else:
             scheduler.end(jobs.pop(step[1:]), now)
-        evicted, loops = set(), False
+        evicted = set()
+        loops = False
         while True:
             moves = scheduler.settle(now)
             evicted |= {move.job.name for move in moves.steps if isinstance(move, Eviction)}
@@ -187,8 +190,8 @@ def random_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (12, 
     cohorts = _random_cohorts(draw, kinds)
     teams = {name: draw_team(draw, mode, [*kinds, *tpus], list(cohorts)) for name in names}
     rows, steps = draw_steps(draw, jobs, lambda: _random_job(draw, names, teams, bool(tpus)))
-    found: Json = {"name": f"{mode}-{seed}", "mode": mode, "teams": teams, "jobs": rows, "steps": steps}
-    return {**found, "cohorts": cohorts} if cohorts else found
+    scenario: Json = {"name": f"{mode}-{seed}", "mode": mode, "teams": teams, "jobs": rows, "steps": steps}
+    return {**scenario, "cohorts": cohorts} if cohorts else scenario
 
 
 def draw_steps(
@@ -246,8 +249,8 @@ def _random_share(draw: random.Random) -> Json:
 
 def draw_team(draw: random.Random, mode: str, kinds: Sequence[str], cohorts: Sequence[str]) -> Json:
     """Return a team's section: shares of some flavors, policies, and perhaps a cohort."""
-    own = [kind for kind in kinds if draw.random() < 0.85] or [kinds[0]]
-    gpus = [kind for kind in own if kind.startswith("h100")]
+    team_kinds = [kind for kind in kinds if draw.random() < 0.85] or [kinds[0]]
+    gpus = [kind for kind in team_kinds if kind.startswith("h100")]
     reclaim = draw.choice(("Any", "Any", "Any", "LowerPriority", "Never"))
     preemption: Json = {
         "within_queue": draw.choice(("LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority", "Never")),
@@ -263,7 +266,7 @@ def draw_team(draw: random.Random, mode: str, kinds: Sequence[str], cohorts: Seq
         draw.shuffle(gpus)
         fallback["order"] = gpus
     team: Json = {
-        "shares": {kind: _random_share(draw) for kind in own},
+        "shares": {kind: _random_share(draw) for kind in team_kinds},
         "weight": draw.choice((1, 1, 1, 2, 3, 0)),
         "preemption": preemption,
         "fallback": fallback,
@@ -285,6 +288,6 @@ def _random_job(draw: random.Random, names: Sequence[str], teams: Json, tpus: bo
 
 
 def flavor_labels(name: str) -> dict[str, str]:
-    """Return the node labels of a flavor of manifests; those of CPUs alone have another key than those of GPUs."""
+    """Return the node labels of a flavor of manifests; CPU flavors have another key than GPU flavors."""
     key = "pool" if name in CPU_FLAVORS else "capacity"
     return {f"cloud.example.com/{key}": name}

@@ -100,13 +100,13 @@ def test_a_job_that_needs_its_machines_for_longer_than_they_stay_never_ends_and_
     saved = job("b", "vision", 1, 16, 20 * 24)
 
     played = play(queues, [days, saved], DEFAULTS)
-    found = figures([played], 20)
+    summed = figures([played], 20)
 
-    assert played.endless == found.endless == 1
-    assert found.rows["never"] == {
+    assert played.endless == summed.endless == 1
+    assert summed.rows["never"] == {
         ("main", "vision", "never ends: it would have to keep its machines for 480.0 hours"): {"jobs": 1}
     }
-    assert found.rows["waits"]["main", "vision", ALL]["jobs"] == 1  # the other
+    assert summed.rows["waits"]["main", "vision", ALL]["jobs"] == 1  # the other
 
 
 def test_losses_grow_exponentially_with_the_time_between_checkpoints() -> None:
@@ -150,13 +150,13 @@ def test_waits_utilisation_and_idle_hours_are_those_of_the_runs() -> None:
     queues = cluster({"vision": shares(h100_reservation=16)})
     jobs = [job(name, "vision", 0, 16, 2) for name in "abc"]
 
-    found = figures([play(queues, jobs, DEFAULTS)], 1)
+    summed = figures([play(queues, jobs, DEFAULTS)], 1)
 
-    waits = found.rows["waits"]["main", "vision", ALL]
+    waits = summed.rows["waits"]["main", "vision", ALL]
     assert waits["median_seconds"] == pytest.approx(2 * HOUR, abs=2 * REQUEUE)
     assert waits["longest_seconds"] == waits["p90_seconds"] == pytest.approx(4 * HOUR, abs=3 * REQUEUE)
     assert waits["slowdown"] == pytest.approx(2, abs=0.001)
-    row = found.rows["flavors"]["main", "h100-reservation", "reservation"]
+    row = summed.rows["flavors"]["main", "h100-reservation", "reservation"]
     assert row["utilisation"] == pytest.approx(1, abs=0.001)
     assert row["idle_reserved_chip_hours"] == pytest.approx(0, abs=1)
 
@@ -179,10 +179,11 @@ def test_a_change_is_told_in_sentences() -> None:
 
 def test_runs_without_a_loop_count_when_runs_are_summed_up() -> None:
     key = ("c", "a", "b", "h100", "reclaim")
-    looped, quiet = Figures(1.0), Figures(1.0)
+    looped = Figures(1.0)
+    quiet = Figures(1.0)
     looped.rows["loops"][key] = {"evictions": 5}
     result = Result([looped, quiet, quiet], [quiet, quiet, quiet])
 
-    (section,) = (each for each in sections(result) if each.title == "preemption loops")
+    (section,) = (section for section in sections(result) if section.title == "preemption loops")
 
     assert [row.cells[-1] for row in section.rows] == ["0 → 0 (0 to 5)"]

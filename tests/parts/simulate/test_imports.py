@@ -87,7 +87,7 @@ def test_jobs_of_the_standard_workload_format_are_those_that_used_processors(tmp
 
 
 def workload(name: str, conditions: dict[str, str], **flavors: str) -> dict[str, Any]:
-    rows = [{"type": kind, "status": "True", "lastTransitionTime": at} for kind, at in conditions.items()]
+    rows = [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind, moment in conditions.items()]
     usage = dict.fromkeys(flavors.values(), "8")
     sets = [
         {"flavors": {resource: flavor.replace("_", "-")}, "resourceUsage": usage}
@@ -192,7 +192,7 @@ def test_null_in_place_of_a_list_is_no_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "names", "said"),
+    ("kind", "text", "names", "message"),
     [
         ("slurm", "JobID|Submit\n", NAMES, "file:1: has no account, elapsed, reqtres"),
         ("kueue", "[]", NAMES, "is not a list of workloads"),
@@ -201,8 +201,8 @@ def test_null_in_place_of_a_list_is_no_list(tmp_path: Path) -> None:
         ("swf", "", "team: {}", "names.yaml:1:1: team: is not a field"),
     ],
 )
-def test_files_of_another_shape_end_with_2(tmp_path: Path, kind: str, text: str, names: str, said: str) -> None:
+def test_files_of_another_shape_end_with_2(tmp_path: Path, kind: str, text: str, names: str, message: str) -> None:
     done = imported(tmp_path, kind, text, names)
 
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr

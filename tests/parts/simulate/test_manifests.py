@@ -45,8 +45,8 @@ def simulate(folder: Path, rows: str, *arguments: str) -> Result:
 
 def run(done: Result) -> dict[str, Any]:
     assert done.exit_code == 0, done.output
-    (found,) = json.loads(done.stdout)["runs"]
-    return dict(found)
+    (run_document,) = json.loads(done.stdout)["runs"]
+    return dict(run_document)
 
 
 def waits(document: dict[str, Any]) -> dict[str, float]:
@@ -113,7 +113,7 @@ def test_two_versions_are_compared(tmp_path: Path) -> None:
     done = simulate(tmp_path, "0,a,4 nvidia.com/gpu,7200,\n" * 3, "--against", str(tmp_path / "before"))
 
     document = json.loads(done.stdout)
-    before, now = (waits(found[0])["a"] for found in (document["base"]["runs"], document["runs"]))
+    before, now = (waits(runs[0])["a"] for runs in (document["base"]["runs"], document["runs"]))
     assert now == 0
     assert before >= 2 * 7200
 
@@ -148,12 +148,12 @@ def test_machines_of_a_flavor_have_their_times_and_price(tmp_path: Path) -> None
     table = tmp_path / "machines.yaml"
     table.write_text("x: {arrive_minutes: {median: 10}, usd_an_hour: 2}\n", encoding="utf-8")
 
-    found = run(simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table)))
+    played = run(simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table)))
     table.write_text("y: {}\n", encoding="utf-8")
     wrong = simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table))
 
-    assert waits(found) == {"a": 600}
-    assert [row["usd_a_day"] for row in found["flavors"]] == [pytest.approx(8 * 2 * 24)]  # one job in an hour
+    assert waits(played) == {"a": 600}
+    assert [row["usd_a_day"] for row in played["flavors"]] == [pytest.approx(8 * 2 * 24)]  # one job in an hour
     assert wrong.exit_code == 2
     assert "'y' is not a flavor of" in wrong.stderr
 
@@ -183,23 +183,23 @@ def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> No
 
 def spoiled(path: str, value: object) -> dict[str, Any]:
     """Return a ClusterQueue with another value at a path of its spec; None takes the key away."""
-    found = cluster_queue("a", {"x": {"nvidia.com/gpu": 8}})
+    queue = cluster_queue("a", {"x": {"nvidia.com/gpu": 8}})
     *above, last = path.split(".")
-    place: Any = found["spec"]
+    place: Any = queue["spec"]
     for key in above:
         place = place[int(key) if key.isdecimal() else key]
     if value is None:
         del place[last]
     else:
         place[last] = value
-    return found
+    return queue
 
 
 FLAVOR = "resourceGroups.0.flavors.0"
 
 
 @pytest.mark.parametrize(
-    ("objects", "said"),
+    ("objects", "message"),
     [
         ([{"kind": "Pod", "apiVersion": "v1"}], "has no ClusterQueue"),
         ([spoiled(f"{FLAVOR}.resources.0.nominalQuota", "8 GPUs")], ":1: ClusterQueue a: '8 GPUs' is not a quantity"),
@@ -222,13 +222,13 @@ FLAVOR = "resourceGroups.0.flavors.0"
     ],
     ids=range(10),
 )  # fmt: skip
-def test_manifests_that_kueue_would_refuse_end_with_2(tmp_path: Path, objects: list[Any], said: str) -> None:
+def test_manifests_that_kueue_would_refuse_end_with_2(tmp_path: Path, objects: list[Any], message: str) -> None:
     write(tmp_path / "queues", *objects)
 
     done = simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n")
 
     assert done.exit_code == 2, done.exception
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("text", ["a: [", "kind: ClusterQueue\n\t", "\ufeff{"])
@@ -255,7 +255,7 @@ def test_a_trace_of_workloads_asks_for_all_of_their_resources(tmp_path: Path) ->
     usage = {"nvidia.com/gpu": "4", "cpu": "8500m"}
     sets = [{"flavors": dict.fromkeys(usage, "x"), "resourceUsage": usage}, {"resourceUsage": {"cpu": "1"}}]
     times = {"Admitted": "2026-10-01T10:00:00Z", "Finished": "2026-10-01T10:30:00Z"}
-    conditions = [{"type": kind, "status": "True", "lastTransitionTime": at} for kind, at in times.items()]
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind, moment in times.items()]
     item = {
         "metadata": {"name": "w", "creationTimestamp": "2026-10-01T09:00:00Z"}, "spec": {},
         "status": {"conditions": conditions, "admission": {"clusterQueue": "a", "podSetAssignments": sets}},

@@ -62,17 +62,22 @@ def workload(name: str, created: float, *, gpus: int = 8, kind: str = "kept", **
 
 def admitted(name: str, since: float, *, ended: float | None = None, **more: Any) -> dict[str, Any]:
     """Return a workload that holds the quota of the flavor ``kept``, or held it until it ended."""
-    times = {"QuotaReserved": since, "Admitted": since, **({} if ended is None else {"Finished": ended})}
-    conditions = [{"type": each, "status": "True", "lastTransitionTime": hours_ago(at)} for each, at in times.items()]
+    times = {"QuotaReserved": since, "Admitted": since}
+    if ended is not None:
+        times["Finished"] = ended
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": hours_ago(moment)} for kind, moment in times.items()
+    ]
     held = {"flavors": {"nvidia.com/gpu": "kept"}, "resourceUsage": {"nvidia.com/gpu": "8"}}
     admission = {"clusterQueue": "vision-queue", "podSetAssignments": [held]}
     return {**workload(name, since + 1, **more), "status": {"conditions": conditions, "admission": admission}}
 
 
 def predicted(folder: Path, *items: Any, objects: Sequence[Any] = OBJECTS) -> Waits:
-    path, queues = folder / "workloads.json", folder / "queues.yaml"
+    path = folder / "workloads.json"
+    queues = folder / "queues.yaml"
     path.write_text(json.dumps({"items": items}), encoding="utf-8")
-    queues.write_text(yaml.safe_dump_all({"apiVersion": API, **each} for each in objects), encoding="utf-8")
+    queues.write_text(yaml.safe_dump_all({"apiVersion": API, **body} for body in objects), encoding="utf-8")
     return predict(path, read_manifests(queues), range(10), NOW)
 
 
@@ -81,11 +86,12 @@ def hours(waits: Waits) -> dict[str, tuple[float, ...] | None]:
 
 
 def test_a_job_starts_when_what_runs_has_run_as_long_as_one_that_has_ended(tmp_path: Path) -> None:
-    ended, runs = admitted("ended", 20, ended=14), admitted("runs", 4)  # six hours, of which two are left
+    ended = admitted("ended", 20, ended=14)
+    runs = admitted("runs", 4)  # for six hours; two are left
 
-    found = predicted(tmp_path, ended, runs, workload("second", 1), workload("first", 3))
+    waits = predicted(tmp_path, ended, runs, workload("second", 1), workload("first", 3))
 
-    assert hours(found) == {"first": (2, 2, 2), "second": (8, 8, 8)}
+    assert hours(waits) == {"first": (2, 2, 2), "second": (8, 8, 8)}
 
 
 def test_a_range_is_between_the_run_times_of_jobs_that_have_ended(tmp_path: Path) -> None:
@@ -99,9 +105,9 @@ def test_a_range_is_between_the_run_times_of_jobs_that_have_ended(tmp_path: Path
 
 
 def test_a_job_that_ran_longer_than_all_that_have_ended_ends_some_time(tmp_path: Path) -> None:
-    found = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 10), workload("waits", 1))
+    waits = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 10), workload("waits", 1))
 
-    assert hours(found) == {"waits": (6, 6, 6)}
+    assert hours(waits) == {"waits": (6, 6, 6)}
 
 
 def test_a_bound_of_the_run_time_holds(tmp_path: Path) -> None:
@@ -113,9 +119,9 @@ def test_a_bound_of_the_run_time_holds(tmp_path: Path) -> None:
 
 
 def test_a_node_selector_decides_the_flavor(tmp_path: Path) -> None:
-    found = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1, kind="spot"))
+    waits = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1, kind="spot"))
 
-    assert hours(found) == {"waits": (0, 0, 0)}
+    assert hours(waits) == {"waits": (0, 0, 0)}
 
 
 def test_a_node_selector_that_no_flavor_fits_is_never_fulfilled(tmp_path: Path) -> None:
@@ -129,33 +135,34 @@ def test_a_flavor_without_a_label_takes_pods_that_select_it(tmp_path: Path) -> N
     other = {**spot, "spec": {"nodeLabels": {"zone": "a"}}}
     items = (admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1))
 
-    found = predicted(tmp_path, *items, objects=(queue, local, other, kept))
+    waits = predicted(tmp_path, *items, objects=(queue, local, other, kept))
 
-    assert hours(found) == {"waits": (0, 0, 0)}
+    assert hours(waits) == {"waits": (0, 0, 0)}
 
 
 def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: Path) -> None:
-    inactive, elsewhere = workload("off", 1, active=False), workload("lost", 1, queueName="another")
+    inactive = workload("off", 1, active=False)
+    elsewhere = workload("lost", 1, queueName="another")
 
-    found = predicted(tmp_path, workload("huge", 1, gpus=16), inactive, elsewhere, {"metadata": {}})
+    waits = predicted(tmp_path, workload("huge", 1, gpus=16), inactive, elsewhere, {"metadata": {}})
 
-    assert [(job.job, job.start, job.why) for job in found.jobs] == [
+    assert [(job.job, job.start, job.why) for job in waits.jobs] == [
         ("huge", None, "needs 16, and the queue can have 8 at most")
     ]
-    assert "3 workloads are inactive, of an unknown queue, or unreadable." in found.notes
-    assert any("run times are invented, with a median of 4.0 h" in note for note in found.notes)
+    assert "3 workloads are inactive, of an unknown queue, or unreadable." in waits.notes
+    assert any("run times are invented, with a median of 4.0 h" in note for note in waits.notes)
 
 
 def test_a_table_says_when_a_run_starts_by_the_moment_at_which_it_was_made(tmp_path: Path) -> None:
-    found = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1))
+    waits = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1))
     sentence = "waits starts at 2026-11-02 14:00 UTC, in 8 of 10 runs"
 
-    (said,) = found.said_of("vision", "waits")
+    (prediction,) = waits.said_of("vision", "waits")
 
-    assert said.startswith(f"By the table of 2026-11-02 12:00 UTC, {sentence}")
-    assert found.said_of("nlp", "waits") == []
-    assert sentence in found.said_of_team("vision")
-    assert found.said_of_team("nlp") == "By the table of 2026-11-02 12:00 UTC, no job of nlp waited."
+    assert prediction.startswith(f"By the table of 2026-11-02 12:00 UTC, {sentence}")
+    assert waits.said_of("nlp", "waits") == []
+    assert sentence in waits.said_of_team("vision")
+    assert waits.said_of_team("nlp") == "By the table of 2026-11-02 12:00 UTC, no job of nlp waited."
 
 
 def test_the_command_prints_a_table_and_json_that_is_read_again(tmp_path: Path) -> None:

@@ -60,12 +60,12 @@ def test_json_has_the_same_difference_and_the_next_best_ones(tmp_path: Path) -> 
     write(tmp_path, TEAMS)
     wishes = {"wait": {"vision": "p90 < 30 min"}}
 
-    found = json.loads(recommend(tmp_path, wishes, "--format", "json").stdout)
+    answer = json.loads(recommend(tmp_path, wishes, "--format", "json").stdout)
 
-    assert found["best"]["holds"]
-    assert found["best"]["difference"] == recommend(tmp_path, wishes).stdout
-    assert found["best"]["changes"] == ["nlp's h100-reservation in main: lends 8, not 0"]
-    as_it_is = next(row for row in found["next"] if not row["changes"])
+    assert answer["best"]["holds"]
+    assert answer["best"]["difference"] == recommend(tmp_path, wishes).stdout
+    assert answer["best"]["changes"] == ["nlp's h100-reservation in main: lends 8, not 0"]
+    as_it_is = next(row for row in answer["next"] if not row["changes"])
     assert (as_it_is["holds"], as_it_is["difference"], len(as_it_is["missed"])) == (False, "", 1)
 
 
@@ -155,13 +155,13 @@ def test_a_team_falls_back_to_spot_where_nothing_else_can_be_had(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("wishes", "said"),
+    ("wishes", "message"),
     [
         ({"wait": {"vision": "longest < 0.01 min"}}, "missed: vision: longest < 1 s, is"),
         ({"wait": {"vision": "p90 < 1 d"}, "budget": 1}, "a day, wished $1"),
     ],
 )
-def test_a_wish_that_nothing_keeps_is_named(tmp_path: Path, wishes: dict[str, Any], said: str) -> None:
+def test_a_wish_that_nothing_keeps_is_named(tmp_path: Path, wishes: dict[str, Any], message: str) -> None:
     write(tmp_path, TEAMS)
     with (tmp_path / "trace.csv").open("a", encoding="utf-8") as file:
         file.write("0,vision,8 h100,7200\n" * 5)  # more than all machines hold
@@ -169,7 +169,7 @@ def test_a_wish_that_nothing_keeps_is_named(tmp_path: Path, wishes: dict[str, An
     done = recommend(tmp_path, wishes, "--tries", "3")
 
     assert done.exit_code == 1
-    assert said in done.stderr
+    assert message in done.stderr
     assert "3 changes were played." in done.stderr
 
 

@@ -15,7 +15,9 @@ from training_platform.parts.simulate.quotas import amount
 from training_platform.parts.simulate.scheduler import Scheduler
 from training_platform.parts.simulate.traces import read_rows
 
-GPU, CPU, MEMORY = "nvidia.com/gpu", "cpu", "memory"
+GPU = "nvidia.com/gpu"
+CPU = "cpu"
+MEMORY = "memory"
 FAIR = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 Flavors = Mapping[str, Mapping[str, object]]
 
@@ -32,7 +34,10 @@ def queue(*groups: Flavors, cohort: str | None = None, **more: Any) -> dict[str,
         }
         for group in groups
     ]
-    return {"resourceGroups": rows, **({"cohortName": cohort} if cohort else {}), **more}
+    spec = {"resourceGroups": rows, **more}
+    if cohort:
+        spec["cohortName"] = cohort
+    return spec
 
 
 def preemption(within: str = "Never", reclaim: str = "Never") -> dict[str, Any]:
@@ -96,7 +101,8 @@ def test_what_is_no_quantity_is_refused(quantity: str) -> None:
 
 
 def test_pods_get_a_flavor_that_has_all_of_their_resources() -> None:
-    small, large = {GPU: 8, CPU: 4}, {GPU: 8, CPU: 32}
+    small = {GPU: 8, CPU: 4}
+    large = {GPU: 8, CPU: 32}
     cluster = Cluster({"a": queue({"small": small, "large": large}, {"memory": {MEMORY: "10Gi"}})})
 
     job = cluster.submit("j0", "a", gpus(4, cpu=8000), Pods(MEMORY, 2**30))
@@ -110,9 +116,9 @@ def test_pods_get_a_flavor_that_has_all_of_their_resources() -> None:
 def test_a_kind_of_pods_that_fits_nowhere_begins_at_its_first_flavors_again() -> None:
     """In the first cycle the second kind finds CPUs and no GPUs; the next goes on at the first kind's flavors."""
     spec = queue({"burst": {CPU: 4}, "default": {CPU: 4}}, {"x": {GPU: 8}, "y": {GPU: 4}})
-    found = from_stacks.Cluster("lab", {"a": spec}, {}, {}, {}, FAIR, from_stacks.Counting())
+    lab = from_stacks.Cluster("lab", {"a": spec}, {}, {}, {}, FAIR, from_stacks.Counting())
     row = {"submitted": 0, "team": "a", "needs": f"4 {GPU} 1 cpu + 6 {GPU} 1 cpu", "seconds": 1}
-    (traced,) = read_rows(Path("jobs.csv"), [row], [found]).jobs
+    (traced,) = read_rows(Path("jobs.csv"), [row], [lab]).jobs
     cluster = Cluster({"a": spec})
 
     job = cluster.submit("j0", "a", *traced.pods)
@@ -127,10 +133,10 @@ def test_cpus_that_others_hold_are_why_a_job_waits_and_are_reclaimed() -> None:
     })  # fmt: skip
 
     borrowed = cluster.submit("j0", "a", gpus(1, cpu=24_000))
-    own = cluster.submit("j1", "b", gpus(8, cpu=16_000))
+    owned = cluster.submit("j1", "b", gpus(8, cpu=16_000))
 
     assert cluster.evicted == ["j0"]
-    assert (cluster.flavors(borrowed), cluster.flavors(own)) == ([], ["x"])
+    assert (cluster.flavors(borrowed), cluster.flavors(owned)) == ([], ["x"])
 
 
 def test_ties_between_cohorts_are_decided_anew_each_time() -> None:
@@ -192,11 +198,11 @@ def test_a_queue_that_prefers_preemption_does_not_borrow(preference: str, flavor
 
 def test_a_queue_that_is_held_starts_nothing_and_one_that_is_drained_gives_its_quota_back() -> None:
     cluster = Cluster({name: queue({"x": {GPU: 8}}, cohort="all") for name in "ab"})
-    own = cluster.submit("a0", "a", gpus(8))
+    running = cluster.submit("a0", "a", gpus(8))
 
     cluster.scheduler.hold("a", "Hold", cluster.now)
     waits = cluster.submit("a1", "a", gpus(1))
-    held = (cluster.flavors(own), cluster.flavors(waits))
+    held = (cluster.flavors(running), cluster.flavors(waits))
     cluster.scheduler.hold("a", "HoldAndDrain", cluster.now)
     cluster.settle()
     borrower = cluster.submit("b0", "b", gpus(15))
@@ -258,18 +264,18 @@ def test_a_job_that_evicts_others_stays_first_until_it_is_admitted_if_its_queue_
     strategy: str, first: str
 ) -> None:
     cluster = Cluster({"a": queue({"x": {GPU: 8}}, queueingStrategy=strategy, **preemption("LowerPriority"))})
-    own = cluster.scheduler.queues["a"]
+    cluster_queue = cluster.scheduler.queues["a"]
     preemptor, urgent = (Job(name, "a", (gpus(8),), priority) for name, priority in (("j0", 1), ("j1", 9)))
 
-    own.prefer(preemptor)
+    cluster_queue.prefer(preemptor)
     for job in (preemptor, urgent):
         job.created = cluster.now
-        own.push(job)
+        cluster_queue.push(job)
 
-    popped = [own.pop(), own.pop()]
+    popped = [cluster_queue.pop(), cluster_queue.pop()]
     assert popped[0] is {"j0": preemptor, "j1": urgent}[first]
     assert set(popped) == {preemptor, urgent}
-    own.push(urgent)
-    own.push(preemptor)
-    own.prefer(None)
-    assert own.pop() is urgent
+    cluster_queue.push(urgent)
+    cluster_queue.push(preemptor)
+    cluster_queue.prefer(None)
+    assert cluster_queue.pop() is urgent

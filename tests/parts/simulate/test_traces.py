@@ -17,7 +17,8 @@ from training_platform.parts.simulate.cluster_queues import Pods
 from training_platform.parts.simulate.from_stacks import Cluster
 from training_platform.parts.simulate.traces import JobKind, Trace, invented, read_trace, trace_text
 
-GPU, TPU = "nvidia.com/gpu", "google.com/tpu"
+GPU = "nvidia.com/gpu"
+TPU = "google.com/tpu"
 TEAMS = {"vision": shares(h100_reservation=8, h100_spot=8, tpu_v5e_4x4=16), "nlp": shares(h100_reservation=8)}
 
 
@@ -50,9 +51,9 @@ def test_a_job_is_played_in_the_first_cluster_that_has_its_flavor(tmp_path: Path
     path = tmp_path / "trace.csv"
     path.write_text("submitted,team,needs,seconds\n0,vision,8 h100,60\n0,vision,16 tpu-v5e,60\n", encoding="utf-8")
 
-    both, one = read_trace(path, [second, queues]).jobs
+    both, single = read_trace(path, [second, queues]).jobs
 
-    assert (both.cluster, one.cluster) == ("second", "main")
+    assert (both.cluster, single.cluster) == ("second", "main")
 
 
 def test_a_flavor_is_that_one_alone(tmp_path: Path, queues: Cluster) -> None:
@@ -153,7 +154,7 @@ def test_names_with_commas_and_quotes_are_written_as_they_are_read_back(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("header", "said"),
+    ("header", "message"),
     [
         ("submitted,team,needs,seconds,team", "has 'team' more than once"),
         ("submitted,team,seconds", "the header of a trace needs needs."),
@@ -161,8 +162,8 @@ def test_names_with_commas_and_quotes_are_written_as_they_are_read_back(tmp_path
         ("", "the header of a trace needs"),
     ],
 )
-def test_a_header_that_is_none_is_told(tmp_path: Path, queues: Cluster, header: str, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_a_header_that_is_none_is_told(tmp_path: Path, queues: Cluster, header: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         read(tmp_path, queues, f"{header}\n0,a,b,c\n")
 
 
@@ -178,9 +179,9 @@ def test_an_invented_trace_is_read_back_and_has_about_as_many_jobs_as_asked(tmp_
 
 
 def test_the_command_makes_a_trace_of_jobs_a_week_with_hours_of_the_median_job(tmp_path: Path, queues: Cluster) -> None:
-    made = CliRunner().invoke(app, ["trace", "make", "vision:8 h100:70:1.5:high", "--days", "140"])
+    result = CliRunner().invoke(app, ["trace", "make", "vision:8 h100:70:1.5:high", "--days", "140"])
 
-    jobs = read(tmp_path, queues, made.stdout).jobs
+    jobs = read(tmp_path, queues, result.stdout).jobs
     assert len(jobs) == pytest.approx(70 * 20, rel=0.1)
     assert sorted(job.seconds for job in jobs)[len(jobs) // 2] == pytest.approx(1.5 * 3600, rel=0.15)
     assert {job.priority for job in jobs} == {100}
@@ -239,12 +240,12 @@ def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> No
 def test_the_number_of_runs_is_told_and_whether_they_are_alike(repository: Path) -> None:
     (repository / "reserved.csv").write_text("submitted,team,needs,seconds\n0,nlp,8 h100,60\n", encoding="utf-8")
 
-    one, alike, drawn = (
+    single, alike, drawn = (
         run(repository, str(repository / name), "--runs", runs).stdout
         for name, runs in (("reserved.csv", "1"), ("reserved.csv", "2"), ("trace.csv", "3"))
     )
 
-    assert "median of" not in one
+    assert "median of" not in single
     assert "Each figure is the median of 2 runs, and all runs are equal." in alike
     assert "Each figure is the median of 3 runs, with minimum and maximum in brackets" in drawn
     assert " to " in drawn  # machines on spot arrive at random
@@ -277,8 +278,8 @@ def test_a_queue_is_drained_and_released_while_jobs_run(repository: Path) -> Non
 
     waits = {
         name: row
-        for name, found in (("quiet", quiet), ("drained", drained))
-        for row in found["waits"]
+        for name, document in (("quiet", quiet), ("drained", drained))
+        for row in document["waits"]
         if row["flavor"] == "all flavors"
     }
     assert done.exit_code == 0, done.output
@@ -332,17 +333,17 @@ def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(rep
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--environment", "lap"], "'lap' is not an environment: lab. Nearest: lab."),
         (["--machines", "missing.yaml"], "missing.yaml: cannot be read"),
     ],
 )
-def test_what_cannot_be_played_ends_with_2(repository: Path, arguments: list[str], said: str) -> None:
+def test_what_cannot_be_played_ends_with_2(repository: Path, arguments: list[str], message: str) -> None:
     done = run(repository, str(repository / "trace.csv"), *arguments)
 
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_a_machines_file_is_told_of_everything_that_is_wrong_in_it(repository: Path) -> None:

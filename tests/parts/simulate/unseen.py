@@ -175,8 +175,8 @@ def _queue(draw: random.Random, layout: Sequence[Any], cohorts: Sequence[str]) -
     }
     if set(fungibility.values()) == {"TryNextFlavor"} and draw.random() < 0.5:
         fungibility["preference"] = draw.choice(("BorrowingOverPreemption", "PreemptionOverBorrowing"))
-    return {
-        **({"cohortName": cohort} if cohort else {}),
+    spec: Json = {"cohortName": cohort} if cohort else {}
+    return spec | {
         "resourceGroups": _groups(draw, layout, may_limit=cohort is not None),
         "queueingStrategy": draw.choice(STRATEGIES),
         "preemption": preemption,
@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--side-by-side", type=int, default=10)
     options = parser.parse_args()
-    known = {row["name"] for row in read_record(options.output)}
+    recorded = {row["name"] for row in read_record(options.output)}
     lock = threading.Lock()
 
     def keep(cluster: Cluster, number: int, scenario: Json) -> str:
@@ -226,7 +226,7 @@ def main() -> None:
         return str(scenario["name"])
 
     for mode in MODES:
-        missing = [row for row in drawn(options.seed) if row["mode"] == mode and row["name"] not in known]
+        missing = [row for row in drawn(options.seed) if row["mode"] == mode and row["name"] not in recorded]
         if not missing:
             continue
         with running_cluster(mode) as cluster, ThreadPoolExecutor(options.side_by_side) as pool:
