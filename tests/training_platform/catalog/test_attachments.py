@@ -10,7 +10,8 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES, ZONES
 from training_platform.catalog.attachments import attached, gpu_counts, vertex_counts
 from training_platform.catalog.types import Accelerator, MachineType
 
-T4, V100 = ACCELERATORS["t4"], ACCELERATORS["v100"]
+T4 = ACCELERATORS["t4"]
+V100 = ACCELERATORS["v100"]
 
 
 def n1(vcpus: int, accelerator: str = "t4", count: int = 4) -> MachineType:
@@ -65,7 +66,8 @@ def test_a_pair_that_does_not_exist_has_no_row(machine: str, count: int) -> None
 
 
 def test_the_row_is_the_machine_with_the_gpus_places_and_capacities() -> None:
-    row, host = n1(8, count=2), MACHINE_TYPES["n1-standard-8"]
+    row = n1(8, count=2)
+    host = MACHINE_TYPES["n1-standard-8"]
 
     assert (row.name, row.kind, row.accelerator, row.chips) == ("n1-standard-8", "gpu", T4, 2)
     assert (row.vcpus, row.memory_gb, row.boot_disk_types) == (host.vcpus, host.memory_gb, host.boot_disk_types)
@@ -89,7 +91,8 @@ def test_its_vcpus_are_charged_in_every_capacity() -> None:
 
 
 def test_its_price_is_the_sum_of_both_where_both_are_known() -> None:
-    price, host = n1(8, count=2).price, MACHINE_TYPES["n1-standard-8"].price
+    price = n1(8, count=2).price
+    host = MACHINE_TYPES["n1-standard-8"].price
 
     assert price is not None
     assert host is not None

@@ -105,12 +105,14 @@ def test_every_capacity_of_a_machine_is_charged(machine: MachineType, charged: s
 def test_attached_gpus_are_planned_and_found_right(
     gpu: str, count: int, vcpus: int, plan: PlannedStack, findings: list[Finding]
 ) -> None:
-    (pool,) = [each for each in plan.of(NODE_POOL) if each.name == f"{FIRST}-{gpu}-{count}-pool"]
+    (pool,) = [node_pool for node_pool in plan.of(NODE_POOL) if node_pool.name == f"{FIRST}-{gpu}-{count}-pool"]
     (guest,) = pool.inputs["nodeConfig"]["guestAccelerators"]
 
     assert pool.inputs["nodeConfig"]["machineType"] == f"n1-standard-{vcpus}"
     assert (guest["type"], guest["count"]) == (ACCELERATORS[gpu].gke_label, count)
-    assert not [each for each in findings if each.severity == "error" and f"node_pools.{gpu}-{count}" in each.path]
+    assert not [
+        finding for finding in findings if finding.severity == "error" and f"node_pools.{gpu}-{count}" in finding.path
+    ]
 
 
 @every_machine
@@ -125,7 +127,7 @@ def test_a_workload_policy_joins_the_hosts_of_one_slice_or_nvlink_domain(
     machine: MachineType, plan: PlannedStack
 ) -> None:
     joined = [pool for pool in of_machine(plan, machine) if machine.nvlink_domain or "placementPolicy" in pool.inputs]
-    policies = {each.inputs["name"]: each.inputs for each in plan.of(RESOURCE_POLICY)}
+    policies = {resource.inputs["name"]: resource.inputs for resource in plan.of(RESOURCE_POLICY)}
     assert joined
     for pool in joined:
         policy = policies[pool.inputs["placementPolicy"]["policyName"]]

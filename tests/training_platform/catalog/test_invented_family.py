@@ -20,7 +20,9 @@ from tests.places import ORGANISATION, ROOT
 
 INVENTED = Path(__file__).parent / "invented"
 PACKAGES = ("modules", "training_platform")
-GPU_VMS, GPUS_PER_VM, SURGE = 2, 6, 1
+GPU_VMS = 2
+GPUS_PER_VM = 6
+SURGE = 1
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -90,8 +92,12 @@ def probed(tree: Tree) -> Any:
 
 
 def planned(probed: Any, kind: str, name: str) -> dict[str, Any]:
-    (found,) = (each["inputs"] for each in probed["planned"] if each["type"].endswith(kind) and each["name"] == name)
-    return dict(found)
+    (inputs,) = (
+        resource["inputs"]
+        for resource in probed["planned"]
+        if resource["type"].endswith(kind) and resource["name"] == name
+    )
+    return dict(inputs)
 
 
 def line_of(text: str) -> int:
@@ -106,7 +112,7 @@ def test_the_catalogue_shows_and_lists_it(tree: Tree) -> None:
     assert facts["ways.calendar"] is False
 
     listed = tree.cli("catalog", "list", "--family", "tpu-z9", "--format", "json")
-    assert {each["name"] for each in listed} == {"tpu-z9", "cz9-hightpu-3t"}
+    assert {row["name"] for row in listed} == {"tpu-z9", "cz9-hightpu-3t"}
 
 
 def test_a_stack_of_it_that_uses_up_its_limits_is_clean(tree: Tree) -> None:
@@ -121,12 +127,12 @@ def test_a_slip_of_the_pen_has_it_for_nearest(tree: Tree) -> None:
 
 
 def test_one_less_of_each_limit_is_found(tree: Tree) -> None:
-    found = tree.check(
+    findings = tree.check(
         1, limits={"limit: 46, region: us-central1": "limit: 45, region: us-central1", "limit: 18": "limit: 17"}
     )
 
-    short = {finding["message"].partition(" needs ")[0]: finding for finding in found}
-    assert {finding["rule"] for finding in found} == {"quota-exceeded"}
+    short = {finding["message"].partition(" needs ")[0]: finding for finding in findings}
+    assert {finding["rule"] for finding in findings} == {"quota-exceeded"}
     assert set(short) == {
         "Z9-GPUS-per-project-region in us-central1",
         "TPU-Z9-per-project-region in us-central1",
@@ -145,9 +151,9 @@ def test_rules_know_what_its_machines_take(tree: Tree) -> None:
         "topology: 3x3": "topology: 2x9",
         "capacity: spot": "capacity: flex-start",
     }
-    found = tree.check(1, stack=spoiled)
+    findings = tree.check(1, stack=spoiled)
 
-    nearest = {finding["rule"]: finding["nearest"] for finding in found if not finding["rule"].startswith("quota")}
+    nearest = {finding["rule"]: finding["nearest"] for finding in findings if not finding["rule"].startswith("quota")}
     assert nearest["tpu-topology"] == "3x6"
     assert nearest["capacity-offered"].startswith("on-demand, charged to TPU-Z9")
     assert nearest["boot-disk-type"] == "hyperdisk-balanced"  # which reads most like pd-balanced
@@ -161,7 +167,7 @@ def test_its_installer_and_its_limits_of_auto_provisioning_are_planned(probed: A
     assert installer["spec"]["template"]["spec"]["nodeSelector"] == {"cloud.google.com/gke-accelerator": "acme-z9"}
 
     scaling = planned(probed, "Cluster", "one-cluster")["clusterAutoscaling"]
-    limits = {each["resourceType"]: each["maximum"] for each in scaling["resourceLimits"]}
+    limits = {limit["resourceType"]: limit["maximum"] for limit in scaling["resourceLimits"]}
     assert (limits["acme-z9"], limits["tpu-z9-slice"]) == (40, 36)
     assert scaling["autoProvisioningDefaults"]["diskType"] == "hyperdisk-balanced"  # which both families take
 
@@ -169,11 +175,11 @@ def test_its_installer_and_its_limits_of_auto_provisioning_are_planned(probed: A
 def test_it_is_charged_to_the_quotas_of_its_file(probed: Any) -> None:
     charged = probed["charged"]
     vms = GPU_VMS + SURGE
-    own = GPU_VMS * GPUS_PER_VM
+    pool_gpus = GPU_VMS * GPUS_PER_VM
 
     # The limit of auto-provisioning counts the pool's own GPUs as well.
-    assert charged["Z9-GPUS-per-project-region in us-central1"] == vms * GPUS_PER_VM + (40 - own)
-    assert charged["Z9-CPUS-per-project-region in us-central1"] == vms * 72 + (40 - own) * 24 / 2
+    assert charged["Z9-GPUS-per-project-region in us-central1"] == vms * GPUS_PER_VM + (40 - pool_gpus)
+    assert charged["Z9-CPUS-per-project-region in us-central1"] == vms * 72 + (40 - pool_gpus) * 24 / 2
     assert charged["Z9-SSD-GB-per-project-region in us-central1"] == vms * 2 * 500
     assert charged["PREEMPTIBLE-TPU-Z9-per-project-region in us-central1"] == 2 * 9
     assert charged["TPU-Z9-per-project-region in us-central1"] == 36 - 2 * 9

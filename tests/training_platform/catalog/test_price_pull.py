@@ -22,7 +22,8 @@ from training_platform.catalog.prices import HOURS_OF_MONTH, machines_cost, serv
 from training_platform.cli.main import app
 from training_platform.config.own_prices import LISTED_FILE, read_own_prices
 
-COMPUTE, TPU = "6F81-5844-456A", "E000-3F24-B8AA"
+COMPUTE = "6F81-5844-456A"
+TPU = "E000-3F24-B8AA"
 REGION = "us-central1"
 
 
@@ -35,7 +36,7 @@ def sku(
     regions: Any = (REGION,),
 ) -> dict[str, Any]:
     """Return a SKU as the API lists it; tiers are amounts of money, each from 100 units more."""
-    rates = [{"startUsageAmount": 100 * at, "unitPrice": money} for at, money in enumerate(tiers)]
+    rates = [{"startUsageAmount": 100 * tier, "unitPrice": money} for tier, money in enumerate(tiers)]
     return {
         "skuId": "0000-0000-0000",
         "description": description,
@@ -76,7 +77,7 @@ class Server(HTTPServer):
 
     pages: dict[str, list[list[Any]]]
     refusal: tuple[int, Any] | None = None
-    asked: list[tuple[str, str, dict[str, list[str]]]]
+    requests: list[tuple[str, str, dict[str, list[str]]]]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -85,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         query = parse_qs(parts.query)
-        self.server.asked.append((parts.path, self.headers.get("Authorization", ""), query))
+        self.server.requests.append((parts.path, self.headers.get("Authorization", ""), query))
         status, body = self.server.refusal or (200, None)
         if body is None:
             pages = self.server.pages.get(parts.path.split("/")[3], [[]])
@@ -104,7 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def billing() -> Iterator[Server]:
     server = Server(("127.0.0.1", 0), _Handler)
-    server.pages, server.asked = {COMPUTE: [H100]}, []
+    server.pages = {COMPUTE: [H100]}
+    server.requests = []
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server
@@ -154,10 +156,10 @@ def test_every_page_of_both_services_is_read_without_credentials(root: Path, bil
     machines = written(root)["machines"]
     assert machines["ct6e-standard-4t"]["on-demand"] == {REGION: pytest.approx(4 * 2.7)}
     assert machines["ct4p-hightpu-4t"]["on-demand"] == {"us-central2": pytest.approx(4 * 3.22)}
-    assert [(path.split("/")[3], query.get("pageToken")) for path, _, query in billing.asked] == [
+    assert [(path.split("/")[3], query.get("pageToken")) for path, _, query in billing.requests] == [
         (COMPUTE, None), (COMPUTE, ["1"]), (COMPUTE, ["2"]), (TPU, None), (TPU, ["1"]),
     ]  # fmt: skip
-    assert {authorization for _, authorization, _ in billing.asked} == {""}
+    assert {authorization for _, authorization, _ in billing.requests} == {""}
 
 
 def test_the_first_rate_that_is_not_free_counts(root: Path, billing: Server) -> None:
@@ -172,7 +174,7 @@ def test_the_first_rate_that_is_not_free_counts(root: Path, billing: Server) -> 
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         (sku("A2 Instance Core", usd(1, 0), unit="d"), "A2 Instance Core: is priced by d"),
         (sku("A2 Instance Core", usd(1, 0) | {"currencyCode": "JPY"}), "A2 Instance Core: is priced in JPY"),
@@ -181,13 +183,13 @@ def test_the_first_rate_that_is_not_free_counts(root: Path, billing: Server) -> 
         (sku("A3 Instance Core in Iowa", usd(7, 0)), "a3 instance core (on-demand) in us-central1: has 2 prices"),
     ],
 )  # fmt: skip
-def test_a_sku_that_cannot_be_read_is_named_and_counted(root: Path, billing: Server, row: Any, said: str) -> None:
+def test_a_sku_that_cannot_be_read_is_named_and_counted(root: Path, billing: Server, row: Any, message: str) -> None:
     billing.pages = {COMPUTE: [H100, [row]]}
 
     done = pull(root, billing, "--region", REGION)
 
     assert done.exit_code == 0, done.output
-    assert f"  SKUs that could not be read: 1: {said}\n" in done.stdout
+    assert f"  SKUs that could not be read: 1: {message}\n" in done.stdout
 
 
 def test_an_unknown_sku_of_a_machine_is_named_and_counted_and_others_are_not(root: Path, billing: Server) -> None:
@@ -276,7 +278,7 @@ def test_job_cost_and_check_have_the_pulled_prices_and_their_day(root: Path, bil
 
 
 @pytest.mark.parametrize(
-    ("refusal", "said"),
+    ("refusal", "message"),
     [
         (
             (403, {"error": {"message": "Off.", "details": [{"reason": "SERVICE_DISABLED"}]}}),
@@ -291,13 +293,15 @@ def test_job_cost_and_check_have_the_pulled_prices_and_their_day(root: Path, bil
         ((200, {"skus": [sku("Network Egress", usd(1, 0), group="Egress")]}), "(2 SKUs read); nothing was written."),
     ],
 )  # fmt: skip
-def test_a_catalogue_that_cannot_be_read_is_one_sentence(root: Path, billing: Server, refusal: Any, said: str) -> None:
+def test_a_catalogue_that_cannot_be_read_is_one_sentence(
+    root: Path, billing: Server, refusal: Any, message: str
+) -> None:
     billing.refusal = refusal
 
     done = pull(root, billing, "--region", REGION)
 
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (root / LISTED_FILE).exists()
 
@@ -315,18 +319,18 @@ def test_missing_credentials_say_how_to_log_in(root: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--region", "us-centrl1"), "--region 'us-centrl1' is not a region. Nearest: us-central1."),
         (("--endpoint", "http://prices.example.com/"), "write https://HOST/, or http://127.0.0.1:PORT/"),
         (("--endpoint", "http://127.0.0.1:1/"), "Cloud Billing in its price catalogue cannot be reached: "),
     ],
 )
-def test_bad_input_is_one_sentence(root: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_one_sentence(root: Path, arguments: tuple[str, ...], message: str) -> None:
     done = CliRunner().invoke(app, ["prices", "pull", "--root", str(root), *arguments])
 
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_a_dry_run_writes_nothing(root: Path, billing: Server) -> None:

@@ -42,12 +42,12 @@ def test_a_reservation_is_paid_for_whether_it_is_used_or_not() -> None:
 
 def test_on_demand_costs_between_its_fewest_and_its_most_machines() -> None:
     machine = MACHINE_TYPES["ct5lp-hightpu-4t"]
-    each = hourly_usd(machine, "on-demand", "us-west4") or 0
+    one_vm = hourly_usd(machine, "on-demand", "us-west4") or 0
 
     cost = machines_cost(machine, "on-demand", "us-west4", 1, 8)
 
-    assert cost.least == pytest.approx(each)
-    assert cost.most == pytest.approx(8 * each)
+    assert cost.least == pytest.approx(one_vm)
+    assert cost.most == pytest.approx(8 * one_vm)
 
 
 def test_a_sum_keeps_the_oldest_date_and_every_machine_without_a_price() -> None:

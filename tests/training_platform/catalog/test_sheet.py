@@ -35,38 +35,38 @@ machine_types:
 """
 
 
-def sheet(name: str, known: list[Sheet] | None = None) -> Sheet:
-    (found,) = (each for each in (known or sheets()) if each.name == name)
-    return found
+def sheet(name: str, all_sheets: list[Sheet] | None = None) -> Sheet:
+    (matching,) = (row for row in (all_sheets or sheets()) if row.name == name)
+    return matching
 
 
 def fact(name: str, field: str) -> Fact:
-    (found,) = (each for each in sheet(name).facts if each.field == field)
-    return found
+    (matching,) = (row for row in sheet(name).facts if row.field == field)
+    return matching
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_has_a_sheet_with_every_field_and_its_source(kind: str) -> None:
     rows = getattr(default(), KINDS[kind])
-    known = {each.name: each for each in sheets() if each.kind == kind}
+    entries = {entry.name: entry for entry in sheets() if entry.kind == kind}
 
-    assert list(known) == list(rows)
+    assert list(entries) == list(rows)
     for name, row in rows.items():
-        heads = {each.field.partition(".")[0] for each in known[name].facts}
+        heads = {shown_fact.field.partition(".")[0] for shown_fact in entries[name].facts}
         apart = {"name", "source", "unverified", "calendar"}  # the last is among the ways to get a machine
         assert {field.name for field in fields(row)} - heads == apart & {field.name for field in fields(row)}
-        assert known[name].source == row.source
+        assert entries[name].source == row.source
 
 
 def test_no_mark_is_lost() -> None:
-    known = {(each.kind, each.name): each for each in sheets()}
-    assert len(known) == len(sheets())
+    entries = {(entry.kind, entry.name): entry for entry in sheets()}
+    assert len(entries) == len(sheets())
     for kind, rows in KINDS.items():
         for name, row in getattr(default(), rows).items():
-            found = known[kind, name]
-            shown = [field.replace("price.usd.", "price.").removeprefix("ways.") for field in found.unverified]
+            entry = entries[kind, name]
+            shown = [field.replace("price.usd.", "price.").removeprefix("ways.") for field in entry.unverified]
             for mark in row.unverified:
-                assert any(f"{each}.".startswith(f"{mark}.") for each in shown), (name, mark)
+                assert any(f"{field}.".startswith(f"{mark}.") for field in shown), (name, mark)
 
 
 def test_a_fact_has_its_unit() -> None:
@@ -89,7 +89,9 @@ def test_a_mark_of_a_quota_shows_wherever_the_quota_is_charged() -> None:
 
 
 def test_a_family_is_the_name_of_its_machines_or_of_its_accelerator() -> None:
-    of = {family: {each.name for each in sheets() if family in each.families} for family in ("a3", "h100-mega", "n2")}
+    of = {
+        family: {entry.name for entry in sheets() if family in entry.families} for family in ("a3", "h100-mega", "n2")
+    }
 
     assert {name for name in MACHINE_TYPES if name.startswith("a3-")} == of["a3"]
     assert of["h100-mega"] == {"h100-mega", "a3-megagpu-8g"}
@@ -112,12 +114,12 @@ def test_a_new_family_shows_with_its_marks_and_no_code(tmp_path: Path) -> None:
     shutil.copytree(DATA, tmp_path / "data")
     (tmp_path / "data" / "z9.yaml").write_text(FAMILY)
 
-    found = sheet("z9-max-2g", sheets(load(tmp_path / "data")))
+    new_sheet = sheet("z9-max-2g", sheets(load(tmp_path / "data")))
 
-    assert found.value("accelerator.title") == "Z9"
-    assert found.value("price.usd.on-demand.*") == 3.0
-    assert found.families == ("z9", "z9-max")
-    assert found.unverified == (
+    assert new_sheet.value("accelerator.title") == "Z9"
+    assert new_sheet.value("price.usd.on-demand.*") == 3.0
+    assert new_sheet.families == ("z9", "z9-max")
+    assert new_sheet.unverified == (
         "accelerator.hbm_gb",
         "accelerator.quotas.spot",
         "capacities.spot",
@@ -181,13 +183,13 @@ def test_machines_without_accelerators_have_no_further_ways() -> None:
 
 
 def test_the_calendar_of_tpu_7x_is_opened_on_request() -> None:
-    (sheet,) = (each for each in sheets() if each.name == "tpu7x-standard-4t")
+    (sheet,) = (entry for entry in sheets() if entry.name == "tpu7x-standard-4t")
 
     assert sheet.facts[-1] == Fact("ways.calendar", True, "(on request)")
 
 
 def test_the_sheet_of_a_machine_shows_them() -> None:
-    (sheet,) = (each for each in sheets() if each.name == "ct6e-standard-4t")
+    (sheet,) = (entry for entry in sheets() if entry.name == "ct6e-standard-4t")
 
     assert [fact for fact in sheet.facts if fact.field.startswith("ways.")] == [
         Fact("ways.queued-provisioning", True, unverified=True),

@@ -126,7 +126,7 @@ def test_v4_takes_64_cubes_in_any_order_and_not_one_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "nearest"),
+    ("shape", "nearest"),
     [
         ("4x2", "2x4"),  # the same sides, rising
         ("3x4", "4x4"),  # 12 chips: 16 are the fewest that are enough
@@ -138,12 +138,12 @@ def test_v4_takes_64_cubes_in_any_order_and_not_one_more() -> None:
         ("nonsense", None),
     ],
 )
-def test_the_nearest_v5e_shape_is_the_one_that_was_probably_meant(asked: str, nearest: str | None) -> None:
-    assert nearest_topology(V5E_4, asked) == nearest
+def test_the_nearest_v5e_shape_is_the_one_that_was_probably_meant(shape: str, nearest: str | None) -> None:
+    assert nearest_topology(V5E_4, shape) == nearest
 
 
 @pytest.mark.parametrize(
-    ("asked", "nearest"),
+    ("shape", "nearest"),
     [
         ("4x2x2", "2x2x4"),
         ("8x4x4", "8x4x4"),  # legal as it is: v4 asks for no order
@@ -153,19 +153,19 @@ def test_the_nearest_v5e_shape_is_the_one_that_was_probably_meant(asked: str, ne
         ("999x999x999", "16x16x16"),
     ],
 )
-def test_the_nearest_v4_shape_is_compact(asked: str, nearest: str) -> None:
-    assert nearest_topology(V4, asked) == nearest
+def test_the_nearest_v4_shape_is_compact(shape: str, nearest: str) -> None:
+    assert nearest_topology(V4, shape) == nearest
 
 
 @given(TPUS, st.lists(st.integers(1, 400), min_size=2, max_size=3))
 def test_the_nearest_shape_is_legal_and_large_enough_or_the_largest(machine: MachineType, sides: list[int]) -> None:
-    asked = render_topology(tuple(sides))
-    nearest = nearest_topology(machine, asked)
+    rendered = render_topology(tuple(sides))
+    nearest = nearest_topology(machine, rendered)
     largest = max(chips_in(shape) or 0 for shape in legal_topologies(machine))
 
     assert nearest is not None
     assert legal_for(machine, nearest)
-    assert (chips_in(nearest) or 0) >= min(chips_in(asked) or 0, largest)
+    assert (chips_in(nearest) or 0) >= min(chips_in(rendered) or 0, largest)
     assert nearest_topology(machine, nearest) == nearest
 
 
@@ -239,9 +239,9 @@ def test_the_list_of_a_rule_is_every_rising_legal_shape_in_order_of_chips(rule: 
     listed = list(rule.legal_shapes())
     longest = (rule.cube_side or 1) * max(rule.max_cubes, 1)
     sides = range(1, longest + 1) if rule.dims == 2 else range(rule.cube_side or 1, longest + 1, rule.cube_side or 1)
-    found = {render_topology(box) for box in product(sides, repeat=rule.dims) if list(box) == sorted(box)}
+    rising = {render_topology(box) for box in product(sides, repeat=rule.dims) if list(box) == sorted(box)}
 
-    assert set(listed) == {*rule.shapes, *filter(rule.legal, found)}
+    assert set(listed) == {*rule.shapes, *filter(rule.legal, rising)}
     assert [chips_in(shape) for shape in listed] == sorted(chips_in(shape) or 0 for shape in listed)
     assert len(set(listed)) == len(listed)
 

@@ -26,10 +26,11 @@ def main(root: Path) -> dict[str, Any]:
     plans = {stack.name: plan for stack, plan in planned_stacks(workspace, plannable(workspace, workspace.stacks))}
     return {
         "planned": [
-            {"type": each.type, "name": each.name, "inputs": each.inputs}
+            {"type": resource.type, "name": resource.name, "inputs": resource.inputs}
             for plan in plans.values()
-            for each in plan.resources
-            if each.type.rpartition(":")[2] in {"NodePool", "ResourceFlavor", "ClusterQueue", "Cluster", "DaemonSet"}
+            for resource in plan.resources
+            if resource.type.rpartition(":")[2]
+            in {"NodePool", "ResourceFlavor", "ClusterQueue", "Cluster", "DaemonSet"}
         ],
         "charged": _sums(planned_demand(plans["lab"].resources)),
         "sandbox": _sandbox(root),
@@ -62,7 +63,7 @@ def _sandbox(root: Path) -> list[tuple[int, str]]:
 
 
 def _pool(name: str, nodes: int) -> dict[str, Any]:
-    """Return a pool of the invented GPU: 1,000 GB of local SSD a VM, of which the limits hold three."""
+    """Return a pool of the invented GPU with 1,000 GB of local SSD for each VM; the limits hold three VMs."""
     config = {
         "machineType": "z9-max-6g",
         "diskType": "pd-ssd",
