@@ -17,7 +17,7 @@ class Answer(NamedTuple):
 
 
 class Registry:
-    """A server on the loopback with an answer for each path, of which the list of what was asked is kept."""
+    """A server on the loopback with an answer for each path, which keeps a list of its requests."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}

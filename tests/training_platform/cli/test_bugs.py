@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fails(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[..., bool]], None]:
-    """Let a function of ours fail for the arguments of which a test says so."""
+    """Return a function that makes one of ours fail for the arguments that a test chooses."""
 
     def plant(name: str, where: Callable[..., bool]) -> None:
         module, _, function = name.rpartition(".")
@@ -111,12 +111,14 @@ def test_a_rule_that_fails_is_named_and_hides_no_other(root: Path, broken_rule: 
 
 
 def test_a_job_whose_check_fails_hides_no_other(root: Path, fails: Callable[..., None]) -> None:
-    broken, other = root / "jobs" / "vision" / "broken.yaml", root / "jobs" / "vision" / "other.yaml"
+    broken = root / "jobs" / "vision" / "broken.yaml"
+    other = root / "jobs" / "vision" / "other.yaml"
     for path in (broken, other):
         path.write_text("environment: nowhere\nimage: a:1\ngke: {cluster: a, flavor: b, nodes: 1}\n")
     fails("training_platform.parts.jobs.render.check_job", lambda path, *_: path == broken)
 
-    alone, whole = run(root, "job", "check"), run(root, "check")
+    alone = run(root, "job", "check")
+    whole = run(root, "check")
 
     for done in (alone, whole):
         assert done.exit_code == 2

@@ -30,11 +30,11 @@ def small_disk(tmp_path: Path) -> tuple[Path, int]:
     shutil.copytree(ORGANISATION, root, symlinks=False)
     file = root / "stacks" / "Pulumi.dev.yaml"
     lines = file.read_text(encoding="utf-8").splitlines()
-    at = next(number for number, line in enumerate(lines) if "machine_type: a2-highgpu-8g" in line)
-    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
-    lines.insert(at + 1, f"{indent}boot_disk: {{size_gb: 5}}")
+    index = next(number for number, line in enumerate(lines) if "machine_type: a2-highgpu-8g" in line)
+    indent = lines[index][: len(lines[index]) - len(lines[index].lstrip())]
+    lines.insert(index + 1, f"{indent}boot_disk: {{size_gb: 5}}")
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return root, at + 2
+    return root, index + 2
 
 
 def test_a_rule_says_what_it_looks_for_who_refuses_and_how_to_exempt() -> None:
@@ -162,7 +162,7 @@ def test_a_machine_is_shown_as_the_catalogue_shows_it() -> None:
         (("explain", "NVIDIA-A100-GPU"), "NVIDIA-A100-GPUS"),
         (("rules", "list", "disk"), "disks"),
     ],
-    ids=lambda each: " ".join(each) if isinstance(each, tuple) else each,
+    ids=lambda argument: " ".join(argument) if isinstance(argument, tuple) else argument,
 )
 def test_an_unknown_name_ends_with_2_and_the_nearest(arguments: tuple[str, ...], nearest: str) -> None:
     done = run(*arguments)
@@ -175,15 +175,15 @@ def test_the_list_has_every_rule_of_a_set_and_no_other() -> None:
     done = run("rules", "list", "disks")
 
     listed = {line.split()[0] for line in done.stdout.splitlines()[1:]}
-    assert listed == {each.id for each in RULES.values() if each.ruleset == "disks"}
+    assert listed == {rule.id for rule in RULES.values() if rule.ruleset == "disks"}
 
 
 def test_json_has_every_rule() -> None:
     documents = json.loads(run("rules", "list", "--format", "json").stdout)
 
-    assert {each["id"] for each in documents} >= set(RULES)
+    assert {rule["id"] for rule in documents} >= set(RULES)
     (document,) = json.loads(run("explain", "tpu-topology", "--format", "json").stdout)
-    assert document == next(each for each in documents if each["id"] == "tpu-topology")
+    assert document == next(rule for rule in documents if rule["id"] == "tpu-topology")
 
 
 def test_every_rule_set_is_a_group() -> None:
@@ -196,8 +196,8 @@ def catalog(*arguments: str) -> Result:
 
 
 def line(text: str, field: str) -> str:
-    (found,) = (each.strip() for each in text.splitlines() if each.strip().startswith(f"{field} "))
-    return " ".join(found.split())
+    (matching,) = (row.strip() for row in text.splitlines() if row.strip().startswith(f"{field} "))
+    return " ".join(matching.split())
 
 
 def test_a_machine_is_shown_with_units_source_and_date() -> None:
@@ -222,14 +222,14 @@ def test_what_is_not_verified_is_marked_and_the_mark_explained() -> None:
 def test_json_has_the_same_facts() -> None:
     (document,) = json.loads(catalog("show", "ZONAL", "--format", "json").stdout)
 
-    facts = {each["field"]: each for each in document["facts"]}
+    facts = {fact["field"]: fact for fact in document["facts"]}
     assert (document["kind"], document["name"]) == ("Filestore tier", "ZONAL")
     assert facts["reserved_prefixes"]["value"] == ["24", "26"]
-    assert [name for name, each in facts.items() if each["unverified"]] == ["reserved_prefixes", "high_band_quota"]
+    assert [name for name, fact in facts.items() if fact["unverified"]] == ["reserved_prefixes", "high_band_quota"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["show", "a3-megagup-8g"], "'a3-megagup-8g' is not in the catalogue. Nearest: a3-megagpu-8g."),
         (["show", "zonal "], "Nearest: ZONAL."),
@@ -237,28 +237,28 @@ def test_json_has_the_same_facts() -> None:
         (["list", "--family", "h1000"], "'h1000' is not a family in the catalogue. Nearest: h100."),
     ],
 )
-def test_an_unknown_name_is_exit_code_2_with_the_nearest(arguments: list[str], said: str) -> None:
+def test_an_unknown_name_is_exit_code_2_with_the_nearest(arguments: list[str], message: str) -> None:
     done = catalog(*arguments)
 
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
 
 
 def test_the_list_has_every_name_below_its_kind() -> None:
     done = catalog("list")
 
-    listed = [each.split()[0] for each in done.stdout.splitlines() if each.startswith("  ")]
+    listed = [row.split()[0] for row in done.stdout.splitlines() if row.startswith("  ")]
     assert {*MACHINE_TYPES, *DISK_TYPES, *FILESTORE_TIERS, *LUSTRE_TIERS, *CHARTS} <= set(listed)
     assert len(listed) == len(set(listed))
-    assert [each for each in done.stdout.splitlines() if each and not each.startswith(" ")] == [
+    assert [row for row in done.stdout.splitlines() if row and not row.startswith(" ")] == [
         "machine types with GPUs", "machine types with TPUs", "machine types without accelerators", "accelerators",
         "disk types", "Filestore tiers", "Managed Lustre tiers", "charts", "releases", "images", "model servers",
     ]  # fmt: skip
 
 
 def test_a_family_is_listed_alone() -> None:
-    names = [each["name"] for each in json.loads(catalog("list", "--family", "tpu-v5e", "--format", "json").stdout)]
+    names = [row["name"] for row in json.loads(catalog("list", "--family", "tpu-v5e", "--format", "json").stdout)]
 
     assert names == ["ct5lp-hightpu-1t", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t", "tpu-v5e"]
 
@@ -274,10 +274,10 @@ def test_a_family_is_listed_alone() -> None:
     ],
 )
 def test_machines_are_listed_by_gpu_region_and_zone(arguments: list[str], there: str, not_there: str) -> None:
-    found = json.loads(catalog("list", *arguments, "--format", "json").stdout)
+    machines = json.loads(catalog("list", *arguments, "--format", "json").stdout)
 
-    names = {each["name"] for each in found}
-    assert {each["kind"] for each in found} == {"machine type"}
+    names = {machine["name"] for machine in machines}
+    assert {machine["kind"] for machine in machines} == {"machine type"}
     assert there in names
     assert not_there not in names
 
@@ -296,8 +296,8 @@ def test_a_machine_is_shown_in_one_screen_and_whole_with_verbose() -> None:
     short, whole = (catalog("show", "a3-megagpu-8g", *more).stdout.splitlines() for more in ([], ["--verbose"]))
 
     assert len(short) < 50 < len(whole)
-    assert {each.split()[0] for each in short} < {each.split()[0] for each in whole}
-    assert {"accelerator.partitions.1g.10gb", "missing_zones"} <= {each.split()[0] for each in whole}
+    assert {row.split()[0] for row in short} < {row.split()[0] for row in whole}
+    assert {"accelerator.partitions.1g.10gb", "missing_zones"} <= {row.split()[0] for row in whole}
 
 
 @pytest.mark.parametrize("group", [[], ["quota"], ["job"], ["catalog"], ["sandbox"]])

@@ -1,4 +1,4 @@
-"""From an empty repository to a clean check, by ``init`` alone."""
+"""From an empty repository to a clean check with nothing but ``init``."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def init(root: Path, *arguments: str) -> Result:
 
 
 def environment(root: Path, name: str = "dev") -> Environment:
-    found = read_workspace(root).stacks[name].environment
-    assert found is not None
-    return found
+    section = read_workspace(root).stacks[name].environment
+    assert section is not None
+    return section
 
 
 @pytest.mark.parametrize("machine_type", ["a3-highgpu-8g", "ct5lp-hightpu-4t"])
@@ -80,23 +80,23 @@ def answered(root: Path, *arguments: str, answers: str) -> str:
     ) as process:
         os.write(ours, answers.encode())
         try:
-            said, _ = process.communicate(timeout=120)
+            output, _ = process.communicate(timeout=120)
         except subprocess.TimeoutExpired:  # a question more than there are answers
             process.kill()
-            said, _ = process.communicate()
+            output, _ = process.communicate()
     os.close(theirs)
     os.close(ours)
-    assert process.returncode == 0, said
-    return said
+    assert process.returncode == 0, output
+    return output
 
 
 def test_what_has_neither_flag_nor_default_is_asked_for_at_a_terminal(root: Path) -> None:
-    asked = answered(root, "init", "environment", "dev", answers="example-lab\nn\nh100\n")
+    dialogue = answered(root, "init", "environment", "dev", answers="example-lab\nn\nh100\n")
     answered(root, "init", "team", "vision", answers="group:vision@example.com\n")
     job = answered(root, "init", "job", "vision/train", answers="us-docker.pkg.dev/e/i/t:1\n")
 
-    assert asked.index("project id") < asked.index("production") < asked.index("Machine type")
-    assert not any(each in asked for each in ("Zone", "Provisioning model"))
+    assert dialogue.index("project id") < dialogue.index("production") < dialogue.index("Machine type")
+    assert not any(prompt in dialogue for prompt in ("Zone", "Provisioning model"))
     assert "Where it runs" not in job
     assert run(root, "quota", "init").exit_code == 0
     assert "2 stacks: clean, 1 warning, 1 note\n" in run(root, "check").stdout  # alerts reach nobody
@@ -129,12 +129,13 @@ def test_a_stack_file_under_another_name_is_reported_with_the_right_one(root: Pa
     init(root, *TEAM)
     (root / "stacks" / "Pulumi.dev-vision.yaml").rename(root / "stacks" / name)
 
-    of_all, of_one = run(root, "check"), run(root, "check", "dev-vision")
+    of_all = run(root, "check")
+    of_one = run(root, "check", "dev-vision")
 
     assert (of_all.exit_code, of_one.exit_code) == (2, 2)
-    for said in (of_all.stdout, of_one.stderr):
-        assert f"stacks/{name}: no stack is read from a file of this name" in said
-        assert "Nearest: Pulumi.dev-vision.yaml." in said
+    for output in (of_all.stdout, of_one.stderr):
+        assert f"stacks/{name}: no stack is read from a file of this name" in output
+        assert "Nearest: Pulumi.dev-vision.yaml." in output
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -192,7 +193,7 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "sentences"),
     [
         (("environment", "dev", "--no-production"), ["--project is missing: Google Cloud project id."]),
         (("environment", "dev", "--project", "example-lab"), ["--production or --no-production is missing."]),
@@ -219,17 +220,17 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
     ],
 )  # fmt: skip
 def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
-    root: Path, arguments: tuple[str, ...], said: list[str]
+    root: Path, arguments: tuple[str, ...], sentences: list[str]
 ) -> None:
     done = init(root, *arguments)
 
     assert done.exit_code == 2
-    assert [sentence for sentence in said if sentence not in done.stderr] == []
+    assert [sentence for sentence in sentences if sentence not in done.stderr] == []
     assert not list(root.glob("stacks/*.yaml"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "sentences"),
     [
         (("team", "vision", "--member", "me", "--share", "h1000=8", "--share", "h100-spot=all"),
          ["--member 'me' is not in the right form", "--share 'h1000' is unknown. Allowed: us-central1/h100-spot.",
@@ -251,7 +252,7 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
     ],
 )  # fmt: skip
 def test_what_an_environment_has_no_place_for_is_refused(
-    root: Path, arguments: tuple[str, ...], said: list[str]
+    root: Path, arguments: tuple[str, ...], sentences: list[str]
 ) -> None:
     init(root, *ENVIRONMENT)
     before = {path: path.read_bytes() for path in root.rglob("*.yaml")}
@@ -259,7 +260,7 @@ def test_what_an_environment_has_no_place_for_is_refused(
     done = init(root, *arguments)
 
     assert done.exit_code == 2
-    assert [sentence for sentence in said if sentence not in done.stderr] == []
+    assert [sentence for sentence in sentences if sentence not in done.stderr] == []
     assert {path: path.read_bytes() for path in root.rglob("*.yaml")} == before
 
 
@@ -300,7 +301,7 @@ def test_zones_and_provisioning_models_are_those_of_the_pools_in_their_order(roo
 def test_a_wrong_answer_is_asked_for_again_and_no_other_is_lost(root: Path) -> None:
     flags = ("--machine-type", "h100", "--machine-type", "v5e", "--zone", "us-central1-z", "--capacity", "spto")
     answers = ("EXAMPLE", "example-lab", "n", "us-central1-a", "spot", "", "V5E", "v5e-pool", "")
-    asked = answered(
+    dialogue = answered(
         root, "init", "environment", "dev", *flags, "--capacity", "reservation", answers="\n".join(answers)
     )  # fmt: skip
 
@@ -310,7 +311,7 @@ def test_a_wrong_answer_is_asked_for_again_and_no_other_is_lost(root: Path) -> N
         "Nearest: spot.",
         "a reservation's name",
     ):
-        assert nearest in asked
+        assert nearest in dialogue
     h100, v5e = environment(root).clusters["us-central1"].node_pools.values()
     assert (h100.zone, h100.capacity, v5e.capacity) == ("us-central1-a", "spot", "reservation")
     assert v5e.reservation is not None
@@ -386,8 +387,8 @@ def test_a_team_of_a_group_hears_what_lets_clusters_know_groups(root: Path) -> N
     file.write_text(file.read_text().replace("    project:", "    google_groups_domain: example.com\n    project:"))
     second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
 
-    said = "Groups have no rights in clusters yet: write google_groups_domain: example.com into stacks/Pulumi.dev.yaml"
-    assert f"{said}, at the top of training-platform:environment, and make them members" in first.stdout
+    hint = "Groups have no rights in clusters yet: write google_groups_domain: example.com into stacks/Pulumi.dev.yaml"
+    assert f"{hint}, at the top of training-platform:environment, and make them members" in first.stdout
     assert second.exit_code == 0
     assert "Groups have no rights" not in person.stdout + second.stdout
 
@@ -409,13 +410,15 @@ def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
 
 
 def test_a_new_pool_is_described_and_spot_is_not_chosen_for_production_in_silence(root: Path) -> None:
-    said = init(root, "environment", "prod", "--project", "example-lab", "--production", "--machine-type", "v5e").stdout
+    created = init(
+        root, "environment", "prod", "--project", "example-lab", "--production", "--machine-type", "v5e"
+    ).stdout
     added = init(root, "pool", "prod", "--machine-type", "l4", "--capacity", "on-demand", "--max-nodes", "2").stdout
 
     assert (
         "  node pool tpu-v5e in us-central1: up to 1 VM of ct5lp-hightpu-4t (4 chips) in us-central1-a, spot; teams "
         "name it tpu-v5e-2x2-spot\n    Google stops spot VMs at any time. For production, see --capacity.\n"
-    ) in said
+    ) in created
     assert "node pool l4 in us-central1: up to 2 VMs of g2-standard-96 (16 GPUs) in us-central1-a, on-demand" in added
     assert "tpu-v5e" not in added
     assert "stops spot VMs" not in added
@@ -464,7 +467,8 @@ def test_an_organisation_by_commands_alone_is_clean(root: Path) -> None:
 def test_more_demand_raises_a_placeholder_and_is_not_compared_with_it(root: Path) -> None:
     init(root, *ENVIRONMENT)
     run(root, "quota", "init")
-    file, stack = root / "stacks" / "quotas" / "example-lab.yaml", root / "stacks" / "Pulumi.dev.yaml"
+    file = root / "stacks" / "quotas" / "example-lab.yaml"
+    stack = root / "stacks" / "Pulumi.dev.yaml"
     gpus = "PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region:\n      - {limit: %d, region: us-central1}\n"
     assert gpus % 8 in file.read_text()
     stack.write_text(stack.read_text().replace("max_nodes: 1", "max_nodes: 2"))
@@ -481,7 +485,8 @@ def test_more_demand_raises_a_placeholder_and_is_not_compared_with_it(root: Path
 def test_a_snapshot_with_limits_stays(root: Path) -> None:
     init(root, *ENVIRONMENT)
     run(root, "quota", "init")
-    file, stack = root / "stacks" / "quotas" / "example-lab.yaml", root / "stacks" / "Pulumi.dev.yaml"
+    file = root / "stacks" / "quotas" / "example-lab.yaml"
+    stack = root / "stacks" / "Pulumi.dev.yaml"
     file.write_text(before := file.read_text().replace("placeholder: true\n", ""))
     stack.write_text(stack.read_text().replace("max_nodes: 1", "max_nodes: 2"))
 

@@ -32,7 +32,7 @@ def script(*options: str) -> str:
 
 
 def run(text: str, folder: Path) -> list[str]:
-    """Run a script with a gcloud that only writes down what it is called with."""
+    """Run a script with a gcloud that only records its arguments, and return them but for descriptions."""
     (folder / "gcloud").write_text(GCLOUD)
     (folder / "gcloud").chmod(0o755)
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "LOG": str(folder / "log")}
@@ -120,7 +120,7 @@ def test_a_deployer_is_no_owner(commands: list[str]) -> None:
 
 
 def test_the_account_of_nodes_is_called_what_its_stack_calls_it(commands: list[str]) -> None:
-    (command,) = (each for each in commands if " service-accounts create prod-gke-nodes " in each)
+    (command,) = (command for command in commands if " service-accounts create prod-gke-nodes " in command)
 
     assert command.endswith(" --display-name=GKE nodes of prod")
 
@@ -198,12 +198,10 @@ def test_every_type_that_plans_create_has_its_permissions() -> None:
 
 
 def test_the_rights_cover_each_method_that_a_deployer_calls() -> None:
-    by_type = {
-        f"{collection}.{verb}"
-        for row in RESOURCE_TYPES.values()
-        for collection, verbs in row.permissions.items()
-        for verb in verbs
-    }
+    by_type = set()
+    for row in RESOURCE_TYPES.values():
+        for collection, verbs in row.permissions.items():
+            by_type |= {f"{collection}.{verb}" for verb in verbs}
     held = by_type | permissions_of("roles/container.admin") | permissions_of(IAM_ADMIN)
     needs = {
         need.permission

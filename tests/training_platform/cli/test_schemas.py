@@ -1,5 +1,7 @@
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -25,16 +27,25 @@ def test_the_generated_schema_is_current(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_every_property_of_every_schema_is_described_and_every_object_closed(name: str) -> None:
     lacking = []
-    found = [json.loads(FILES[name])]
-    while found:
-        part = found.pop()
-        found += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        fields = part.get("properties", {}) if isinstance(part, dict) and part.get("type") == "object" else None
-        if fields is not None:
-            lacking += [key for key, value in fields.items() if not ("description" in value or "$ref" in value)]
-            lacking += [] if "additionalProperties" in part else [sorted(fields)]
+    for described in objects(json.loads(FILES[name])):
+        fields = described.get("properties", {})
+        lacking += [key for key, value in fields.items() if not ("description" in value or "$ref" in value)]
+        if "additionalProperties" not in described:
+            lacking.append(f"additionalProperties of {sorted(fields)}")
 
     assert lacking == []
+
+
+def objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object that a schema describes, at every level."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield schema
+        for value in schema.values():
+            yield from objects(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from objects(value)
 
 
 SAYS_WHAT = {"examples", "enum", "const", "default", "$ref", "anyOf", "properties", "additionalProperties"}
@@ -43,12 +54,9 @@ SAYS_WHAT = {"examples", "enum", "const", "default", "$ref", "anyOf", "propertie
 @pytest.mark.parametrize("name", FILES)
 def test_every_field_that_has_to_be_written_shows_a_value(name: str) -> None:
     lacking = []
-    found = [json.loads(FILES[name])]
-    while found:
-        part = found.pop()
-        found += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-        fields = part.get("properties", {}) if isinstance(part, dict) and part.get("type") == "object" else {}
-        needed = {key: fields[key] for key in part.get("required", ()) if key in fields} if fields else {}
+    for described in objects(json.loads(FILES[name])):
+        fields = described.get("properties", {})
+        needed = {key: fields[key] for key in described.get("required", ()) if key in fields}
         lacking += [key for key, value in needed.items() if not SAYS_WHAT & value.keys() and value["type"] != "boolean"]
 
     assert set(lacking) - {"secure"} == set()  # what Pulumi writes, nobody else does
@@ -103,7 +111,9 @@ def test_an_editor_knows_what_an_exemption_needs() -> None:
     assert not takes(rule="boot-disk")
 
 
-@pytest.mark.parametrize("path", ["stacks/exemptions.yaml", *(f"stacks/quotas/{each.name}" for each in SNAPSHOTS)])
+@pytest.mark.parametrize(
+    "path", ["stacks/exemptions.yaml", *(f"stacks/quotas/{snapshot.name}" for snapshot in SNAPSHOTS)]
+)
 def test_every_shipped_file_tells_the_editor_its_schema(path: str) -> None:
     file = ORGANISATION / path
     first = file.read_text(encoding="utf-8").splitlines()[0]

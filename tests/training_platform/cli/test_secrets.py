@@ -69,12 +69,12 @@ def nested(keys: tuple[Any, ...], value: Any) -> Any:
     return value
 
 
-def merged(one: Any, other: Any) -> Any:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return {**one, **{key: merged(one.get(key), value) for key, value in other.items()}}
-    if isinstance(one, list) and isinstance(other, list):
-        return [merged(one[0], other[0])]
-    return other if one is None else one
+def merged(first: Any, second: Any) -> Any:
+    if isinstance(first, dict) and isinstance(second, dict):
+        return {**first, **{key: merged(first.get(key), value) for key, value in second.items()}}
+    if isinstance(first, list) and isinstance(second, list):
+        return [merged(first[0], second[0])]
+    return second if first is None else first
 
 
 def of_documents() -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -97,14 +97,16 @@ def leaks(text: str) -> bool:
 
 def test_the_inputs_that_the_sdks_mark_are_known_by_their_names() -> None:
     documented = {token for name in FILES for token in shapes(name)["types"]}
-    marks = {
-        (token[1], re.sub(r"_(\w)", lambda match: match[1].upper(), name))
-        for package in (pulumi_gcp, pulumi_kubernetes)
-        for path in Path(str(package.__file__)).parent.rglob("*.py")
-        if "pulumi.Output.secret(" in (text := path.read_text(encoding="utf-8"))
-        and (token := re.search(r"__init__\(\s*'([a-z]+:[^']+)'", text)) and token[1] in documented
-        for name in re.findall(r"pulumi\.Output\.secret\((\w+)\)", text)
-    }  # fmt: skip
+    marks = set()
+    for package in (pulumi_gcp, pulumi_kubernetes):
+        for path in Path(str(package.__file__)).parent.rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            if "pulumi.Output.secret(" not in text:
+                continue
+            token = re.search(r"__init__\(\s*'([a-z]+:[^']+)'", text)
+            if token and token[1] in documented:
+                names = re.findall(r"pulumi\.Output\.secret\((\w+)\)", text)
+                marks |= {(token[1], re.sub(r"_(\w)", lambda match: match[1].upper(), name)) for name in names}
 
     assert ("gcp:secretmanager/secretVersion:SecretVersion", "secretData") in marks
     assert ("kubernetes:core/v1:Secret", "stringData") in marks
@@ -158,7 +160,7 @@ def test_a_part_of_a_secret_is_known_and_a_word_is_none() -> None:
 
 
 def test_a_comparison_tells_that_a_secret_changed_and_not_from_what() -> None:
-    one, other = (
+    before, after = (
         flat_resource(StackResource(
             stack="dev", type="kubernetes:core/v1:Secret", name="one",
             inputs={"stringData": {"a": value}},
@@ -166,8 +168,8 @@ def test_a_comparison_tells_that_a_secret_changed_and_not_from_what() -> None:
         for value in (MARKER, f"{MARKER}-2")
     )  # fmt: skip
 
-    assert one.inputs != other.inputs
-    assert not leaks(repr((one, other)))
+    assert before.inputs != after.inputs
+    assert not leaks(repr((before, after)))
     assert flat_resource(replace(StackResource(stack="", type="a", name="b", inputs={"type": "x"}))).inputs == {
         "type": "x"
     }
@@ -194,16 +196,16 @@ JOBS = {
 def test_no_value_of_a_jobs_variables_and_arguments_is_in_any_output(line: str, root: Path) -> None:
     path = root / "jobs" / "vision" / "train.yaml"
     path.write_text(f"environment: prod\nimage: a:1\n{line}\n{GPU}")
-    at = f"{path}:3"
+    position = f"{path}:3"
 
-    said = [
+    results = [
         run(root, "job", "check", str(path)), run(root, "job", "check", str(path), "--format", "json"),
-        run(root, "job", "render", str(path)), run(root, "job", "cost", str(path)), run(root, "explain", at),
+        run(root, "job", "render", str(path)), run(root, "job", "cost", str(path)), run(root, "explain", position),
     ]  # fmt: skip
     report = run_check(root, CheckOptions(today=today(root, None)))
-    texts = [done.output for done in said] + [render(report, form, links="") for form in FORMATS]
+    texts = [done.output for done in results] + [render(report, form, links="") for form in FORMATS]
 
-    assert [done.exit_code for done in said[:3]] == [1, 1, 1]
+    assert [done.exit_code for done in results[:3]] == [1, 1, 1]
     assert all("train.yaml" in text for text in texts[:2])
     assert [text for text in texts if leaks(text)] == []
 

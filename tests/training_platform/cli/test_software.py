@@ -31,14 +31,14 @@ config:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    made = Registry()
-    Thread(target=made.server.serve_forever, daemon=True).start()
+    stub = Registry()
+    Thread(target=stub.server.serve_forever, daemon=True).start()
     row = CHARTS["kueue"]
-    own = dataclasses.replace(row, chart=f"oci://{made.place}/charts/kueue", version="0.19.2")
-    monkeypatch.setattr(catalog, "CHARTS", {"kueue": own})
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    chart = dataclasses.replace(row, chart=f"oci://{stub.place}/charts/kueue", version="0.19.2")
+    monkeypatch.setattr(catalog, "CHARTS", {"kueue": chart})
+    yield stub
+    stub.server.shutdown()
+    stub.server.server_close()
 
 
 def outdated(root: Path, *arguments: str) -> Result:
@@ -50,10 +50,10 @@ def outdated(root: Path, *arguments: str) -> Result:
 def test_a_newer_patch_is_a_finding_and_the_newest_of_all_is_named(registry: Registry, tmp_path: Path) -> None:
     registry.answers[TAGS] = Answer({"name": "charts/kueue", "tags": HAS})
 
-    said = outdated(tmp_path)
+    result = outdated(tmp_path)
 
-    assert said.output == "kueue 0.19.2 (catalogue): newer: 0.19.10 of its minor version, 0.20.0 newest\n"
-    assert said.exit_code == 1
+    assert result.output == "kueue 0.19.2 (catalogue): newer: 0.19.10 of its minor version, 0.20.0 newest\n"
+    assert result.exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_newer_minor_version_alone_is_no_finding(
 ) -> None:
     registry.answers[TAGS] = Answer({"tags": tags})
 
-    said = outdated(tmp_path)
+    result = outdated(tmp_path)
 
-    assert (said.output, said.exit_code) == (f"kueue 0.19.2 (catalogue): {newer}\n", 0)
+    assert (result.output, result.exit_code) == (f"kueue 0.19.2 (catalogue): {newer}\n", 0)
 
 
 def test_an_environment_that_names_a_version_of_its_own_is_asked_for_too(registry: Registry, tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_repository_is_read_by_its_index(registry: Registry, tmp_path: Path, m
     assert outdated(tmp_path).output == "ray 1.7.0 (catalogue): newer: 1.7.1 of its minor version\n"
 
     registry.answers["/charts/index.yaml"] = Answer(yaml.safe_dump({"entries": {}}))
-    said = outdated(tmp_path)
-    assert said.exit_code == 2
-    assert "has no chart kuberay-operator." in said.output
+    result = outdated(tmp_path)
+    assert result.exit_code == 2
+    assert "has no chart kuberay-operator." in result.output
 
 
 DIGEST = f"sha256:{'4' * 64}"
@@ -117,7 +117,8 @@ DIGEST = f"sha256:{'4' * 64}"
 @pytest.fixture
 def images(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a catalogue with two images of the registry that have no digest, beside one that has."""
-    dated, latest = f"{registry.place}/nodes/shell:24.04", f"{registry.place}/vertex-ai/cpu:latest"
+    dated = f"{registry.place}/nodes/shell:24.04"
+    latest = f"{registry.place}/vertex-ai/cpu:latest"
     monkeypatch.setattr(catalog, "IMAGES", {"shell": dated, "cpu": latest, "pause": f"{registry.place}/a@{DIGEST}"})
     registry.answers["/v2/nodes/shell/manifests/24.04"] = Answer("", 200, {"Docker-Content-Digest": DIGEST})
     registry.answers["/v2/vertex-ai/cpu/manifests/latest"] = Answer("", 200, {"Docker-Content-Digest": DIGEST})
@@ -164,10 +165,10 @@ def test_an_image_without_a_digest_hides_no_other(
 ) -> None:
     registry.answers["/v2/nodes/shell/manifests/24.04"] = answer
 
-    said = digests(tmp_path, "--write")
+    result = digests(tmp_path, "--write")
 
-    assert said.exit_code == 2
-    assert sentence in said.output
+    assert result.exit_code == 2
+    assert sentence in result.output
     assert f"cpu@{DIGEST}" in images.read_text()
     assert '/nodes/shell:24.04"' in images.read_text()
 
@@ -197,11 +198,11 @@ def test_a_registry_that_does_not_answer_as_it_should_is_one_sentence_and_exit_c
 ) -> None:
     registry.answers[TAGS] = answer
 
-    said = outdated(tmp_path)
+    result = outdated(tmp_path)
 
-    assert said.exit_code == 2
-    assert said.output.count("\n") == 1
-    assert sentence in said.output
+    assert result.exit_code == 2
+    assert result.output.count("\n") == 1
+    assert sentence in result.output
 
 
 def test_a_chart_that_cannot_be_asked_for_hides_no_other(
@@ -211,8 +212,8 @@ def test_a_chart_that_cannot_be_asked_for_hides_no_other(
     gone = dataclasses.replace(CHARTS["jobset"], chart="oci://127.0.0.1:1/charts/jobset")
     monkeypatch.setattr(catalog, "CHARTS", {"jobset": gone, **catalog.CHARTS})
 
-    said = outdated(tmp_path)
+    result = outdated(tmp_path)
 
-    assert said.exit_code == 2
-    assert "jobset: 127.0.0.1:1 cannot be reached" in said.output
-    assert "0.19.10 of its minor version" in said.output
+    assert result.exit_code == 2
+    assert "jobset: 127.0.0.1:1 cannot be reached" in result.output
+    assert "0.19.10 of its minor version" in result.output

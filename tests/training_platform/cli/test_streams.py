@@ -32,8 +32,10 @@ def run(arguments: list[str], redirection: str = "", **environment: str) -> subp
         "training_platform.cli.main",
         *arguments,
     ]
-    given = {**os.environ, **environment}
-    return subprocess.run(command, cwd=ORGANISATION, env=given, capture_output=True, text=True, timeout=60, check=False)
+    variables = {**os.environ, **environment}
+    return subprocess.run(
+        command, cwd=ORGANISATION, env=variables, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
