@@ -24,13 +24,13 @@ def pool(**fields: Any) -> NodePoolSpec:
 
 
 def reserved(reservation: Any) -> tuple[str, str | None]:
-    found = pool(capacity="reservation", reservation=reservation).reservation
-    assert found is not None
-    return found.affinity, found.path
+    reservation_spec = pool(capacity="reservation", reservation=reservation).reservation
+    assert reservation_spec is not None
+    return reservation_spec.affinity, reservation_spec.path
 
 
 @pytest.mark.parametrize(
-    ("said", "path"),
+    ("reservation", "path"),
     [
         ("h100", "h100"),
         ({"name": "h100"}, "h100"),
@@ -42,8 +42,8 @@ def reserved(reservation: Any) -> tuple[str, str | None]:
         ),
     ],
 )
-def test_a_reservation_is_called_as_gke_calls_it(said: Any, path: str) -> None:
-    assert reserved(said) == ("SPECIFIC_RESERVATION", path)
+def test_a_reservation_is_called_as_gke_calls_it(reservation: Any, path: str) -> None:
+    assert reserved(reservation) == ("SPECIFIC_RESERVATION", path)
 
 
 def test_any_reservation_has_no_name() -> None:
@@ -57,25 +57,25 @@ def test_queued_vms_are_charged_as_flex_start_vms() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "at", "nearest"),
+    ("fields", "path", "nearest"),
     [
         ({"capacity": "spot", "reservation": "h100"}, ("reservation",), "capacity: reservation"),
         ({"capacity": "queued-provisioning", "reservation": "h100"}, ("reservation",), "capacity: reservation"),
         ({"capacity": "reservation"}, ("capacity",), None),
     ],
 )
-def test_a_reservation_goes_with_reserved_vms_alone(fields: Any, at: tuple[str, ...], nearest: str | None) -> None:
+def test_a_reservation_goes_with_reserved_vms_alone(fields: Any, path: tuple[str, ...], nearest: str | None) -> None:
     with pytest.raises(ValidationError) as refused:
         pool(**fields)
 
     (error,) = refused.value.errors()
-    assert error["ctx"]["at"] == at
+    assert error["ctx"]["at"] == path
     assert error["ctx"]["nearest"] == nearest
     assert error["ctx"]["allowed"]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reservation",
     [
         {},
         {"block": "b1"},
@@ -87,9 +87,9 @@ def test_a_reservation_goes_with_reserved_vms_alone(fields: Any, at: tuple[str, 
         "H100",
     ],
 )
-def test_half_a_reservation_is_refused(said: Any) -> None:
+def test_half_a_reservation_is_refused(reservation: Any) -> None:
     with pytest.raises(ValidationError):
-        reserved(said)
+        reserved(reservation)
 
 
 def test_a_future_reservation_may_last_a_day() -> None:
@@ -113,13 +113,13 @@ def cluster(**fields: Any) -> ClusterSpec:
 
 
 def test_the_pools_of_a_class_are_one_flavor_of_its_label() -> None:
-    found = flavors("main", cluster(compute_classes={"h": {"priorities": [{"node_pools": ["cheap", "paid"]}]}}))
+    class_flavors = flavors("main", cluster(compute_classes={"h": {"priorities": [{"node_pools": ["cheap", "paid"]}]}}))
 
-    assert set(found) == {"class-h", "h100"}
-    assert found["class-h"].capacity_chips == (2 + 3) * 8
-    assert found["class-h"].node_labels == {"cloud.google.com/compute-class": "h"}
-    assert [pool.name for pool in found["class-h"].pools] == ["cheap", "paid"]
-    assert found["class-h"].capacity == "spot"
+    assert set(class_flavors) == {"class-h", "h100"}
+    assert class_flavors["class-h"].capacity_chips == (2 + 3) * 8
+    assert class_flavors["class-h"].node_labels == {"cloud.google.com/compute-class": "h"}
+    assert [pool.name for pool in class_flavors["class-h"].pools] == ["cheap", "paid"]
+    assert class_flavors["class-h"].capacity == "spot"
 
 
 def test_nodes_of_a_class_carry_its_label_and_others_do_not() -> None:
@@ -130,9 +130,9 @@ def test_nodes_of_a_class_carry_its_label_and_others_do_not() -> None:
 
 
 def test_a_class_may_grow_by_what_the_limit_of_its_own_accelerator_leaves() -> None:
-    found = flavors("main", cluster(compute_classes={"h": CLASS}, auto_provisioning=LIMITS))
+    class_flavors = flavors("main", cluster(compute_classes={"h": CLASS}, auto_provisioning=LIMITS))
 
-    assert found["class-h"].capacity_chips == 2 * 8 + 32
+    assert class_flavors["class-h"].capacity_chips == 2 * 8 + 32
 
 
 def test_the_clusters_own_pools_use_up_a_limit() -> None:
@@ -243,9 +243,9 @@ def gpu_pool(spec: dict[str, Any]) -> ExpandedPool:
 def test_a_vm_has_a_card_for_each_interface_of_its_gpudirect(
     spec: dict[str, Any], name: str, vpcs: int, cards: int
 ) -> None:
-    ((found, fabric),) = fabrics(p=spec).items()
+    ((fabric_name, fabric),) = fabrics(p=spec).items()
 
-    assert found == name
+    assert fabric_name == name
     assert len(fabric.vpcs) == vpcs
     assert len(fabric.nics(gpu_pool(spec))) == cards
 
@@ -257,10 +257,10 @@ def test_a_pool_without_gpudirect_has_no_networks(spec: dict[str, Any]) -> None:
 
 
 def test_pools_of_one_kind_share_their_networks() -> None:
-    found = fabrics(one=TCPX, two={**TCPX, "zone": "us-central1-c"}, three=TCPXO, four=H200, five=B200)
+    fabrics_by_name = fabrics(one=TCPX, two={**TCPX, "zone": "us-central1-c"}, three=TCPXO, four=H200, five=B200)
 
-    assert list(found) == ["tcpx", "tcpxo", "rdma-us-central1-b"]
-    assert found["rdma-us-central1-b"].labels == ("nvidia-b200", "nvidia-h200-141gb")
+    assert list(fabrics_by_name) == ["tcpx", "tcpxo", "rdma-us-central1-b"]
+    assert fabrics_by_name["rdma-us-central1-b"].labels == ("nvidia-b200", "nvidia-h200-141gb")
 
 
 def test_rdma_has_one_network_of_the_zones_profile_and_one_for_its_second_gvnic() -> None:
@@ -281,10 +281,11 @@ def test_every_kind_of_gpudirect_in_every_zone_of_a_region_has_subnets_of_its_ow
         f"p{number}": {"machine_type": kind, "zone": zone, "capacity": "reservation", "reservation": "any"}
         for number, (kind, zone) in enumerate(product(kinds, zones_in(region)))
     }
-    found = gpu_fabrics("c", cluster_of(pools, location=region))
-    cidrs = [IPv4Network(nic.cidr) for fabric in found.values() for vpc in fabric.vpcs for nic in vpc.nics]
+    fabrics_by_name = gpu_fabrics("c", cluster_of(pools, location=region))
+    vpcs = [vpc for fabric in fabrics_by_name.values() for vpc in fabric.vpcs]
+    cidrs = [IPv4Network(nic.cidr) for vpc in vpcs for nic in vpc.nics]
 
-    assert set(found) == {"tcpx", "tcpxo", *(f"rdma-{zone}" for zone in zones_in(region))}
+    assert set(fabrics_by_name) == {"tcpx", "tcpxo", *(f"rdma-{zone}" for zone in zones_in(region))}
     assert len(cidrs) == len(set(cidrs)) == 4 + 8 + 9 * len(zones_in(region))
     assert {cidr.prefixlen for cidr in cidrs} == {16 + 7}
     assert all(cidr.subnet_of(IPv4Network("192.168.0.0/16")) for cidr in cidrs)

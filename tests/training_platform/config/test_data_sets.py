@@ -38,7 +38,7 @@ def found(root: Path, data: str, pools: str = POOLS) -> list[Finding]:
     text = ENVIRONMENT.replace("DATA", data).replace("POOLS", pools)
     (root / "stacks" / "Pulumi.env.yaml").write_text(text, encoding="utf-8")
     workspace = read_workspace(root)
-    assert not [str(each) for stack in workspace.stacks.values() for each in stack.findings]
+    assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
     return list(far_data_sets(workspace))
 
 
@@ -141,7 +141,7 @@ def test_a_malformed_topology_is_refused_with_its_sides(topology: str, nearest: 
 
 
 def test_a_flavor_is_of_one_accelerator_topology_and_capacity() -> None:
-    made = flavors(
+    named_flavors = flavors(
         "c",
         cluster(
             a={"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"},
@@ -151,7 +151,7 @@ def test_a_flavor_is_of_one_accelerator_topology_and_capacity() -> None:
         ),
     )
 
-    assert {name: flavor.capacity_chips for name, flavor in made.items()} == {
+    assert {name: flavor.capacity_chips for name, flavor in named_flavors.items()} == {
         "tpu-v5e-4x8": 3 * 32,
         "tpu-v5e-4x4": 16,
         "tpu-v5e-4x4-spot": 16,
@@ -160,7 +160,7 @@ def test_a_flavor_is_of_one_accelerator_topology_and_capacity() -> None:
 
 def test_kueue_is_offered_what_is_paid_for_first() -> None:
     machine = {"machine_type": "a3-highgpu-8g"}
-    made = flavors(
+    named_flavors = flavors(
         "c",
         cluster(
             a={**machine, "capacity": "spot"},
@@ -170,7 +170,7 @@ def test_kueue_is_offered_what_is_paid_for_first() -> None:
         ),
     )
 
-    assert list(made) == ["h100-reservation", "h100", "h100-flex-start", "h100-spot"]
+    assert list(named_flavors) == ["h100-reservation", "h100", "h100-flex-start", "h100-spot"]
 
 
 def test_a_flavor_s_nodes_carry_the_labels_that_jobs_select_by() -> None:

@@ -32,9 +32,10 @@ def edited(text: str) -> str:
 
 
 def test_a_key_comes_at_the_end_of_its_mapping_and_no_line_changes() -> None:
-    rows, at = BLOCK.splitlines(keepends=True), BLOCK.splitlines().index("    # the last of pools") + 1
+    rows = BLOCK.splitlines(keepends=True)
+    position = BLOCK.splitlines().index("    # the last of pools") + 1
 
-    assert edited(BLOCK) == "".join([*rows[:at], "    b: {size: 2}\n", *rows[at:]])
+    assert edited(BLOCK) == "".join([*rows[:position], "    b: {size: 2}\n", *rows[position:]])
 
 
 @pytest.mark.parametrize(

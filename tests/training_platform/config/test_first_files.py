@@ -16,7 +16,8 @@ ELSEWHERE = FirstPool(machine_type="a3-highgpu-8g", zone="europe-west4-b", capac
 
 def ranges(number: int) -> dict[str, str]:
     """Return the ranges of the cluster of a number, in the blocks that ``init`` counts up."""
-    nodes, services = f"10.{2 * number}.0.0/20", f"10.{2 * number + 1}.0.0/20"
+    nodes = f"10.{2 * number}.0.0/20"
+    services = f"10.{2 * number + 1}.0.0/20"
     return {"nodes": nodes, "pods": f"10.{64 + 4 * number}.0.0/14", "services": services}
 
 
@@ -37,14 +38,14 @@ def text(*pools: FirstPool, others: tuple[Environment, ...] = ()) -> str:
 
 
 def clusters(file: str) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = yaml.safe_load(file)["config"]["training-platform:environment"]["clusters"]
-    return found
+    sections: dict[str, dict[str, object]] = yaml.safe_load(file)["config"]["training-platform:environment"]["clusters"]
+    return sections
 
 
 def test_clusters_have_the_first_ranges_that_are_free_in_all_environments() -> None:
-    made = clusters(text(H100, ELSEWHERE, others=(environment(0, 2),)))
+    first_clusters = clusters(text(H100, ELSEWHERE, others=(environment(0, 2),)))
 
-    assert [made[name]["subnet"] for name in ("us-central1", "europe-west4")] == [ranges(1), ranges(3)]
+    assert [first_clusters[name]["subnet"] for name in ("us-central1", "europe-west4")] == [ranges(1), ranges(3)]
 
 
 @pytest.mark.parametrize("part", ["nodes", "pods", "services"])

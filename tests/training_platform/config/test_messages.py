@@ -39,16 +39,16 @@ SYSTEM = "'a3-highgpu-8g' is not a CPU-only machine type"
 
 
 def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[Finding]:
-    """Read an environment and a team, in one of which a text stands for another."""
+    """Read an environment and a team with one text replaced, and return their findings."""
     assert old in ENVIRONMENT + TEAM
     (root / "stacks").mkdir()
     (root / "stacks" / "Pulumi.dev.yaml").write_text(ENVIRONMENT.replace(old, new))
     (root / "stacks" / f"Pulumi.{team}.yaml").write_text(TEAM.replace(old, new))
-    return [each for stack in read_workspace(root).stacks.values() for each in stack.findings]
+    return [finding for stack in read_workspace(root).stacks.values() for finding in stack.findings]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said", "nearest"),
+    ("old", "new", "message", "nearest"),
     [
         ("production: false", "production: no", "'no' is not true or false", "false"),
         ("production: false", "production: production", "'production' is not true or false", "true"),
@@ -100,11 +100,11 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
     ],
 )
 def test_a_mistake_is_one_finding_with_the_nearest_value(
-    old: str, new: str, said: str, nearest: str | None, tmp_path: Path
+    old: str, new: str, message: str, nearest: str | None, tmp_path: Path
 ) -> None:
     (finding,) = findings(tmp_path, old, new)
 
-    assert finding.message.startswith(said)
+    assert finding.message.startswith(message)
     assert finding.nearest == nearest
     assert finding.position
     assert "None" not in str(finding)
@@ -133,12 +133,12 @@ def test_an_environment_is_called_as_what_is_called_after_it_can_be(
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(ENVIRONMENT)
 
-    found = read_workspace(tmp_path).stacks[name].findings
+    findings = read_workspace(tmp_path).stacks[name].findings
 
     if nearest == "":
-        assert found == ()
+        assert findings == ()
         return
-    (finding,) = found
+    (finding,) = findings
     assert finding.message.startswith(f"{name!r}, which the file's name says, cannot be an environment")
     assert finding.allowed == "lower-case letters, digits and dashes, a letter first, at most 30"
     assert finding.nearest == (f"Pulumi.{nearest}.yaml" if nearest else None)
@@ -150,9 +150,9 @@ def test_a_file_that_nobody_would_read_is_said(name: str, tmp_path: Path) -> Non
     (tmp_path / "stacks" / name).write_text(ENVIRONMENT)
     (tmp_path / "stacks" / "exemptions.yaml").write_text("exemptions: []")
 
-    (said,) = read_workspace(tmp_path).unreadable.values()
+    (message,) = read_workspace(tmp_path).unreadable.values()
 
-    assert said.startswith(f"stacks/{name}: no stack is read from a file of this name. Allowed: Pulumi.<stack>.yaml")
+    assert message.startswith(f"stacks/{name}: no stack is read from a file of this name. Allowed: Pulumi.<stack>.yaml")
 
 
 def test_a_folder_or_a_broken_link_of_a_files_name_is_passed_over(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_team_in_a_file_that_says_another_environment_is_a_finding(tmp_path: P
 
     stacks = read_workspace(tmp_path).stacks
 
-    (finding,) = [each for stack in stacks.values() for each in stack.findings]
+    (finding,) = [finding for stack in stacks.values() for finding in stack.findings]
     assert (finding.stack, finding.path) == ("prod-vision", "environment")
     assert finding.message == "is 'dev', and the file's name says prod"
 

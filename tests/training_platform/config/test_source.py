@@ -206,10 +206,10 @@ def test_no_text_makes_a_traceback(text: str) -> None:
     try:
         source = parse_source(text, "f.yaml")
     except UnreadableError as refusal:
-        said = str(refusal)
+        message = str(refusal)
     else:
-        said = source.file
-    assert said.startswith("f.yaml")
+        message = source.file
+    assert message.startswith("f.yaml")
 
 
 @pytest.mark.parametrize(

@@ -155,9 +155,12 @@ JSON = st.recursive(
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
-        yield from paths(inner, (*path, key))
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from paths(inner, (*path, index))
 
 
 VALUES = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES]
@@ -185,10 +188,10 @@ def test_no_value_anywhere_in_a_stack_makes_a_traceback(place: int, new: Any) ->
 
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(FILES), st.integers(0, 4000), st.integers(1, 40), st.text(max_size=10))
-def test_no_damage_to_a_file_makes_a_traceback(path: Path, at: int, length: int, junk: str) -> None:
+def test_no_damage_to_a_file_makes_a_traceback(path: Path, start: int, length: int, junk: str) -> None:
     text = path.read_text(encoding="utf-8")
 
-    check_any_text(text[:at] + junk + text[at + length :], lambda source: parse_stack("x", source))
+    check_any_text(text[:start] + junk + text[start + length :], lambda source: parse_stack("x", source))
 
 
 def check_any_text(text: str, parse: Callable[[Any], Stack]) -> None:
@@ -240,11 +243,11 @@ OPEN = {
     "dimensions",
     "shares",
 }  # maps whose keys have no form, or one that their values' rules know
-ODD = re.compile(r"\bis no\b|\bhad\b|\bmade\b|\bby itself alone\b|\bhow much room\b")
+ODD = re.compile(r"\bis no\b|\bhad\b|\bmade\b|\bby itself alone\b|\bhow much room\b")  # readable: what no text may say
 
 
 def objects(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every object of the schema, at every level, with where it stands."""
+    """Yield every object of the schema, at every level, with its path."""
     if isinstance(schema, dict):
         if schema.get("type") == "object":
             yield path, schema
@@ -256,10 +259,9 @@ def objects(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]
 
 
 FIELDS = {
-    f"{path}/{name}": (value, field in found.get("required", ()))
-    for path, found in objects(SCHEMA)
-    for name, value in found.get("properties", {}).items()
-    for field in [name]
+    f"{path}/{name}": (value, name in schema_object.get("required", ()))
+    for path, schema_object in objects(SCHEMA)
+    for name, value in schema_object.get("properties", {}).items()
 }
 
 
@@ -285,16 +287,16 @@ def test_every_value_of_a_form_has_an_example() -> None:
 
 
 def test_every_field_that_may_be_left_out_says_what_holds_then() -> None:
-    own = {field: found for field, found in FIELDS.items() if field.startswith("/$defs/")}
+    fields = {name: field for name, field in FIELDS.items() if name.startswith("/$defs/")}
 
-    assert [field for field, (described, required) in own.items() if required == ("default" in described)] == []
+    assert [name for name, (described, required) in fields.items() if required == ("default" in described)] == []
 
 
 def test_no_object_takes_a_key_that_means_nothing() -> None:
-    for path, found in objects(SCHEMA):
-        assert "additionalProperties" in found, path
-        rest = found["additionalProperties"]
-        assert rest is False or (isinstance(rest, dict) and "properties" not in found), path
+    for path, schema_object in objects(SCHEMA):
+        assert "additionalProperties" in schema_object, path
+        rest = schema_object["additionalProperties"]
+        assert rest is False or (isinstance(rest, dict) and "properties" not in schema_object), path
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,11 @@ def test_an_environment_is_kept_under_its_name_or_a_former_one(copy: Path) -> No
     head = "  training-platform:environment:\n"
 
     unsaid = list(read_workspace(copy).kept_environments(base))
-    said = list(edit(copy, "lab", head, f"{head}    renamed_from: dev\n").kept_environments(base))
+    kept = list(edit(copy, "lab", head, f"{head}    renamed_from: dev\n").kept_environments(base))
 
-    assert [(each.name, was.name) for each, _, was, _ in unsaid] == [("prod", "prod")]
-    assert [(each.name, was.name) for each, _, was, _ in said] == [("lab", "dev"), ("prod", "prod")]
-    assert said[0][3] == base.stacks["dev"].environment
+    assert [(stack.name, was.name) for stack, _, was, _ in unsaid] == [("prod", "prod")]
+    assert [(stack.name, was.name) for stack, _, was, _ in kept] == [("lab", "dev"), ("prod", "prod")]
+    assert kept[0][3] == base.stacks["dev"].environment
 
 
 HOMES = "holds the homes of all users of notebooks in us-central1"
@@ -109,21 +109,21 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_what_one_section_says_against_another_is_one_finding_at_its_path(copy: Path, mistake: str) -> None:
-    stack, old, new, path, nearest, said = MISTAKES[mistake]
+    stack, old, new, path, nearest, message = MISTAKES[mistake]
 
     (finding,) = edit(copy, stack, old, new).stacks[stack].findings
 
     assert (finding.path, finding.nearest) == (path, nearest)
-    assert said in finding.message
+    assert message in finding.message
 
 
 def test_a_value_that_the_model_refuses_hides_no_name_that_is_not_there(copy: Path) -> None:
     edit(copy, "prod-nlp", "filestore: datasets", "filestore: dataset")
     edit(copy, "prod-nlp", "us-west4:", "us-west5:")
-    found = edit(copy, "prod-nlp", "nominal_quota: 40", "nominal_quota: forty").stacks["prod-nlp"]
+    nlp = edit(copy, "prod-nlp", "nominal_quota: 40", "nominal_quota: forty").stacks["prod-nlp"]
 
-    assert found.team is None
-    assert [each.path for each in found.findings] == [
+    assert nlp.team is None
+    assert [finding.path for finding in nlp.findings] == [
         "shares.us-central1.h100-reservation.nominal_quota",
         "shares.us-west5",
         "directories.corpora.filestore",
@@ -150,9 +150,11 @@ def test_an_instance_has_the_teams_of_its_environment_that_mount_it() -> None:
 def test_a_team_twice_in_one_environment_is_found_in_both_files(copy: Path) -> None:
     workspace = edit(copy, "prod-vision", "name: vision", "name: nlp")
 
-    said = {name: [each.message for each in workspace.stacks[name].findings] for name in ("prod-nlp", "prod-vision")}
+    messages = {
+        name: [finding.message for finding in workspace.stacks[name].findings] for name in ("prod-nlp", "prod-vision")
+    }
     twin = "'nlp' is also the name of the team at stacks/Pulumi"
-    assert said == {"prod-nlp": [f"{twin}.prod-vision.yaml:5"], "prod-vision": [f"{twin}.prod-nlp.yaml:5"]}
+    assert messages == {"prod-nlp": [f"{twin}.prod-vision.yaml:5"], "prod-vision": [f"{twin}.prod-nlp.yaml:5"]}
 
 
 def test_an_unreadable_file_hides_no_other(copy: Path) -> None:
@@ -202,7 +204,7 @@ def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("path", "teams", "found"),
+    ("path", "teams", "expected"),
     [
         ("nlp", "", ["directories.corpora"]),
         ("nlp/corpus", "teams: [nlp, vision], ", ["directories.corpora"]),
@@ -211,12 +213,12 @@ def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) ->
         ("corpus/nlp", "", []),
     ],
 )
-def test_a_data_set_of_others_is_in_no_teams_folder(copy: Path, path: str, teams: str, found: list[str]) -> None:
+def test_a_data_set_of_others_is_in_no_teams_folder(copy: Path, path: str, teams: str, expected: list[str]) -> None:
     section = f"data_sets: {{d: {{{teams}filestore: {{instance: datasets, path: {path}}}}}}}\n    clusters:\n"
 
     findings = edit(copy, "prod", "clusters:\n", section).stacks["prod-nlp"].findings
 
-    assert [finding.path for finding in findings] == found
+    assert [finding.path for finding in findings] == expected
     assert all("links" in finding.message for finding in findings)
 
 
@@ -238,8 +240,8 @@ def test_a_data_set_is_on_managed_lustre_of_its_environment_or_says_all_of_anoth
 
 
 def test_a_team_s_data_set_of_a_name_that_its_environment_uses_is_found(copy: Path) -> None:
-    own = "data_sets: {d: {bucket: {name: example-own, location: us-central1}}}\n    vertex:\n"
-    assert not edit(copy, "prod-vision", "vertex:\n", own).stacks["prod-vision"].findings
+    team_set = "data_sets: {d: {bucket: {name: example-own, location: us-central1}}}\n    vertex:\n"
+    assert not edit(copy, "prod-vision", "vertex:\n", team_set).stacks["prod-vision"].findings
     section = "data_sets: {d: {filestore: {instance: datasets, path: a}}}\n    clusters:\n"
     (finding,) = edit(copy, "prod", "clusters:\n", section).stacks["prod-vision"].findings
 
@@ -395,7 +397,7 @@ def test_an_instance_without_a_range_may_have_any_private_address(copy: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("fields", "path", "said"),
+    ("fields", "path", "message"),
     [
         ("egress: [{host: api.example.com}]", "egress[0].host", "needs fqdn_policies of clusters us-central1"),
         ("google_apis: public", "google_apis", "would not reach Google's APIs"),
@@ -406,11 +408,11 @@ def test_an_instance_without_a_range_may_have_any_private_address(copy: Path) ->
         ("egress: [{cidr: 203.0.113.0/24, ports: [70000]}]", "egress[0].ports[0]", "70000"),
     ],
 )
-def test_what_pods_cannot_be_held_to_is_found_at_its_line(copy: Path, fields: str, path: str, said: str) -> None:
+def test_what_pods_cannot_be_held_to_is_found_at_its_line(copy: Path, fields: str, path: str, message: str) -> None:
     (finding,) = edit(copy, "dev", "    project:", f"    {fields}\n    project:").stacks["dev"].findings
 
     assert (finding.path, finding.severity) == (path, "error")
-    assert said in finding.message
+    assert message in finding.message
 
 
 def test_public_addresses_go_with_open_egress(copy: Path) -> None:
@@ -420,7 +422,8 @@ def test_public_addresses_go_with_open_egress(copy: Path) -> None:
 
 
 Json = dict[str, Any]
-TPU, GPU = "tpu-v5e-2x4-reservation", "h100-reservation"
+TPU = "tpu-v5e-2x4-reservation"
+GPU = "h100-reservation"
 POOLS: Json = {
     "h100": {"machine_type": "a3-highgpu-8g", "capacity": "reservation", "reservation": "h100", "max_nodes": 8},
     "v5e": {"machine_type": "ct5lp-hightpu-4t", "topology": "2x4", "slices": 4, "capacity": "reservation",
@@ -437,8 +440,8 @@ def files(teams: Json, **environment: Any) -> Json:
     lab = {"project": "example-lab", "production": False, "clusters": {"c": cluster}, **environment}
     sections: Json = {"lab": {"environment": lab}}
     for name, shares in teams.items():
-        given = {flavor: {"nominal_quota": quota} for flavor, quota in shares.items()}
-        team = {"environment": "lab", "name": name, "members": ["group:a@example.com"], "shares": {"c": given}}
+        quotas = {flavor: {"nominal_quota": quota} for flavor, quota in shares.items()}
+        team = {"environment": "lab", "name": name, "members": ["group:a@example.com"], "shares": {"c": quotas}}
         sections[f"lab-{name}"] = {"team": team}
     return sections
 
@@ -466,55 +469,55 @@ def test_a_copy_with_other_stacks_derives_flavors_from_them() -> None:
 
 def test_what_neither_teams_nor_cohorts_were_promised_is_counted_in_whole_slices() -> None:
     cohorts = {"research": {"shares": {"c": {GPU: {"nominal_quota": 8}}}}}
-    found = workspace({"vision": {GPU: 24, TPU: 10}, "nlp": {GPU: 16}}, cohorts=cohorts)
+    lab_workspace = workspace({"vision": {GPU: 24, TPU: 10}, "nlp": {GPU: 16}}, cohorts=cohorts)
 
     # 64 GPUs less 24, 16 and 8; 32 chips less 10 are 22, of which two slices of 8 are whole.
     left = {GPU: 64 - 24 - 16 - 8, TPU: 16}
-    assert unpromised(found, "lab") == {"c": left}
-    assert {line.flavor.name: line.unpromised for line in capacity_ledger(found)} == left
+    assert unpromised(lab_workspace, "lab") == {"c": left}
+    assert {line.flavor.name: line.unpromised for line in capacity_ledger(lab_workspace)} == left
 
 
 @pytest.mark.parametrize("promised", [64, 72])
 def test_where_all_or_more_was_promised_nothing_is_left(promised: int) -> None:
-    found = workspace({"vision": {GPU: promised, TPU: 32}})
+    lab_workspace = workspace({"vision": {GPU: promised, TPU: 32}})
 
-    assert unpromised(found, "lab") == {}
-    assert {line.unpromised for line in capacity_ledger(found)} == {0}
+    assert unpromised(lab_workspace, "lab") == {}
+    assert {line.unpromised for line in capacity_ledger(lab_workspace)} == {0}
 
 
 def test_the_switch_gives_it_to_the_cohort_over_all_others_beside_quota_of_its_own() -> None:
-    own = {ROOT_COHORT: {"weight": 3, "shares": {"c": {GPU: {"nominal_quota": 8, "lending_limit": 8}}}}}
-    found = lending(workspace({"vision": {GPU: 24, TPU: 32}}, lend_unpromised=True, cohorts=own), "lab")
+    cohorts = {ROOT_COHORT: {"weight": 3, "shares": {"c": {GPU: {"nominal_quota": 8, "lending_limit": 8}}}}}
+    environment = lending(workspace({"vision": {GPU: 24, TPU: 32}}, lend_unpromised=True, cohorts=cohorts), "lab")
 
-    assert root_quotas(found) == {GPU: 64 - 24}
-    assert found.cohorts[ROOT_COHORT].weight == 3
+    assert root_quotas(environment) == {GPU: 64 - 24}
+    assert environment.cohorts[ROOT_COHORT].weight == 3
 
 
 def test_without_the_switch_the_environment_stays_as_its_file_says() -> None:
-    found = workspace({"vision": {GPU: 24}})
+    lab_workspace = workspace({"vision": {GPU: 24}})
 
-    assert lending(found, "lab") is found.stacks["lab"].environment
+    assert lending(lab_workspace, "lab") is lab_workspace.stacks["lab"].environment
 
 
 def test_the_cohort_is_planned_with_it_and_its_findings_land_on_the_switch() -> None:
-    found = workspace({"vision": {GPU: 24, TPU: 32}}, lend_unpromised=True)
-    cohort = planned_stack(found.stacks["lab"], found).one(COHORT)
+    lab_workspace = workspace({"vision": {GPU: 24, TPU: 32}}, lend_unpromised=True)
+    cohort = planned_stack(lab_workspace.stacks["lab"], lab_workspace).one(COHORT)
 
     (group,) = cohort.inputs["spec"]["resourceGroups"]
     assert group["flavors"] == [{"name": GPU, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "40"}]}]
-    assert Locator(found.stacks["lab"].section).path(cohort.name) == ("lend_unpromised",)  # type: ignore[arg-type]
+    assert Locator(lab_workspace.stacks["lab"].section).path(cohort.name) == ("lend_unpromised",)  # type: ignore[arg-type]
     idle = workspace({"vision": {GPU: 24, TPU: 32}})
     assert planned_stack(idle.stacks["lab"], idle).of(COHORT) == []
 
 
 @pytest.mark.parametrize("lends", [True, False])
 def test_the_ledger_says_whether_it_is_lent_or_idle(lends: bool) -> None:
-    found = workspace({"vision": {GPU: 24}, "nlp": {GPU: 0}}, lend_unpromised=lends)
-    (line,) = [each for each in capacity_ledger(found) if each.flavor.name == GPU]
+    lab_workspace = workspace({"vision": {GPU: 24}, "nlp": {GPU: 0}}, lend_unpromised=lends)
+    (line,) = [row for row in capacity_ledger(lab_workspace) if row.flavor.name == GPU]
     nlp = next(share for share in line.shares if share.holder.label == "nlp")
 
     assert (line.unpromised, line.lent) == (40, 40 if lends else 0)
-    assert may_borrow(line, nlp, found) == 24 + (40 if lends else 0)
+    assert may_borrow(line, nlp, lab_workspace) == 24 + (40 if lends else 0)
     assert line.headroom == 40  # what is lent can still be promised
 
 
@@ -530,9 +533,9 @@ def test_a_changed_team_changes_the_environment_that_lends_and_no_other() -> Non
 
 @pytest.mark.parametrize(("lends", "planned"), [(True, []), (False, ["lab", "lab-nlp"])])
 def test_with_a_rejected_team_nobody_knows_what_is_left_to_lend(lends: bool, planned: list[str]) -> None:
-    found = workspace({"vision": {GPU: -1}, "nlp": {GPU: 8}}, lend_unpromised=lends)
+    lab_workspace = workspace({"vision": {GPU: -1}, "nlp": {GPU: 8}}, lend_unpromised=lends)
 
-    assert [stack.name for stack in plannable(found, found.stacks)] == planned
+    assert [stack.name for stack in plannable(lab_workspace, lab_workspace.stacks)] == planned
 
 
 @pytest.fixture
@@ -550,16 +553,16 @@ def organisation(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.mark.parametrize(
-    ("lends", "said"), [(True, "40 GPUs lent to all, 32 chips lent to all"), (False, "40 GPUs, 32 chips")]
+    ("lends", "message"), [(True, "40 GPUs lent to all, 32 chips lent to all"), (False, "40 GPUs, 32 chips")]
 )
-def test_every_report_says_what_becomes_of_it(organisation: Callable[..., Path], lends: bool, said: str) -> None:
+def test_every_report_says_what_becomes_of_it(organisation: Callable[..., Path], lends: bool, message: str) -> None:
     root = organisation({"vision": {GPU: 24, TPU: 0}}, lend_unpromised=lends)
     report = check_stacks(root, None, CheckOptions(today=date(2026, 11, 22))).report
     console = Console(record=True, width=200)
     console.print(*summary(report, 200))
 
     # 40 GPUs, and 32 chips of TPUs.
-    assert f"; unassigned: {said}\n" in console.export_text()
+    assert f"; unassigned: {message}\n" in console.export_text()
     (gpus,) = [line for line in report.capacity if line.flavor.name == GPU]
     assert shares_of(gpus) == f"vision 24, {'lent to all' if lends else 'idle'} 40"
     document = next(line for line in json.loads(json_report(report))["capacity"] if line["flavor"] == GPU)
