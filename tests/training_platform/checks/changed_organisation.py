@@ -11,7 +11,8 @@ from training_platform.checks.report import Report
 from training_platform.checks.stacks import CheckOptions, check_stacks
 
 QUOTAS = "stacks/quotas/example-train-dev.yaml"
-NLP, VISION = "stacks/Pulumi.prod-nlp.yaml", "stacks/Pulumi.prod-vision.yaml"
+NLP = "stacks/Pulumi.prod-nlp.yaml"
+VISION = "stacks/Pulumi.prod-vision.yaml"
 
 
 def report(root: Path, file: str, old: str, new: str) -> Report:

@@ -22,10 +22,10 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     root = tmp_path / "repository"
     (root / "stacks").mkdir(parents=True)
     shutil.copy(ROOT / "Pulumi.yaml", root)
-    made = Repository(root)
-    made.path("small").write_text(ENVIRONMENT, encoding="utf-8")
-    made.path("small-vision").write_text(TEAM, encoding="utf-8")
-    made.git("init", "--quiet", "--initial-branch", "main")
-    made.commit()
-    made.git("switch", "--quiet", "--create", "change")
-    return made
+    work_tree = Repository(root)
+    work_tree.path("small").write_text(ENVIRONMENT, encoding="utf-8")
+    work_tree.path("small-vision").write_text(TEAM, encoding="utf-8")
+    work_tree.git("init", "--quiet", "--initial-branch", "main")
+    work_tree.commit()
+    work_tree.git("switch", "--quiet", "--create", "change")
+    return work_tree

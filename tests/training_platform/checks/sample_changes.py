@@ -54,8 +54,8 @@ def rename(old: str, new: str, *edits: Edit) -> Edit:
 
     def edit(root: Path) -> None:
         _stack(root, old).rename(_stack(root, new))
-        for each in edits:
-            each(root)
+        for step in edits:
+            step(root)
 
     return edit
 
@@ -64,8 +64,8 @@ def all_of(*edits: Edit) -> Edit:
     """Return several changes as one."""
 
     def edit(root: Path) -> None:
-        for each in edits:
-            each(root)
+        for step in edits:
+            step(root)
 
     return edit
 

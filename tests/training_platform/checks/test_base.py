@@ -32,40 +32,43 @@ def one(report: Report) -> StackChange:
 
 
 def test_a_change_of_nothing_plans_nothing(repository: Any) -> None:
-    found = repository.compare()
+    report = repository.compare()
 
-    assert comparison(found).stacks == ()
-    assert comparison(found).others == 2
-    assert found.stacks == ()
+    assert comparison(report).stacks == ()
+    assert comparison(report).others == 2
+    assert report.stacks == ()
 
 
 def test_a_team_s_file_plans_that_team_alone_and_says_what_differs(repository: Any) -> None:
     repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
 
-    found = repository.compare()
+    report = repository.compare()
 
-    stack = one(found)
-    assert (stack.name, stack.kind, comparison(found).others) == ("small-vision", "changed", 1)
-    ((queue,)) = [each for each in stack.resources if each.name == "share-c-queues-cluster-queue"]
+    stack = one(report)
+    assert (stack.name, stack.kind, comparison(report).others) == ("small-vision", "changed", 1)
+    ((queue,)) = [resource for resource in stack.resources if resource.name == "share-c-queues-cluster-queue"]
     assert queue.kind == "changed"
-    assert [(each.old, each.new) for each in queue.inputs if each.path.endswith("nominalQuota")] == [("8", "16")]
-    ((line,)) = comparison(found).capacity
+    assert [(change.old, change.new) for change in queue.inputs if change.path.endswith("nominalQuota")] == [
+        ("8", "16")
+    ]
+    ((line,)) = comparison(report).capacity
     assert (line.flavor, line.promised) == ("a100-40", (8, 16))
     assert line.capacity == (2 * 8, 2 * 8)
-    assert comparison(found).quotas == ()
+    assert comparison(report).quotas == ()
 
 
 def test_an_environment_s_file_plans_its_teams_too(repository: Any) -> None:
     repository.edit("small", "max_nodes: 2", "max_nodes: 3")
 
-    found = repository.compare()
+    report = repository.compare()
 
-    assert [each.name for each in comparison(found).stacks] == ["small", "small-vision"]
-    ((gpus,)) = comparison(found).stacks[0].accelerators
+    assert [stack.name for stack in comparison(report).stacks] == ["small", "small-vision"]
+    ((gpus,)) = comparison(report).stacks[0].accelerators
     assert (gpus.flavor, gpus.most) == ("a100-40", (2 * 8, 3 * 8))
-    quotas = {each.key.quota_id: each.used for each in comparison(found).quotas}
+    quotas = {quota.key.quota_id: quota.used for quota in comparison(report).quotas}
     assert quotas["NVIDIA-A100-GPUS-per-project-region"].delta == 8
-    least, most = comparison(found).stacks[0].least_usd, comparison(found).stacks[0].most_usd
+    least = comparison(report).stacks[0].least_usd
+    most = comparison(report).stacks[0].most_usd
     assert least.delta == 0
     assert most.delta is not None
     assert most.delta > 0
@@ -77,10 +80,10 @@ def test_what_holds_for_all_stacks_affects_all_of_them(repository: Any, file: st
     path.parent.mkdir(exist_ok=True)
     path.write_text("exemptions: []\n" if "exemptions" in file else "", encoding="utf-8")
 
-    found = repository.compare()
+    report = repository.compare()
 
-    assert found.comparison is not None
-    assert [each.name for each in found.comparison.stacks] == ["small", "small-vision"]
+    assert report.comparison is not None
+    assert [stack.name for stack in report.comparison.stacks] == ["small", "small-vision"]
 
 
 def test_a_resource_is_added_changed_replaced_or_removed(repository: Any) -> None:
@@ -95,9 +98,9 @@ def test_a_resource_is_added_changed_replaced_or_removed(repository: Any) -> Non
     )
     repository.edit("small", "          tpu:\n", "          l4: {machine_type: g2-standard-4}\n          tpu:\n")
 
-    found = repository.compare(selected=("small",))
+    report = repository.compare(selected=("small",))
 
-    kinds = {(each.kind, each.name) for each in one(found).resources}
+    kinds = {(resource.kind, resource.name) for resource in one(report).resources}
     assert {
         ("replaced", "c-gpu-pool"),
         ("removed", "c-tpu-1-pool"),
@@ -105,8 +108,8 @@ def test_a_resource_is_added_changed_replaced_or_removed(repository: Any) -> Non
         ("added", "c-l4-pool"),
     } <= kinds
     assert not [name for kind, name in kinds if name in ("c-cluster", "c-tpu-0-pool")]
-    pool = next(each for each in one(found).resources if each.name == "c-gpu-pool")
-    assert [(each.path, each.old, each.new) for each in pool.forcing] == [("nodeConfig.spot", None, True)]
+    pool = next(resource for resource in one(report).resources if resource.name == "c-gpu-pool")
+    assert [(change.path, change.old, change.new) for change in pool.forcing] == [("nodeConfig.spot", None, True)]
 
 
 def test_a_team_without_machines_costs_nothing(repository: Any) -> None:
@@ -123,9 +126,9 @@ def test_a_team_without_machines_costs_nothing(repository: Any) -> None:
 def test_a_renamed_team_is_compared_with_itself(repository: Any) -> None:
     repository.rename("small-vision", "small-sight")
 
-    found = repository.compare()
+    report = repository.compare()
 
-    stack = one(found)
+    stack = one(report)
     assert (stack.name, stack.kind, stack.was) == ("small-sight", "renamed", "small-vision")
     assert stack.resources == ()
 
@@ -134,9 +137,9 @@ def test_a_renamed_environment_and_its_teams_are_compared_with_themselves(reposi
     repository.rename("small", "tiny")
     repository.edit("small-vision", "environment: small", "environment: tiny")
 
-    found = repository.compare()
+    report = repository.compare()
 
-    assert [(each.name, each.kind, each.was) for each in comparison(found).stacks] == [
+    assert [(stack.name, stack.kind, stack.was) for stack in comparison(report).stacks] == [
         ("tiny", "renamed", "small"),
         ("small-vision", "changed", None),
     ]
@@ -151,13 +154,17 @@ def test_a_stack_under_another_name_ends_with_2_until_its_file_says_that_what_is
     repository.edit(
         "small-sight", "    environment: small\n", "    environment: small\n    renamed_from: small-vision\n"
     )
-    said = repository.compare()
+    renamed = repository.compare()
 
     assert silent.exit_code() == 2
     assert len(silent.failures) == 1
     assert silent.failures[0].startswith("stacks/Pulumi.small-sight.yaml: is what main calls small-vision, and Pulumi")
     assert "`pulumi stack rename small-sight --stack small-vision`" in silent.failures[0]
-    assert (said.exit_code(), said.failures, one(said).was) == (1, (), "small-vision")  # it has no snapshot of limits
+    assert (renamed.exit_code(), renamed.failures, one(renamed).was) == (
+        1,
+        (),
+        "small-vision",
+    )  # it has no snapshot of limits
 
 
 def test_which_of_two_teams_was_renamed_is_as_the_file_says(repository: Any) -> None:
@@ -169,9 +176,9 @@ def test_which_of_two_teams_was_renamed_is_as_the_file_says(repository: Any) -> 
         )
         repository.path(f"small-{name}").write_text(text, encoding="utf-8")
 
-    found = {each.name: each.kind for each in comparison(repository.compare()).stacks}
+    kinds = {stack.name: stack.kind for stack in comparison(repository.compare()).stacks}
 
-    assert found == {"small-sight": "renamed", "small-sound": "added"}
+    assert kinds == {"small-sight": "renamed", "small-sound": "added"}
 
 
 def test_the_old_name_of_a_renamed_stack_is_refused_with_the_new_one(repository: Any) -> None:
@@ -187,9 +194,9 @@ def test_another_team_under_another_name_is_one_left_behind_and_one_added(reposi
     repository.path("small-vision").rename(repository.path("small-sight"))
     repository.edit("small-sight", "name: vision", "name: sight")
 
-    found = repository.compare()
+    report = repository.compare()
 
-    assert {(each.name, each.kind) for each in comparison(found).stacks} == {
+    assert {(stack.name, stack.kind) for stack in comparison(report).stacks} == {
         ("small-sight", "added"),
         ("small-vision", "left"),
     }
@@ -202,10 +209,10 @@ def test_a_base_that_the_model_rejects_leaves_its_resources_unknown_and_warns(re
     repository.git("switch", "--quiet", "--create", "mended")
     repository.edit("small", "capacity: sport", "capacity: on-demand")
 
-    found = repository.compare(selected=("small",))
+    report = repository.compare(selected=("small",))
 
-    assert one(found).unknown == "not planned in the base"
-    assert ("base-not-planned", "warning") in {(each.rule, each.severity) for each in found.all_findings()}
+    assert one(report).unknown == "not planned in the base"
+    assert ("base-not-planned", "warning") in {(finding.rule, finding.severity) for finding in report.all_findings()}
 
 
 def test_if_the_code_changed_the_base_is_planned_by_its_own(repository: Any) -> None:
@@ -221,13 +228,15 @@ def test_if_the_code_changed_the_base_is_planned_by_its_own(repository: Any) -> 
     repository.git("switch", "--quiet", "--create", "newer")
     cluster.write_text(text, encoding="utf-8")
 
-    found = repository.compare(selected=("small",))
+    report = repository.compare(selected=("small",))
 
-    assert comparison(found).own_program
-    (cluster_change, *others) = one(found).resources
-    assert {each.kind for each in (cluster_change, *others)} == {"replaced"}
-    assert {(each.path, each.old) for one in others for each in one.forcing} == {("cluster", "c-cluster")}
-    assert [(each.path, each.old) for each in cluster_change.forcing] == [("datapathProvider", "LEGACY_DATAPATH")]
+    assert comparison(report).own_program
+    (cluster_change, *others) = one(report).resources
+    assert {change.kind for change in (cluster_change, *others)} == {"replaced"}
+    assert {(change.path, change.old) for resource in others for change in resource.forcing} == {
+        ("cluster", "c-cluster")
+    }
+    assert [(change.path, change.old) for change in cluster_change.forcing] == [("datapathProvider", "LEGACY_DATAPATH")]
 
 
 def test_why_the_code_of_the_base_plans_some_stacks_only_is_told(repository: Any) -> None:
@@ -244,7 +253,9 @@ def test_why_the_code_of_the_base_plans_some_stacks_only_is_told(repository: Any
     report = repository.compare(selected=("small",))
 
     told = [finding.message for finding in report.findings if finding.rule == "base-not-planned"]
-    assert any("does not plan every stack: own_resources.py:3 stops for stack small: KeyError" in each for each in told)
+    assert any(
+        "does not plan every stack: own_resources.py:3 stops for stack small: KeyError" in message for message in told
+    )
 
 
 @pytest.mark.parametrize(
@@ -291,11 +302,11 @@ def test_a_change_of_own_resources_is_compared_with_what_the_base_adds(repositor
     shutil.copytree(
         ROOT / "training_platform", repository.root / "training_platform", ignore=shutil.ignore_patterns("__pycache__")
     )
-    own = repository.root / "own_resources.py"
-    own.write_text(OWN, encoding="utf-8")
+    file = repository.root / "own_resources.py"
+    file.write_text(OWN, encoding="utf-8")
     repository.commit()
     repository.git("branch", "--force", "main")
-    own.write_text(OWN.replace("US", "EU"), encoding="utf-8")
+    file.write_text(OWN.replace("US", "EU"), encoding="utf-8")
 
     report = repository.compare(selected=("small",))
 
@@ -309,12 +320,12 @@ def test_a_secret_is_compared_with_the_base_s_and_never_shown(repository: Any, k
     shutil.copytree(
         ROOT / "training_platform", repository.root / "training_platform", ignore=shutil.ignore_patterns("__pycache__")
     )
-    own = repository.root / "own_resources.py"
+    file = repository.root / "own_resources.py"
     program = OWN.replace('{"location": "US"}', '{"location": "US", "encryption": {"raw_key": "first-marker"}}')
-    own.write_text(program, encoding="utf-8")
+    file.write_text(program, encoding="utf-8")
     repository.commit()
     repository.git("branch", "--force", "main")
-    own.write_text(program.replace("first-marker", key) + "\n", encoding="utf-8")
+    file.write_text(program.replace("first-marker", key) + "\n", encoding="utf-8")
 
     report = repository.compare(selected=("small",))
 
@@ -371,7 +382,7 @@ def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: An
 
 
 @pytest.mark.parametrize(
-    ("base", "said"),
+    ("base", "message"),
     [
         ("origin/nothing", "fetch it, as with `git fetch origin nothing`, or name another"),
         ("topic/nothing", "fetch it, as with `git fetch origin topic/nothing`, or name another"),
@@ -379,11 +390,11 @@ def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: An
         ("HEAD:stacks", "no commit HEAD:stacks in this clone: name another"),
     ],
 )
-def test_what_to_fetch_is_said_where_it_can_be_fetched(repository: Any, base: str, said: str) -> None:
+def test_what_to_fetch_is_said_where_it_can_be_fetched(repository: Any, base: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         repository.compare(base=base)
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_name_that_looks_like_an_option_is_no_option(repository: Any) -> None:
@@ -425,7 +436,7 @@ def test_without_a_repository_or_git_there_is_no_base(repository: Any, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--base", "nowhere"], "There is no commit nowhere"),
         (["--base", ""], "--base names no commit: give a branch"),
@@ -435,9 +446,11 @@ def test_without_a_repository_or_git_there_is_no_base(repository: Any, monkeypat
         (["--base", "main", "--output", "sarif=/nowhere/x.sarif"], "there is no folder /nowhere"),
     ],
 )
-def test_wrong_use_of_a_base_is_exit_code_2_and_one_sentence(repository: Any, arguments: list[str], said: str) -> None:
+def test_wrong_use_of_a_base_is_exit_code_2_and_one_sentence(
+    repository: Any, arguments: list[str], message: str
+) -> None:
     done = CliRunner().invoke(app, ["check", *arguments, "--root", str(repository.root)])
 
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1

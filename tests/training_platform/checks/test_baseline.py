@@ -26,8 +26,8 @@ def check(repository: Any, *arguments: str) -> Result:
 
 def entries(repository: Any) -> list[dict[str, str]]:
     text = (repository.root / "stacks" / "baseline.yaml").read_text(encoding="utf-8")
-    found: list[dict[str, str]] = yaml.safe_load(text)["findings"]
-    return found
+    rows: list[dict[str, str]] = yaml.safe_load(text)["findings"]
+    return rows
 
 
 def test_what_is_written_is_known_from_then_on_and_shown(repository: Any) -> None:
@@ -37,7 +37,7 @@ def test_what_is_written_is_known_from_then_on_and_shown(repository: Any) -> Non
     again = check(repository)
 
     assert (written.exit_code, again.exit_code) == (0, 0)
-    assert {(each["rule"], each["stack"], each["since"]) for each in entries(repository)} == {
+    assert {(entry["rule"], entry["stack"], entry["since"]) for entry in entries(repository)} == {
         (RULE, "small", "2026-11-21"),
         (RULE, "small-vision", "2026-11-21"),
         ("filestore-range-given", "small", "2026-11-21"),
@@ -87,11 +87,11 @@ def test_an_entry_that_is_found_no_more_warns_at_its_line_and_goes_with_the_next
     assert re.search(stale, done.stdout)
     assert check(repository, "--strict").exit_code == 1
     check(repository, "--write-baseline")
-    assert {each["rule"] for each in entries(repository)} == {RULE, "filestore-range-given"}
+    assert {entry["rule"] for entry in entries(repository)} == {RULE, "filestore-range-given"}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("findings: [", "is not YAML"),
         ("findings:\n  - {rule: labels}\n", "findings[0].fingerprint: is missing"),
@@ -99,7 +99,7 @@ def test_an_entry_that_is_found_no_more_warns_at_its_line_and_goes_with_the_next
     ],
 )
 def test_a_baseline_that_cannot_be_read_is_exit_code_2_and_is_not_written_over(
-    repository: Any, text: str, said: str
+    repository: Any, text: str, message: str
 ) -> None:
     file = repository.root / "stacks" / "baseline.yaml"
     file.write_text(text, encoding="utf-8")
@@ -109,7 +109,7 @@ def test_a_baseline_that_cannot_be_read_is_exit_code_2_and_is_not_written_over(
 
     assert (done.exit_code, writing.exit_code) == (2, 2)
     assert "not checked: stacks/baseline.yaml" in done.stdout
-    assert said in " ".join(done.stdout.split())
+    assert message in " ".join(done.stdout.split())
     assert file.read_text(encoding="utf-8") == text
 
 
@@ -124,7 +124,7 @@ def test_a_file_that_the_model_rejects_cannot_be_known(repository: Any) -> None:
     repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: -8")
 
     assert check(repository, "--write-baseline").exit_code == 1
-    assert "stack-model" not in {each["rule"] for each in entries(repository)}
+    assert "stack-model" not in {entry["rule"] for entry in entries(repository)}
 
 
 TODAY = date(2026, 11, 21)
@@ -172,7 +172,7 @@ def test_the_day_after_it_counts_again_and_the_exemption_fails_too(copy: Path) -
 
     report = run_check(copy, CheckOptions(today=date(2026, 11, 22)), selected=["dev"])
 
-    assert {each.rule for each in report.all_findings()} == {"boot-disk-size", "exemption-expired"}
+    assert {finding.rule for finding in report.all_findings()} == {"boot-disk-size", "exemption-expired"}
     assert report.all_exempted() == []
     assert report.exit_code() == 1
 
@@ -183,7 +183,7 @@ def test_an_exemption_of_a_stack_whose_file_is_no_yaml_is_not_called_unused(copy
     report = run_check(copy, CheckOptions(today=TODAY))
 
     assert report.exit_code() == 2
-    assert "exemption-unused" not in {each.rule for each in report.all_findings()}
+    assert "exemption-unused" not in {finding.rule for finding in report.all_findings()}
 
 
 def test_an_exemption_without_a_reason_is_exit_code_2_and_exempts_nothing(copy: Path) -> None:

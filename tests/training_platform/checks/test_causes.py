@@ -22,7 +22,9 @@ from training_platform.checks.reports.text import print_report
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.reading.finding import Finding
 
-DEV, PROD, JOB = "stacks/Pulumi.dev.yaml", "stacks/Pulumi.prod.yaml", "jobs/vision/finetune.yaml"
+DEV = "stacks/Pulumi.dev.yaml"
+PROD = "stacks/Pulumi.prod.yaml"
+JOB = "jobs/vision/finetune.yaml"
 ZONE = "zone: us-central1-a\n            capacity: spot"
 CASES = {
     "a flavor is called after a wrong topology": (
@@ -53,30 +55,30 @@ CASES = {
 def test_what_follows_from_a_finding_names_it_and_advises_nothing(case: str, tmp_path: Path) -> None:
     file, change, rule, files = CASES[case]
 
-    found = ordered(report(tmp_path, file, *change).all_findings())
+    findings = ordered(report(tmp_path, file, *change).all_findings())
 
-    following = [each for each in found if each.follows]
-    (place,) = {each.follows for each in following}
-    cause = next(each for each in found if each.place == place)
+    following = [finding for finding in findings if finding.follows]
+    (place,) = {finding.follows for finding in following}
+    cause = next(finding for finding in findings if finding.place == place)
     assert (cause.file, cause.rule, cause.follows) == (file, rule, None)
-    assert list(dict.fromkeys(each.file for each in following)) == files
-    assert [(each.allowed, each.nearest) for each in following] == [(None, None)] * len(following)
-    start = found.index(cause) + 1
-    assert found[start : start + len(following)] == following
-    assert [finding_document(each)["follows"] for each in following] == [place] * len(following)
+    assert list(dict.fromkeys(finding.file for finding in following)) == files
+    assert [(finding.allowed, finding.nearest) for finding in following] == [(None, None)] * len(following)
+    start = findings.index(cause) + 1
+    assert findings[start : start + len(following)] == following
+    assert [finding_document(finding)["follows"] for finding in following] == [place] * len(following)
 
 
 def test_too_much_that_is_promised_to_two_teams_of_one_name_follows_from_the_name(tmp_path: Path) -> None:
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     (tmp_path / "stacks" / "Pulumi.prod-again.yaml").write_bytes((ORGANISATION / VISION).read_bytes())
 
-    found = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21))).report.all_findings()
+    findings = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21))).report.all_findings()
 
-    exceeded = [each for each in found if each.rule.endswith("capacity-exceeded")]
-    assert {each.rule for each in exceeded} == {"capacity-exceeded", "file-capacity-exceeded"}
-    assert {each.follows for each in exceeded} == {"stacks/Pulumi.prod-again.yaml:5:5: name"}
-    assert [each.nearest for each in exceeded] == [None] * len(exceeded)
-    assert [each.path for each in found if not each.follows and each.severity == "error"] == ["name"]
+    exceeded = [finding for finding in findings if finding.rule.endswith("capacity-exceeded")]
+    assert {finding.rule for finding in exceeded} == {"capacity-exceeded", "file-capacity-exceeded"}
+    assert {finding.follows for finding in exceeded} == {"stacks/Pulumi.prod-again.yaml:5:5: name"}
+    assert [finding.nearest for finding in exceeded] == [None] * len(exceeded)
+    assert [finding.path for finding in findings if not finding.follows and finding.severity == "error"] == ["name"]
 
 
 @pytest.mark.parametrize(
@@ -89,14 +91,14 @@ def test_too_much_that_is_promised_to_two_teams_of_one_name_follows_from_the_nam
 def test_what_misses_a_file_that_cannot_be_read_is_said_with_it_and_nowhere_else(
     file: str, following: list[str], tmp_path: Path
 ) -> None:
-    found = report(tmp_path, file, "config:", "config: [")
+    checked = report(tmp_path, file, "config:", "config: [")
 
-    (failure,) = found.failures
+    (failure,) = checked.failures
     assert failure.startswith(f"{file}:")
     assert f".\n  and {following[1]} more that follow" in failure
     assert following[0] in failure
-    assert [each for each in found.all_findings() if "is not" in each.message] == []
-    assert found.exit_code() == 2
+    assert [finding for finding in checked.all_findings() if "is not" in finding.message] == []
+    assert checked.exit_code() == 2
 
 
 def test_a_snapshot_that_is_missing_is_found_once(tmp_path: Path) -> None:
@@ -104,13 +106,15 @@ def test_a_snapshot_that_is_missing_is_found_once(tmp_path: Path) -> None:
         shutil.copytree(ORGANISATION / folder, tmp_path / folder)
     (tmp_path / "stacks" / "quotas" / "example-train-prod.yaml").unlink()
 
-    found = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21))).report.all_findings()
+    findings = check_stacks(tmp_path, None, CheckOptions(today=date(2026, 11, 21))).report.all_findings()
 
-    missing = [each for each in found if each.message.startswith("no quotas of example-train-prod are known")]
-    assert {each.rule for each in missing} == {"quota-no-snapshot", "job-quota-snapshot"}
-    (cause,) = [each for each in missing if not each.follows]
+    missing = [
+        finding for finding in findings if finding.message.startswith("no quotas of example-train-prod are known")
+    ]
+    assert {finding.rule for finding in missing} == {"quota-no-snapshot", "job-quota-snapshot"}
+    (cause,) = [finding for finding in missing if not finding.follows]
     assert cause.file == PROD
-    assert {each.follows for each in missing if each != cause} == {cause.place}
+    assert {finding.follows for finding in missing if finding != cause} == {cause.place}
     assert cause.nearest == (
         "training-platform quota pull example-train-prod; or, without credentials, training-platform quota init"
     )
@@ -118,21 +122,21 @@ def test_a_snapshot_that_is_missing_is_found_once(tmp_path: Path) -> None:
 
 def test_another_mistake_of_a_team_does_not_follow_from_a_wrong_topology(tmp_path: Path) -> None:
     text = "tpu-v5e-2x4-spot: {nominal_quota: 16, borrowing_limit: 16}"
-    found = report(tmp_path, "stacks/Pulumi.dev-vision.yaml", text, text.replace("2x4", "2x5")).all_findings()
+    findings = report(tmp_path, "stacks/Pulumi.dev-vision.yaml", text, text.replace("2x4", "2x5")).all_findings()
 
-    assert [each.follows for each in found if each.path.startswith("shares.")] == [None]
+    assert [finding.follows for finding in findings if finding.path.startswith("shares.")] == [None]
 
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_a_terminal_shows_what_follows_in_one_line_and_all_of_it_with_verbose(verbose: bool, tmp_path: Path) -> None:
-    found = report(tmp_path, DEV, ZONE, ZONE.replace("us-central1-a", "us-east1-b"))
+    checked = report(tmp_path, DEV, ZONE, ZONE.replace("us-central1-a", "us-east1-b"))
     console = Console(width=200, no_color=True)
 
     with console.capture() as capture:
-        print_report(found, console, verbose=verbose)
+        print_report(checked, console, verbose=verbose)
 
     printed = capture.get()
-    follow = sum(each.follows is not None for each in found.all_findings())
+    follow = sum(finding.follows is not None for finding in checked.all_findings())
     assert follow == 4
     assert printed.count(f"and {follow} more that follow from it: {DEV}:") == (not verbose)
     assert printed.count("[quota-exceeded]") == (follow if verbose else 0)
@@ -145,22 +149,22 @@ ENTRIES = {"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li 
 def entries(text: str, form: str) -> int:
     """Return how many findings of their own a report has."""
     if form in ("gitlab", "sarif"):
-        found = json.loads(text)
-        return len(found if form == "gitlab" else found["runs"][0]["results"])
+        document = json.loads(text)
+        return len(document if form == "gitlab" else document["runs"][0]["results"])
     return len(re.findall(ENTRIES[form], text))
 
 
 @pytest.mark.parametrize("form", ["markdown", "github", "gitlab", "sarif", "html", "junit"])
 def test_what_follows_stands_within_its_cause_in_every_format(form: str, tmp_path: Path) -> None:
-    found = report(tmp_path, PROD, "topology: 4x8", "topology: 4x5")
-    follow = [each for each in found.all_findings() if each.follows]
+    checked = report(tmp_path, PROD, "topology: 4x8", "topology: 4x5")
+    follow = [finding for finding in checked.all_findings() if finding.follows]
 
-    text = render(found, form)
+    text = render(checked, form)
 
-    errors = [each for each in found.all_findings() if each.severity == "error"]
+    errors = [finding for finding in checked.all_findings() if finding.severity == "error"]
     assert len(follow) == 3
     assert entries(text, form) == len(errors) - len(follow)
-    assert all(each.path.replace("_", r"\_" if form == "markdown" else "_") in text for each in follow)
+    assert all(finding.path.replace("_", r"\_" if form == "markdown" else "_") in text for finding in follow)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "gitlab", "sarif", "html", "junit"])
@@ -189,7 +193,7 @@ class CountedFinding(Finding):
 
 def reads_of(count: int) -> int:
     """Return how often findings are read while the causes of ``count`` findings of each sort are looked for."""
-    found = [
+    findings = [
         CountedFinding(
             rule="stack-model",
             severity="error",
@@ -211,12 +215,13 @@ def reads_of(count: int) -> int:
     ]
     unread = {f"unread{number}": f"unread{number} is not YAML." for number in range(count)}
     CountedFinding.reads = 0
-    with_causes(Report(today=date(2026, 11, 21), findings=tuple(found), failures=tuple(unread.values())), unread)
+    with_causes(Report(today=date(2026, 11, 21), findings=tuple(findings), failures=tuple(unread.values())), unread)
     return CountedFinding.reads
 
 
 def test_twice_the_findings_are_read_twice_as_often() -> None:
-    fewer, more = reads_of(50), reads_of(100)
+    fewer = reads_of(50)
+    more = reads_of(100)
 
     assert fewer > 0
     assert more < 2.2 * fewer

@@ -31,8 +31,8 @@ def environment(**fields: object) -> Environment:
         "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
         "system_pool": {"machine_type": "e2-standard-8", "min_nodes": 1, "max_nodes": 3},
     }
-    found = {"project": "example-cost", "clusters": {"c": cluster}, **fields}
-    return Environment.model_validate(found, strict=False)
+    section = {"project": "example-cost", "clusters": {"c": cluster}, **fields}
+    return Environment.model_validate(section, strict=False)
 
 
 def test_the_environment_s_reserved_and_standing_machines_are_its_least_cost() -> None:
@@ -87,12 +87,13 @@ def test_shipped_prices_are_examples_after_90_days(days: int, example: bool) -> 
 
     assert cost.is_example(day) is example
     assert ("the catalogue's prices are examples" in price_note(cost, day)) is example
-    own = PriceBook(services={"cluster-fee": {"*": 0.1}}, read=cost.shipped)
-    assert not service_cost("cluster-fee", "us-central1", 1, 1, own).is_example(day)
+    own_prices = PriceBook(services={"cluster-fee": {"*": 0.1}}, read=cost.shipped)
+    assert not service_cost("cluster-fee", "us-central1", 1, 1, own_prices).is_example(day)
 
 
 def test_what_is_around_machines_is_in_the_sum() -> None:
-    bare, more = stack_cost(environment()), stack_cost(environment(nat_addresses=3))
+    bare = stack_cost(environment())
+    more = stack_cost(environment(nat_addresses=3))
     machine = machines_cost(MACHINE_TYPES["e2-standard-8"], "on-demand", "us-central1", 1, 3)
     disk = 100 * 0.1 / HOURS_OF_MONTH
 
@@ -104,10 +105,8 @@ def test_what_is_around_machines_is_in_the_sum() -> None:
 def test_pools_of_cpus_are_in_the_sum_up_to_their_most_vms() -> None:
     pool = {"machine_type": "n2-standard-16", "min_nodes": 1, "max_nodes": 4}
     cluster = environment().clusters["c"].model_dump(mode="json", exclude_unset=True)
-    bare, more = (
-        stack_cost(environment()),
-        stack_cost(environment(clusters={"c": {**cluster, "cpu_pools": {"a": pool}}})),
-    )
+    bare = stack_cost(environment())
+    more = stack_cost(environment(clusters={"c": {**cluster, "cpu_pools": {"a": pool}}}))
     machine = machines_cost(MACHINE_TYPES["n2-standard-16"], "on-demand", "us-central1", 1, 4)
     disk = 100 * 0.1 / HOURS_OF_MONTH
 
@@ -143,20 +142,20 @@ def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
 
 def test_a_price_of_ones_own_holds_for_instances_with_iops_of_their_own_too(tmp_path: Path) -> None:
     files = {"a": {"location": "us-central1-a", "capacity_gib": 1024, "iops": 4000}}
-    own = book(tmp_path, "read: 2026-11-01\nservices: {filestore-ZONAL: {us-central1: 0.1}}\n")
+    own_prices = book(tmp_path, "read: 2026-11-01\nservices: {filestore-ZONAL: {us-central1: 0.1}}\n")
 
-    more = stack_cost(environment(filestore=files), own).least - stack_cost(environment(), own).least
+    more = stack_cost(environment(filestore=files), own_prices).least - stack_cost(environment(), own_prices).least
     assert more == pytest.approx(1024 * 0.1 / HOURS_OF_MONTH)
 
 
 def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_path: Path) -> None:
     lustre = {"x": {"location": "us-central1-a", "capacity_gib": 36000, "mbps_per_tib": 500}}
     having = environment(lustre=lustre, private_services_range="10.200.0.0/20")
-    own = book(tmp_path, "read: 2026-11-01\nservices: {lustre-500: {us-central1: 0.3}}\n")
+    own_prices = book(tmp_path, "read: 2026-11-01\nservices: {lustre-500: {us-central1: 0.3}}\n")
 
     listed = stack_cost(having).least - stack_cost(environment()).least
     assert listed == pytest.approx(36000 * 0.34 / HOURS_OF_MONTH)
-    more = stack_cost(having, own).least - stack_cost(environment(), own).least
+    more = stack_cost(having, own_prices).least - stack_cost(environment(), own_prices).least
     assert more == pytest.approx(36000 * 0.3 / HOURS_OF_MONTH)
 
 
@@ -179,8 +178,8 @@ def test_what_somebody_else_read_in_the_billing_catalogue_is_marked() -> None:
     cost = service_cost("lustre-500", "us-central1", 1, 1) + service_cost("pd-ssd", "us-central1", 1, 1)
     assert cost.unverified == ("lustre-500 in us-central1",)
     assert "prices not verified: lustre-500 in us-central1" in price_note(cost, DAY)
-    own = PriceBook(services={"lustre-500": {"us-central1": 0.3}})
-    assert service_cost("lustre-500", "us-central1", 1, 1, own).unverified == ()
+    own_prices = PriceBook(services={"lustre-500": {"us-central1": 0.3}})
+    assert service_cost("lustre-500", "us-central1", 1, 1, own_prices).unverified == ()
 
 
 def test_hyperdisk_ml_pays_for_the_throughput_that_it_was_given() -> None:
@@ -205,13 +204,13 @@ def test_a_bucket_is_priced_by_class_and_size_and_left_out_without() -> None:
 def book(root: Path, text: str) -> PriceBook:
     (root / "stacks").mkdir(exist_ok=True)
     (root / "stacks" / "prices.yaml").write_text(text, encoding="utf-8")
-    found, findings = read_own_prices(root)
+    price_book, findings = read_own_prices(root)
     assert findings == []
-    return found
+    return price_book
 
 
 def test_own_prices_come_before_list_prices(tmp_path: Path) -> None:
-    own = book(
+    own_prices = book(
         tmp_path,
         """
 read: 2026-11-01
@@ -220,19 +219,19 @@ services: {filestore-ZONAL: {us-central1: 0.25}, address: {"*": 0.001}}
 """,
     )
 
-    assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own).most == 120
-    assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own).read == own.read
-    assert machines_cost(H100, "spot", "us-central1", 1, 1, book=own) == machines_cost(
+    assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own_prices).most == 120
+    assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own_prices).read == own_prices.read
+    assert machines_cost(H100, "spot", "us-central1", 1, 1, book=own_prices) == machines_cost(
         H100, "spot", "us-central1", 1, 1
     )
-    assert service_cost("filestore-ZONAL", "us-central1", 1024, 1024, own).most == pytest.approx(
+    assert service_cost("filestore-ZONAL", "us-central1", 1024, 1024, own_prices).most == pytest.approx(
         1024 * 0.25 / HOURS_OF_MONTH
     )
-    assert service_cost("address", "us-west4", 1, 1, own).most == 0.001
+    assert service_cost("address", "us-west4", 1, 1, own_prices).most == 0.001
 
 
 def test_a_discount_is_a_share_of_the_list_price_and_never_of_an_own_price(tmp_path: Path) -> None:
-    own = book(
+    own_prices = book(
         tmp_path,
         """
 read: 2026-11-01
@@ -242,15 +241,17 @@ discounts: {machines: 0.25, a3-highgpu-8g: 0.5, services: 0.1, cluster-fee: 1}
     )
     tpu = MACHINE_TYPES["ct5lp-hightpu-4t"]
 
-    ssd = service_cost("local-ssd", "us-central1", 6000, 6000, own).most
+    ssd = service_cost("local-ssd", "us-central1", 6000, 6000, own_prices).most
     listed = machines_cost(H100, "on-demand", "us-central1", 1, 1).most - ssd / 0.9
-    assert machines_cost(H100, "on-demand", "us-central1", 1, 1, book=own).most == pytest.approx(listed * 0.5 + ssd)
-    assert machines_cost(tpu, "on-demand", "us-west4", 1, 1, book=own).most == pytest.approx(
+    assert machines_cost(H100, "on-demand", "us-central1", 1, 1, book=own_prices).most == pytest.approx(
+        listed * 0.5 + ssd
+    )
+    assert machines_cost(tpu, "on-demand", "us-west4", 1, 1, book=own_prices).most == pytest.approx(
         machines_cost(tpu, "on-demand", "us-west4", 1, 1).most * 0.75
     )
-    assert service_cost("nat-gateway", "us-west4", 1, 1, own).most == pytest.approx(0.0448 * 0.9)
-    assert service_cost("cluster-fee", "us-west4", 1, 1, own).most == 0
-    assert service_cost("address", "us-west4", 1, 1, own).most == 0.004
+    assert service_cost("nat-gateway", "us-west4", 1, 1, own_prices).most == pytest.approx(0.0448 * 0.9)
+    assert service_cost("cluster-fee", "us-west4", 1, 1, own_prices).most == 0
+    assert service_cost("address", "us-west4", 1, 1, own_prices).most == 0.004
 
 
 def test_a_mistake_in_own_prices_is_found_at_its_line(tmp_path: Path) -> None:

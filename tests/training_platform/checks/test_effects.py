@@ -35,7 +35,7 @@ def planned() -> list[FlatResource]:
     """Return every resource that the stacks of the organisation have."""
     workspace = read_workspace(ORGANISATION)
     plans = [stack_plan(stack, workspace) for stack in workspace.stacks.values()]
-    return [flat_resource(each) for plan in plans if plan for each in plan.planned() if each.custom]
+    return [flat_resource(resource) for plan in plans if plan for resource in plan.planned() if resource.custom]
 
 
 def test_no_input_of_the_organisation_is_of_unknown_effect() -> None:

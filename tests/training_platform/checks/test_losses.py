@@ -31,7 +31,7 @@ TEAM_HEAD = "    name: vision\n"
 def losses(report: Report) -> list[Finding]:
     """Return the losses of a report that nobody acknowledged."""
     assert report.failures == ()
-    return [each for each in report.all_findings() if each.rule in EFFECT_OF_RULE]
+    return [finding for finding in report.all_findings() if finding.rule in EFFECT_OF_RULE]
 
 
 def found(repository: Repository, stack: str = "small") -> list[Finding]:
@@ -67,7 +67,7 @@ def test_a_replacement_loses_the_resource_at_the_field_that_forces_it(
     line = repository.edit(stack, *edit)
     rule = "loses-data" if field.startswith("filestore") else "stops-jobs"
 
-    (finding,) = [each for each in found(repository, stack) if each.rule == rule]
+    (finding,) = [finding for finding in found(repository, stack) if finding.rule == rule]
 
     assert (finding.severity, finding.path) == ("error", field)
     assert finding.position is not None
@@ -137,7 +137,7 @@ def test_an_environment_under_another_name_says_what_its_name_replaces(repositor
     repository.rename("small", "tiny")
     repository.edit("small-vision", "environment: small", "environment: tiny")
 
-    findings = {each.rule: each for each in found(repository, "tiny")}
+    findings = {finding.rule: finding for finding in found(repository, "tiny")}
 
     assert {"loses-data", "stops-jobs"} <= findings.keys()
     data = findings["loses-data"]
@@ -157,7 +157,7 @@ def test_a_loss_whose_protection_is_lifted_by_name_is_a_warning_and_no_other(rep
     repository.edit("small", CAPACITY, SPOT + LIFT)
     repository.edit("small", "topology: 4x4", "topology: 4x8")
 
-    severities = {each.path: each.severity for each in found(repository)}
+    severities = {finding.path: finding.severity for finding in found(repository)}
 
     assert severities == {
         "clusters.c.node_pools.gpu.capacity": "warning",
@@ -192,7 +192,7 @@ def test_a_lifted_protection_that_is_needed_no_more_warns_at_its_line(repository
 
     report = repository.compare(selected=("small",))
 
-    (finding,) = [each for each in report.all_findings() if each.rule == "protection-left-off"]
+    (finding,) = [finding for finding in report.all_findings() if finding.rule == "protection-left-off"]
     assert (finding.severity, finding.path) == ("warning", "clusters.c.node_pools.gpu.deletion_protection")
     assert finding.position is not None
     assert finding.position.line == line
@@ -201,7 +201,7 @@ def test_a_lifted_protection_that_is_needed_no_more_warns_at_its_line(repository
 def test_a_removal_says_that_the_engine_refuses_what_is_protected(repository: Repository) -> None:
     repository.edit("small", "slices: 2", "slices: 1")
 
-    (finding,) = [each for each in found(repository) if each.rule == "stops-jobs"]
+    (finding,) = [finding for finding in found(repository) if finding.rule == "stops-jobs"]
 
     assert finding.path == "clusters.c.node_pools.tpu.slices"
     assert "deploy `deletion_protection: false` in clusters.c.node_pools.tpu before" in (finding.first or "")
@@ -249,7 +249,7 @@ def test_pools_that_shrink_below_what_is_promised_are_at_fault_and_not_the_share
     assert finding.position is not None
     assert finding.position.line == line
     assert "its pools hold 8 and held 16, and teams are promised 16" in finding.message
-    (share,) = [each for each in report.all_findings() if each.rule == "capacity-exceeded"]
+    (share,) = [finding for finding in report.all_findings() if finding.rule == "capacity-exceeded"]
     assert share.follows == finding.place
 
 
@@ -289,11 +289,11 @@ def test_less_storage_to_claim_is_a_loss_of_the_team(repository: Repository) -> 
     repository.edit("small", storage.replace("2048", "1024"), "")
     (none,) = losses(repository.compare(base="HEAD"))
 
-    at = "clusters.c.storage_classes"
-    assert (less.rule, less.path) == ("takes-promise", f"{at}.files.teams.vision")
-    assert (none.rule, none.path) == ("takes-promise", at)
+    path = "clusters.c.storage_classes"
+    assert (less.rule, less.path) == ("takes-promise", f"{path}.files.teams.vision")
+    assert (none.rule, none.path) == ("takes-promise", path)
     assert "the team may claim less storage" in less.message
-    assert "teams may claim no more storage of it" in none.message
+    assert "teams may claim no more storage of it" in none.message  # readable: in the sense of no further
 
 
 def test_a_cohort_under_another_parent_is_a_loss_of_its_teams(repository: Repository) -> None:
@@ -344,8 +344,8 @@ def test_homes_on_another_instance_are_a_loss_although_both_instances_stay(repos
 
 
 def acknowledge(repository: Repository, **fields: str) -> None:
-    given = {"effect": "loses-data", "field": "location", "becomes": "us-west4", "expires": "2026-12-31", **fields}
-    (repository.root / "stacks" / "exemptions.yaml").write_text(ENTRY.format(**given), encoding="utf-8")
+    entry = {"effect": "loses-data", "field": "location", "becomes": "us-west4", "expires": "2026-12-31", **fields}
+    (repository.root / "stacks" / "exemptions.yaml").write_text(ENTRY.format(**entry), encoding="utf-8")
 
 
 @pytest.fixture
@@ -362,7 +362,7 @@ def test_a_loss_that_somebody_acknowledges_counts_no_more_and_is_still_the_headl
 
     assert losses(report) == []
     assert report.comparison is not None
-    (loss,) = [each for each in report.comparison.consequences if each.is_loss]
+    (loss,) = [consequence for consequence in report.comparison.consequences if consequence.is_loss]
     assert (
         str(loss.acknowledged) == "acknowledged until 2026-12-31 by ml-platform@example.com: The team copied its data."
     )
@@ -379,12 +379,14 @@ def test_an_acknowledgement_covers_one_effect_of_one_field_with_one_value_until_
     with_bucket.edit("small-vision", "data: {location: us-central1", "data: {location: us-west4")
     acknowledge(with_bucket, **other)
 
-    assert [each.rule for each in losses(with_bucket.compare(base="HEAD"))] == ["loses-data"]
+    assert [finding.rule for finding in losses(with_bucket.compare(base="HEAD"))] == ["loses-data"]
 
 
 def test_an_acknowledgement_is_quiet_before_the_change_and_after_it_until_its_day(with_bucket: Repository) -> None:
     def rules(base: str = "HEAD") -> set[str]:
-        return {each.rule for each in with_bucket.compare(base=base).all_findings() if "exemption" in each.rule}
+        return {
+            finding.rule for finding in with_bucket.compare(base=base).all_findings() if "exemption" in finding.rule
+        }
 
     acknowledge(with_bucket)
     assert rules() == set()
@@ -405,7 +407,7 @@ def test_an_acknowledgement_may_name_a_stack_that_is_gone(repository: Repository
     report = repository.compare()
 
     assert losses(report) == []
-    assert not [each for each in report.all_findings() if "exemption" in each.rule]
+    assert not [finding for finding in report.all_findings() if "exemption" in finding.rule]
 
 
 def test_what_a_finding_prints_as_its_acknowledgement_lets_it_through(with_bucket: Repository) -> None:
@@ -442,7 +444,7 @@ def test_a_state_shows_what_git_does_not(with_bucket: Repository, tmp_path: Any)
 
     report = with_bucket.compare(base="HEAD", states=(file,))
 
-    (finding,) = [each for each in losses(report) if each.rule == "loses-data"]
+    (finding,) = [finding for finding in losses(report) if finding.rule == "loses-data"]
     assert finding.path == "buckets.data"
     assert 'location from "us-east1" to "us-central1"' in finding.message
     assert report.comparison is not None
@@ -492,12 +494,12 @@ def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_kee
 
     report = with_bucket.compare(base="HEAD")
 
-    told = {each.rule: each for each in losses(report)}
+    told = {finding.rule: finding for finding in losses(report)}
     assert {"stops-jobs", "takes-promise", "loses-data", "lifts-protection"} == told.keys()
-    assert {each.path for each in told.values()} == {"retired"}
-    assert {each.becomes for each in told.values()} == {"2026-12-01"}
+    assert {finding.path for finding in told.values()} == {"retired"}
+    assert {finding.becomes for finding in told.values()} == {"2026-12-01"}
     assert "persistent resource tuning of small-vision" in told["stops-jobs"].message
-    assert all(each.position and each.position.line == line for each in told.values())
+    assert all(finding.position and finding.position.line == line for finding in told.values())
     assert report.comparison is not None
     assert report.comparison.capacity == ()  # its share is given back once its file is removed
 
@@ -505,12 +507,14 @@ def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_kee
 def test_an_environment_does_not_end_while_a_team_of_it_goes_on(repository: Repository) -> None:
     repository.edit("small", HEAD, f'{HEAD}    retired: {{since: "2026-12-01", keeps: [filestore.home]}}\n')
 
-    messages = [str(each) for each in repository.compare().all_findings() if each.rule == "stack-model"]
+    messages = [str(finding) for finding in repository.compare().all_findings() if finding.rule == "stack-model"]
 
     assert any("keeps needs paid_by" in message for message in messages)
 
     repository.edit("small", "keeps: [filestore.home]", "keeps: [filestore.home], paid_by: ml@example.com")
-    messages = [str(each) for each in repository.compare().all_findings() if each.rule == "stack-model"]
+    messages = [
+        str(consequence) for consequence in repository.compare().all_findings() if consequence.rule == "stack-model"
+    ]
     assert any("retired: ends while small-vision in it go on" in message for message in messages)
     assert any("'filestore.home' is not a section of this file" in message for message in messages)
     assert any("Nearest: filestore.homes" in message for message in messages)
@@ -536,7 +540,7 @@ def test_a_network_is_opened_at_the_line_that_opens_it_beside_a_lower_share(repo
     repository.edit("small-vision", "203.0.113.0/24", "0.0.0.0/0")
     repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 0")
 
-    told = {each.rule: each.path for each in losses(repository.compare(base="HEAD"))}
+    told = {finding.rule: finding.path for finding in losses(repository.compare(base="HEAD"))}
 
     assert told == {"opens-access": "egress", "takes-promise": "shares.c.a100-40.nominal_quota"}
 
@@ -550,9 +554,9 @@ def test_rights_are_given_at_the_line_of_members_beside_another_share(repository
     comparison = repository.compare().comparison
 
     assert comparison is not None
-    (given,) = [each for each in comparison.consequences if each.kind == "grants"]
-    assert given.subjects == ("sam@example.com in team vision",)
-    assert (given.finding.path, given.finding.position and given.finding.position.line) == ("members", line)
+    (grant,) = [consequence for consequence in comparison.consequences if consequence.kind == "grants"]
+    assert grant.subjects == ("sam@example.com in team vision",)
+    assert (grant.finding.path, grant.finding.position and grant.finding.position.line) == ("members", line)
 
 
 def test_of_two_fields_with_one_value_the_one_that_takes_is_at_fault(repository: Repository) -> None:
@@ -560,7 +564,7 @@ def test_of_two_fields_with_one_value_the_one_that_takes_is_at_fault(repository:
     committed(repository, "small-vision", "nominal_quota: 8", limits.format(8))
     repository.edit("small-vision", limits.format(8), limits.format(0))
 
-    told = {each.path: each.becomes for each in losses(repository.compare(base="HEAD"))}
+    told = {finding.path: finding.becomes for finding in losses(repository.compare(base="HEAD"))}
 
     assert told == {"shares.c.a100-40.borrowing_limit": "0"}  # nobody else borrows what it lends
 
@@ -612,7 +616,7 @@ def test_protection_is_lifted_in_the_section_of_what_is_lost_and_else_in_the_env
     with_bucket.edit("small-vision", TEAM_HEAD, f"{TEAM_HEAD}    labels: {{cost-center: cv}}\n")
     with_bucket.edit("small-vision", "data: {location: us-central1", "data: {location: us-west4")
 
-    first = {each.path: each.first or "" for each in losses(with_bucket.compare(base="HEAD"))}
+    first = {finding.path: finding.first or "" for finding in losses(with_bucket.compare(base="HEAD"))}
 
     lift = "deploy `deletion_protection: false` in"
     assert f"{lift} vertex.persistent_resources.tuning before" in first["labels"]
@@ -622,7 +626,7 @@ def test_protection_is_lifted_in_the_section_of_what_is_lost_and_else_in_the_env
 def test_a_pool_under_another_name_is_said_to_be_the_same(repository: Repository) -> None:
     repository.edit("small", "          gpu:", "          big:")
 
-    (finding,) = [each for each in found(repository) if each.rule == "stops-jobs"]
+    (finding,) = [finding for finding in found(repository) if finding.rule == "stops-jobs"]
 
     assert "big has the same fields: under a new name it is deleted, and another one created" in finding.message
 
@@ -632,7 +636,7 @@ def test_pools_shrink_at_the_field_that_shrinks_them(repository: Repository) -> 
     repository.edit("small", CAPACITY, "            boot_disk: {size_gb: 300}\n" + CAPACITY)
     repository.edit("small", "max_nodes: 2", "max_nodes: 1")
 
-    told = {each.rule: each.path for each in losses(repository.compare(base="HEAD"))}
+    told = {finding.rule: finding.path for finding in losses(repository.compare(base="HEAD"))}
 
     assert told == {
         "takes-promise": "clusters.c.node_pools.gpu.max_nodes",
@@ -648,7 +652,7 @@ def test_after_many_trials_the_only_field_of_a_section_is_taken_for_the_cause(
     repository.edit("small", "max_nodes: 2", "max_nodes: 3")
     repository.edit("small", "topology: 4x4", "topology: 4x8")
 
-    told = [each.path for each in found(repository)]
+    told = [finding.path for finding in found(repository)]
 
     assert "clusters.c.node_pools.tpu.topology" in told
 
@@ -667,7 +671,7 @@ def test_a_role_on_the_bucket_of_another_team_opens_it(repository: Repository, n
 
     findings = losses(repository.compare(base="HEAD"))
 
-    assert [each.rule for each in findings] == rules
+    assert [finding.rule for finding in findings] == rules
     for finding in findings:
         assert finding.path == "data_sets"
         assert "gets roles/storage.objectViewer on buckets/example-small-small-nlp-data of small-nlp" in finding.message

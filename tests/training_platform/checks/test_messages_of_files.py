@@ -13,7 +13,7 @@ SHARE = "nominal_quota: 24, borrowing_limit: 40"
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "said", "nearest"),
+    ("file", "change", "expected", "nearest"),
     [
         (QUOTAS, ("taken:", "taking: a\ntaken:"), [(QUOTAS, "is not a field of this section")], ["taken"]),
         (QUOTAS, ("{limit: 200,", "{limit: 200, limits: 2,"), [(QUOTAS, "is not a field of a limit")], ["limit"]),
@@ -26,21 +26,21 @@ SHARE = "nominal_quota: 24, borrowing_limit: 40"
     ],
 )  # fmt: skip
 def test_a_mistake_is_said_where_it_is(
-    file: str, change: tuple[str, str], said: list[tuple[str, str]], nearest: list[str | None], tmp_path: Path
+    file: str, change: tuple[str, str], expected: list[tuple[str, str]], nearest: list[str | None], tmp_path: Path
 ) -> None:
-    found = [each for each in report(tmp_path, file, *change).all_findings() if each.severity == "error"]
+    errors = [finding for finding in report(tmp_path, file, *change).all_findings() if finding.severity == "error"]
 
-    causes = [each for each in found if each.file in {name for name, _ in said}]
-    assert [each.file for each in causes] == [name for name, _ in said]
-    assert all(each.message.startswith(start) for each, (_, start) in zip(causes, said, strict=True))
-    assert [each.nearest for each in causes] == nearest
-    assert all(each.position for each in causes)
+    causes = [finding for finding in errors if finding.file in {name for name, _ in expected}]
+    assert [finding.file for finding in causes] == [name for name, _ in expected]
+    assert all(finding.message.startswith(start) for finding, (_, start) in zip(causes, expected, strict=True))
+    assert [finding.nearest for finding in causes] == nearest
+    assert all(finding.position for finding in causes)
 
 
 def test_limits_that_are_rejected_are_to_be_mended_and_not_read_anew(tmp_path: Path) -> None:
-    found = report(tmp_path, QUOTAS, "taken:", "taking: a\ntaken:").all_findings()
+    findings = report(tmp_path, QUOTAS, "taken:", "taking: a\ntaken:").all_findings()
 
-    (finding,) = [each for each in found if each.rule == "quota-no-snapshot"]
+    (finding,) = [finding for finding in findings if finding.rule == "quota-no-snapshot"]
     assert finding.message.endswith(f"{QUOTAS} is rejected")
     assert finding.follows == f"{QUOTAS}:5:1: taking"
     assert finding.nearest is None

@@ -55,12 +55,12 @@ def order(head: Workspace, base: Workspace) -> Order:
 
 def test_a_team_that_lets_a_pool_go_is_deployed_before_its_environment(base: Workspace, tmp_path: Path) -> None:
     head = without(tmp_path, prod=POOL, prod_nlp=SHARE)
-    (found,) = removals(head, base)
+    (finding,) = removals(head, base)
 
-    assert (found.rule, found.severity, found.stack, found.path) == (
+    assert (finding.rule, finding.severity, finding.stack, finding.path) == (
         "removed-flavor", "note", "prod", "clusters.us-central1",
     )  # fmt: skip
-    assert "flavor a100-80 of cluster us-central1 goes in the change in which prod-nlp lets it go" in found.message
+    assert "flavor a100-80 of cluster us-central1 goes in the change in which prod-nlp lets it go" in finding.message
     assert order(head, base).before == {"prod-nlp"}
     assert order(head, base).two_deployments == ""
 
@@ -87,11 +87,11 @@ def moved(root: Path, share: str) -> Workspace:
 
 def test_a_team_that_moves_from_one_pool_to_another_wants_two_deployments(base: Workspace, tmp_path: Path) -> None:
     head = moved(tmp_path, "        l4: {nominal_quota: 8}\n")
-    (found,) = removals(head, base)
+    (finding,) = removals(head, base)
 
     assert "l4" in head.flavors("prod", "us-central1")
-    assert (found.severity, found.allowed) == ("warning", "two changes: additions, then removals")
-    assert "wants two deployments: prod-nlp needs flavor l4 of cluster us-central1" in found.message
+    assert (finding.severity, finding.allowed) == ("warning", "two changes: additions, then removals")
+    assert "wants two deployments: prod-nlp needs flavor l4 of cluster us-central1" in finding.message
 
 
 def test_a_pool_that_comes_for_nobody_keeps_a_removal_in_one_deployment(base: Workspace, tmp_path: Path) -> None:
@@ -116,7 +116,8 @@ def test_an_unchanged_organisation_removes_nothing(base: Workspace) -> None:
     assert order(base, base) == Order((), ())
 
 
-PLACED, TAINT = {"topology_aware": True}, {"taints": {"team": {"value": "vision", "effect": "NO_SCHEDULE"}}}
+PLACED = {"topology_aware": True}
+TAINT = {"taints": {"team": {"value": "vision", "effect": "NO_SCHEDULE"}}}
 
 
 def side(pool: dict[str, Any], *, name: str = "placed", location: str = "us-central1-a") -> Workspace:
@@ -140,11 +141,15 @@ def side(pool: dict[str, Any], *, name: str = "placed", location: str = "us-cent
 def test_a_change_that_kueue_refuses_is_found_at_the_pool(
     before: dict[str, Any], after: dict[str, Any], changed: str
 ) -> None:
-    (found,) = placed_flavors(side(after), side(before))
+    (finding,) = placed_flavors(side(after), side(before))
 
-    assert (found.rule, found.severity, found.path) == ("placed-flavor", "error", "clusters.main.node_pools.placed")
-    assert found.position is not None
-    assert f"changes {changed} of flavor h100-mega-reservation," in found.message
+    assert (finding.rule, finding.severity, finding.path) == (
+        "placed-flavor",
+        "error",
+        "clusters.main.node_pools.placed",
+    )
+    assert finding.position is not None
+    assert f"changes {changed} of flavor h100-mega-reservation," in finding.message
 
 
 @pytest.mark.parametrize(
@@ -190,11 +195,15 @@ def change(
 def test_what_the_tier_cannot_do_is_found_at_its_line(
     tmp_path: Path, tier: str, before: int, after: int, nearest: str
 ) -> None:
-    (found,) = change(tmp_path, before, after, tier=tier)
+    (finding,) = change(tmp_path, before, after, tier=tier)
 
-    assert (found.rule, found.severity, found.path) == ("filestore-growth", "error", "filestore.data.capacity_gib")
-    assert found.position is not None
-    assert found.nearest == nearest
+    assert (finding.rule, finding.severity, finding.path) == (
+        "filestore-growth",
+        "error",
+        "filestore.data.capacity_gib",
+    )
+    assert finding.position is not None
+    assert finding.nearest == nearest
 
 
 @pytest.mark.parametrize(
@@ -211,11 +220,11 @@ def ranged(text: str | None) -> str:
 
 @pytest.mark.parametrize("now", ["10.0.1.0/24", None])
 def test_an_instance_keeps_the_range_that_it_was_created_with(tmp_path: Path, now: str | None) -> None:
-    (found,) = change(tmp_path, 1024, 1024, extra=ranged("10.0.0.0/24"), now=ranged(now))
+    (finding,) = change(tmp_path, 1024, 1024, extra=ranged("10.0.0.0/24"), now=ranged(now))
 
-    assert (found.rule, found.path) == ("filestore-range-kept", "filestore.data.reserved_range")
-    assert found.position is not None
-    assert found.nearest == "10.0.0.0/24"
+    assert (finding.rule, finding.path) == ("filestore-range-kept", "filestore.data.reserved_range")
+    assert finding.position is not None
+    assert finding.nearest == "10.0.0.0/24"
 
 
 @pytest.mark.parametrize(("before", "now"), [(None, "10.0.0.0/24"), ("10.0.0.0/24", "10.0.0.0/24")])
@@ -248,9 +257,9 @@ def lustre(root: Path, before: str, after: str) -> list[Finding]:
     ],
 )
 def test_managed_lustre_grows_in_its_band(tmp_path: Path, before: str, after: str, nearest: str | None) -> None:
-    found = lustre(tmp_path, f"capacity_gib: {before}", f"capacity_gib: {after}")
+    findings = lustre(tmp_path, f"capacity_gib: {before}", f"capacity_gib: {after}")
 
-    assert [(each.path, each.nearest) for each in found] == (
+    assert [(finding.path, finding.nearest) for finding in findings] == (
         [("lustre.scratch.capacity_gib", nearest)] if nearest else []
     )
 
@@ -285,6 +294,8 @@ def test_an_input_that_nobody_may_change_is_an_error_on_an_object_that_stays(
     )
     change = StackChange(name="prod", kind="changed", resources=(resource,))
 
-    found = list(fixed_inputs(Comparison(ref="base", commit="", stacks=(change,)), base))
+    findings = list(fixed_inputs(Comparison(ref="base", commit="", stacks=(change,)), base))
 
-    assert [(each.rule, each.severity, each.stack) for each in found] == [("fixed-input", "error", "prod")] * count
+    assert [(finding.rule, finding.severity, finding.stack) for finding in findings] == [
+        ("fixed-input", "error", "prod")
+    ] * count

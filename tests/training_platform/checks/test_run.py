@@ -70,9 +70,9 @@ def test_planted_errors_are_found_each_at_its_line(copy: Path) -> None:
 
     report = run_check(copy, CheckOptions(today=TODAY), selected=["prod", "prod-nlp"])
 
-    found = {(each.rule, each.file, each.position.line) for each in errors(report) if each.position}
-    missed = [name for name, place in places.items() if place not in found]
-    assert missed == [], [str(each) for each in report.all_findings()]
+    reported = {(finding.rule, finding.file, finding.position.line) for finding in errors(report) if finding.position}
+    missed = [name for name, place in places.items() if place not in reported]
+    assert missed == [], [str(finding) for finding in report.all_findings()]
     assert report.exit_code() == 1
 
 
@@ -111,9 +111,9 @@ def test_a_snapshot_with_an_error_is_exit_code_2_beside_its_finding(wrong: str, 
 
     report = run_check(copy, CheckOptions(today=TODAY))
 
-    found = [each for each in errors(report) if each.rule == "quota-snapshot"]
+    findings = [finding for finding in errors(report) if finding.rule == "quota-snapshot"]
     line = text[: text.index(right)].count("\n") + 1
-    assert [(each.file, each.position and each.position.line) for each in found] == [
+    assert [(finding.file, finding.position and finding.position.line) for finding in findings] == [
         ("stacks/quotas/example-train-prod.yaml", line)
     ]
     assert report.exit_code() == 2
@@ -176,9 +176,9 @@ def test_own_resources_that_fail_are_a_sentence_that_names_their_file(program: s
 
     report = run_check(copy, CheckOptions(today=TODAY), selected=["dev"])
 
-    said = [*(str(finding) for finding in errors(report)), *report.failures]
-    assert said
-    assert all(message in sentence for sentence in said), said
+    sentences = [*(str(finding) for finding in errors(report)), *report.failures]
+    assert sentences
+    assert all(message in sentence for sentence in sentences), sentences
     assert report.exit_code() in (1, 2)
 
 
@@ -190,7 +190,7 @@ def test_an_unknown_stack_is_refused_with_the_nearest() -> None:
 def test_an_old_snapshot_is_a_warning_that_only_strict_counts(copy: Path) -> None:
     report = run_check(copy, CheckOptions(today=date(2027, 1, 31)))
 
-    assert {each.rule for each in report.all_findings()} == {"quota-snapshot-age"}
+    assert {finding.rule for finding in report.all_findings()} == {"quota-snapshot-age"}
     assert report.exit_code() == 0
     assert report.exit_code(strict=True) == 1
 
@@ -201,26 +201,26 @@ def test_the_command_prints_a_report_and_ends_with_its_code(copy: Path) -> None:
     assert clean.stdout.rstrip().endswith("5 stacks: clean")
 
     line = plant(copy, "prod", "topology: 4x8", "topology: 4x5")
-    found = CliRunner().invoke(app, ["check", "--root", str(copy)])
-    assert found.exit_code == 1
-    assert f"stacks/Pulumi.prod.yaml:{line}:" in found.stdout
+    spoiled = CliRunner().invoke(app, ["check", "--root", str(copy)])
+    assert spoiled.exit_code == 1
+    assert f"stacks/Pulumi.prod.yaml:{line}:" in spoiled.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["check", "pord"], "no stack pord"),
         (["check", "--today", "yesterday"], "is not a day"),
         (["check", "--root", "/nowhere"], "not a training-platform repository"),
     ],
 )
-def test_wrong_usage_is_exit_code_2_and_one_sentence(arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_exit_code_2_and_one_sentence(arguments: list[str], message: str) -> None:
     root = [] if "--root" in arguments else ["--root", str(ORGANISATION)]
 
     result = CliRunner().invoke(app, [*arguments, *root])
 
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.output
 
 
@@ -246,14 +246,15 @@ PROTECTION = {rule.id for rule in RULES.values() if rule.ruleset == "protection"
 LINE = "    deletion_protection: false\n"
 
 
-def found(root: Path, said: str) -> dict[str, dict[str, Finding]]:
-    """Return what the protection rules find by stack and rule, where the environment's file says ``said`` besides."""
+def found(root: Path, addition: str) -> dict[str, dict[str, Finding]]:
+    """Return what the protection rules find by stack and rule, for an environment with an addition to its file."""
     (root / "stacks").mkdir(exist_ok=True)
-    (root / "stacks" / "Pulumi.prod-eu.yaml").write_text(ENVIRONMENT.replace(LINE, LINE + said))
+    (root / "stacks" / "Pulumi.prod-eu.yaml").write_text(ENVIRONMENT.replace(LINE, LINE + addition))
     (root / "stacks" / "Pulumi.prod-eu-vision.yaml").write_text(TEAM)
     report = run_check(root, CheckOptions(today=TODAY))
     return {
-        stack.name: {each.rule: each for each in stack.findings if each.rule in PROTECTION} for stack in report.stacks
+        stack.name: {finding.rule: finding for finding in stack.findings if finding.rule in PROTECTION}
+        for stack in report.stacks
     }
 
 
@@ -311,7 +312,7 @@ def test_a_part_holds_everything_below_it_and_no_component_is_counted() -> None:
 
 
 def test_findings_are_in_the_order_of_the_file_errors_first() -> None:
-    wanted = [
+    expected = [
         finding("error", 1),
         finding("error", 2),
         finding("warning", 2),
@@ -319,13 +320,13 @@ def test_findings_are_in_the_order_of_the_file_errors_first() -> None:
         finding("error", 1, "b"),
     ]
 
-    assert ordered(reversed(wanted)) == wanted
+    assert ordered(reversed(expected)) == expected
 
 
 def test_notes_and_warnings_do_not_fail_a_check_unless_it_is_strict() -> None:
     def code(*severities: Severity, strict: bool = False) -> int:
-        found = tuple(finding(severity, 1) for severity in severities)
-        return Report(today=date(2026, 1, 1), findings=found).exit_code(strict=strict)
+        findings = tuple(finding(severity, 1) for severity in severities)
+        return Report(today=date(2026, 1, 1), findings=findings).exit_code(strict=strict)
 
     assert code() == 0
     assert code("note", "warning") == 0

@@ -55,7 +55,7 @@ def judged(change: SampleChange, samples: Path) -> Report:
 def felt(report: Report) -> dict[str, str]:
     """Return the effects that a report tells, each with what it says."""
     assert report.comparison is not None
-    return {each.kind: each.finding.message for each in report.comparison.consequences}
+    return {consequence.kind: consequence.finding.message for consequence in report.comparison.consequences}
 
 
 @pytest.mark.parametrize("change", LOSSES, ids=lambda change: change.name)

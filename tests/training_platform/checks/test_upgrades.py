@@ -52,18 +52,18 @@ def test_a_request_for_another_limit_under_the_same_name_is_an_error_at_the_requ
         repository.edit("small", old, new)
 
     report = repository.compare(selected=("small",))
-    moved = {each.path: each for each in report.all_findings() if each.rule == "quota-request-moved"}
+    moved = {finding.path: finding for finding in report.all_findings() if finding.rule == "quota-request-moved"}
 
     lines = repository.path("small").read_text(encoding="utf-8").splitlines()
     assert set(moved) == {"quota_requests.dimension", "quota_requests.quota-id"}
-    for name, said in (
+    for name, words in (
         ("dimension", 'dimensions.region from "us-central1" to "us-west4"'),
         ("quota-id", "quotaId from "),
     ):
-        each = moved[f"quota_requests.{name}"]
-        assert (each.rule, each.severity) == ("quota-request-moved", "error")
-        assert each.position == (lines.index(f"      {name}:") + 1, 7)
-        assert said in each.message
+        finding = moved[f"quota_requests.{name}"]
+        assert (finding.rule, finding.severity) == ("quota-request-moved", "error")
+        assert finding.position == (lines.index(f"      {name}:") + 1, 7)
+        assert words in finding.message
 
 
 POOLS = """\
@@ -86,30 +86,30 @@ SECOND = f"""\
 
 
 def of_upgrades(report: Report) -> list[Finding]:
-    return [each for stack in report.stacks for each in stack.findings if each.rule == "upgrade"]
+    return [finding for stack in report.stacks for finding in stack.findings if finding.rule == "upgrade"]
 
 
 def resources(report: Report, stack: str) -> dict[tuple[str, str], str]:
     """Return what happens to each resource of a stack, by type and name."""
     assert report.comparison is not None
-    (change,) = [each for each in report.comparison.stacks if each.name == stack]
+    (change,) = [stack_change for stack_change in report.comparison.stacks if stack_change.name == stack]
     assert change.unknown is None
-    return {(each.type, each.name): each.kind for each in change.resources}
+    return {(resource.type, resource.name): resource.kind for resource in change.resources}
 
 
 def test_another_version_of_kueue_says_what_it_touches_and_whose_queues(repository: Repository) -> None:
     repository.edit("small", HEAD, f'{HEAD}    charts:\n      kueue: {{version: "0.19.1"}}\n')
 
     report = repository.compare()
-    (found,) = of_upgrades(report)
+    (finding,) = of_upgrades(report)
 
-    assert (found.severity, found.path, found.stack) == ("warning", "charts.kueue.version", "small")
-    assert "takes kueue from 0.19.2 to 0.19.1 in c: CRDs and webhooks go with the release" in found.message
-    assert found.message.endswith("1 ClusterQueues exist, of vision")
-    assert found.allowed == "the steps of docs/upgrade.md"
+    assert (finding.severity, finding.path, finding.stack) == ("warning", "charts.kueue.version", "small")
+    assert "takes kueue from 0.19.2 to 0.19.1 in c: CRDs and webhooks go with the release" in finding.message
+    assert finding.message.endswith("1 ClusterQueues exist, of vision")
+    assert finding.allowed == "the steps of docs/upgrade.md"
     assert resources(report, "small") == {(RELEASE, "c-kueue-release"): "changed"}
     assert "small-vision" not in {
-        each.name for each in report.stacks if resources(report, each.name) and each.name != "small"
+        stack.name for stack in report.stacks if resources(report, stack.name) and stack.name != "small"
     }
 
 
@@ -118,11 +118,11 @@ def test_a_new_version_of_a_cluster_says_what_stops_and_what_stays(repository: R
     repository.commit()
     repository.edit("small", '"1.34"', '"1.35"')
 
-    (found,) = of_upgrades(repository.compare(base="HEAD", selected=("small",)))
+    (finding,) = of_upgrades(repository.compare(base="HEAD", selected=("small",)))
 
-    assert found.path == "clusters.c.version"
-    assert "from 1.34 to 1.35, never back: its API does not answer for minutes" in found.message
-    assert found.message.endswith("nodes stay until their support ends")
+    assert finding.path == "clusters.c.version"
+    assert "from 1.34 to 1.35, never back: its API does not answer for minutes" in finding.message
+    assert finding.message.endswith("nodes stay until their support ends")
 
 
 def workspace(repository: Repository) -> Workspace:
@@ -144,30 +144,30 @@ def test_clusters_that_take_one_version_are_one_finding_each_chart_its_own(repos
     both = change(
         (RELEASE, "c-jobset-release", "2"), (RELEASE, "d-jobset-release", "2"), (RELEASE, "c-kueue-release", "2")
     )
-    found = list(upgrades(both, workspace(repository)))
+    findings = list(upgrades(both, workspace(repository)))
 
-    assert [each.message.split(":")[0] for each in found] == [
+    assert [finding.message.split(":")[0] for finding in findings] == [
         "takes jobset from 1 to 2 in c, d", "takes kueue from 1 to 2 in c",
     ]  # fmt: skip
-    assert "Helm never touches its CRD" in found[0].message
-    assert "ClusterQueues" not in found[0].message
+    assert "Helm never touches its CRD" in findings[0].message
+    assert "ClusterQueues" not in findings[0].message
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "sentence"),
     [
         (OLD, OLD.replace("us-central1-a", "us-central1"), "its API answers all the time"),
         (OLD, f"{OLD}        maintenance: {{upgrade_freeze: false}}\n", "nodes follow, VM by VM"),
     ],
 )
 def test_what_a_clusters_upgrade_stops_depends_on_the_cluster(
-    repository: Repository, old: str, new: str, said: str
+    repository: Repository, old: str, new: str, sentence: str
 ) -> None:
     repository.edit("small", old, new)
 
-    (found,) = upgrades(change((CLUSTER, "c-cluster", "2")), workspace(repository))
+    (finding,) = upgrades(change((CLUSTER, "c-cluster", "2")), workspace(repository))
 
-    assert said in found.message
+    assert sentence in finding.message
 
 
 SHARE = "      c:\n        a100-40: {nominal_quota: 8}\n"
@@ -181,9 +181,14 @@ def test_one_cluster_takes_anothers_place_and_no_queue_is_lost(repository: Repos
     def step(stack: str) -> dict[tuple[str, str], str]:
         report = repository.compare(base="HEAD")
         repository.commit()
-        rules = {each.rule for one in report.stacks for each in one.findings if each.severity == "error"}
+        rules = {
+            finding.rule
+            for stack_report in report.stacks
+            for finding in stack_report.findings
+            if finding.severity == "error"
+        }
         assert not rules - {"quota-no-snapshot", *EFFECT_OF_RULE}
-        assert not [each for each in report.all_findings() if "the engine refuses this" in (each.first or "")]
+        assert not [finding for finding in report.all_findings() if "the engine refuses this" in (finding.first or "")]
         return resources(report, stack)
 
     repository.edit("small", "    clusters:\n", f"    clusters:\n{SECOND}")

@@ -56,7 +56,7 @@ REQUESTS = """\
 
 def finding(message: str = "is 9 GB", **fields: Any) -> Finding:
     """Return a finding of a disk; give what matters."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "rule": "boot-disk-size",
         "severity": "error",
         "stack": "prod",
@@ -64,7 +64,7 @@ def finding(message: str = "is 9 GB", **fields: Any) -> Finding:
         "position": Position(14, 7),
         "path": "clusters.main.node_pools.h100.boot_disk.size_gb",
     }
-    return Finding(message=message, **{**given, **fields})
+    return Finding(message=message, **{**defaults, **fields})
 
 
 def report_of(*findings: Finding, **fields: Any) -> Report:
@@ -74,13 +74,13 @@ def report_of(*findings: Finding, **fields: Any) -> Report:
 
 
 @pytest.fixture(scope="session")
-def one() -> Callable[..., Report]:
+def build_report() -> Callable[..., Report]:
     """Return a builder of reports: of one stack with these findings."""
     return report_of
 
 
 @pytest.fixture(scope="session")
-def found() -> Callable[..., Finding]:
+def build_finding() -> Callable[..., Finding]:
     """Return a builder of findings."""
     return finding
 

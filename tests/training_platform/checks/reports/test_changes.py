@@ -73,13 +73,13 @@ SHOWN = ("text", "markdown", "html")
 
 
 @pytest.fixture
-def report(one: Callable[..., Report]) -> Report:
-    return one(comparison=CHANGES)
+def report(build_report: Callable[..., Report]) -> Report:
+    return build_report(comparison=CHANGES)
 
 
 @pytest.mark.parametrize("to", SHOWN)
-def test_a_change_that_affects_no_stack_says_so(to: str, one: Callable[..., Report]) -> None:
-    text = render(one(comparison=replace(CHANGES, stacks=(), others=5)), to).replace("\\", "")
+def test_a_change_that_affects_no_stack_says_so(to: str, build_report: Callable[..., Report]) -> None:
+    text = render(build_report(comparison=replace(CHANGES, stacks=(), others=5)), to).replace("\\", "")
 
     assert "Since origin/main (0123456789ab): nothing that a stack depends on" in text
 
@@ -88,7 +88,7 @@ def test_a_change_that_affects_no_stack_says_so(to: str, one: Callable[..., Repo
 def test_people_read_what_happens_to_what_and_what_forces_it(to: str, report: Report) -> None:
     text = render(report, to).replace("\\", "").replace("<br>", "\n")
 
-    for said in (
+    for sentence in (
         "Since origin/main (0123456789ab): 1 replaced, 1 added in 2 stacks; 3 others cannot be affected",
         "NodePool c-h100-pool",
         "nodeConfig.spot: nothing → true, replaces it, stops jobs",
@@ -98,14 +98,14 @@ def test_people_read_what_happens_to_what_and_what_forces_it(to: str, report: Re
         "64 → 48 (-16) GPUs",
         "700.50 → ?",
     ):
-        assert said in text, said
+        assert sentence in text, sentence
 
 
-def test_a_stack_that_was_not_planned_is_not_said_to_be_the_same(one: Callable[..., Report]) -> None:
+def test_a_stack_that_was_not_planned_is_not_said_to_be_the_same(build_report: Callable[..., Report]) -> None:
     unplanned = replace(CHANGES.stacks[0], kind="removed", resources=(), unknown="not planned in the base")
 
-    part = render(one(comparison=replace(CHANGES, stacks=(*CHANGES.stacks, unplanned), others=0)), "text")
-    nothing = render(one(comparison=replace(CHANGES, stacks=(unplanned,), others=0)), "text")
+    part = render(build_report(comparison=replace(CHANGES, stacks=(*CHANGES.stacks, unplanned), others=0)), "text")
+    nothing = render(build_report(comparison=replace(CHANGES, stacks=(unplanned,), others=0)), "text")
 
     assert ": 1 replaced, 1 added in 2 stacks; resources of 1 stack were not compared" in part
     assert "(0123456789ab): resources of 1 stack were not compared" in nothing
@@ -114,10 +114,11 @@ def test_a_stack_that_was_not_planned_is_not_said_to_be_the_same(one: Callable[.
 
 def test_of_many_quotas_a_terminal_lists_those_of_which_more_is_needed(report: Report) -> None:
     key, unit, less, limit = CHANGES.quotas[0]
-    fewer = [QuotaChange(key._replace(location=f"us-central{at}"), unit, less, limit) for at in range(13)]
+    fewer = [QuotaChange(key._replace(location=f"us-central{number}"), unit, less, limit) for number in range(13)]
     more = QuotaChange(key._replace(location="europe-west4"), unit, Amount(0, 8), limit)
     changed = replace(report, comparison=replace(CHANGES, quotas=(*fewer, more)))
-    short, everything = (io.StringIO(), io.StringIO())
+    short = io.StringIO()
+    everything = io.StringIO()
 
     print_report(changed, Console(file=short, width=120), verbose=False)
     print_report(changed, Console(file=everything, width=120))
@@ -150,7 +151,9 @@ def test_an_input_that_is_wider_than_the_terminal_goes_on_below_itself(report: R
 
 
 @pytest.mark.parametrize("width", [60, 72, 80, 100])
-def test_a_narrow_terminal_breaks_no_name_and_drops_no_cell_of_a_change(width: int, one: Callable[..., Report]) -> None:
+def test_a_narrow_terminal_breaks_no_name_and_drops_no_cell_of_a_change(
+    width: int, build_report: Callable[..., Report]
+) -> None:
     quota_id = "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS-per-project-region"
     quotas = tuple(
         QuotaChange(
@@ -162,7 +165,7 @@ def test_a_narrow_terminal_breaks_no_name_and_drops_no_cell_of_a_change(width: i
     stacks = (replace(CHANGES.stacks[0], accelerators=rows),)
     terminal = Console(file=io.StringIO(), width=width)
 
-    print_report(one(comparison=replace(CHANGES, stacks=stacks, quotas=quotas)), terminal)
+    print_report(build_report(comparison=replace(CHANGES, stacks=stacks, quotas=quotas)), terminal)
 
     text = terminal.file.getvalue()  # type: ignore[attr-defined] # a StringIO
     assert not [line for line in text.splitlines() if len(line.rstrip()) > width]
@@ -196,16 +199,16 @@ def test_programs_read_everything(report: Report) -> None:
     assert changes["capacity"][0]["capacity"] == {"before": 64, "after": 48}
 
 
-def test_without_a_base_no_format_speaks_of_changes(one: Callable[..., Report]) -> None:
-    plain = one()
+def test_without_a_base_no_format_speaks_of_changes(build_report: Callable[..., Report]) -> None:
+    plain = build_report()
 
     assert "changes" not in json.loads(render(plain, "json"))
     assert not any("Since " in render(plain, to) for to in FORMATS)
 
 
-def test_a_base_of_which_nothing_is_known_says_so(one: Callable[..., Report]) -> None:
+def test_a_base_of_which_nothing_is_known_says_so(build_report: Callable[..., Report]) -> None:
     unknown = Comparison(ref="main", commit="0" * 40, unknown="its program cannot be run")
-    report = one(comparison=unknown)
+    report = build_report(comparison=unknown)
 
     assert change_summary(unknown) == "Since main (000000000000): what changed is not known"
     assert "its program cannot be run" in render(report, "text")
@@ -214,9 +217,9 @@ def test_a_base_of_which_nothing_is_known_says_so(one: Callable[..., Report]) ->
 
 @pytest.mark.parametrize("to", FORMATS)
 def test_a_known_finding_is_shown_and_fails_nothing(
-    to: str, one: Callable[..., Report], found: Callable[..., Any]
+    to: str, build_report: Callable[..., Report], build_finding: Callable[..., Any]
 ) -> None:
-    report = one(known=(Known(found("is known"), "main has it as well"),))
+    report = build_report(known=(Known(build_finding("is known"), "main has it as well"),))
 
     text = render(report, to)
 
@@ -277,10 +280,10 @@ ENTRY = ExemptionEntry(
 
 @pytest.mark.parametrize("to", SHOWN)
 def test_a_loss_is_the_headline_and_the_first_thing_said(
-    to: str, one: Callable[..., Report], found: Callable[..., Any]
+    to: str, build_report: Callable[..., Report], build_finding: Callable[..., Any]
 ) -> None:
-    other = found("is another", file="stacks/Pulumi.a.yaml")
-    report = one(other, LOSS.finding, comparison=replace(CHANGES, consequences=(LOSS,)))
+    other = build_finding("is another", file="stacks/Pulumi.a.yaml")
+    report = build_report(other, LOSS.finding, comparison=replace(CHANGES, consequences=(LOSS,)))
 
     text = render(report, to).replace("\\", "").replace("&lt;", "<").replace("&gt;", ">")
 
@@ -290,17 +293,21 @@ def test_a_loss_is_the_headline_and_the_first_thing_said(
     assert "Compared with origin/main in git" in text
 
 
-def test_of_many_effects_the_headline_names_two_and_counts_the_rest(one: Callable[..., Report]) -> None:
+def test_of_many_effects_the_headline_names_two_and_counts_the_rest(build_report: Callable[..., Report]) -> None:
     kinds: tuple[EffectKind, ...] = ("data", "jobs", "opens")
     many = tuple(replace(LOSS, kind=kind, subjects=(f"pool {kind} (8 VMs)", "another")) for kind in kinds)
 
-    text = str(conclusion(one(comparison=replace(CHANGES, consequences=many))))
+    text = str(conclusion(build_report(comparison=replace(CHANGES, consequences=many))))
 
     assert "loses data: pool data and 1 more; stops jobs: pool jobs and 1 more; opens to others: 2" in text
 
 
-def test_a_terminal_counts_what_is_known(one: Callable[..., Report], found: Callable[..., Any]) -> None:
-    report = one(known=tuple(Known(found(f"is {number}"), "main has it as well") for number in range(3)))
+def test_a_terminal_counts_what_is_known(
+    build_report: Callable[..., Report], build_finding: Callable[..., Any]
+) -> None:
+    report = build_report(
+        known=tuple(Known(build_finding(f"is {number}"), "main has it as well") for number in range(3))
+    )
     short = io.StringIO()
 
     print_report(report, Console(file=short, width=120), verbose=False)
@@ -309,8 +316,8 @@ def test_a_terminal_counts_what_is_known(one: Callable[..., Report], found: Call
     assert "is 1" not in short.getvalue()
 
 
-def test_code_scanning_has_losses_first(one: Callable[..., Report], found: Callable[..., Any]) -> None:
-    report = one(found("is another", file="stacks/Pulumi.a.yaml"), LOSS.finding)
+def test_code_scanning_has_losses_first(build_report: Callable[..., Report], build_finding: Callable[..., Any]) -> None:
+    report = build_report(build_finding("is another", file="stacks/Pulumi.a.yaml"), LOSS.finding)
 
     results = json.loads(render(report, "sarif"))["runs"][0]["results"]
 
@@ -319,9 +326,9 @@ def test_code_scanning_has_losses_first(one: Callable[..., Report], found: Calla
 
 
 @pytest.mark.parametrize("to", SHOWN)
-def test_nothing_is_clean_over_a_loss_that_somebody_answers_for(to: str, one: Callable[..., Report]) -> None:
+def test_nothing_is_clean_over_a_loss_that_somebody_answers_for(to: str, build_report: Callable[..., Report]) -> None:
     acknowledged = replace(LOSS, acknowledged=Exempted(LOSS.finding, ENTRY))
-    report = one(comparison=replace(CHANGES, consequences=(acknowledged,)))
+    report = build_report(comparison=replace(CHANGES, consequences=(acknowledged,)))
 
     text = render(report, to).replace("\\", "")
 

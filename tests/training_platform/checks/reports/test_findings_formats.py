@@ -50,18 +50,25 @@ def test_the_schema_would_refuse_what_is_no_sarif(schema: Draft4Validator, clean
     assert not schema.is_valid(document)
 
 
-def test_errors_and_warnings_are_results_and_nothing_else_is(one: Build, found: Build) -> None:
-    report = one(found(), found(severity="warning", rule="labels"), found(severity="note", rule="tpu-topology"))
+def test_errors_and_warnings_are_results_and_nothing_else_is(build_report: Build, build_finding: Build) -> None:
+    report = build_report(
+        build_finding(),
+        build_finding(severity="warning", rule="labels"),
+        build_finding(severity="note", rule="tpu-topology"),
+    )
 
     results = run(report)["results"]
 
-    assert [(each["ruleId"], each["level"]) for each in results] == [("boot-disk-size", "error"), ("labels", "warning")]
+    assert [(result["ruleId"], result["level"]) for result in results] == [
+        ("boot-disk-size", "error"),
+        ("labels", "warning"),
+    ]
 
 
 def test_an_exempt_finding_is_no_result(spoiled: Report) -> None:
     places = {
-        (each["ruleId"], each["locations"][0]["physicalLocation"]["region"]["startLine"])
-        for each in run(spoiled)["results"]
+        (result["ruleId"], result["locations"][0]["physicalLocation"]["region"]["startLine"])
+        for result in run(spoiled)["results"]
     }
     (exempted,) = spoiled.all_exempted()
     assert exempted.finding.position
@@ -70,8 +77,10 @@ def test_an_exempt_finding_is_no_result(spoiled: Report) -> None:
     assert "boot-disk-size" in {rule for rule, _ in places}
 
 
-def test_a_result_has_a_relative_path_its_line_and_the_fix(one: Build, found: Build) -> None:
-    (result,) = run(one(found(allowed="10 to 65,536 GB", nearest="10", file="stacks/a b.yaml")))["results"]
+def test_a_result_has_a_relative_path_its_line_and_the_fix(build_report: Build, build_finding: Build) -> None:
+    (result,) = run(build_report(build_finding(allowed="10 to 65,536 GB", nearest="10", file="stacks/a b.yaml")))[
+        "results"
+    ]
 
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": "stacks/a%20b.yaml", "uriBaseId": "SRCROOT"}
@@ -79,8 +88,8 @@ def test_a_result_has_a_relative_path_its_line_and_the_fix(one: Build, found: Bu
     assert result["message"]["text"].endswith("is 9 GB\nAllowed: 10 to 65,536 GB. Nearest: 10")
 
 
-def test_a_finding_without_a_file_stands_in_its_stacks_file(one: Build, found: Build) -> None:
-    (result,) = run(one(found(file=None, position=None)))["results"]
+def test_a_finding_without_a_file_stands_in_its_stacks_file(build_report: Build, build_finding: Build) -> None:
+    (result,) = run(build_report(build_finding(file=None, position=None)))["results"]
 
     place = result["locations"][0]["physicalLocation"]
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("stacks/Pulumi.prod.yaml", 1)
@@ -91,16 +100,16 @@ def test_every_result_names_its_rule_which_says_what_it_is_about_and_its_source(
     rules = only["tool"]["driver"]["rules"]
 
     assert only["results"]
-    assert all(rules[each["ruleIndex"]]["id"] == each["ruleId"] for each in only["results"])
+    assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in only["results"])
     assert all(len(rule["help"]["text"]) > 20 for rule in rules)
     (disk,) = (rule for rule in rules if rule["id"] == "boot-disk-size")
     assert disk["help"]["text"].startswith("Find a boot disk that is smaller or larger than GKE")
     assert "Source: GKE cluster-autoscaler" in disk["help"]["text"]
 
 
-def test_what_was_not_checked_makes_the_run_unsuccessful(one: Build) -> None:
-    (good,) = run(one())["invocations"]
-    (bad,) = run(one(failures=("stack dev: the program stopped.",)))["invocations"]
+def test_what_was_not_checked_makes_the_run_unsuccessful(build_report: Build) -> None:
+    (good,) = run(build_report())["invocations"]
+    (bad,) = run(build_report(failures=("stack dev: the program stopped.",)))["invocations"]
 
     assert good["executionSuccessful"] is True
     assert bad["executionSuccessful"] is False
@@ -108,36 +117,40 @@ def test_what_was_not_checked_makes_the_run_unsuccessful(one: Build) -> None:
 
 
 def marks(report: Report) -> list[str]:
-    return [each["partialFingerprints"]["primaryLocationLineHash"] for each in run(report)["results"]]
+    return [result["partialFingerprints"]["primaryLocationLineHash"] for result in run(report)["results"]]
 
 
-def test_a_moved_line_and_a_changed_amount_keep_the_fingerprint(one: Build, found: Build) -> None:
+def test_a_moved_line_and_a_changed_amount_keep_the_fingerprint(build_report: Build, build_finding: Build) -> None:
     quota = "GPUS (NVIDIA_H100) in us-central1 needs {}, all of it by h100"
-    before = found(quota.format(80), rule="quota-exceeded")
-    after = found(quota.format(96), rule="quota-exceeded", position=Position(99, 1))
+    before = build_finding(quota.format(80), rule="quota-exceeded")
+    after = build_finding(quota.format(96), rule="quota-exceeded", position=Position(99, 1))
 
-    assert marks(one(before)) == marks(one(after))
+    assert marks(build_report(before)) == marks(build_report(after))
 
 
 @pytest.mark.parametrize(
     "other", [{"rule": "labels"}, {"path": "clusters.b"}, {"resource": "a b"}, {"file": "stacks/Pulumi.dev.yaml"}]
 )
-def test_another_finding_has_another_fingerprint(other: dict[str, str], one: Build, found: Build) -> None:
-    assert marks(one(found())) != marks(one(found(**other)))
+def test_another_finding_has_another_fingerprint(
+    other: dict[str, str], build_report: Build, build_finding: Build
+) -> None:
+    assert marks(build_report(build_finding())) != marks(build_report(build_finding(**other)))
 
 
-def test_two_quotas_at_one_field_keep_their_own_fingerprints_when_one_is_mended(one: Build, found: Build) -> None:
-    gpus: Finding = found("A-GPUS in us-central1 needs 80, of which h100 80", rule="quota-exceeded")
-    disks: Finding = found("B-SSD in us-central1 needs 9, of which h100 9", rule="quota-exceeded")
+def test_two_quotas_at_one_field_keep_their_own_fingerprints_when_one_is_mended(
+    build_report: Build, build_finding: Build
+) -> None:
+    gpus: Finding = build_finding("A-GPUS in us-central1 needs 80, all of it by h100", rule="quota-exceeded")
+    disks: Finding = build_finding("B-SSD in us-central1 needs 9, all of it by h100", rule="quota-exceeded")
 
-    both = marks(one(gpus, disks))
+    both = marks(build_report(gpus, disks))
 
     assert len(set(both)) == 2
-    assert marks(one(disks)) == [both[1]]
+    assert marks(build_report(disks)) == [both[1]]
 
 
-def test_findings_that_agree_in_everything_still_differ(one: Build, found: Build) -> None:
-    assert len(set(marks(one(found("is 9 GB"), found("is 8 GB"))))) == 2
+def test_findings_that_agree_in_everything_still_differ(build_report: Build, build_finding: Build) -> None:
+    assert len(set(marks(build_report(build_finding("is 9 GB"), build_finding("is 8 GB"))))) == 2
 
 
 def junit(report: Report) -> Xml.Element:
@@ -145,15 +158,17 @@ def junit(report: Report) -> Xml.Element:
 
 
 def case(root: Xml.Element, stack: str, rule: str) -> Xml.Element:
-    (found,) = (each for each in root.iter("testcase") if (each.get("classname"), each.get("name")) == (stack, rule))
-    return found
+    (test_case,) = (
+        element for element in root.iter("testcase") if (element.get("classname"), element.get("name")) == (stack, rule)
+    )
+    return test_case
 
 
 def test_every_stack_is_a_suite_with_a_case_for_every_rule(clean: Report) -> None:
     root = junit(clean)
 
     assert [suite.get("name") for suite in root] == [stack.name for stack in clean.stacks]
-    assert all({each.get("name") for each in suite} >= set(RULES) for suite in root)
+    assert all({element.get("name") for element in suite} >= set(RULES) for suite in root)
     assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "0", "0")
     assert int(root.get("tests", 0)) == sum(int(suite.get("tests", 0)) for suite in root) >= 5 * len(RULES)
 
@@ -164,20 +179,20 @@ def test_an_error_fails_its_rule_with_all_its_findings(spoiled: Report) -> None:
     failed = case(root, "prod", "boot-disk-size")
     text = failed.findtext("failure") or ""
     assert failed.get("file") == "stacks/Pulumi.prod.yaml"
-    assert text.count("700,000 GB") == sum(each.rule == "boot-disk-size" for each in spoiled.all_findings()) >= 2
+    assert text.count("700,000 GB") == sum(finding.rule == "boot-disk-size" for finding in spoiled.all_findings()) >= 2
     assert case(root, "prod", "tpu-topology").find("failure") is None
     assert int(root.get("failures", 0)) == len(list(root.iter("failure")))
 
 
-def test_a_warning_passes_and_is_said(one: Build, found: Build) -> None:
-    passed = case(junit(one(found(severity="warning"))), "prod", "boot-disk-size")
+def test_a_warning_passes_and_is_said(build_report: Build, build_finding: Build) -> None:
+    passed = case(junit(build_report(build_finding(severity="warning"))), "prod", "boot-disk-size")
 
     assert passed.find("failure") is None
     assert "is 9 GB" in (passed.findtext("system-out") or "")
 
 
-def test_what_is_not_decided_or_exempt_is_skipped(one: Build, found: Build, spoiled: Report) -> None:
-    undecided = case(junit(one(found(severity="note"))), "prod", "boot-disk-size")
+def test_what_is_not_decided_or_exempt_is_skipped(build_report: Build, build_finding: Build, spoiled: Report) -> None:
+    undecided = case(junit(build_report(build_finding(severity="note"))), "prod", "boot-disk-size")
     assert undecided.find("skipped") is not None
 
     exempt = case(junit(spoiled), "prod", "boot-disk-size")
@@ -192,39 +207,41 @@ def test_what_was_not_checked_is_an_error(spoiled: Report) -> None:
     assert "Pulumi.broken.yaml" in error.get("message", "")
 
 
-def test_no_character_of_a_message_breaks_the_xml(one: Build, found: Build) -> None:
-    root = junit(one(found("a\x00b\x1b[31m<&>\ud800\U0001f600")))
+def test_no_character_of_a_message_breaks_the_xml(build_report: Build, build_finding: Build) -> None:
+    root = junit(build_report(build_finding("a\x00b\x1b[31m<&>\ud800\U0001f600")))
 
     failure = case(root, "prod", "boot-disk-size").find("failure")
     assert failure is not None
     assert failure.get("message") == "a\ufffdb\ufffd[31m<&>\ufffd\U0001f600"
 
 
-def test_gitlab_is_given_what_it_needs_of_every_error_and_warning(one: Build, found: Build) -> None:
-    report = one(found(nearest="10"), found(severity="warning"), found(severity="note"))
+def test_gitlab_is_given_what_it_needs_of_every_error_and_warning(build_report: Build, build_finding: Build) -> None:
+    report = build_report(
+        build_finding(nearest="10"), build_finding(severity="warning"), build_finding(severity="note")
+    )
 
     entries = json.loads(gitlab_report(report))
 
-    assert [each["severity"] for each in entries] == ["critical", "minor"]
+    assert [entry["severity"] for entry in entries] == ["critical", "minor"]
     assert entries[0]["location"] == {"path": "stacks/Pulumi.prod.yaml", "lines": {"begin": 14}}
     assert entries[0]["check_name"] == "boot-disk-size"
     assert entries[0]["description"].endswith(
         "is 9 GB. Nearest: 10. More about it: training-platform explain boot-disk-size"
     )
-    assert all(re.fullmatch("[0-9a-f]{64}", each["fingerprint"]) for each in entries)
-    assert len({each["fingerprint"] for each in entries}) == 2
+    assert all(re.fullmatch("[0-9a-f]{64}", entry["fingerprint"]) for entry in entries)
+    assert len({entry["fingerprint"] for entry in entries}) == 2
 
 
-def test_an_annotation_stands_at_file_line_and_column(one: Build, found: Build) -> None:
-    assert github_report(one(found(allowed="10 to 65,536 GB"))) == (
+def test_an_annotation_stands_at_file_line_and_column(build_report: Build, build_finding: Build) -> None:
+    assert github_report(build_report(build_finding(allowed="10 to 65,536 GB"))) == (
         "::error file=stacks/Pulumi.prod.yaml,line=14,col=7,title=boot-disk-size::"
         "clusters.main.node_pools.h100.boot_disk.size_gb: is 9 GB%0AAllowed: 10 to 65,536 GB."
         "%0AMore about it: training-platform explain boot-disk-size"
     )
 
 
-def test_nothing_in_a_message_or_a_path_starts_a_command_of_its_own(one: Build, found: Build) -> None:
-    text = github_report(one(found("100%\r\n::warning::x", file="stacks/a,b:c.yaml")))
+def test_nothing_in_a_message_or_a_path_starts_a_command_of_its_own(build_report: Build, build_finding: Build) -> None:
+    text = github_report(build_report(build_finding("100%\r\n::warning::x", file="stacks/a,b:c.yaml")))
 
     assert len(text.splitlines()) == 1
     assert "file=stacks/a%2Cb%3Ac.yaml," in text
@@ -236,8 +253,12 @@ def test_a_clean_check_has_no_annotation_and_no_entry(clean: Report) -> None:
     assert json.loads(gitlab_report(clean)) == []
 
 
-def test_errors_come_before_warnings_and_notes_as_github_shows_ten_of_each(one: Build, found: Build) -> None:
-    report = one(found(severity="note"), found(severity="warning"), found(), failures=("no YAML",))
+def test_errors_come_before_warnings_and_notes_as_github_shows_ten_of_each(
+    build_report: Build, build_finding: Build
+) -> None:
+    report = build_report(
+        build_finding(severity="note"), build_finding(severity="warning"), build_finding(), failures=("no YAML",)
+    )
 
     commands = [line.split(" ")[0] for line in github_report(report).splitlines()]
 

@@ -99,11 +99,14 @@ def test_every_element_is_closed_and_nothing_is_fetched_or_run(name: str, reques
     assert page.open == []
     assert {tag for tag, _ in page.elements}.isdisjoint({"script", "img", "iframe", "object", "form", "base"})
     addresses = [
-        value for _, given in page.elements for key, value in given.items() if key in {"href", "src", "action"}
+        value
+        for _, attributes in page.elements
+        for key, value in attributes.items()
+        if key in {"href", "src", "action"}
     ]
     assert all(address and address.startswith(("#", "data:,")) for address in addresses)
     assert "url(" not in html_report(request.getfixturevalue(name))
-    (policy,) = (given["content"] for _, given in page.elements if "http-equiv" in given)
+    (policy,) = (attributes["content"] for _, attributes in page.elements if "http-equiv" in attributes)
     assert str(policy).startswith("default-src 'none'; ")
 
 
@@ -133,13 +136,13 @@ def test_files_of_an_environment_stand_together_and_say_what_is_known(clean: Rep
     assert re.findall("<h3>(.*?)</h3>", files) == ["dev", "prod"]
     held = re.findall('class="held">(.*?)</span>', files)
     assert "" in held  # nobody knows how fast claims are
-    assert [each for each in held if each.endswith(";") or "?" in each] == []
+    assert [speed for speed in held if speed.endswith(";") or "?" in speed] == []
 
 
-def test_links_are_made_only_where_somebody_says_where_to(one: Build, found: Build) -> None:
-    assert "Pulumi.prod.yaml#L14" not in html_report(one(found()))
+def test_links_are_made_only_where_somebody_says_where_to(build_report: Build, build_finding: Build) -> None:
+    assert "Pulumi.prod.yaml#L14" not in html_report(build_report(build_finding()))
     assert 'href="https://git.example.com/x/stacks/Pulumi.prod.yaml#L14"' in html_report(
-        one(found()), "https://git.example.com/x/"
+        build_report(build_finding()), "https://git.example.com/x/"
     )
 
 
@@ -147,7 +150,7 @@ def test_every_resource_stands_in_its_stacks_tree_until_there_are_too_many(
     clean: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def names(resources: tuple[Resource, ...]) -> list[str]:
-        return [name for each in resources for name in (each.name, *names(each.children))]
+        return [name for resource in resources for name in (resource.name, *names(resource.children))]
 
     planned = [name for stack in clean.stacks for name in names(stack.resources)]
     whole = html_report(clean)
@@ -224,7 +227,7 @@ def test_every_format_for_people_shows_what_is_requested(
 
 
 @pytest.fixture
-def changed(one: Build, tmp_path: Path) -> str:
+def changed(build_report: Build, tmp_path: Path) -> str:
     """Return the address of a page with a replaced, a changed, an added and a removed resource."""
     inputs = tuple(InputChange(f"nodeConfig.labels.{name}", "a" * 40, "b" * 40, name == "x") for name in "xyz")
     inputs_of: dict[Kind, tuple[InputChange, ...]] = {
@@ -234,8 +237,10 @@ def changed(one: Build, tmp_path: Path) -> str:
         "added": (),
     }
     resources = tuple(
-        ResourceChange(kind=kind, type="gcp:container/nodePool:NodePool", name=f"us-central1-{kind}-pool", inputs=given)
-        for kind, given in inputs_of.items()
+        ResourceChange(
+            kind=kind, type="gcp:container/nodePool:NodePool", name=f"us-central1-{kind}-pool", inputs=input_changes
+        )
+        for kind, input_changes in inputs_of.items()
     )
     stack = StackChange(name="prod", kind="changed", resources=resources, least_usd=Amount(0, 0), most_usd=Amount(0, 0))
     finding = Finding(
@@ -246,7 +251,7 @@ def changed(one: Build, tmp_path: Path) -> str:
     effect = Consequence(kind="jobs", subjects=subjects, finding=finding)
     comparison = Comparison(ref="main", commit="0" * 40, stacks=(stack,), consequences=(effect,))
     path = tmp_path / "changed.html"
-    path.write_text(html_report(one(comparison=comparison)))
+    path.write_text(html_report(build_report(comparison=comparison)))
     return path.as_uri()
 
 
@@ -294,10 +299,10 @@ def test_every_text_can_be_read_on_what_is_behind_it(page: Any, file: str, schem
     page.open(file, scheme=scheme)
     page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
 
-    found = page.run(CONTRAST)
+    contrasts = page.run(CONTRAST)
 
-    assert len(found) > 500
-    assert found[0][0] >= 4.5, found[:5]
+    assert len(contrasts) > 500
+    assert contrasts[0][0] >= 4.5, contrasts[:5]
 
 
 @pytest.mark.browser
@@ -336,8 +341,8 @@ def test_bars_are_as_long_as_what_is_held(page: Any, file: str, spoiled: Report)
     lines = {
         f"{shown(line.used)} of {shown(line.limit)} {line.unit}": line.used
         / max(line.used, line.limit, line.open_request or 0)
-        for each in spoiled.ledgers
-        for line in each.lines
+        for ledger in spoiled.ledgers
+        for line in ledger.lines
         if line.limit
     }
     bars = {text.split(", ")[0]: share for text, share in drawn}
@@ -361,8 +366,12 @@ def test_who_cannot_see_the_page_is_told_the_same(page: Any, file: str, spoiled:
 
 
 @pytest.mark.browser
-def test_a_script_in_a_stack_file_would_not_run(page: Any, tmp_path: Path, one: Build, found: Build) -> None:
-    text = html_report(one(found("x"))).replace("</main>", "<script>document.title = 'ran'</script></main>")
+def test_a_script_in_a_stack_file_would_not_run(
+    page: Any, tmp_path: Path, build_report: Build, build_finding: Build
+) -> None:
+    text = html_report(build_report(build_finding("x"))).replace(
+        "</main>", "<script>document.title = 'ran'</script></main>"
+    )
     path = tmp_path / "report.html"
     path.write_text(text, encoding="utf-8")
 
@@ -374,8 +383,8 @@ def test_a_script_in_a_stack_file_would_not_run(page: Any, tmp_path: Path, one: 
 def cards(text: str) -> dict[str, int]:
     """Count the cards of each severity in the sections whose cards the headline counts."""
     sections = re.findall(r'<section id="(?:findings|unchecked)">(.*?)</section>', text, re.DOTALL)
-    found = Counter(re.findall(r'<li class="(\w+)"><p><span class="severity">', "".join(sections)))
-    return dict(found)
+    counts = Counter(re.findall(r'<li class="(\w+)"><p><span class="severity">', "".join(sections)))
+    return dict(counts)
 
 
 @pytest.mark.parametrize("name", ["clean", "spoiled"])
@@ -389,18 +398,22 @@ def test_the_headline_counts_the_cards(name: str, request: pytest.FixtureRequest
     assert (name == "clean") == (counts == {})
 
 
-def test_findings_that_follow_from_another_and_failures_are_counted_as_they_are_shown(one: Build, found: Build) -> None:
-    cause = found(rule="tpu-topology")
-    report = one(cause, found("of it", follows=cause.place), found("by itself", severity="note"))
+def test_findings_that_follow_from_another_and_failures_are_counted_as_they_are_shown(
+    build_report: Build, build_finding: Build
+) -> None:
+    cause = build_finding(rule="tpu-topology")
+    report = build_report(
+        cause, build_finding("of it", follows=cause.place), build_finding("by itself", severity="note")
+    )
     text = html_report(dataclasses.replace(report, failures=("stacks/x.yaml cannot be read",)))
 
     assert '<p class="verdict unchecked">no stack in stacks/ yet: 1 error, 1 note, 1 thing not checked</p>' in text
     assert cards(text) == {"error": 1, "note": 1, "unchecked": 1}
 
 
-def test_the_page_says_which_commit_was_checked_and_when(one: Build) -> None:
+def test_the_page_says_which_commit_was_checked_and_when(build_report: Build) -> None:
     moment = datetime(2026, 11, 22, 14, 5, 59, tzinfo=UTC)
-    text = html_report(dataclasses.replace(one(), commit="0123456789ab", checked=moment))
+    text = html_report(dataclasses.replace(build_report(), commit="0123456789ab", checked=moment))
 
     assert "Commit 0123456789ab. Checked on 2026-11-22 at 14:05 UTC. " in text.partition("<nav")[0]
-    assert "Commit" not in html_report(one())
+    assert "Commit" not in html_report(build_report())

@@ -32,28 +32,30 @@ def test_every_finding_is_a_row_with_a_link_to_its_line(spoiled: Report) -> None
 
     places = [row[1] for row in table(text, "severity")]
     rows = [finding for finding, _ in folded(spoiled.all_findings())]
-    wanted = [finding for finding in rows if finding.position]
+    with_line = [finding for finding in rows if finding.position]
     assert len(places) == len(rows)
-    for each in wanted:
-        assert each.position
-        line = each.position.line
-        assert f"[{each.file}:{line}]({each.file}#L{line})" in places
+    for listed in with_line:
+        assert listed.position
+        line = listed.position.line
+        assert f"[{listed.file}:{line}]({listed.file}#L{line})" in places
 
 
-def test_links_may_lead_to_the_repository(one: Build, found: Build) -> None:
-    text = markdown_report(one(found()), "https://git.example.com/platform/blob/abc/")
+def test_links_may_lead_to_the_repository(build_report: Build, build_finding: Build) -> None:
+    text = markdown_report(build_report(build_finding()), "https://git.example.com/platform/blob/abc/")
 
     assert "(https://git.example.com/platform/blob/abc/stacks/Pulumi.prod.yaml#L14)" in text
 
 
-def test_errors_come_first(one: Build, found: Build) -> None:
-    text = markdown_report(one(found(severity="note"), found(severity="error"), found(severity="warning")))
+def test_errors_come_first(build_report: Build, build_finding: Build) -> None:
+    text = markdown_report(
+        build_report(build_finding(severity="note"), build_finding(severity="error"), build_finding(severity="warning"))
+    )
 
     assert [row[0] for row in table(text, "severity")] == ["error", "warning", "note"]
 
 
-def test_nothing_that_a_file_says_is_markup_or_a_mention(one: Build, found: Build) -> None:
-    text = markdown_report(one(found("<img src=x> | **b** `c` [d](e) @team\n# f")))
+def test_nothing_that_a_file_says_is_markup_or_a_mention(build_report: Build, build_finding: Build) -> None:
+    text = markdown_report(build_report(build_finding("<img src=x> | **b** `c` [d](e) @team\n# f")))
 
     (row,) = table(text, "severity")
     assert r"&lt;img src=x&gt; \| \*\*b\*\* \`c\` \[d\](e) @<!-- -->team<br># f [`boot-disk-size`](" in row[2]
@@ -63,7 +65,7 @@ def test_quotas_are_listed_from_four_fifths_and_where_more_is_requested_and_thos
     spoiled: Report, clean: Report
 ) -> None:
     rows = table(markdown_report(spoiled), "project")
-    lines = [line for each in spoiled.ledgers for line in each.lines if line.limit]
+    lines = [line for ledger in spoiled.ledgers for line in ledger.lines if line.limit]
     full = {line.key for line in lines if line.limit and line.used / line.limit > 0.8}
     requested = {line.key for line in lines if line.key.quota_id.startswith("TPU-PODSLICE-V4") and line.limit == 192}
 
@@ -94,8 +96,10 @@ def test_details_are_folded_and_balanced(spoiled: Report) -> None:
     assert r"The cache &lt;b&gt;moves&lt;/b&gt; \| to Filestore." in text
 
 
-def test_a_comment_is_never_longer_than_github_takes(one: Build, found: Build) -> None:
-    report = one(*(found(f"is {number} GB " + "x" * 400, path=f"a.b{number}") for number in range(500)))
+def test_a_comment_is_never_longer_than_github_takes(build_report: Build, build_finding: Build) -> None:
+    report = build_report(
+        *(build_finding(f"is {number} GB " + "x" * 400, path=f"a.b{number}") for number in range(500))
+    )
 
     text = markdown_report(report)
 

@@ -55,8 +55,8 @@ def test_a_section_is_one_function_and_every_format_for_people_and_programs_has_
     clean: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [ReportRow(("prod <b>", "7"))]
-    made = ReportSection(title="nights", columns=("stack", ">nights"), rows=rows, note="counted once")
-    monkeypatch.setitem(vars(sections)["SECTIONS"], "nights", lambda _report: iter((made,)))
+    section = ReportSection(title="nights", columns=("stack", ">nights"), rows=rows, note="counted once")
+    monkeypatch.setitem(vars(sections)["SECTIONS"], "nights", lambda _report: iter((section,)))
 
     text, markdown, page = (render(clean, to) for to in ("text", "markdown", "html"))
 
@@ -75,8 +75,8 @@ def test_every_format_can_be_written_of_every_report(to: Any, clean: Report, spo
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_a_planted_error_is_in_every_format_with_its_line(to: Any, one: Build, found: Build) -> None:
-    text = render(one(found("needs 80, of which h100 of staging 32")), to)
+def test_a_planted_error_is_in_every_format_with_its_line(to: Any, build_report: Build, build_finding: Build) -> None:
+    text = render(build_report(build_finding("needs 80, and h100 of staging 32 of it")), to)
 
     assert "h100 of staging 32" in text
     assert "14" in text
@@ -100,7 +100,7 @@ def test_files_are_written_although_there_are_findings(tmp_path: Path) -> None:
     done = check("--today", "2027-06-01", "--strict", f"--output=gitlab={tmp_path / 'x.json'}")
 
     assert done.exit_code == 1
-    assert {each["check_name"] for each in json.loads((tmp_path / "x.json").read_text())} == {"quota-snapshot-age"}
+    assert {entry["check_name"] for entry in json.loads((tmp_path / "x.json").read_text())} == {"quota-snapshot-age"}
 
 
 def test_formats_that_are_no_whole_document_may_follow_one_another() -> None:
@@ -111,7 +111,7 @@ def test_formats_that_are_no_whole_document_may_follow_one_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--format=json", "--format=text"], "--format json is a whole document"),
         (["--output=sraif=x"], "Nearest: sarif=FILE."),
@@ -122,17 +122,18 @@ def test_formats_that_are_no_whole_document_may_follow_one_another() -> None:
         (["--output=sarif=."], "it is a folder"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_nothing_is_checked(arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_one_sentence_and_nothing_is_checked(arguments: list[str], message: str) -> None:
     done = check(*arguments)
 
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.output
 
 
 def test_where_one_file_cannot_be_written_none_is(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.json", tmp_path / "gone" / "bad.json"
+    good = tmp_path / "good.json"
+    bad = tmp_path / "gone" / "bad.json"
     good.write_text("before")
 
     with pytest.raises(UserError, match=r"gone/bad\.json cannot be written: No such file or directory\."):
@@ -199,7 +200,8 @@ def test_a_terminal_of_another_encoding_gets_the_report_nevertheless() -> None:
 
 
 def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
-    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real = tmp_path / "real.json"
+    link = tmp_path / "link.json"
     real.write_text("before")
     real.chmod(0o640)
     link.symlink_to(real)

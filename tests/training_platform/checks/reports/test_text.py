@@ -32,8 +32,8 @@ def test_a_clean_check_is_one_screen_with_its_verdict_last() -> None:
 
 
 def test_the_summary_names_quotas_above_four_fifths_and_no_other() -> None:
-    said = check(160)
-    (title,) = re.findall(r"(\d+) of (\d+) quotas more than 80% full", said)
+    summary = check(160)
+    (title,) = re.findall(r"(\d+) of (\d+) quotas more than 80% full", summary)
     every = check(160, "--verbose")
     rows = re.findall(r"\S \(\S+\) +([\d,]+) +([\d,]+)(?: \([\d,]+ requested\))? +[\d,-]+ ", every)
 
@@ -56,7 +56,7 @@ def test_no_id_is_broken_where_all_is_shown() -> None:
 
     ids = set(re.findall(r"\S+-\S*[^\s,]", wide))
     assert {"prod/us-central1-system", "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS", "tpu-v5e-4x8-flex-start"} <= ids
-    assert sorted(each for each in ids if each not in narrow) == []
+    assert sorted(identifier for identifier in ids if identifier not in narrow) == []
     assert not [line for line in narrow.splitlines() if len(line) > 80]
 
 
