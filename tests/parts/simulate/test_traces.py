@@ -357,3 +357,12 @@ def test_a_machines_file_is_told_of_everything_that_is_wrong_in_it(repository: P
     assert "reservation. Nearest: spot" in done.stderr
     assert "machines.yaml:2:21: spot.lost_hours.mean: is 0" in done.stderr
     assert "machines.yaml:3:14: flex-start.arrive_minutes: p90 is below the median" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("submitted", "is_moment"), [("1e12", True), ("-1e12", True), ("1.1e12", False), ("nan", False)]
+)
+def test_moments_end_at_the_latest_one(tmp_path: Path, queues: Cluster, submitted: str, is_moment: bool) -> None:
+    trace = read(tmp_path, queues, f"submitted,team,needs,seconds\n{submitted},vision,8 h100,60\n")
+
+    assert len(trace.jobs) == is_moment

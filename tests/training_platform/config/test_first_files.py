@@ -97,3 +97,13 @@ def test_a_production_cluster_has_a_place_for_pods_of_no_accelerator() -> None:
 
     assert clusters(production)["us-central1"]["cpu_pools"] == {"general": {"max_nodes": 2}}
     assert "cpu_pools" not in clusters(text(H100))["us-central1"]
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "topology"),
+    [("ct5lp-hightpu-8t", "2x4"), ("ct5lp-hightpu-4t", "2x2"), ("ct4p-hightpu-4t", "2x2x1")],
+)
+def test_a_pool_of_tpus_starts_with_one_slice_of_the_smallest_topology(machine_type: str, topology: str) -> None:
+    pool = FirstPool(machine_type=machine_type, zone="us-central1-a", capacity="on-demand")
+
+    assert f"topology: {topology}, slices: 1" in pool.value

@@ -9,6 +9,7 @@ import pytest
 from tests.training_platform.quota.limits import UNLIMITED
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
+from training_platform.quota.alternatives import Room, named
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.ledger_findings import quota_findings
@@ -253,3 +254,11 @@ def test_a_project_without_a_ledger_keeps_what_the_rule_says(build: Build) -> No
     )  # fmt: skip
 
     assert Suggestions(workspace, {}).to([finding]) == [finding]
+
+
+def test_regions_beyond_the_first_are_counted() -> None:
+    rooms = [Room(f"{region}-a", 8, None) for region in ("us-central1", "us-east4", "us-east5", "us-west1")]
+
+    assert named(rooms[:2], "GPUs", most=1) == "us-central1-a (8 GPUs left) and 1 more region"
+    assert named(rooms, "GPUs", most=2) == "us-central1-a (8 GPUs left), us-east4-a (8 GPUs left) and 2 more regions"
+    assert named(rooms[:1], "GPUs", most=1) == "us-central1-a (8 GPUs left)"

@@ -324,3 +324,24 @@ def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
         pools = node_pools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/")
 
     assert {name: pool["status"] for name, pool in pools.items()} == {"default-pool": "RUNNING"}
+
+
+def test_a_node_without_a_device_plugin_offers_no_gpu() -> None:
+    node = host("a")
+    del node["status"]["allocatable"]["nvidia.com/gpu"]
+
+    (line,) = [line for line in said(nodes=[node]) if line.startswith("Node ")]
+
+    assert line.startswith("Node a offers 0 of 8 nvidia.com/gpu")
+
+
+def test_a_reservation_without_a_total_holds_nothing() -> None:
+    reserved = [{"name": "h100", "resources": [{"name": "nvidia.com/gpu"}]}]
+    queue = {"status": {**QUEUE["status"], "flavorsReservation": reserved}}
+
+    lines = said(
+        queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
+        resource="nvidia.com/gpu", demand=32, unit=8, quota=32, most=40,
+    )  # fmt: skip
+
+    assert any("holds 0 of its 32" in line for line in lines)

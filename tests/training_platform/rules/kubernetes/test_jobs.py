@@ -178,6 +178,7 @@ PART = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
         ({"size": 8, "subGroupPolicy": {"subGroupSize": 4, "subGroupPolicyType": "LeaderExcluded"}}, False),
         ({"size": 9, "subGroupPolicy": {"subGroupSize": 4, "subGroupPolicyType": "LeaderExcluded"}}, True),
         ({"subGroupPolicy": {"subGroupSize": 1}}, True),
+        ({"subGroupPolicy": {"subGroupSize": 2}}, False),
         ({"size": 8}, True),
     ],
 )
