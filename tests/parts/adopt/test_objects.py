@@ -13,7 +13,7 @@ import pytest
 
 from tests.parts.adopt.stacks import PROJECT
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
-from training_platform.clients.project_contents import Contents
+from training_platform.clients.project_contents import POLICY, Contents
 from training_platform.parts.adopt.cluster_objects import reach_clusters
 from training_platform.parts.adopt.import_file import import_file, settled
 from training_platform.parts.adopt.matches import Match, current_values, matches, object_differences, object_matches
@@ -21,6 +21,7 @@ from training_platform.resources.resource_types import (
     BUCKET,
     CLUSTER,
     CLUSTER_QUEUE,
+    IAM_MEMBER,
     NAMESPACE,
     RELEASE,
     SERVICE_ACCOUNT,
@@ -311,3 +312,20 @@ def test_the_state_has_an_object_as_if_the_program_had_written_it() -> None:
     assert names == ["quota"]
     assert settled_quota["inputs"] == settled_quota["outputs"]["__inputs"] == written
     assert settled_quota["outputs"]["status"] == {}
+
+
+@pytest.mark.parametrize(
+    ("role", "member", "is_matched"),
+    [
+        ("roles/viewer", "group:a@example.com", True),
+        ("roles/editor", "group:a@example.com", False),
+        ("roles/viewer", "group:b@example.com", False),
+    ],
+)
+def test_a_grant_is_adopted_only_with_its_role_and_its_member(role: str, member: str, is_matched: bool) -> None:
+    bindings = [{"role": role, "members": [member]}, {"role": "roles/browser", "members": ["group:a@example.com"]}]
+    contents = Contents("example-lab", {POLICY: {"example-lab": {"bindings": bindings}}})
+    inputs = {"project": "example-lab", "role": "roles/viewer", "member": "group:a@example.com"}
+    grant = StackResource(stack="lab", type=IAM_MEMBER, name="viewers", inputs=inputs)
+
+    assert bool(matches([grant], contents)) is is_matched

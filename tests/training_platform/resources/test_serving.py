@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.plans import PlannedStack, composed
+from tests.plans import PlannedStack, composed, planned_stack
 from tests.stack_files import workspace_of
 from training_platform.catalog import IMAGES
 from training_platform.config.model.stack import parse_stack
@@ -410,3 +410,13 @@ def test_its_pods_are_those_that_its_service_reaches_and_run_the_catalogues_imag
 
 def of_kind(plan: PlannedStack, kind: str) -> list[Any]:
     return [each for each in plan.resources if each.inputs.get("kind") == kind]
+
+
+@pytest.mark.parametrize(("vms", "role"), [(1, "deployment"), (2, "groups")])
+def test_a_replica_of_two_vms_is_planned_as_a_group(vms: int, role: str) -> None:
+    server = {**SERVER, "vms": vms, "max_replicas": 1}
+    servers = workspace({"chat": server}, SEVERAL)
+
+    names = [resource.name for resource in planned_stack(servers.stacks["dev-vision"], servers).resources]
+
+    assert [name for name in names if name.endswith(("-deployment", "-groups"))] == [f"serving-main-chat-{role}"]
