@@ -60,6 +60,7 @@ NAVIGATION = {
         "development/outages",
         "development/surprises",
         "development/attacks",
+        "development/local-cloud",
     ],
     "日本語": ["start.ja"],
 }
