@@ -1,4 +1,4 @@
-"""A training cluster in plain pulumi-gcp, with mistakes that otherwise only a deployment tells one of."""
+"""A training cluster in plain pulumi-gcp, with mistakes that only a deployment would show."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ cluster = container.Cluster(
 
 
 def pool(
-    name: str, zone: str, nodes: range, node: container.NodePoolNodeConfigArgs, topology: str | None = None
+    name: str, zone: str, node: container.NodePoolNodeConfigArgs, *, least: int, most: int, topology: str | None = None
 ) -> None:
-    """Make a node pool that scales between both ends of ``nodes``; ``topology`` is the shape of its one TPU slice."""
-    shape = container.NodePoolPlacementPolicyArgs(type="COMPACT", tpu_topology=topology) if topology else None
+    """Create a node pool of ``least`` to ``most`` VMs; ``topology`` is the shape of its one TPU slice."""
+    shape = None
+    if topology is not None:
+        shape = container.NodePoolPlacementPolicyArgs(type="COMPACT", tpu_topology=topology)
     container.NodePool(
         name,
         project=PROJECT,
         location="us-central1",
         node_locations=[zone],
         cluster=cluster.name,
-        autoscaling=container.NodePoolAutoscalingArgs(
-            min_node_count=nodes.start, max_node_count=nodes.stop, location_policy="ANY"
-        ),
+        autoscaling=container.NodePoolAutoscalingArgs(min_node_count=least, max_node_count=most, location_policy="ANY"),
         network_config=container.NodePoolNetworkConfigArgs(enable_private_nodes=True),
         upgrade_settings=container.NodePoolUpgradeSettingsArgs(max_surge=0, max_unavailable=1),
         placement_policy=shape,
@@ -72,19 +72,19 @@ def gpu_node(machine_type: str, gpu: str, ssds: int, *, spot: bool) -> container
 
 
 def plain_node(machine_type: str) -> container.NodePoolNodeConfigArgs:
-    """Return the settings of a VM that needs no others."""
+    """Return the settings of a VM without accelerators to configure."""
     return container.NodePoolNodeConfigArgs(
         machine_type=machine_type, oauth_scopes=SCOPES, resource_labels=LABELS, service_account=account.email
     )
 
 
-pool("system", "us-central1-a", range(2, 4), plain_node("e2-standard-4"))
-# 9 VMs of 8 GPUs are 72, of which quotas/example-plain.yaml has 64.
-pool("h100", "us-central1-a", range(9), gpu_node("a3-highgpu-8g", "nvidia-h100-80gb", 16, spot=False))
-# a4 machines boot from Hyperdisk alone.
-pool("b200", "us-central1-b", range(1), gpu_node("a4-highgpu-8g", "nvidia-b200", 32, spot=True))
+pool("system", "us-central1-a", plain_node("e2-standard-4"), least=2, most=4)
+# 9 VMs with 8 GPUs each are 72; quotas/example-plain.yaml allows 64.
+pool("h100", "us-central1-a", gpu_node("a3-highgpu-8g", "nvidia-h100-80gb", 16, spot=False), least=0, most=9)
+# a4 machines boot only from Hyperdisk.
+pool("b200", "us-central1-b", gpu_node("a4-highgpu-8g", "nvidia-b200", 32, spot=True), least=0, most=1)
 # No slice of v5e has this shape.
-pool("v5e", "us-central1-a", range(5), plain_node("ct5lp-hightpu-4t"), topology="4x5")
+pool("v5e", "us-central1-a", plain_node("ct5lp-hightpu-4t"), least=0, most=5, topology="4x5")
 
-# Nobody could tell whose it is on the bill.
+# Without labels nobody can tell on the bill whose bucket this is.
 storage.Bucket("data", project=PROJECT, location="US-CENTRAL1", uniform_bucket_level_access=True)
