@@ -42,7 +42,8 @@ class Page:
     def __init__(self, command: str, profile: Path) -> None:
         ours_in, theirs_out = os.pipe()
         theirs_in, ours_out = os.pipe()
-        self._read, self._write = ours_in, ours_out
+        self._read = ours_in
+        self._write = ours_out
         launch = [sys.executable, "-c", LAUNCH, str(theirs_in), str(theirs_out), command, *FLAGS]
         self._process = subprocess.Popen(
             [*launch, f"--user-data-dir={profile}"],

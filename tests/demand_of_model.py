@@ -100,7 +100,8 @@ def _pool(stack: str, project: str, pool: ExpandedPool) -> Iterator[Charge]:
     field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
     vms = pool_vms(project, pool)
     least = max(1, spec.min_nodes, spec.min_slices)
-    section, name = pool.path, pool.name
+    section = pool.path
+    name = pool.name
     path = (*section, field)
     for keys, amount, unit in vm_usage(vms):
         yield Charge(keys, amount, unit, Holder(stack, section, name, path, amount / value, least))

@@ -75,7 +75,8 @@ def written(text: str, needs: str) -> str:
 
     Raises ValueError for a metric or a label that the source does not have.
     """
-    source, usual = metrics()[needs], _file()["labels"][needs]
+    source = metrics()[needs]
+    usual = _file()["labels"][needs]
     name, _, rest = text.partition("{")
     given = dict(_LABEL.findall(rest))
     base = next((name.removesuffix(end) for end in OF_HISTOGRAMS if name.endswith(end)), name)

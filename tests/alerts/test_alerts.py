@@ -73,7 +73,8 @@ def test_a_series_that_no_source_writes_is_refused(text: str, problem: str) -> N
 
 
 def test_a_change_of_expression_time_or_scenario_changes_the_digest() -> None:
-    rule, (scenario, *_) = RULES["GpuHot"], scenarios()["GpuHot"]
+    rule = RULES["GpuHot"]
+    scenario, *_ = scenarios()["GpuHot"]
     changes = [{"expr": rule.expr.replace("85", "86")}, {"for_seconds": 630}, {"meaning": "It is hot."}]
     with pytest.MonkeyPatch.context() as patch:
         digests = [digest("GpuHot", scenario)]

@@ -56,7 +56,8 @@ def different_options(plan: PlannedStack, preview: Preview) -> list[str]:
     for resource in plan.resources:
         state = preview.resources.get(resource.key)
         if state is not None:
-            planned, seen = _planned_options(resource), _seen_options(state)
+            planned = _planned_options(resource)
+            seen = _seen_options(state)
             different = [name for name in seen if planned[name] != seen[name]]
             found += [f"{' '.join(resource.key)}: {name} {planned[name]} / {seen[name]}" for name in different]
     return found

@@ -86,7 +86,8 @@ def kubeconfig(sandbox: Sandbox) -> Path:
 @pytest.fixture(scope="module", name="adopted")
 def _adopted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adopted]:
     sandbox = small(tmp_path_factory.mktemp("adopt") / "repository", STACK)
-    folder, root = sandbox.folder, sandbox.folder.root
+    folder = sandbox.folder
+    root = sandbox.folder.root
     (root / "stacks" / "Pulumi.small-vision.yaml").write_text(TEAM)
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     with (
@@ -113,7 +114,8 @@ def _adopted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adopted]:
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_nothing_changes_but_what_was_announced(stack: str, adopted: Adopted) -> None:
-    said, steps = adopted.said[stack], adopted.steps[stack]
+    said = adopted.said[stack]
+    steps = adopted.steps[stack]
     created = {name for name in steps.get("create", ()) if not name.startswith("pulumi:")}
 
     assert (said["changes"], said["unsaid"], said["left_out"]) == ([], [], {})

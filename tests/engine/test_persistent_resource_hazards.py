@@ -37,7 +37,8 @@ class Deployed:
     """One resource: what the plugin is asked for it, and what the local cloud has."""
 
     def __init__(self, plugin: Provider, cloud: LocalCloud) -> None:
-        self._stub, self.cloud = plugin.stub, cloud
+        self._stub = plugin.stub
+        self.cloud = cloud
         self.outputs = struct_pb2.Struct()
 
     def create(self, plan: StackResource, seconds: float | None = None) -> None:
@@ -110,7 +111,8 @@ def deployed() -> Iterator[Deployed]:
 
 
 def test_a_change_in_place_is_a_put_that_fails_and_so_the_plan_replaces(deployed: Deployed) -> None:
-    before, after = planned(replicas=1), planned(replicas=2)
+    before = planned(replicas=1)
+    after = planned(replicas=2)
     deployed.create(before)
 
     with pytest.raises(grpc.RpcError, match="404"):

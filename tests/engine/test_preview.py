@@ -29,7 +29,8 @@ Previews = Callable[[str], Preview]
 @pytest.fixture(scope="module")
 def previews(workspace: MakeWorkspace, deployed_outputs: Mapping[str, Mapping[str, Any]]) -> Previews:
     """Preview a stack with the policy pack, once; a team's environment is deployed before."""
-    first, later = workspace("first"), workspace("later")
+    first = workspace("first")
+    later = workspace("later")
     deploy = cache(lambda name: later.deploy(name, deployed_outputs[name]))
 
     @cache

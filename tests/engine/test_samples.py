@@ -40,7 +40,8 @@ ROOTS = sorted({ROOT, *(folder.parent for part in ("docs", "examples") for folde
 @pytest.fixture(params=ROOTS, ids=lambda root: str(root.relative_to(ROOT)))
 def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
     sandbox = without_stacks(tmp_path / "repository")
-    folder, crds = sandbox.folder, [SCHEMAS] if SCHEMAS.is_dir() else []
+    folder = sandbox.folder
+    crds = [SCHEMAS] if SCHEMAS.is_dir() else []
     shutil.copytree(request.param / "stacks", folder.root / "stacks", dirs_exist_ok=True)
     with (
         folder.locked(),

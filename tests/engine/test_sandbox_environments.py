@@ -124,7 +124,8 @@ def test_what_the_autoscaler_did_is_kept_also_after_a_refresh(tmp_path: Path) ->
     assert (counts(place, "scaled"), counts(place, "fixed")) == (["2"], ["1", "3"])
 
 
-PROJECT, HOST = "example-guest", "example-host"
+PROJECT = "example-guest"
+HOST = "example-host"
 POOLS = {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 2, "gpu_direct": False}}
 SHARED_ENVIRONMENT: dict[str, Any] = {
     "project": PROJECT,

@@ -43,7 +43,8 @@ class Place:
     """A repository of both stacks, with a sandbox of its own."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.sandbox = root, without_stacks(root)
+        self.root = root
+        self.sandbox = without_stacks(root)
 
     def write(self, kind: Kind, section: dict[str, Any]) -> tuple[FlatResource, ...]:
         """Write the files that a kind needs, and return what ``check`` plans for the one stack."""

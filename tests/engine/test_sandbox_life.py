@@ -118,7 +118,8 @@ def unchanged(command: str, stack: str, ran: Ran) -> bool:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     sandbox = repository(tmp_path_factory.mktemp("fleet") / "repository")
-    folder, crds = sandbox.folder, [SCHEMAS] if SCHEMAS.is_dir() else []
+    folder = sandbox.folder
+    crds = [SCHEMAS] if SCHEMAS.is_dir() else []
     with (
         folder.locked(),
         serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,

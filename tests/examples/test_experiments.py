@@ -45,7 +45,8 @@ def test_every_file_is_copied_and_a_second_run_copies_nothing(folders: tuple[Pat
     source, volume = folders
     total = sum(1000 + index for index in range(20))
 
-    first, second = run(source, volume), run(source, volume)
+    first = run(source, volume)
+    second = run(source, volume)
 
     assert first.stdout == f"20 copied ({total} bytes), 0 there already, 0 failed, 0 in the destination alone\n"
     assert second.stdout == "0 copied (0 bytes), 20 there already, 0 failed, 0 in the destination alone\n"
@@ -54,7 +55,8 @@ def test_every_file_is_copied_and_a_second_run_copies_nothing(folders: tuple[Pat
 
 def test_a_file_that_was_under_way_goes_on_from_its_last_byte(folders: tuple[Path, Path]) -> None:
     source, volume = folders
-    large, text = source / "large.bin", os.urandom(300_000)
+    large = source / "large.bin"
+    text = os.urandom(300_000)
     large.write_bytes(text)
     os.utime(large, (1_700_000_000, 1_700_000_000))
     run(source, volume)
@@ -193,7 +195,8 @@ def compare(*words: str | Path, using: str = sys.executable) -> subprocess.Compl
 
 def stub(folder: Path, code: int = 0) -> tuple[Path, Path]:
     """Write a command that submits nothing, and answers as runs would that took 4,000 and 2,500 s."""
-    log, command = folder / "log", folder / "training-platform"
+    log = folder / "log"
+    command = folder / "training-platform"
     command.write_text(STUB.format(python=sys.executable, log=str(log), code=code))
     command.chmod(0o755)
     return command, log
@@ -275,7 +278,8 @@ def test_it_trains_on_a_small_set_of_images_from_two_folders(tmp_path: Path) -> 
     python = os.environ.get(PYTHON)
     if python is None:
         pytest.skip("the examples' libraries, gigabytes, are installed and used by `make test-examples` alone")
-    data, other = tmp_path / "data", tmp_path / "other"
+    data = tmp_path / "data"
+    other = tmp_path / "other"
     subprocess.run([python, "-c", MAKE, str(data)], check=True, capture_output=True)
     shutil.copytree(data / "food-101", other / "food-101")
     options: list[str | Path] = ["--model", data / "model", "--steps=4", "--batch=8", "--workers=1"]

@@ -24,8 +24,10 @@ from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.store import Record
 
-PROJECT, BUCKET = "example-train-prod", "example-train-prod-prod-vision-checkpoints"
-MEMBER, PIPELINE = "group:vision@example.com", "serviceAccount:submit@example-ci.iam.gserviceaccount.com"
+PROJECT = "example-train-prod"
+BUCKET = "example-train-prod-prod-vision-checkpoints"
+MEMBER = "group:vision@example.com"
+PIPELINE = "serviceAccount:submit@example-ci.iam.gserviceaccount.com"
 IN_CLUSTER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
 HALVES = ["vit-bucket", "vit-filestore"]
 INSTANCE = f"projects/{PROJECT}/locations/us-central1/instances/prod-datasets"

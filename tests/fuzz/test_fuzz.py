@@ -199,7 +199,8 @@ INPUTS = _inputs()
 def test_no_value_of_a_program_ends_a_rule(data: st.DataObject) -> None:
     token, inputs = data.draw(st.sampled_from(INPUTS))
     for _ in range(data.draw(st.integers(1, 3))):
-        place, odd = data.draw(st.sampled_from(list(_places(inputs)))), data.draw(st.sampled_from(ODD))
+        place = data.draw(st.sampled_from(list(_places(inputs))))
+        odd = data.draw(st.sampled_from(ODD))
         inputs = _put(inputs, place, odd, all_of=not place or data.draw(st.booleans()))
 
     views = views_of_plan([StackResource(stack="dev", type=token, name="one", inputs=inputs)])

@@ -39,7 +39,9 @@ from training_platform.parts.verify.tenancy_probes import Command, Write, comman
 from training_platform.resources.controllers import JOBSET, KUEUE
 from training_platform.resources.gpu_direct import NodeAccess
 
-ROLES, QUOTA, POD_SECURITY = "roles", "quota", "PodSecurity"
+ROLES = "roles"
+QUOTA = "quota"
+POD_SECURITY = "PodSecurity"
 JOBS, DELETIONS, OBJECTS, PLACES, VOLUMES, BASELINE = (
     f"training-platform-{name}"
     for name in (
@@ -387,7 +389,8 @@ OUTRANKING = [
         for way, labels in (("", {}), (", as a part of an admitted job", PODSET))
     ),
 ]
-KERNEL, DEVICES = "folders of the node", "devices of the node"
+KERNEL = "folders of the node"
+DEVICES = "devices of the node"
 
 
 def daemon(way: str, says: str = KERNEL, **spoiled: Any) -> Attempt:

@@ -16,7 +16,9 @@ from tests.plans import PlannedStack
 from tests.stacks.edited_dev import plans_of_dev
 from training_platform.catalog import CHARTS
 
-CLUSTER, TEAM, FLAVOR = "us-central1", "vision", "a100-40-spot"
+CLUSTER = "us-central1"
+TEAM = "vision"
+FLAVOR = "a100-40-spot"
 GPU = "nvidia.com/gpu"
 # Without GPUDirect its namespace enforces baseline of Pod Security.
 NO_GPUDIRECT = ("        h100-flex-start: {nominal_quota: 8, borrowing_limit: 8}\n", "")

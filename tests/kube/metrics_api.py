@@ -21,7 +21,8 @@ class MetricsApi:
     def __init__(self, api_server: ApiServer, pods: Callable[[str], list[str]]) -> None:
         self.load = 0
         self.asked: set[str] = set()
-        self._api_server, self._pods = api_server, pods
+        self._api_server = api_server
+        self._pods = pods
 
     def __enter__(self) -> Self:
         api = self
@@ -70,7 +71,8 @@ class MetricsApi:
         version = f"{GROUP}/{parts[2]}"
         if len(parts) == 3:
             return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": [_RESOURCE]}
-        namespace, metric = parts[4], parts[7]
+        namespace = parts[4]
+        metric = parts[7]
         self.asked.add(metric)
         names = self._pods(namespace)
         values = [_value(namespace, name, metric, self.load, len(names)) for name in names]

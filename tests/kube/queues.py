@@ -199,7 +199,8 @@ class Queues:
 
     def says(self, request: Json, condition: str, **details: str) -> None:
         """Report of a ProvisioningRequest what GKE's autoscaler would."""
-        about, now = request["metadata"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        about = request["metadata"]
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         row = {"status": "True", "reason": condition, "message": condition, "lastTransitionTime": now}
         status = {"conditions": [{"type": condition, **row}], "provisioningClassDetails": details}
         path = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{about['namespace']}/provisioningrequests/{about['name']}"

@@ -97,7 +97,8 @@ def job(pods: int = 2, **metadata: Any) -> Json:
 
 
 def jobset() -> Json:
-    body, single = about("JobSet", "train", "jobset.x-k8s.io/v1alpha2"), job()["spec"]
+    body = about("JobSet", "train", "jobset.x-k8s.io/v1alpha2")
+    single = job()["spec"]
     del single["suspend"]
     return {**body, "spec": {"suspend": True, "replicatedJobs": [{"name": "a", "template": {"spec": single}}]}}
 

@@ -149,7 +149,8 @@ def _of_folder(source: str, folder: Path) -> Iterator[Rendered]:
 
 def _of_every_field() -> Iterator[Rendered]:
     """Yield the objects of stacks in which every field of the model has a value, and then another."""
-    home, mates = field_changes.ENV, field_changes.MATES
+    home = field_changes.ENV
+    mates = field_changes.MATES
     alone = {name: mates.section[name] for name in ("environment", "name", "members")}
     for_teams = _rounds(home, every_field.FOR_TEAMS, lambda each: (each, mates.section))
     pairs = [

@@ -188,7 +188,8 @@ def files_of_the_hub(folder: Path, chart: Path, values: Json) -> None:
 
 def run_hub(stack: ExitStack, folder: Path, found: Deployed) -> httpx.Client:
     """Start the proxy and the hub with an ``/usr/local/etc`` of its own, and return who asks the hub's API."""
-    programs, chart = Path(os.environ[PROGRAMS]), Path(os.environ[CHART])
+    programs = Path(os.environ[PROGRAMS])
+    chart = Path(os.environ[CHART])
     ports = {name: free_port() for name in ("hub", "proxy", "api")}
     files_of_the_hub(folder / "etc", chart, found.values("notebooks"))
     config = folder / "kubeconfig"

@@ -183,7 +183,8 @@ LIMITS = {"3600": True, "60": True, "3601": False, "0": False, "1h": False, "999
 def test_a_job_without_the_teams_limit_of_time_is_refused(queues: Heads) -> None:
     queues.deploy({"vision": {"shares": {}}})
     queues.change("/api/v1/namespaces/vision", {"metadata": {"annotations": {MAX_RUN_SECONDS: "3600"}}})
-    server, policy = Server(queues._client), queued_jobs(Bounds())
+    server = Server(queues._client)
+    policy = queued_jobs(Bounds())
     parts = {"ValidatingAdmissionPolicy": policy.spec, "ValidatingAdmissionPolicyBinding": policy.binding}
     for kind, spec in parts.items():
         assert server.ask(kind, {"metadata": {"name": policy.name}, "spec": spec}, keep=True) == ""

@@ -101,7 +101,9 @@ def tpus() -> Iterator[tuple[str, tuple[Json, Json]]]:
             yield f"{name} {slices} slices", case(machine, {"slices": slices}, topology=whole, slices=2)
 
 
-H100, MEGA, V5E = "a3-highgpu-8g", "a3-megagpu-8g", "ct5lp-hightpu-4t"
+H100 = "a3-highgpu-8g"
+MEGA = "a3-megagpu-8g"
+V5E = "ct5lp-hightpu-4t"
 PLACED = {"topology_aware": True, "max_nodes": 4}
 OTHERS = {
     **{f"h100 {capacity}": case(H100, {"nodes": 2}, capacity=capacity, max_nodes=2) for capacity in get_args(Capacity)},
@@ -249,7 +251,8 @@ def test_a_job_without_accelerators_runs_on_the_pool_that_it_names_and_on_no_oth
 
 def variables(pod: Json) -> dict[str, str]:
     """Return the variables of a pod's container as its kubelet would set them."""
-    about, found = pod["metadata"], {}
+    about = pod["metadata"]
+    found = {}
     for each in pod["spec"]["containers"][0]["env"]:
         path = each.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
         kind, _, key = path.removeprefix("metadata.").partition("['")
@@ -284,7 +287,8 @@ def runs(queues: Queues, job: ResolvedJob) -> None:
     """Submit a run of a job, give it the nodes that it would get, and wait until each of its pods has one."""
     gke, flavor = gke_target(job)
     jobs, vms = layout(gke, flavor)
-    team, body = job.team.name, jobset(as_run(job, RUN))
+    team = job.team.name
+    body = jobset(as_run(job, RUN))
     pool = usable_pools(flavor, vms)[0]
     for index in range(jobs * vms):
         node(queues, job, index, f"{pool.name}-{index // pool.hosts if flavor.topology else 0}")

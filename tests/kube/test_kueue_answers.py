@@ -23,7 +23,8 @@ from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-API, NAMESPACE = "kueue.x-k8s.io/v1beta2", "kueue-system"
+API = "kueue.x-k8s.io/v1beta2"
+NAMESPACE = "kueue-system"
 # How kubectl and our provider sign in to GKE: no secret, and a plugin that asks Google Cloud for a token each time.
 PLUGIN = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "gke-gcloud-auth-plugin"}}
 TOKEN = {"token": "a-token-that-somebody-has-to-keep"}
@@ -125,7 +126,8 @@ class Shown(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
-    port, root = free_port(), tmp_path_factory.mktemp("root")
+    port = free_port()
+    root = tmp_path_factory.mktemp("root")
 
     def visible(name: str, settings: Any, ports: Ports, certificate: Path, folder: Path) -> Start:
         found = start(name, settings, ports, certificate, folder)
@@ -152,7 +154,8 @@ def asked(shown: Shown, folder: Path) -> ClusterApi:
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
 def test_a_run_that_waits_is_told_how_many_are_before_it(shown: Shown, tmp_path: Path) -> None:
-    queues, api = Queues(shown.cluster.client), asked(shown, tmp_path)
+    queues = Queues(shown.cluster.client)
+    api = asked(shown, tmp_path)
     queues.deploy({"vision": {"shares": {"main": {"h100-reservation": {"nominal_quota": 8}}}}})
     queues.submit("vision", "first", 8, priority="high")  # nobody takes its place
     queues.runs("vision", "first")

@@ -53,7 +53,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KueueCluster]:
 
 
 def test_kueue_gives_every_metric_that_is_asked_for_with_its_labels(cluster: KueueCluster) -> None:
-    queues, source = Queues(cluster.client), metrics()["kueue"]
+    queues = Queues(cluster.client)
+    source = metrics()["kueue"]
     asked = {name: {*source["labels"], *own} for name, own in source["metrics"].items() if name != "up"}
     shares = {"main": {"h100-reservation": {"nominal_quota": 8}}}
     queues.deploy({"vision": {"shares": shares}, "nlp": {"shares": shares}}, lend_unpromised=True)
@@ -116,7 +117,9 @@ def test_chip_hours_are_what_queues_held_and_a_deleted_job_keeps_its_own(cluster
 
 
 PROGRAM = "TRAINING_PLATFORM_METRICS_ADAPTER"
-PROJECT, CLUSTER, LOCATION = "example-lab", "lab-main", "us-central1-a"
+PROJECT = "example-lab"
+CLUSTER = "lab-main"
+LOCATION = "us-central1-a"
 METRIC = "prometheus.googleapis.com/vllm:num_requests_waiting/gauge"
 _BEARER = {"access_token": "a", "expires_in": 3600, "token_type": "Bearer"}
 METADATA = {
@@ -200,7 +203,8 @@ def run(server: ApiServer, cloud: Cloud, folder: Path) -> tuple[TiedProcess, str
     config = json.loads(server.kubeconfig(account=f"system:serviceaccount:{NAMESPACE}:{NAME}"))
     for user in config["users"]:
         del user["user"]["as-groups"]  # only what the deployment grants
-    path, port = folder / "kubeconfig", free_port()
+    path = folder / "kubeconfig"
+    port = free_port()
     path.write_text(json.dumps(config), encoding="utf-8")
     (container,) = adapter_deployment()["template"]["spec"]["containers"]
     here = {

@@ -49,11 +49,13 @@ from training_platform.resources.monitoring import alert_rules
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-KUBERNETES, JOBSET = ("controller_manager", "scheduler"), ("jobset",)
+KUBERNETES = ("controller_manager", "scheduler")
+JOBSET = ("jobset",)
 KUEUES = ("kueue-a", "kueue-b")
 UNITS: Mapping[str, tuple[str, ...]] = {"kubernetes": KUBERNETES, "jobset": JOBSET, **dict.fromkeys(KUEUES, ("kueue",))}
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kueue-system/leases/c1f6bfd2.kueue.x-k8s.io"
-RUNS, WAITS = "train-runs", "train-waits"
+RUNS = "train-runs"
+WAITS = "train-waits"
 GPU = "nvidia.com/gpu"
 start = controller_programs.start
 

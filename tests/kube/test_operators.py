@@ -26,10 +26,14 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 OPERATORS = ("      us-central1:\n        loc", "      us-central1:\n        operators: [ray, trainer]\n        loc")
 DEFINITIONS = ("TRAINING_PLATFORM_KUBERAY_DEFINITIONS", "TRAINING_PLATFORM_TRAINER_DEFINITIONS")
-RAY, TRAINER = f"/apis/ray.io/v1/namespaces/{TEAM}", f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{TEAM}"
-RAYCLUSTERS, RAYJOBS = f"{RAY}/rayclusters", f"{RAY}/rayjobs"
-TRAINJOBS, RUNTIMES = f"{TRAINER}/trainjobs", f"{TRAINER}/trainingruntimes"
-JOBS, PODS = f"/apis/batch/v1/namespaces/{TEAM}/jobs", f"/api/v1/namespaces/{TEAM}/pods"
+RAY = f"/apis/ray.io/v1/namespaces/{TEAM}"
+TRAINER = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{TEAM}"
+RAYCLUSTERS = f"{RAY}/rayclusters"
+RAYJOBS = f"{RAY}/rayjobs"
+TRAINJOBS = f"{TRAINER}/trainjobs"
+RUNTIMES = f"{TRAINER}/trainingruntimes"
+JOBS = f"/apis/batch/v1/namespaces/{TEAM}/jobs"
+PODS = f"/api/v1/namespaces/{TEAM}/pods"
 JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets"
 GRACE_SECONDS = 60
 IMAGE = "us-central1-docker.pkg.dev/example-train-dev/images/train:1"
@@ -375,7 +379,8 @@ def patched(template: Json) -> Json:
 
 
 FORGED = {PODSET_LABEL: "node"}
-WORKER, HEAD = "spec.workerGroupSpecs.0", "spec.headGroupSpec"
+WORKER = "spec.workerGroupSpecs.0"
+HEAD = "spec.headGroupSpec"
 ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
     "the head may change pods": (
         RAYCLUSTERS, with_field(ray_cluster(), "spec.enableInTreeAutoscaling", True), "does not scale",

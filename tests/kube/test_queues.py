@@ -195,13 +195,15 @@ def test_flavors_are_tried_in_the_teams_order(queues: Queues) -> None:
     queues.waits("vision", "third")
 
 
-BLOCK, PREFERRED = "cloud.google.com/gce-topology-block", "kueue.x-k8s.io/podset-preferred-topology"
+BLOCK = "cloud.google.com/gce-topology-block"
+PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 SLICE = {
     "kueue.x-k8s.io/podset-slice-required-topology": "cloud.google.com/gke-nodepool",
     "kueue.x-k8s.io/podset-slice-size": "2",
 }
-MEGA, TPU = "h100-mega-reservation", "tpu-v5e-2x4"
+MEGA = "h100-mega-reservation"
+TPU = "tpu-v5e-2x4"
 
 
 def in_blocks(queues: Queues) -> None:
@@ -257,7 +259,8 @@ def test_a_flavor_takes_a_topology_and_keeps_it(queues: Queues, before: bool, ta
         (found,) = (each for each in planned(files) if each["metadata"]["name"] == MEGA)
         return files, {**found, "metadata": {"name": f"placed-{before}".lower()}}
 
-    (base, old), (head, new) = flavor(before), flavor(not before)
+    base, old = flavor(before)
+    head, new = flavor(not before)
     queues.apply(old)
 
     if taken:

@@ -159,7 +159,8 @@ def commands() -> Iterator[str]:
 def ask(sandbox: Sandbox) -> Iterator[Callable[[str], dict[str, Any]]]:
     """Return a function that reads a path of the cluster's API, by the kubeconfig that people are given."""
     config = json.loads(sandbox.kubeconfig.read_text())
-    (cluster,), (user,) = config["clusters"], config["users"]
+    (cluster,) = config["clusters"]
+    (user,) = config["users"]
     place = cluster["cluster"]
     server = ApiServer(place["server"], user["user"]["token"], Path(place["certificate-authority"]))
     with server.client() as client:

@@ -20,8 +20,10 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 DEFINITIONS = (*KINDS, "gmp", "TRAINING_PLATFORM_LWS_DEFINITIONS")
 NODE_POOL = "cloud.google.com/gke-nodepool"
-GROUP, WORKER = "leaderworkerset.sigs.k8s.io/group-index", "leaderworkerset.sigs.k8s.io/worker-index"
-TPU, PLACED = "tpu-v5e-4x4", "tpu-v5e-2x4"  # of slices with 4 VMs, and with 2 that Kueue places jobs on
+GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
+TPU = "tpu-v5e-4x4"  # slices of 4 VMs
+PLACED = "tpu-v5e-2x4"  # slices of 2 VMs, which Kueue places jobs on
 
 
 class Groups(Servers):

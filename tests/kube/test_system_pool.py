@@ -17,7 +17,8 @@ from training_platform.resources.kueue import configuration, kueue_values
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-VCPUS_OF_A_POD, VCPUS_OF_A_NODE = 16, 208  # the latter as Queues.node has them
+VCPUS_OF_A_POD = 16
+VCPUS_OF_A_NODE = 208  # as in Queues.node
 POOLS: Json = {
     "system_pool": {"min_nodes": 2, "max_nodes": 2},
     "cpu_pools": {"general": {"max_nodes": 3}},

@@ -59,10 +59,12 @@ class Releases:
     @contextmanager
     def run(self, when: When) -> Iterator[None]:
         """Run a version, with its own definitions in place of those of the version before."""
-        binaries, definitions = dict(self._binaries), self._name
+        binaries = dict(self._binaries)
+        definitions = self._name
         if when != "now":
             variable = variable_of(self._name, when)
-            binaries[self._name], definitions = Path(os.environ[variable]), f"{variable}_DEFINITIONS"
+            binaries[self._name] = Path(os.environ[variable])
+            definitions = f"{variable}_DEFINITIONS"
         found = [one for each in (definitions, "autoscaler") for one in read_definitions(folder_of(each))]
         with run_controllers(self._server, binaries, self._folder / when, found, SETTINGS):
             yield
@@ -222,7 +224,8 @@ def test_a_version_that_objects_are_stored_in_stays_until_they_are_migrated(tmp_
 
 def test_a_flavor_with_a_topology_can_change_its_labels_and_tolerations_under_the_next_version(tmp_path: Path) -> None:
     kinds = [folder_of(each) for each in ("kueue", f"{variable_of('kueue', 'next')}_DEFINITIONS")]
-    place, flavor = f"{KUEUE}/resourceflavors/h100", {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor"}
+    place = f"{KUEUE}/resourceflavors/h100"
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor"}
     spec: Json = {"topologyName": "blocks", "nodeLabels": {"pool": "a"}, "tolerations": []}
     changes = {
         "nodeLabels": {"nodeLabels": {"pool": "b"}},

@@ -183,7 +183,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 folder, settings, (*KINDS, "gmp", "TRAINING_PLATFORM_GKE_DEFINITIONS"), (*NEEDED, "jobset"), quotas=True
             )
         )
-        queues, server = Queues(kueue.client), ApiServer(kueue.client)
+        queues = Queues(kueue.client)
+        server = ApiServer(kueue.client)
         counts = {"a100": 1, "system": 1}
         bodies = {name: lab.body(f"{CLUSTER}/nodePools/{name}$") for name in counts}
         nodes = node_objects(SimulatedPool("lab-main", name, body, counts[name]) for name, body in bodies.items())
@@ -220,7 +221,8 @@ def _put_lustre(lab: Lab) -> None:
 
 def _install(queues: Queues, server: ApiServer, release: Mapping[str, Any]) -> None:
     """Leave what Helm does: the namespace, and a pod that runs."""
-    namespace, name = release["namespace"], release["name"]
+    namespace = release["namespace"]
+    name = release["name"]
     pod = {"metadata": {"name": f"{name}-0"}, "spec": {"containers": [{"name": "manager", "image": f"{name}:1"}]}}
     for kind in ("gmp-system", namespace):
         server.refusal({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kind}}, keep=True)
@@ -255,16 +257,19 @@ def _end(site: Site, pod: Json) -> None:
 
     The first pull of an image fails, which a kubelet tries again.
     """
-    about, has_place = pod["metadata"], pod["spec"].get("nodeName") or "volumes" in pod["spec"]
+    about = pod["metadata"]
+    has_place = pod["spec"].get("nodeName") or "volumes" in pod["spec"]
     if not about["name"].startswith("verify-") or not has_place or pod["status"].get("phase") != "Pending":
         return
     part = about["name"].split("-")[2]
     failed = part == "job" and int(about["labels"]["jobset.sigs.k8s.io/restart-attempt"]) < int(site.messages["job"])
-    path, container = f"/api/v1/namespaces/{about['namespace']}", pod["spec"]["containers"][0]
+    path = f"/api/v1/namespaces/{about['namespace']}"
+    container = pod["spec"]["containers"][0]
     state = {"terminated": {"exitCode": int(failed), "message": site.messages[part]}}
     phase = "Failed" if failed else "Succeeded"
     if part == "image" and not pod["status"].get("containerStatuses"):
-        state, phase = {"waiting": {"reason": "ErrImagePull", "message": "the registry is busy"}}, "Pending"
+        state = {"waiting": {"reason": "ErrImagePull", "message": "the registry is busy"}}
+        phase = "Pending"
     elif part == "image":
         of_pod = {"kind": "Pod", "name": about["name"], "namespace": about["namespace"]}
         of_node = {"kind": "Node", "name": pod["spec"]["nodeName"]}

@@ -51,7 +51,8 @@ def test_the_organisation_is_clean(root: Path) -> None:
 
 @pytest.mark.parametrize("row", MISTAKES, ids=[row["mistake"].replace(" ", "-") for row in MISTAKES])
 def test_a_mistake_has_one_answer_whose_hint_works(root: Path, row: dict[str, Any]) -> None:
-    path, code = root / row["file"], row.get("exit", 1)
+    path = root / row["file"]
+    code = row.get("exit", 1)
     before = path.read_text(encoding="utf-8") if path.exists() else None
     text = row["new"] if before is None or "old" not in row else before.replace(row["old"], row["new"])
     assert text != before

@@ -38,7 +38,8 @@ from training_platform.resources.plan import Resource, once, text
 from training_platform.resources.scope import program_scope
 
 PAGE = ROOT / "docs" / "components.md"
-CLUSTER, NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
+CLUSTER = "gcp:container/cluster:Cluster"
+NODE_POOL = "gcp:container/nodePool:NodePool"
 
 
 @dataclass
@@ -113,7 +114,8 @@ def loop() -> None:
 def run(program: Callable[[], Any], outputs: dict[str, dict[str, Any]] | None = None) -> Run:
     """Run a program under mocks, in a context of its own, and wait for all that it registers."""
     mocks = PlainMocks(outputs or {})
-    monitor, exports = Monitor(mocks), dict[str, Any]()
+    monitor = Monitor(mocks)
+    exports = dict[str, Any]()
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator]
     def awaited() -> pulumi.Output[Any]:

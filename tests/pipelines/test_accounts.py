@@ -18,7 +18,8 @@ from training_platform.resources.pipeline_accounts import Federation, deployer, 
 cel = pytest.importorskip("cel_expr_python.cel", reason="the package cel-expr-python is not installed")
 
 WORKFLOWS = ROOT / ".github" / "workflows"
-GITHUB, GITLAB = github("1234"), gitlab("56")
+GITHUB = github("1234")
+GITLAB = gitlab("56")
 SUBJECT = "repo:example/training-platform:ref:refs/heads/main"
 MAIN = {"sub": SUBJECT, "repository_id": "1234", "ref": "refs/heads/main", "event_name": "push"}
 REQUEST = {**MAIN, "ref": "refs/pull/7/merge", "event_name": "pull_request"}

@@ -55,7 +55,8 @@ def run(folder: Path, *command: str) -> str:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A clone of a repository with the pipelines' files, where commands say what they were given."""
-    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    origin = tmp_path / "origin"
+    clone = tmp_path / "clone"
     shutil.copytree(ROOT / ".github", origin / ".github")
     shutil.copy(ROOT / ".gitlab-ci.yml", origin)
     (origin / "Makefile").write_text(MAKEFILE)

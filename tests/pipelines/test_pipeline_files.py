@@ -160,7 +160,8 @@ def test_a_token_that_may_push_is_for_a_job_that_runs_git_alone() -> None:
 
 
 def test_a_push_takes_the_stack_files_of_a_patch_and_nothing_else(tmp_path: Path) -> None:
-    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    origin = tmp_path / "origin"
+    clone = tmp_path / "clone"
     git(tmp_path, "init", "--quiet", "--bare", "--initial-branch", "main", "origin")
     git(tmp_path, "clone", "--quiet", str(origin), "clone")
     (clone / "stacks").mkdir()

@@ -203,7 +203,8 @@ def test_a_difference_is_found(part: str, old: str, new: str) -> None:
     text = (ROOT / "README.ja.md").read_text("utf-8")
     assert old in text
 
-    same, changed = skeleton(text), skeleton(text.replace(old, new, 1))
+    same = skeleton(text)
+    changed = skeleton(text.replace(old, new, 1))
 
     assert [name for name in Skeleton._fields if getattr(same, name) != getattr(changed, name)] == [part]
 
@@ -234,7 +235,8 @@ def verified(folder: Path, day: str, verdict: str, where: str = "Google Cloud") 
 
 def test_the_last_report_of_a_project_says_what_is_proven(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "development" / "status.md").read_text(encoding="utf-8")
-    late, early = verified(tmp_path, "2027-02-03", "proven"), verified(tmp_path, "2027-01-02", "refuted")
+    late = verified(tmp_path, "2027-02-03", "proven")
+    early = verified(tmp_path, "2027-01-02", "refuted")
 
     changed = status(page, [late, early])
 

@@ -50,7 +50,8 @@ class Block(NamedTuple):
 def blocks(text: str) -> Iterator[Block]:
     """Yield the fences of a page and the commands of this project within its lines, in their order."""
     page: frozenset[str] = frozenset()
-    section, sections = page, 0
+    section = page
+    sections = 0
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         line = token.map[0] + 1 if token.map else 0
         if token.type == "heading_open" and token.tag != "h1":

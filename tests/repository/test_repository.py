@@ -107,7 +107,8 @@ def test_every_extra_is_locked() -> None:
 
 @pytest.mark.parametrize("lock", ["requirements.txt", "policies/requirements.txt"])
 def test_what_checks_is_the_same_in_every_environment(lock: str) -> None:
-    base, other = _pins("requirements-base.txt"), _pins(lock)
+    base = _pins("requirements-base.txt")
+    other = _pins(lock)
     shared = base.keys() & other.keys()
 
     assert "pydantic" in shared

@@ -176,12 +176,17 @@ clusters:
       teams: {team: {users: [ada@one.example.com], pools: [gpu]}}
 """)
 REQUEST = ("quota_requests", "gpus")
-CLUSTER, POOLS, HUB = ("clusters", "c"), ("clusters", "c", "node_pools"), ("clusters", "c", "notebooks")
-NAP, BEST = (*CLUSTER, "auto_provisioning"), (*CLUSTER, "compute_classes", "best")
-FIRST, SECOND = (*BEST, "priorities", 0), (*BEST, "priorities", 1)
+CLUSTER = ("clusters", "c")
+POOLS = ("clusters", "c", "node_pools")
+HUB = ("clusters", "c", "notebooks")
+NAP = (*CLUSTER, "auto_provisioning")
+BEST = (*CLUSTER, "compute_classes", "best")
+FIRST = (*BEST, "priorities", 0)
+SECOND = (*BEST, "priorities", 1)
 SLICES = (*CLUSTER, "compute_classes", "slices", "priorities", 0)
 DEEP = (*POOLS, "deep")
-EXPORT, BACKUPS = ("filestore", "a", "exports", 0), ("filestore", "a", "backups")
+EXPORT = ("filestore", "a", "exports", 0)
+BACKUPS = ("filestore", "a", "backups")
 FLEX = {"flex": ENVIRONMENT["clusters"]["c"]["node_pools"]["flex"]}  # of which a cohort has a share
 COHORT_SHARE = ("cohorts", "department", "shares", "c", "h100-flex-start")
 ENVIRONMENT_CHANGES: dict[Path, Any] = {
@@ -548,7 +553,8 @@ vertex:
 """)
 SERVER = ("serving", "c", "s")
 AGENT = ("wandb_launch", "c")
-SHARE, RESOURCE = ("shares", "c", "a100-40-spot"), ("vertex", "persistent_resources", "r")
+SHARE = ("shares", "c", "a100-40-spot")
+RESOURCE = ("vertex", "persistent_resources", "r")
 GPUS = ("vertex", "persistent_resources", "gpus")
 POOL = (*RESOURCE, "more_pools", "p")
 TEAM_CHANGES: dict[Path, Any] = {

@@ -30,7 +30,9 @@ from training_platform.resources.stack_resource import StackResource
 
 Path_ = tuple[str | int, ...]
 Json = dict[str, Any]
-CLUSTER, POOLS, DEEP = reach.CLUSTER, reach.POOLS, reach.DEEP
+CLUSTER = reach.CLUSTER
+POOLS = reach.POOLS
+DEEP = reach.DEEP
 NO_SNAPSHOT = "quota-no-snapshot"  # limits are another matter
 
 
@@ -156,7 +158,8 @@ class Kind:
 
     def effects(self, path: Path_, new: Any) -> tuple[set[str], set[str]]:
         """Return the resources that one change makes anew, and those that it changes in place."""
-        before, after = self.planned(self.section), self.planned(reach.changed(self.section, path, new))
+        before = self.planned(self.section)
+        after = self.planned(reach.changed(self.section, path, new))
         anew: set[str] = set()
         changed: set[str] = set()
         for each in resource_changes(before, after):

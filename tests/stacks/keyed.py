@@ -12,7 +12,8 @@ from training_platform.resources import resource_types
 RING = "projects/example-keys/locations/{}/keyRings/training/cryptoKeys/data"
 
 
-CENTRAL, WEST = RING.format("us-central1"), RING.format("us-west4")
+CENTRAL = RING.format("us-central1")
+WEST = RING.format("us-west4")
 
 
 ENVIRONMENT: dict[str, Any] = yaml.safe_load(f"""

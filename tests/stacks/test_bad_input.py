@@ -98,7 +98,8 @@ def test_a_slip_in_the_organisation_is_found_at_its_line_with_the_fix(slip: str,
 
 Change = dict[Any, Any]  # what is written at a path
 PERSISTENT = ("vertex", "persistent_resources", "kept")
-FILES, SCRATCH = ("filestore", "files"), ("lustre", "scratch")
+FILES = ("filestore", "files")
+SCRATCH = ("lustre", "scratch")
 ENVIRONMENT: dict[str, Any] = yaml.safe_load("""
 project: example-bad
 production: false

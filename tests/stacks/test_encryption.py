@@ -64,7 +64,8 @@ def test_disks_and_instances_that_gke_makes_by_itself_are_under_the_key() -> Non
 
 
 def test_every_account_that_uses_a_key_may_and_what_it_encrypts_waits_for_that() -> None:
-    environment, team = planned(ENVIRONMENT, TEAM, "env"), planned(ENVIRONMENT, TEAM, "team")
+    environment = planned(ENVIRONMENT, TEAM, "env")
+    team = planned(ENVIRONMENT, TEAM, "team")
     agents = ("cloud-filer", "compute-system", "container-engine-robot", "gcp-sa-artifactregistry")
     grants = {each.name: each for each in environment.of(MEMBER)}
 

@@ -21,7 +21,8 @@ from training_platform.resources.stack_resource import ResourceKey
 
 TOPIC = ("gcp:pubsub/topic:Topic", "events")
 BUCKET = ("gcp:storage/bucket:Bucket", "reports")
-SERVICE, MEMBER = "gcp:projects/service:Service", "gcp:projects/iAMMember:IAMMember"
+SERVICE = "gcp:projects/service:Service"
+MEMBER = "gcp:projects/iAMMember:IAMMember"
 
 
 @pytest.fixture(name="root")

@@ -38,11 +38,16 @@ WITH_SHARE = {
     "shares": {"main": {"h100": {"nominal_quota": 8}}},
 }
 NO_SHARES = {**WITH_SHARE, "shares": {}}
-NETWORK, SUBNET = "gcp:compute/network:Network", "gcp:compute/subnetwork:Subnetwork"
-NAT, FIREWALL = "gcp:compute/routerNat:RouterNat", "gcp:compute/firewall:Firewall"
-CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
-MEMBER, FILESTORE = "gcp:projects/iAMMember:IAMMember", "gcp:filestore/instance:Instance"
-RELEASE, CLASS = "kubernetes:helm.sh/v3:Release", "kubernetes:storage.k8s.io/v1:StorageClass"
+NETWORK = "gcp:compute/network:Network"
+SUBNET = "gcp:compute/subnetwork:Subnetwork"
+NAT = "gcp:compute/routerNat:RouterNat"
+FIREWALL = "gcp:compute/firewall:Firewall"
+CLUSTER = "gcp:container/cluster:Cluster"
+POOL = "gcp:container/nodePool:NodePool"
+MEMBER = "gcp:projects/iAMMember:IAMMember"
+FILESTORE = "gcp:filestore/instance:Instance"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 FLAVOR, QUEUE = (f"kubernetes:kueue.x-k8s.io/v1beta2:{each}" for each in ("ResourceFlavor", "ClusterQueue"))
 SCRAPE = "kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"
 

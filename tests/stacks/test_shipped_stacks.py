@@ -99,7 +99,8 @@ def test_every_part_of_a_plan_is_traced_to_a_section(name: str, plans: dict[str,
 
 
 def test_production_is_protected_and_development_is_not(plans: dict[str, tuple[Stack, PlannedStack]]) -> None:
-    cluster, filestore = "gcp:container/cluster:Cluster", "gcp:filestore/instance:Instance"
+    cluster = "gcp:container/cluster:Cluster"
+    filestore = "gcp:filestore/instance:Instance"
     for name, wanted in (("prod", True), ("dev", False)):
         plan = plans[name][1]
         assert {each.inputs["deletionProtection"] for each in plan.of(cluster)} == {wanted}

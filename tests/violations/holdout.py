@@ -317,7 +317,8 @@ def _objects(text: str) -> Iterator[tuple[str, Json]]:
     except (yaml.YAMLError, ValueError):
         return
     for document in documents:
-        version, kind = document.get("apiVersion"), document.get("kind")
+        version = document.get("apiVersion")
+        kind = document.get("kind")
         metadata = document.get("metadata")
         if not (isinstance(version, str) and isinstance(kind, str) and isinstance(metadata, dict)):
             continue

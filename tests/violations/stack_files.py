@@ -164,7 +164,8 @@ def _moved() -> dict[tuple[str, str], set[ModelField]]:
     found: dict[tuple[str, str], set[ModelField]] = {}
     for kind in fields.KINDS:
         resources = kind.planned(kind.section)
-        before, same = _inputs(resources), {id(each) for each in resources}
+        before = _inputs(resources)
+        same = {id(each) for each in resources}
         for path, new in kind.changes().items():
             after = _inputs([each for each in kind.planned(changed(kind.section, path, new)) if id(each) not in same])
             [(section, name)] = steps(kind.model, path)

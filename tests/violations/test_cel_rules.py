@@ -26,7 +26,8 @@ from tests.violations.refusers import SCHEMAS
 from training_platform.checks.comparison.refusals import FIXED_INPUTS, fixed_by_topology
 
 SETTING: Final = "TRAINING_PLATFORM_CRDS"
-SEED, TRIES = 24, 60
+SEED = 24
+TRIES = 60
 _DURATION: Final = ("0s", "2s", "3s", "300s", "301s", "24h", "25h", "168h", "169h")
 # What no case of ours says, with the reason: a part of the rule's text.
 LEFT: Final = {
@@ -87,7 +88,8 @@ def _made(schema: Mapping[str, Any], texts: list[str], words: set[str], draw: ra
         least = max(schema.get("minItems", 0), 1)
         return [_made(schema["items"], texts, words, draw, keep=keep) for _ in range(draw.randint(least, least + 1))]
     if kind == "integer":
-        low, high = schema.get("minimum", 1), min(schema.get("maximum", 100), schema.get("minimum", 1) + 100)
+        low = schema.get("minimum", 1)
+        high = min(schema.get("maximum", 100), schema.get("minimum", 1) + 100)
         return draw.choice([low, high, draw.randint(low, high)])
     if kind == "boolean":
         return draw.random() < 0.5
@@ -135,8 +137,10 @@ def test_what_upstreams_rule_refuses_our_cases_refuse(rule: CelRule) -> None:
     draw = random.Random(f"{SEED} {rule.name} {rule.path} {rule.text}")
     texts = [*re.findall(r"""['"]([A-Za-z][-A-Za-z0-9_]*)['"]""", rule.text), *_durations(rule.text)]
     words = {*re.findall(r"[A-Za-z][A-Za-z0-9]+", rule.text)}
-    kind, valid = VALID[rule.name]["type"], VALID[rule.name]["inputs"]
-    before, differences = _errors(kind, valid), []
+    kind = VALID[rule.name]["type"]
+    valid = VALID[rule.name]["inputs"]
+    before = _errors(kind, valid)
+    differences = []
     for _ in range(TRIES):
         value = _made(rule.schema, texts, words, draw, keep=draw.random() < 0.5)
         old = next(_at(valid, rule.path), None)
@@ -151,7 +155,8 @@ def test_what_upstreams_rule_refuses_our_cases_refuse(rule: CelRule) -> None:
 
 
 def _programs(name: str) -> dict[tuple[tuple[str, ...], str], Any]:
-    env, programs = cel.NewEnv(variables={"self": cel.Type.DYN}), {}
+    env = cel.NewEnv(variables={"self": cel.Type.DYN})
+    programs = {}
     for rule in (rule for rule in RULES if rule.name == name):
         try:
             programs[rule.path, rule.text] = env.compile(rule.text)

@@ -14,7 +14,8 @@ from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.services.job_service.transports import JobServiceRestTransport
 from google.oauth2.credentials import Credentials
 
-PROJECT, REGION = "example-lab", "us-central1"
+PROJECT = "example-lab"
+REGION = "us-central1"
 
 
 def main(url: str, member: str) -> None:

@@ -18,7 +18,8 @@ from google.cloud.aiplatform_v1.services.pipeline_service.transports import Pipe
 from google.cloud.aiplatform_v1.types import CustomJob, CustomJobSpec, HyperparameterTuningJob
 from google.cloud.aiplatform_v1.types import custom_job as custom_job_types
 
-PROJECT, REGION = "example-lab", "us-central1"
+PROJECT = "example-lab"
+REGION = "us-central1"
 PARENT = f"projects/{PROJECT}/locations/{REGION}"
 POOL: dict[str, Any] = {
     "machine_spec": {"machine_type": "a3-highgpu-8g", "accelerator_type": "NVIDIA_H100_80GB", "accelerator_count": 8},
@@ -35,7 +36,8 @@ def jobs_client(url: str) -> JobServiceClient:
 
 def rendered(url: str, parent: str, files: list[str]) -> None:
     """Create jobs from files of rendered bodies, and print what each is called and does; unknown fields are errors."""
-    client, made = jobs_client(url), {}
+    client = jobs_client(url)
+    made = {}
     for path in map(Path, files):
         text = path.read_text(encoding="utf-8")
         job: Any

@@ -17,7 +17,8 @@ from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 PROGRAM = Path(__file__).with_name("drive_refusals.py")
-PROJECT, TEAM = "example-lab", "group:vision@example.com"
+PROJECT = "example-lab"
+TEAM = "group:vision@example.com"
 
 
 def outcomes(cloud: LocalCloud, home: Path) -> dict[str, tuple[str, str]]:

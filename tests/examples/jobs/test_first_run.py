@@ -29,7 +29,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:F
 
 Json = dict[str, Any]
 Command = Callable[..., Result]
-PROJECT, REGION = "example-train-prod", "us-central1"
+PROJECT = "example-train-prod"
+REGION = "us-central1"
 IMAGE = f"{REGION}-docker.pkg.dev/{PROJECT}/prod-images/first:1"
 
 
@@ -96,7 +97,8 @@ def test_an_example_on_gke_from_its_file_to_its_end(root: Path, job: Command, ex
     path = placed(root, job, example, team, "--cluster", cluster, "--flavor", flavor)
     api = ApiStub()
     sets = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{team}/jobsets"
-    kueue, core = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{team}", f"/api/v1/namespaces/{team}"
+    kueue = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{team}"
+    core = f"/api/v1/namespaces/{team}"
     active = {"type": "Active", "status": "True"}
     api.lists = {f"{kueue}/localqueues": [{"metadata": {"name": team}, "status": {"conditions": [active]}}]}
     with served(api) as address:

@@ -60,7 +60,8 @@ def test_processes_that_are_killed_go_on_as_if_nothing_had_been(
 def test_a_program_that_starts_again_reads_local_checkpoints_or_else_the_output(
     strategy: str, start: Start, data: Path, tmp_path: Path, *, lost: bool
 ) -> None:
-    local, more = tmp_path / "local", ("--checkpoint-every=100", "--local-every=10", "--steps=150")
+    local = tmp_path / "local"
+    more = ("--checkpoint-every=100", "--local-every=10", "--steps=150")
     where = {"LOCAL_CHECKPOINT_DIR": str(local)}
     whole = training(start, data, tmp_path / "whole", strategy, 2, *more).ends_well()
     first = training(start, data, tmp_path / "killed", strategy, 2, *more, **where)

@@ -36,7 +36,8 @@ def pods(folder: Path, flavor: str) -> list[dict[str, str]]:
     assert job is not None
     (role,) = jobset(as_run(job, RUN))["spec"]["replicatedJobs"]
     rows = role["template"]["spec"]["template"]["spec"]["containers"][0]["env"]
-    port, first = str(free_port()), f"{RUN}-slice-0-0.{RUN}"
+    port = str(free_port())
+    first = f"{RUN}-slice-0-0.{RUN}"
     named = [(row["name"], row.get("value", "RANK").replace(first, "127.0.0.1").replace("29500", port)) for row in rows]
     return [{**os.environ, **{name: value.replace("RANK", str(rank)) for name, value in named}} for rank in range(2)]
 

@@ -43,7 +43,8 @@ def test_a_trial_reports_its_metric_after_every_epoch(start: Start, data: Path) 
     trial(start, data, "1", "--learning-rate=0.1").ends_well()
     trial(start, data, "2", "--learning-rate=0.000001").ends_well()
 
-    good, bad = reported(data, "1"), reported(data, "2")
+    good = reported(data, "1")
+    bad = reported(data, "2")
     assert [int(str(row["global_step"])) for row in good] == list(range(1, 41))
     assert {row["trial"] for row in good} == {"1"}
     assert float(str(good[-1]["accuracy"])) > float(str(bad[-1]["accuracy"]))

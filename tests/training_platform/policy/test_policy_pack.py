@@ -110,7 +110,7 @@ def test_a_policy_that_fails_before_its_rules_is_a_violation(
 ) -> None:
     monkeypatch.setattr("training_platform.policy.checkout.views_of_plan", _fails)
 
-    (message, *_) = Run(checkout)(pool())[policy]
+    message, *_ = Run(checkout)(pool())[policy]
 
     assert "was not checked because of a bug of its own: KeyError" in message
 
@@ -284,7 +284,8 @@ def test_no_message_has_the_secret_of_a_resource_that_was_seen_before() -> None:
         {"name": "example-two", "location": "EU", "storageClass": "us-nowhere1"},
     )
 
-    alone, both = str(Run(None)(bucket)), str(Run(None)(secret, bucket))
+    alone = str(Run(None)(bucket))
+    both = str(Run(None)(secret, bucket))
 
     assert "us-nowhere1" in alone
     assert "us-nowhere1" not in both

@@ -19,8 +19,10 @@ from training_platform.config.reading.source import parse_source
 from training_platform.quota.quota_ids import known_quotas
 from training_platform.quota.snapshot import Snapshot, parse_snapshot
 
-COMPUTE, FILE = "compute.googleapis.com", "file.googleapis.com"
-CPUS, GPUS = "CPUS-per-project-region", "GPUS-ALL-REGIONS-per-project"
+COMPUTE = "compute.googleapis.com"
+FILE = "file.googleapis.com"
+CPUS = "CPUS-per-project-region"
+GPUS = "GPUS-ALL-REGIONS-per-project"
 TODAY = date(2026, 11, 21)
 OLD = """\
 # What the platform may have.

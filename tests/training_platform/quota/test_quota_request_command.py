@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 
-PROD, DEV = "stacks/Pulumi.prod.yaml", "stacks/Pulumi.dev.yaml"
+PROD = "stacks/Pulumi.prod.yaml"
+DEV = "stacks/Pulumi.dev.yaml"
 LIMITS = "stacks/quotas/example-train-prod.yaml"
 H100 = "{limit: 72, region: us-central1, gpu_family"
 NAME = "gpus-per-gpu-family-nvidia-h100-us-central1"

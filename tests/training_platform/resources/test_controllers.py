@@ -70,7 +70,8 @@ def test_the_scrapes_token_is_the_one_that_the_cluster_makes_for_its_account(
 ) -> None:
     made = plan(scope, controller)
     (endpoint,) = made.one(SCRAPE).inputs["spec"]["endpoints"]
-    secret, account = made.one(SECRET), made.one(ACCOUNT)
+    secret = made.one(SECRET)
+    account = made.one(ACCOUNT)
 
     assert endpoint["authorization"] == {
         "type": "Bearer",
@@ -109,7 +110,8 @@ def test_the_account_may_read_metrics_and_nothing_else(scope: Scope, controller:
 @both
 def test_googles_collector_may_read_that_secret_and_no_other(scope: Scope, controller: Controller) -> None:
     made = plan(scope, controller)
-    binding, role = made.one(f"{RBAC}:RoleBinding").inputs, made.one(f"{RBAC}:Role").inputs
+    binding = made.one(f"{RBAC}:RoleBinding").inputs
+    role = made.one(f"{RBAC}:Role").inputs
 
     assert role["rules"] == [
         {

@@ -161,7 +161,8 @@ def test_an_instance_of_one_team_is_billed_to_it() -> None:
 
 def test_private_service_access_comes_before_the_instance_that_joins_by_it() -> None:
     plan = deploy_backups("10.200.0.0/16", connection="private-service-access")
-    instance, connection = plan.one(resource_types.FILESTORE), plan.one(resource_types.SERVICE_CONNECTION)
+    instance = plan.one(resource_types.FILESTORE)
+    connection = plan.one(resource_types.SERVICE_CONNECTION)
 
     assert instance.inputs["networks"][0]["connectMode"] == "PRIVATE_SERVICE_ACCESS"
     assert instance.inputs["networks"][0]["reservedIpRange"] == "prod-services"
@@ -179,7 +180,8 @@ def test_another_instance_of_that_vpc_joins_it_directly() -> None:
 
 def test_backups_are_a_vault_a_plan_and_what_ties_the_instance_to_it() -> None:
     plan = deploy_backups(backups={"weekdays": ["SUNDAY"], "keep_days": 8, "locked_days": 3})
-    vault, rules = plan.one(resource_types.BACKUP_VAULT), plan.one(resource_types.BACKUP_PLAN).inputs["backupRules"]
+    vault = plan.one(resource_types.BACKUP_VAULT)
+    rules = plan.one(resource_types.BACKUP_PLAN).inputs["backupRules"]
 
     assert vault.inputs["backupMinimumEnforcedRetentionDuration"] == f"{3 * 86400}s"
     assert vault.inputs["location"] == "us-central1"

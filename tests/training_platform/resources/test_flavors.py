@@ -10,7 +10,9 @@ from tests.stacks.pools import NODE_POOL, plan_of, stack_of
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 
 FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
-TPU, GPU, ARM = "google.com/tpu", "nvidia.com/gpu", "kubernetes.io/arch"
+TPU = "google.com/tpu"
+GPU = "nvidia.com/gpu"
+ARM = "kubernetes.io/arch"
 OURS = ("training-platform/", "cloud.google.com/gke-queued", "cloud.google.com/compute-class")
 # A machine of every family, of TPUs one with a slice of one host.
 FAMILIES = {

@@ -188,7 +188,8 @@ def endpoints(host: str | None) -> container.outputs.ClusterControlPlaneEndpoint
     return container.outputs.ClusterControlPlaneEndpointsConfig(dns_endpoint_config=dns)
 
 
-PLATFORM, ONCALL = "group:ml-platform@example.com", "user:on.call@example.com"
+PLATFORM = "group:ml-platform@example.com"
+ONCALL = "user:on.call@example.com"
 
 
 def names(scope: Scope, *admins: str) -> dict[str, str]:
@@ -211,7 +212,8 @@ def test_an_administrator_administers_the_clusters_of_the_project(scope: Scope) 
 
 
 def test_a_new_administrator_moves_no_other(scope: Scope) -> None:
-    before, after = names(scope, PLATFORM), names(scope, ONCALL, PLATFORM)
+    before = names(scope, PLATFORM)
+    after = names(scope, ONCALL, PLATFORM)
 
     assert after[PLATFORM] == before[PLATFORM]
     assert after.keys() == {PLATFORM, ONCALL}
@@ -330,7 +332,7 @@ def test_a_zone_starts_with_its_part_of_the_minimum(location: str, least: int, m
 
 
 def test_the_pool_of_heads_starts_empty_and_takes_nothing_but_heads(scope: Scope) -> None:
-    (heads, _) = cpu_pools(spec_of(pathways=PathwaysPoolSpec(max_nodes=3)))
+    heads, _ = cpu_pools(spec_of(pathways=PathwaysPoolSpec(max_nodes=3)))
     inputs = planned_pool(scope, "gpu-pathways", heads, "us-west4").inputs
 
     assert (inputs["name"], inputs["initialNodeCount"]) == ("cpu-np", 0)

@@ -77,7 +77,8 @@ def test_the_chart_is_the_catalogues(scope: Scope, cluster: Build, notebooks: Se
 
 def test_its_namespace_is_ours_labelled_and_there_before_it(scope: Scope, cluster: Build, notebooks: Section) -> None:
     made = plan(scope, cluster(), notebooks())
-    namespace, release = made.one(NAMESPACE), made.one(RELEASE)
+    namespace = made.one(NAMESPACE)
+    release = made.one(RELEASE)
 
     assert namespace.inputs["metadata"]["name"] == release.inputs["namespace"] == "jupyterhub"
     assert namespace.inputs["metadata"]["labels"]["environment"] == "prod"
@@ -184,7 +185,8 @@ def of_kind(plan_gateway: PlannedStack, kind: str) -> Any:
 
 
 def test_only_the_host_leads_to_the_hubs_proxy_over_https(plan_gateway: PlannedStack) -> None:
-    gateway, route = of_kind(plan_gateway, "Gateway"), of_kind(plan_gateway, "HTTPRoute")
+    gateway = of_kind(plan_gateway, "Gateway")
+    route = of_kind(plan_gateway, "HTTPRoute")
 
     assert [(each["protocol"], each["port"]) for each in gateway["spec"]["listeners"]] == [("HTTPS", 443)]
     assert gateway["metadata"]["annotations"] == {"networking.gke.io/certmap": "hosts"}
@@ -194,7 +196,8 @@ def test_only_the_host_leads_to_the_hubs_proxy_over_https(plan_gateway: PlannedS
 
 
 def test_identity_aware_proxy_is_before_the_service_that_the_route_names(plan_gateway: PlannedStack) -> None:
-    policy, route = of_kind(plan_gateway, "GCPBackendPolicy")["spec"], of_kind(plan_gateway, "HTTPRoute")["spec"]
+    policy = of_kind(plan_gateway, "GCPBackendPolicy")["spec"]
+    route = of_kind(plan_gateway, "HTTPRoute")["spec"]
     (rule,) = route["rules"]
 
     assert policy["default"]["iap"] == {"enabled": True}

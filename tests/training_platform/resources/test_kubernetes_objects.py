@@ -55,7 +55,9 @@ def test_a_kubeconfig_logs_in_as_whoever_runs_pulumi() -> None:
 def test_a_kubeconfig_hangs_together() -> None:
     config = json.loads(kubeconfig("a.gke.goog"))
 
-    (cluster,), (user,), (context,) = config["clusters"], config["users"], config["contexts"]
+    (cluster,) = config["clusters"]
+    (user,) = config["users"]
+    (context,) = config["contexts"]
     assert config["current-context"] == context["name"]
     assert context["context"] == {"cluster": cluster["name"], "user": user["name"]}
     assert cluster["cluster"] == {"server": "https://a.gke.goog"}

@@ -291,7 +291,8 @@ def test_a_queue_without_queued_flavors_has_no_check(fleet_queued: dict[str, Fla
 def test_the_check_leads_to_gkes_class_through_a_config_of_its_name(
     fleet_queued: dict[str, Flavor], crds: Crds
 ) -> None:
-    check, config = admission_check(fleet_queued[QUEUED]), provisioning_request_config(fleet_queued[QUEUED])
+    check = admission_check(fleet_queued[QUEUED])
+    config = provisioning_request_config(fleet_queued[QUEUED])
 
     assert check["controllerName"] == "kueue.x-k8s.io/provisioning-request"
     assert check["parameters"] == {

@@ -167,7 +167,8 @@ def test_an_entry_of_a_log_that_tells_of_maintenance_is_an_incident_for_each_nod
 LOGS = log_rules()
 RULES = alert_rules()
 PROJECT = "example-train-prod"
-LIMIT_CHARACTERS, LIMIT_BYTES = 8192, 10240  # of the documentation of an alert policy
+LIMIT_CHARACTERS = 8192  # of the documentation of an alert policy
+LIMIT_BYTES = 10240
 ROW: dict[str, Any] = {
     "title": "Something",
     "severity": "WARNING",
@@ -432,7 +433,8 @@ def test_an_environment_and_each_team_of_it_have_one_in_the_environments_project
 @pytest.mark.parametrize("field", ["clusters", "dashboards"])
 def test_without_clusters_or_dashboards_there_is_none(field: str) -> None:
     stacks = read_workspace(ORGANISATION).stacks
-    environment, team = stacks["prod"].environment, stacks["prod-vision"].team
+    environment = stacks["prod"].environment
+    team = stacks["prod-vision"].team
     assert environment
     assert team
     without = environment.model_copy(update={field: {} if field == "clusters" else False})

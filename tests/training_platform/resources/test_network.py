@@ -65,7 +65,8 @@ def test_a_region_has_one_way_out_however_many_clusters_it_has(scope: Scope) -> 
 
 def test_all_addresses_of_a_region_leave_by_its_gateway(scope: Scope) -> None:
     plan = network(scope, "us-west4")
-    router, nat = plan.one(ROUTER), plan.one(NAT)
+    router = plan.one(ROUTER)
+    nat = plan.one(NAT)
 
     assert router.inputs == {"project": "example-train-dev", "region": "us-west4", "network": UNKNOWN}
     assert nat.inputs == {
@@ -100,7 +101,8 @@ def test_gateways_take_the_addresses_that_are_reserved_for_them(scope: Scope) ->
     assert not [address.name for address in plan.of(ADDRESS) if address.options.get("deleteBeforeReplace")]
 
 
-ZONE, RECORD = "gcp:dns/managedZone:ManagedZone", "gcp:dns/recordSet:RecordSet"
+ZONE = "gcp:dns/managedZone:ManagedZone"
+RECORD = "gcp:dns/recordSet:RecordSet"
 VPC_APIS = ("gcp:compute/network:Network", "network-vpc")
 
 
@@ -217,7 +219,8 @@ NAME = "env-vertex-us-central1"
 
 def test_an_attachment_has_a_subnet_of_its_own_and_lets_in_whom_the_agent_adds() -> None:
     plan = planned(ENVIRONMENT, TEAM, "env")
-    found, subnet = plan.one(NETWORK_ATTACHMENT), plan.one(SUBNETWORK, "vertex-network-us-central1-subnet")
+    found = plan.one(NETWORK_ATTACHMENT)
+    subnet = plan.one(SUBNETWORK, "vertex-network-us-central1-subnet")
 
     assert (found.inputs["name"], found.inputs["connectionPreference"]) == (NAME, "ACCEPT_MANUAL")
     assert subnet.inputs["ipCidrRange"] == ENVIRONMENT["network_attachments"]["us-central1"]

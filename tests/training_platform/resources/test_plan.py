@@ -22,7 +22,8 @@ from training_platform.resources.plan import (
 )
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
 
-NETWORK, SUBNET = "gcp:compute/network:Network", "gcp:compute/subnetwork:Subnetwork"
+NETWORK = "gcp:compute/network:Network"
+SUBNET = "gcp:compute/subnetwork:Subnetwork"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 
 
@@ -81,7 +82,8 @@ def test_a_function_of_known_values_is_called_at_once() -> None:
 
 
 def test_a_function_of_references_is_computed_once_all_are_known() -> None:
-    known, unknown = network(name="net").output("name"), network().output("id")
+    known = network(name="net").output("name")
+    unknown = network().output("id")
 
     assert isinstance(text("{}", known), Computed)
     assert preview([text("x-{}", known), text("{}{}", known, unknown), once(known, unknown)]) == [
@@ -174,7 +176,8 @@ def test_everything_is_ordered_after_its_parent_provider_and_what_it_waits_for()
     part.add(namespace())
     part.add(last)
     plan.add(network("middle"))
-    first, middle = plan.add(network("first")), plan.children[1]
+    first = plan.add(network("first"))
+    middle = plan.children[1]
     provider = plan.add(Resource(type=KUBERNETES_PROVIDER, name="cluster", inputs={"kubeconfig": first.output("id")}))
     part.provider = provider
     last.after.append(middle)

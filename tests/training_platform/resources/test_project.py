@@ -43,7 +43,8 @@ def scope() -> Scope:
 SERVICE = "gcp:projects/service:Service"
 IDENTITY = "gcp:projects/serviceIdentity:ServiceIdentity"
 MEMBER = "gcp:projects/iAMMember:IAMMember"
-CLUSTER, NETWORK = "gcp:container/cluster:Cluster", "gcp:compute/network:Network"
+CLUSTER = "gcp:container/cluster:Cluster"
+NETWORK = "gcp:compute/network:Network"
 
 
 def add_nothing(_plan: Plan) -> None:

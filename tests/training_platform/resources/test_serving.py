@@ -335,11 +335,13 @@ def test_metrics_are_scraped_where_the_server_has_them(server: Json, served: int
 def test_pods_that_wait_beside_running_training_fit_into_the_namespaces_quota() -> None:
     stacks = workspace({"chat": SERVER})
     ((_, team, _),) = stacks.teams()
-    flavors, shares = stacks.flavors("dev", "main"), team.shares["main"]
+    flavors = stacks.flavors("dev", "main")
+    shares = team.shares["main"]
     waiting = gated_chips(team, "main", flavors)
 
     assert waiting == {"h100": 2 * chips_of(team.serving["main"]["chat"], flavors["h100"])}
-    before, after = resource_quota(shares, flavors), resource_quota(shares, flavors, waiting)
+    before = resource_quota(shares, flavors)
+    after = resource_quota(shares, flavors, waiting)
     gpus = "requests.nvidia.com/gpu"
     assert int(after[gpus]) - int(before[gpus]) == 2 * 8
 
@@ -400,7 +402,8 @@ def test_autoscalers_ask_the_adapter_in_both_versions(adapter: PlannedStack) -> 
 
 
 def test_its_pods_are_those_that_its_service_reaches_and_run_the_catalogues_image(adapter: PlannedStack) -> None:
-    (pods,), (service,) = of_kind(adapter, "Deployment"), of_kind(adapter, "Service")
+    (pods,) = of_kind(adapter, "Deployment")
+    (service,) = of_kind(adapter, "Service")
     template = pods.inputs["spec"]["template"]
 
     assert service.inputs["spec"]["selector"].items() <= template["metadata"]["labels"].items()

@@ -72,7 +72,8 @@ def test_every_field_reaches_the_bucket(field: str, value: Any, name: str, wante
 
 
 def test_a_bucket_keeps_its_objects_unless_its_stack_is_unprotected() -> None:
-    kept, bucket = deploy().one(BUCKET), deploy(protected=False).one(BUCKET)
+    kept = deploy().one(BUCKET)
+    bucket = deploy(protected=False).one(BUCKET)
 
     assert kept.options["protect"] is True
     assert "protect" not in bucket.options

@@ -56,7 +56,8 @@ clusters:
 ENVIRONMENT["filestore"]["other"] = {**ENVIRONMENT["filestore"]["homes"]}
 HUB = {"filestore": "homes", "oauth_client_id": "id", "allowed_domain": "example.com"}
 VISION = {"users": ["ada@example.com", "bob@example.com"], "pools": ["h100"]}
-QUEUE, PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
+QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY = "kueue.x-k8s.io/priority-class"
 
 
 def workspace(notebooks: Json, shares: Json | None = None, **environment: Any) -> Workspace:

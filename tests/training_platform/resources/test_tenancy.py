@@ -72,7 +72,8 @@ def test_jobs_act_as_the_teams_account_in_google_cloud() -> None:
 
 def test_members_get_the_rights_of_members_in_this_namespace_alone() -> None:
     made = plan(members=("group:vision@example.com", "user:ada@example.com", "domain:example.com"))
-    role, binding = made.one(f"{RBAC}:Role").inputs, made.one(f"{RBAC}:RoleBinding").inputs
+    role = made.one(f"{RBAC}:Role").inputs
+    binding = made.one(f"{RBAC}:RoleBinding").inputs
 
     assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
         ([rule.api_group], list(rule.resources), list(rule.verbs)) for rule in MEMBER_RULES
@@ -206,7 +207,8 @@ def grant(scope: Scope) -> StackResource:
 
 
 def test_a_member_who_leaves_one_team_loses_its_grant_and_keeps_the_others() -> None:
-    vision, nlp = grant(SCOPE_CONNECT), grant(dataclasses.replace(SCOPE_CONNECT, team="nlp"))
+    vision = grant(SCOPE_CONNECT)
+    nlp = grant(dataclasses.replace(SCOPE_CONNECT, team="nlp"))
 
     # IAM tells bindings of one role apart by their conditions.
     assert vision.inputs["condition"] != nlp.inputs["condition"]

@@ -132,7 +132,8 @@ def test_an_address_that_only_a_deployment_tells_leaves_the_rest_known() -> None
 
 def test_another_size_makes_volume_and_claim_anew_since_kubernetes_resizes_neither() -> None:
     plan = deploy(size_gib=1)
-    volume, claim = plan.one(VOLUME), plan.one(CLAIM)
+    volume = plan.one(VOLUME)
+    claim = plan.one(CLAIM)
 
     assert (volume.inputs["spec"]["capacity"], volume.options["replaceOnChanges"]) == (
         {"storage": "1Gi"},
@@ -154,7 +155,8 @@ def test_the_claim_follows_its_volume_and_both_follow_the_namespace() -> None:
     assert (NAMESPACE, "share") in plan.one(CLAIM).options["dependsOn"]
 
 
-VOLUME_DATA, CLAIM_DATA = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
+VOLUME_DATA = "kubernetes:core/v1:PersistentVolume"
+CLAIM_DATA = "kubernetes:core/v1:PersistentVolumeClaim"
 BUCKET = {"name": "example-images", "location": "us-central1"}
 DISK_OF = {"zone": "us-central1-a", "size_gib": 500}
 
@@ -280,7 +282,8 @@ def test_a_team_mounts_a_data_set_of_its_own_and_writes_where_it_says_so() -> No
 
 
 def test_no_other_team_sees_it() -> None:
-    environment, team = Environment.model_validate(ENVIRONMENT, strict=False), Team.model_validate(TEAM, strict=False)
+    environment = Environment.model_validate(ENVIRONMENT, strict=False)
+    team = Team.model_validate(TEAM, strict=False)
     owning = team.model_copy(update={"data_sets": {"own": TeamDataSpec.model_validate(OWN["own"], strict=False)}})
     seen = with_own_data(owning, environment)
 
@@ -418,7 +421,8 @@ def test_what_teams_may_claim_of_a_class_is_charged_to_the_quota_of_its_tier() -
 
 def test_the_ledger_of_files_has_a_line_for_all_that_teams_may_claim() -> None:
     lines = {line.instance: line for line in file_ledger(workspace_of({"env": {"environment": DECLARED}}))}
-    shared, plain = lines["claims of files-shared in c"], lines["claims of files-plain in c"]
+    shared = lines["claims of files-shared in c"]
+    plain = lines["claims of files-plain in c"]
 
     assert (shared.capacity, shared.promised, shared.over) == (2048, 2048, False)
     assert file_section([shared]).rows[0].cells[1:4] == ("2,048", "2,048", "0")

@@ -7,8 +7,10 @@ from typing import Any
 from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import RULES, evaluate, program, views_of_plan
 
-JOB, JOB_SET = "batch/v1:Job", "jobset.x-k8s.io/v1alpha2:JobSet"
-QUEUE, COHORT = "kueue.x-k8s.io/v1beta2:ClusterQueue", "kueue.x-k8s.io/v1beta2:Cohort"
+JOB = "batch/v1:Job"
+JOB_SET = "jobset.x-k8s.io/v1alpha2:JobSet"
+QUEUE = "kueue.x-k8s.io/v1beta2:ClusterQueue"
+COHORT = "kueue.x-k8s.io/v1beta2:Cohort"
 
 
 def wrong(rule: str, kind: str, **inputs: Any) -> list[str]:

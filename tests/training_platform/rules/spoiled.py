@@ -28,7 +28,8 @@ def _gpus(kind: str, count: float) -> list[dict[str, Any]]:
 
 KEY = "projects/example-keys/locations/us-central1/keyRings/training/cryptoKeys/data"
 FILES_KEY = {"files.kmsKeyName": KEY, "files.performanceConfig": DROP}
-MACHINE, GUESTS = "gpu.nodeConfig.machineType", "gpu.nodeConfig.guestAccelerators"
+MACHINE = "gpu.nodeConfig.machineType"
+GUESTS = "gpu.nodeConfig.guestAccelerators"
 PRIORITY = "order.spec.priorities.1"
 SPOT = {"gpu.nodeConfig.spot": True}
 FLEX = {"gpu.nodeConfig.flexStart": True, "gpu.management.autoRepair": False, "gpu.upgradeSettings": None}

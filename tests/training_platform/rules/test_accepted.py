@@ -23,7 +23,8 @@ class Accepted(NamedTuple):
     source: str | None = None
 
 
-NODE, POOLS = "gpu.nodeConfig", "cluster.nodePools"
+NODE = "gpu.nodeConfig"
+POOLS = "cluster.nodePools"
 NO_GPUS = {f"{NODE}.guestAccelerators": DROP, f"{NODE}.taints": DROP}
 MACHINE = f"{NODE}.machineType"
 TRILLIUM = {

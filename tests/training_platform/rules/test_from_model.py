@@ -88,7 +88,8 @@ def test_team_has_its_shares_and_machines(workspace: Workspace) -> None:
 @pytest.mark.parametrize("stack", ["dev", "prod", "dev-vision", "prod-vision", "prod-nlp"])
 def test_sample_stack_breaks_no_rule(workspace: Workspace, stack: str) -> None:
     file = workspace.stacks[stack]
-    environment, team = file.environment_name, file.team.name if file.team else None
+    environment = file.environment_name
+    team = file.team.name if file.team else None
     found = views_of_model(file, workspace)
     whole = program(found, stack=stack, environment=environment, team=team, production=environment == "prod")
 

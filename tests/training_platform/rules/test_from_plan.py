@@ -92,7 +92,8 @@ def test_most_vms_are_counted_over_all_zones(inputs: dict[str, Any], most: int) 
 
 
 def test_upkeep_has_the_providers_defaults() -> None:
-    bare, written = pool(), pool(management={"autoRepair": False}, upgradeSettings={"strategy": "BLUE_GREEN"})
+    bare = pool()
+    written = pool(management={"autoRepair": False}, upgradeSettings={"strategy": "BLUE_GREEN"})
 
     assert (bare.auto_repair, bare.auto_upgrade, bare.upgrade_strategy) == (None, True, None)
     assert pool(management={"autoUpgrade": True}).auto_repair is True

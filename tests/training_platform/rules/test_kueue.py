@@ -217,7 +217,8 @@ def test_a_selector_has_values_where_its_operator_compares(row: dict[str, Any], 
 
 
 def test_a_flavor_of_a_topology_has_labels_and_no_taint_twice() -> None:
-    kind, taint = "kueue.x-k8s.io/v1beta2:ResourceFlavor", {"key": "a", "effect": "NoSchedule"}
+    kind = "kueue.x-k8s.io/v1beta2:ResourceFlavor"
+    taint = {"key": "a", "effect": "NoSchedule"}
 
     assert wrong("kueue-flavor-form", kind, spec={"topologyName": "racks", "nodeLabels": {"a": "b"}}) == []
     assert wrong("kueue-flavor-form", kind, spec={"topologyName": "racks"}) == ["spec.nodeLabels"]
@@ -293,7 +294,8 @@ def test_a_pool_that_waits_for_pods_is_found_in_a_flavor_with_a_topology(
     assert [finding.path for finding in findings] == (["section.min_slices"] if found else [])
 
 
-LEAST, EQUAL = "job-min-parallelism", "job-completions-equal-parallelism"
+LEAST = "job-min-parallelism"
+EQUAL = "job-completions-equal-parallelism"
 INDEXED = {"completionMode": "Indexed", "parallelism": 4.0, "completions": 4.0}
 
 

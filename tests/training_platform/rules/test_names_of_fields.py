@@ -65,7 +65,8 @@ class Noting(dict[str, Any]):
         )  # fmt: skip
         block = shapes[shape] if shape is not None else {}
         self._fields = block.get("fields") if not block.get("open") else None
-        self._path, self._reads = path, reads
+        self._path = path
+        self._reads = reads
 
     def _note(self, key: object) -> None:
         if self._fields is not None and isinstance(key, str):

@@ -64,7 +64,8 @@ def test_spot_in_both_spellings_is_seen(given: tuple[str, ...], twice: bool) -> 
 
 @pytest.mark.parametrize("flag", ["enableFqdnNetworkPolicy", "enableCiliumClusterwideNetworkPolicy"])
 def test_either_policy_of_dataplane_v2_is_one(flag: str) -> None:
-    on, off = {flag: True}, {flag: False}
+    on = {flag: True}
+    off = {flag: False}
 
     assert one(ClusterView, CLUSTER, None, **on).dataplane_policies
     assert not one(ClusterView, CLUSTER, None, **off).dataplane_policies

@@ -12,7 +12,9 @@ from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.views.adapters import VIEWS
 from training_platform.views.view import PlainField, View
 
-NEITHER, KNOWN, UNSAID = "neither", "known", "unknown"
+NEITHER = "neither"
+KNOWN = "known"
+UNSAID = "unknown"
 
 
 def _several() -> Iterator[tuple[type[View], str, tuple[str, ...]]]:

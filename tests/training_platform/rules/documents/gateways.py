@@ -41,7 +41,9 @@ def _check(kind: str = "HTTP", **check: Any) -> dict[str, Any]:
     return {"config": {"type": kind, "httpHealthCheck": check}}
 
 
-LISTENER, RULE, CHECK = "spec.listeners[1]", "spec.rules[0]", "spec.default"
+LISTENER = "spec.listeners[1]"
+RULE = "spec.rules[0]"
+CHECK = "spec.default"
 CASES = (
     Case("Gateway", HTTPS | {"port": 8443}, {"name": "other", "protocol": "HTTPS", "port": 8443}, LISTENER),
     Case("Gateway", HTTPS | {"name": "other"}, HTTPS | {"name": "other", "hostname": "hub.example.com"}, LISTENER),

@@ -79,7 +79,8 @@ def said(row: Mapping[str, Any]) -> set[object]:
     ],
 )
 def test_a_block_with_none_of_its_inputs_is_found_once(token: str, inputs: dict[str, Any]) -> None:
-    judge, found = check_of(token), list[Problem]()
+    judge = check_of(token)
+    found = list[Problem]()
     assert judge
 
     judge(inputs, (), found.append)

@@ -228,8 +228,10 @@ def test_a_kind_of_a_group_that_is_published_in_part_is_not_called_newer() -> No
 
 
 RULE = {"name": "a", "network": "n", "allows": [{"protocol": "tcp"}]}
-SUBSCRIPTION, BUCKET = {"name": "runs", "topic": "t"}, {"name": "own-data", "location": "us-central1"}
-DISK, KEY = {"name": "a", "zone": "us-central1-a"}, {"name": "a", "keyRing": "projects/a/locations/b/keyRings/c"}
+SUBSCRIPTION = {"name": "runs", "topic": "t"}
+BUCKET = {"name": "own-data", "location": "us-central1"}
+DISK = {"name": "a", "zone": "us-central1-a"}
+KEY = {"name": "a", "keyRing": "projects/a/locations/b/keyRings/c"}
 NAT = {"name": "out", "router": "r", "region": "us-central1", "enableDynamicPortAllocation": True,
        "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES"}  # fmt: skip
 TOGETHER: list[tuple[str, dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]] = [

@@ -143,7 +143,9 @@ def test_every_name_with_a_form_is_an_input_and_every_input_that_is_called_so_ha
 
 def test_no_form_refuses_what_the_provider_takes_for_the_same() -> None:
     """Of each input that the provider compares by the name at a link's end, or in any case, by its source."""
-    refused, links, cases = [], 0, 0
+    refused = []
+    links = 0
+    cases = 0
     for token, path, alike in _alike():
         shape = _shape(token, path)
         check = scalar(shape, strict=False)[1]

@@ -29,7 +29,8 @@ def of(kind: str, path: str, value: Any) -> dict[str, Any]:
     if kind == JOB:
         container = {"name": "train", "image": "registry.example.com/train"}
         inputs = {"spec": {"template": {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}}}
-    at, keys = inputs, path.split(".")
+    at = inputs
+    keys = path.split(".")
     for key, after in pairwise(keys):
         at = at[int(key)] if isinstance(at, list) else at.setdefault(key, [{}] if after.isdecimal() else {})
     at[int(keys[-1]) if isinstance(at, list) else keys[-1]] = value

@@ -132,7 +132,9 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
     case.holds()
 
 
-DAILY, WEEKENDS, SATURDAYS = "FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SA,SU", "FREQ=WEEKLY;BYDAY=SA"
+DAILY = "FREQ=DAILY"
+WEEKENDS = "FREQ=WEEKLY;BYDAY=SA,SU"
+SATURDAYS = "FREQ=WEEKLY;BYDAY=SA"
 
 
 def excluded(start: str, end: str | None, scope: str = "NO_UPGRADES") -> Exclusion:

@@ -227,7 +227,8 @@ def test_images_are_in_the_region_of_the_nodes_or_around_it(
 
 
 def test_a_cache_of_the_repository_serves_the_nodes_of_its_region() -> None:
-    own, far = repository(location="us"), cluster(location="europe-west4")
+    own = repository(location="us")
+    far = cluster(location="europe-west4")
     cache = repository(name="cache", location="europe", mode="REMOTE_REPOSITORY")
     other = repository(name="other", location="europe", mode="REMOTE_REPOSITORY", repository="dev-images-docker-hub")
 

@@ -10,7 +10,8 @@ from tests.training_platform.rules.objects import JOB, JOB_SET, job, wrong
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.kubernetes.pods import quantity
 
-POD, FIRST = "spec.template.spec", "spec.template.spec.containers[0]"
+POD = "spec.template.spec"
+FIRST = "spec.template.spec.containers[0]"
 
 
 def container(**values: Any) -> dict[str, Any]:
