@@ -42,10 +42,11 @@ def conclusion(report: Report) -> Conclusion:
 def losses_headline(report: Report, most: int = 2) -> str:
     """Return what a change takes from whom, by effect: ``most`` names in all, and how many more or how many there are.
 
-    Those that somebody acknowledged are counted apart.
+    Rights that it takes are no finding, and nothing is clean over them. Losses that somebody acknowledged are counted
+    apart.
     """
     consequences = report.comparison.consequences if report.comparison else ()
-    effects = {kind: [row for row in consequences if row.kind == kind] for kind in LOSS_RULES}
+    effects = {kind: [row for row in consequences if row.kind == kind] for kind in (*LOSS_RULES, "revokes")}
     effects = {kind: losses for kind, losses in effects.items() if losses}
     names_of_each = most if len(effects) == 1 else 1
     parts = []
