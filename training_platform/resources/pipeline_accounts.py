@@ -24,7 +24,7 @@ from training_platform.resources.resource_types import (
     WORKBENCH,
 )
 from training_platform.resources.scope import account_id
-from training_platform.resources.stack_plan import stack_plan
+from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.resources.team_account import WORKLOAD_USER
 
 PREVIEW = "preview"
@@ -156,12 +156,14 @@ class ProjectRights:
     """The rights that a deployment requires in one project.
 
     ``permissions`` are those of resources; ``granted`` the roles that the plans grant in the project; ``accounts`` have
-    the display names of accounts that resources run as, by id.
+    the display names of accounts that resources run as, by id. ``unknown`` are types of an organisation's own resources
+    that ``resource_types.yaml`` has no permissions for.
     """
 
     permissions: set[str] = field(default_factory=set)
     granted: set[str] = field(default_factory=set)
     accounts: dict[str, str] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
     has_clusters: bool = False
 
 
@@ -173,17 +175,24 @@ class EnvironmentRights:
     projects: Mapping[str, ProjectRights]
     budgets: frozenset[str]
 
+    @property
+    def needs(self) -> Mapping[str, set[str]]:
+        """Every right and account by its project or billing account."""
+        needs = {account: {"budgets"} for account in self.budgets}
+        for project, needed in self.projects.items():
+            needs[project] = {*needed.permissions, *needed.granted, *needed.accounts, *needed.unknown}
+        return needs
+
 
 def environment_rights(environment: str, workspace: Workspace) -> EnvironmentRights:
-    """Return what the plans of an environment and its teams require."""
+    """Return what the plans of an environment and its teams require; a rejected stack has none."""
     projects: dict[str, ProjectRights] = {}
     budgets: set[str] = set()
-    for name in stacks_of(workspace, environment):
-        stack = workspace.stacks[name]
+    for stack in plannable(workspace, stacks_of(workspace, environment)):
         plan = stack_plan(stack, workspace)
         home = workspace.project_of(stack)
-        assert plan is not None, f"{name} is rejected"
-        assert home is not None, f"{name} has no environment"
+        assert plan is not None
+        assert home is not None
         for resource in plan.resources():
             if resource.type == BUDGET:
                 budgets.add(resource.inputs["billing_account"])
@@ -193,10 +202,13 @@ def environment_rights(environment: str, workspace: Workspace) -> EnvironmentRig
 
 
 def _add(resource: Resource, rights: ProjectRights) -> None:
-    row = RESOURCE_TYPES[resource.type]
-    rights.permissions |= {f"{collection}.{verb}" for collection, verbs in row.permissions.items() for verb in verbs}
+    row = RESOURCE_TYPES.get(resource.type)
+    permissions = row.permissions if row else {}
+    rights.permissions |= {f"{collection}.{verb}" for collection, verbs in permissions.items() for verb in verbs}
     if resource.type == IAM_MEMBER:
         rights.granted.add(resource.inputs["role"])
+    elif not permissions:
+        rights.unknown.add(resource.type)
     elif resource.type == CLUSTER:
         rights.has_clusters = True
     if resource.type in (CLUSTER, NODE_POOL, WORKBENCH):
@@ -226,6 +238,8 @@ def deployer_commands(rights: EnvironmentRights, email: str) -> Iterator[str]:
         for custom_id, custom in CUSTOM_ROLES.items():
             yield from role_commands(project, custom_id, custom.title, custom.permissions)
         yield from limited_admin(project, email, needed.granted)
+        for kind in sorted(needed.unknown):
+            yield f"# Let {email} create {kind} in {project} yourself: its permissions are not known."
         for account, title in sorted(needed.accounts.items()):
             # The stack takes the account as it is, so that another name would be a drift.
             yield f"{account_command(account, project)} --display-name='{title}'"

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from tests.kube.queues import ENVIRONMENT, stacks
 from tests.places import ORGANISATION
+from tests.training_platform.checks.repository import Repository
 from tests.training_platform.quota.file_systems import workspace
 from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.refusals import (
@@ -21,6 +23,7 @@ from training_platform.checks.comparison.refusals import (
     placed_flavors,
     removals,
 )
+from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 
@@ -299,3 +302,48 @@ def test_an_input_that_nobody_may_change_is_an_error_on_an_object_that_stays(
     assert [(finding.rule, finding.severity, finding.stack) for finding in findings] == [
         ("fixed-input", "error", "prod")
     ] * count
+
+
+OWN = """\
+from training_platform.resources.plan import Resource
+
+
+def add_resources(own):
+    if own.team and own.team.buckets:
+        own.plan.add(Resource(type="gcp:storage/folder:Folder", name="own", inputs={}))
+"""
+
+
+def test_a_deployer_needs_further_rights_for_the_first_of_a_type_and_not_for_the_second(repository: Repository) -> None:
+    def rights() -> list[str]:
+        findings = repository.compare(base="HEAD").all_findings()
+        notes = [finding for finding in findings if finding.rule == "deployer-rights"]
+        assert all(note.file == "stacks/Pulumi.small.yaml" and note.severity == "note" for note in notes)
+        return [note.message for note in notes]
+
+    repository.edit("small-vision", "    vertex:", "    secrets: [one]\n    vertex:")
+    (first,) = rights()
+    repository.commit()
+    repository.edit("small-vision", "[one]", "[one, two]")
+    second = rights()
+
+    assert first.startswith("the account that deploys it needs further rights: secretmanager.secrets.create, ")
+    assert first.endswith(" in example-small")
+    assert second == []
+
+
+def test_a_type_whose_permissions_are_not_known_is_a_further_right_and_a_line_of_the_script(
+    repository: Repository,
+) -> None:
+    (repository.root / "own_resources.py").write_text(OWN, encoding="utf-8")
+    repository.commit()
+    repository.edit("small-vision", "    vertex:", "    buckets: {data: {location: us-central1}}\n    vertex:")
+
+    findings = repository.compare(base="HEAD").all_findings()
+    script = CliRunner().invoke(app, ["pipeline-accounts", "example-admin", "--root", str(repository.root)])
+
+    (message,) = [finding.message for finding in findings if finding.rule == "deployer-rights"]
+    assert "gcp:storage/folder:Folder, " in message
+    assert script.exit_code == 0
+    account = "deploy-small@example-admin.iam.gserviceaccount.com"
+    assert f"# Let {account} create gcp:storage/folder:Folder in example-small yourself" in script.stdout

@@ -34,7 +34,13 @@ from training_platform.checks.comparison.changes import (
 from training_platform.checks.comparison.comparison import Amount, Comparison, StackChange, StackKind
 from training_platform.checks.comparison.deployed import Deployed, Preview
 from training_platform.checks.comparison.losses import LossFinder, is_over, left_off, with_losses
-from training_platform.checks.comparison.refusals import fixed_inputs, kept_instances, placed_flavors, removals
+from training_platform.checks.comparison.refusals import (
+    fixed_inputs,
+    further_rights,
+    kept_instances,
+    placed_flavors,
+    removals,
+)
 from training_platform.checks.comparison.upgrades import moved_requests, upgrades
 from training_platform.checks.plan_document import PlanDocuments, planned_of
 from training_platform.checks.report import Report, fingerprints, set_aside
@@ -162,6 +168,7 @@ def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) ->
     yield from placed_flavors(head, base)
     yield from fixed_inputs(comparison, head)
     yield from kept_instances(head, base)
+    yield from further_rights(comparison, head, base)
     yield from _unknown(comparison, head)
 
 

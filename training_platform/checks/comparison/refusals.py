@@ -1,4 +1,4 @@
-"""Changes that Kueue or Google Cloud refuses, or that need an order of deployment, by the files of both sides.
+"""Changes that Kueue or Google Cloud refuses, or that need other rights or an order, by the files of both sides.
 
 Which teams of an environment are deployed before it, and which after, follows from what they need of it. What a team
 comes to need is deployed before the team. What a team lets go is removed after the team was deployed: Kueue keeps a
@@ -15,10 +15,12 @@ from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
 from training_platform.checks.comparison.comparison import Comparison
 from training_platform.config.model.storage import FilestoreSpec, LustreSpec
 from training_platform.config.names import Locator
-from training_platform.config.reading.finding import Finding, Path, Severity
+from training_platform.config.reading.finding import Finding, Path, Severity, UserError
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import resource_flavor
+from training_platform.resources.pipeline_accounts import environment_rights
+from training_platform.resources.plan import PlanError
 from training_platform.resources.resource_types import covers
 
 REMOVED_FLAVOR = "removed-flavor"
@@ -26,6 +28,7 @@ PLACED_FLAVOR = "placed-flavor"
 _FIXED = ("topologyName", "nodeLabels", "tolerations")
 FILESTORE_GROWTH = "filestore-growth"
 FIXED_INPUT = "fixed-input"
+DEPLOYER_RIGHTS = "deployer-rights"
 FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "autoscaling.x-k8s.io:ProvisioningRequest": ("spec.parameters", "spec.podSets", "spec.provisioningClassName"),
     "cloud.google.com:ComputeClass": ("spec.autopilot",),
@@ -267,3 +270,28 @@ def _refusal(spec: _Spec, before: int) -> tuple[str, str, int] | None:
             old.high_gib if after > before else old.low_gib,
         )
     return None
+
+
+def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
+    """Note an environment whose deployer needs rights that it did not get at set-up, and would be refused with 403."""
+    created = [
+        change.name
+        for change in comparison.stacks
+        if any(resource.kind in ("added", "replaced") for resource in change.resources)
+    ]
+    homes = dict.fromkeys(head.stacks[name].environment_name for name in created if name in head.stacks)
+    for name in homes:
+        try:
+            before = environment_rights(name, base).needs
+            needs = environment_rights(name, head).needs
+        except (PlanError, UserError):  # other findings say why
+            continue
+        further = {place: sorted(rights - before.get(place, set())) for place, rights in needs.items()}
+        if sentences := [f"{listed(rights, 4)} in {place}" for place, rights in further.items() if rights]:
+            yield head.stacks[name].finding(
+                DEPLOYER_RIGHTS,
+                (),
+                f"the account that deploys it needs further rights: {'; '.join(sentences)}",
+                severity="note",
+                allowed="if a pipeline deploys it, `training-platform pipeline-accounts` again before that",
+            )
