@@ -126,7 +126,7 @@ def test_a_member_submits_both_halves_on_gke(root: Path, cloud: LocalCloud) -> N
 
     assert ran.returncode == 0, ran.stderr
     prod = cluster(root)
-    assert refused_requests(prod, stub.asked, IN_CLUSTER) == []
+    assert refused_requests(prod, stub.requests, IN_CLUSTER) == []
     held = [{**body, "spec": {**body["spec"], "suspend": True}} for body in stub.created]  # by Kueue's webhook
     assert [prod.ask("JobSet", body, IN_CLUSTER) for body in held] == ["", ""]
     assert [body["metadata"]["name"].rpartition("-")[0] for body in stub.created] == HALVES

@@ -1,4 +1,4 @@
-"""A local cloud that holds what a stack plans, put there by the requests of its APIs: no engine, no provider."""
+"""A local cloud filled with a stack's plan by requests to its APIs, without an engine or a provider."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIX = "0a1b2c3"  # as Pulumi puts behind names that a program leaves to it
 
 
 class Seeded:
-    """A local cloud, and what is put into it."""
+    """A local cloud and its resources."""
 
     def __init__(self, *projects: str) -> None:
         self.cloud = LocalCloud(Projects({}, set(projects)))
@@ -33,14 +33,14 @@ class Seeded:
         return answer
 
     def spoil(self, name: str, change: Callable[[Json], object]) -> None:
-        """Change a resource as somebody else would have made it, whatever its API thinks of that."""
+        """Change a stored resource directly, even if its API would refuse the change."""
         record = self.cloud.store.get(name)
         assert record is not None
         change(record.body)
         self.cloud.store.put(record)
 
     def put(self, resources: Iterable[StackResource]) -> None:
-        """Create what is planned, in order; what has no request here is left out."""
+        """Create the planned resources in order, except for types without a request here."""
         for planned in resources:
             if planned.type in _CREATES:
                 name = str(planned.inputs.get("name", f"{planned.name}-{SUFFIX}"))
@@ -50,7 +50,7 @@ class Seeded:
                 _CREATES[planned.type](self, planned, body, name)
 
     def _known(self, planned: StackResource) -> Iterator[Leaf]:
-        """Yield the values of a resource, with what its sources were put there as."""
+        """Yield a resource's values, with those of its sources filled in."""
         for leaf in leaves(planned.type, planned.inputs):
             sources = planned.inputs_from.get(leaf.name.partition(".")[0].partition("[")[0], ())
             paths = [self._paths[source] for source in sources if source in self._paths]
@@ -80,7 +80,7 @@ def _told(leaf: Leaf, paths: list[str]) -> Any:
 
 @contextmanager
 def served(seeded: Seeded) -> Iterator[str]:
-    """Give the address of a local cloud for as long as the block runs."""
+    """Serve a local cloud while the block runs; yields its address."""
     with serve(seeded.cloud, 0) as port:
         yield f"http://127.0.0.1:{port}"
 
@@ -164,7 +164,7 @@ def _service(seeded: Seeded, planned: StackResource, body: Json, name: str) -> N
 
 
 def _member(seeded: Seeded, planned: StackResource, body: Json, name: str) -> None:
-    """Give a member a role, unless nobody knows yet who that is; a service agent's is not asked for."""
+    """Give a member a role, unless the member is unknown; service agents are left out."""
     project = planned.inputs["project"]
     member = planned.inputs["member"]
     if member is UNKNOWN:

@@ -1,4 +1,4 @@
-"""Stacks that stand in a local cloud, and what adopting them gives."""
+"""Stacks deployed to a local cloud, and the result of adopting them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Repository = Callable[[dict[str, str]], Path]
 
 
 def write_stacks(root: Path, stacks: dict[str, str]) -> Path:
-    """Make a folder a repository with these stacks, by name."""
+    """Turn a folder into a repository with these stacks, by name."""
     (root / "stacks").mkdir()
     shutil.copy(ROOT / "Pulumi.yaml", root)
     for name, text in stacks.items():
@@ -48,26 +48,26 @@ _SMALL: list[Sequence[StackResource]] = []
 
 
 def small_plan(repository: Repository) -> Sequence[StackResource]:
-    """Return what the small stack plans, planned once."""
+    """Return the plan of the small stack, made once."""
     if not _SMALL:
         _SMALL.append(planned(repository({"lab": STACK}), "lab"))
     return _SMALL[0]
 
 
 def planned(root: Path, name: str) -> Sequence[StackResource]:
-    """Return what a stack of a repository plans."""
+    """Return the plan of a repository's stack."""
     return plans_of(root, name)[name]
 
 
 def plans_of(root: Path, *names: str) -> dict[str, Sequence[StackResource]]:
-    """Return what stacks of a repository plan, each planned once."""
+    """Return the plans of a repository's stacks, each made once."""
     workspace = read_workspace(root)
     plans = {stack.name: plan.resources for stack, plan in planned_stacks(workspace, plannable(workspace, list(names)))}
     return {name: plans[name] for name in names}
 
 
 def standing(resources: Sequence[StackResource], project: str = PROJECT) -> Seeded:
-    """Return a local cloud that holds what is planned."""
+    """Return a local cloud that holds the planned resources."""
     seeded = Seeded(project)
     seeded.put(resources)
     return seeded
@@ -88,7 +88,7 @@ def adopted(
 
 
 def in_cloud(resources: Sequence[StackResource]) -> dict[tuple[str, str], Any]:
-    """Return the inputs of what is planned in Google Cloud; notebooks' parts are not among them."""
+    """Return the inputs of resources planned in Google Cloud, without the parts of notebooks."""
     return {
         resource.key: resource.inputs for resource in resources if resource.custom and resource.type.startswith("gcp:")
     }

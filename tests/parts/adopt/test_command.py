@@ -1,4 +1,4 @@
-"""``training-platform adopt`` and ``adopt-state`` as people type them, with what they may get wrong."""
+"""``training-platform adopt`` and ``adopt-state`` as people type them, with their likely mistakes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(root: Path, address: str, *args: str, project: str = PROJECT) -> Result:
 
 
 def sentence(ran: Result) -> str:
-    """Return the one sentence with which a command that wrote nothing ended."""
+    """Return the only sentence of a command that failed and wrote nothing."""
     assert (ran.exit_code, ran.stdout) == (2, "")
     return ran.stderr.removeprefix("training-platform: ")
 
@@ -57,7 +57,7 @@ def _root(repository: Repository) -> Path:
 
 
 def twin(seeded: Seeded, location: str = "us-central1-b") -> None:
-    """Put a cluster of the same name in another zone."""
+    """Create a cluster of the same name in another zone."""
     body = {"name": "lab-main", "initialNodeCount": 1, "network": "lab-network", "subnetwork": "main-subnet-0a1b2c3"}
     seeded.ask("POST", f"{LOCATIONS}/{location}/clusters", {"cluster": body})
 

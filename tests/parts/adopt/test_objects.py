@@ -1,4 +1,4 @@
-"""Objects in clusters: which are meant, what an update would change of them, and how they are imported."""
+"""Objects in clusters: which ones match the plan, what an update would change, and how they are imported."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _contents(cluster: Cluster, tmp_path: Path) -> Iterator[Contents]:
         yield Contents(PROJECT, bodies, clusters=reach_clusters("lab", Contents(PROJECT, bodies), str(kubeconfig)))
 
 
-def found(contents: Contents) -> dict[str, Match]:
+def matches_by_name(contents: Contents) -> dict[str, Match]:
     account = planned(SERVICE_ACCOUNT, "cloud-account", {})
     cloud = {account.key: Match(account, "", f"projects/{PROJECT}/serviceAccounts/{EMAIL}", {})}
     return {name: match for (_, name), match in object_matches(PLAN, cloud, contents).items()}
@@ -165,7 +165,7 @@ def changes(match: Match) -> list[str]:
 
 
 def test_what_stands_in_a_cluster_is_found_by_its_name_or_by_its_claim(contents: Contents) -> None:
-    ids = {name: match.id for name, match in found(contents).items()}
+    ids = {name: match.id for name, match in matches_by_name(contents).items()}
 
     assert ids == {
         "main-kubernetes": "",
@@ -178,7 +178,7 @@ def test_what_stands_in_a_cluster_is_found_by_its_name_or_by_its_claim(contents:
 
 
 def test_changes_are_said_by_field_and_quantities_are_compared_as_such(contents: Contents) -> None:
-    matched = found(contents)
+    matched = matches_by_name(contents)
 
     assert changes(matched["quota"]) == ["spec.hard.pods is 9, planned 10"]
     assert changes(matched["namespace"]) == []
@@ -225,7 +225,7 @@ def test_parents_of_providers_are_imported_before_them() -> None:
 
 
 def test_a_release_in_another_version_is_a_change(contents: Contents) -> None:
-    assert changes(found(contents)["kueue"]) == ["version is 0.18.0, planned 0.19.2"]
+    assert changes(matches_by_name(contents)["kueue"]) == ["version is 0.18.0, planned 0.19.2"]
 
 
 def test_an_import_names_the_provider_that_it_makes_by_the_clusters_endpoint(contents: Contents) -> None:
@@ -270,14 +270,14 @@ def test_a_cluster_that_was_not_asked_has_nothing_to_import() -> None:
 def test_what_a_cluster_refuses_to_show_is_reported(cluster: Cluster, contents: Contents) -> None:
     cluster.refusals = {("GET", "/resourcequotas/team"): (403, "you may not")}
 
-    assert "quota" not in found(contents)
+    assert "quota" not in matches_by_name(contents)
     assert contents.unread == {f"{PATH} ResourceQuota": "Cluster lab-main does not let you: you may not"}
 
 
 def test_a_kind_that_a_cluster_does_not_know_is_not_there(cluster: Cluster, contents: Contents) -> None:
     cluster.kinds = []
 
-    assert set(found(contents)) == {"main-kubernetes", "kueue"}
+    assert set(matches_by_name(contents)) == {"main-kubernetes", "kueue"}
 
 
 @pytest.mark.parametrize(

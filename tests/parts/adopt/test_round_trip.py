@@ -1,4 +1,4 @@
-"""A stack that stands in a local cloud, adopted, plans what the stack's own file plans."""
+"""Adopting a deployed stack gives a file with the same plan as the stack's own."""
 
 from __future__ import annotations
 

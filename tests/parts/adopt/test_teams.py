@@ -1,4 +1,4 @@
-"""Teams that stand in a local cloud with their queues, adopted beside their environment, plan what they planned."""
+"""Adopting deployed teams and their queues beside their environment gives files with the same plans."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ config:
 
 
 def kueue(resources: Sequence[StackResource], name: str) -> list[dict[str, Any]]:
-    """Return Kueue's objects of a kind that a plan has, as a cluster holds them."""
+    """Return a plan's Kueue objects of one kind, as a cluster holds them."""
     return [dict(resource.inputs) for resource in resources if resource.type.endswith(f":{name}")]
 
 
 def queues_of(plans: Mapping[str, Sequence[StackResource]], clusters: Sequence[str]) -> Queues:
-    """Return what clusters hold once these stacks are deployed."""
+    """Return the queues of clusters after these stacks are deployed."""
 
     def held(cluster: str, kind: str) -> list[Any]:
         every = [resource for plan in plans.values() for resource in plan if resource.type.endswith(f":{kind}")]
@@ -255,7 +255,7 @@ def test_a_team_of_which_nobody_is_a_member_is_left_out(
 
 
 class Cluster(ApiStub):
-    """An API server that holds queues and knows no cohorts."""
+    """An API server that has queues but no cohorts."""
 
     def __init__(self) -> None:
         super().__init__()

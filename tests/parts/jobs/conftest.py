@@ -25,7 +25,7 @@ from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, lo
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """The organisation's stacks, which no test changes."""
+    """The organisation's stacks, for tests that only read them."""
     workspace = read_workspace(write_lab(tmp_path_factory.mktemp("lab")))
     assert [str(finding) for stack in workspace.stacks.values() for finding in stack.findings] == []
     return workspace
@@ -61,7 +61,7 @@ def read(lab: Workspace) -> Read:
 
 @pytest.fixture
 def take(read: Read) -> Take:
-    """Return a function that reads a job that is right."""
+    """Return a function that reads a valid job."""
 
     def resolved(text: str, file: str = "jobs/vision/train.yaml", workspace: Workspace | None = None) -> ResolvedJob:
         job, findings = read(text, file, workspace)
@@ -73,5 +73,5 @@ def take(read: Read) -> Take:
 
 @pytest.fixture
 def verdict(take: Take) -> Judge:
-    """Return a function that judges one target of a job."""
+    """Return a function that checks one target of a job."""
     return lambda text, target: judge(take(text), target, TODAY)

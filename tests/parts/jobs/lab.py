@@ -141,12 +141,12 @@ STACKS = {"Pulumi.lab.yaml": ENVIRONMENT, "Pulumi.lab-vision.yaml": VISION, "Pul
 
 
 def without_nodes(container: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the variables of a container but for those of its nodes."""
+    """Return the variables of a container except for those that name its nodes."""
     return [variable for variable in container["env"] if variable["name"] not in NODES]
 
 
 def write_lab(root: Path, **replaced: str) -> Path:
-    """Write the organisation below ``root``; a keyword such as ``lab_nlp`` holds another text of a stack."""
+    """Write the organisation below ``root``; a keyword such as ``lab_nlp`` replaces the text of that stack."""
     (root / "stacks" / "quotas").mkdir(parents=True)
     (root / "jobs" / "vision").mkdir(parents=True)
     (root / "Pulumi.yaml").write_text("name: training-platform\n")

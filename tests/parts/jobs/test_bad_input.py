@@ -1,4 +1,4 @@
-"""Every restriction broken one by one: one finding at its line, which says what is wrong and what is allowed."""
+"""Each restriction broken on its own gives one finding at its line, with the problem and the allowed values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def mounted(*mounts: str, on: str = GPU) -> str:
 
 
 def local(fields: str, on: str = GPU) -> str:
-    """Return a job with local checkpoints, and with what they need."""
+    """Return a job with local checkpoints and everything that they need."""
     return above(f"local_checkpoints: {{{fields}}}\ncommand: [a]\noutput: checkpoints", on)
 
 

@@ -1,4 +1,4 @@
-"""Chip-hours of teams: the reading, budgets that are nearly or wholly used up, and the holds that these call for."""
+"""Chip-hours of teams: reading them, budgets that are nearly or fully used up, and the holds that follow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Monitored(LocalCloud):
         super().__init__(Projects(read_snapshots(root, TODAY).by_project, []))
         self.hours: dict[str, dict[tuple[str, str, str], float]] = {}
         self.disputed: dict[tuple[str, str, str], float] = {}
-        self.asked: list[dict[str, str]] = []
+        self.requests: list[dict[str, str]] = []
 
     def handle(
         self, service: str, verb: str, path: str, query: Sequence[tuple[str, str]], body: Any, **options: Any
@@ -44,7 +44,7 @@ class Monitored(LocalCloud):
         """Answer a query of PromQL; everything else as the local cloud does."""
         if (service, path) != ("monitoring", "v1/projects/example-lab/location/global/prometheus/api/v1/query"):
             return super().handle(service, verb, path, query, body, **options)
-        self.asked.append(body)
+        self.requests.append(body)
         names = ("cluster", "cluster_queue", "flavor")
         of_month = self.hours.get(body["time"][:10], {})
         if " - min by" in body["query"]:
@@ -79,7 +79,7 @@ def ledger(root: Path, used: float, month: str = "2026-11", before: float = 0, r
     (root / LEDGER).write_text(json.dumps({"read": f"{read}T03:17:00Z", "months": hours}))
 
 
-def found(root: Path, today: date = TODAY) -> list[Finding]:
+def chip_hour_findings(root: Path, today: date = TODAY) -> list[Finding]:
     report = run_check(root, CheckOptions(today=today))
     return [finding for finding in report.all_findings() if finding.rule.startswith("chip-hours")]
 
@@ -104,7 +104,7 @@ def test_a_budget_is_named_from_four_fifths_on_and_warns_where_nothing_is_held(
     file = root / "stacks" / "Pulumi.lab-vision.yaml"
     file.write_text(file.read_text() + hold)
 
-    findings = found(root)
+    findings = chip_hour_findings(root)
 
     assert [finding.severity for finding in findings] == ([] if says is None else [severity])
     for finding in findings:
@@ -115,11 +115,11 @@ def test_a_budget_is_named_from_four_fifths_on_and_warns_where_nothing_is_held(
 
 
 def test_a_budget_without_a_fresh_reading_says_so(root: Path) -> None:
-    never = found(root)
+    never = chip_hour_findings(root)
     ledger(root, 1, read="2026-11-18")
-    fresh = found(root)
+    fresh = chip_hour_findings(root)
     ledger(root, 1, read="2026-11-17")
-    old = found(root)
+    old = chip_hour_findings(root)
 
     assert [finding.rule for finding in (*never, *old)] == ["chip-hours-ledger"] * 2
     assert "never read" in never[0].message
@@ -132,7 +132,7 @@ def test_a_wrong_ledger_is_found_at_its_line(root: Path) -> None:
     text = 'read: "2026-11-21T03:17:00Z"\nmonths:\n  "2026-13": {}\n  "2026-11":\n    vision: {gpus: {h100: -1}}\n'
     (root / LEDGER).write_text(text)
 
-    places = {(finding.file, finding.position[0] if finding.position else 0) for finding in found(root)}
+    places = {(finding.file, finding.position[0] if finding.position else 0) for finding in chip_hour_findings(root)}
 
     assert places == {(LEDGER, 3), (LEDGER, 5)}
 
@@ -218,7 +218,7 @@ def test_a_new_month_lifts_the_hold_of_the_last_one(
 def test_what_prometheus_is_asked_is_the_month_so_far_and_the_whole_one_before(root: Path, cloud: Monitored) -> None:
     assert usage(root, cloud, "--dry-run").exit_code == 0
 
-    whole, _, so_far, _ = cloud.asked
+    whole, _, so_far, _ = cloud.requests
     days = {"2026-11-01T00:00:00+00:00": 31, "2026-11-21T23:55:00+00:00": 21}
     assert {whole["time"], so_far["time"]} == days.keys()
     assert f"[{31 * 86400}s:5m]" in whole["query"]

@@ -26,7 +26,7 @@ HEAD = "environment: lab\nimage: registry.example.com/a:1\ncommand: [a]\n"
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Return a function that reads a job of team vision; a keyword such as ``lab_vision`` holds another stack."""
+    """Return a function that reads a job of team vision; a keyword such as ``lab_vision`` replaces that stack."""
     roots = (tmp_path / str(number) for number in count())
 
     def read(gke: str, rest: str = "", **files: str) -> tuple[ResolvedJob | None, list[Finding]]:
@@ -38,7 +38,7 @@ def read(tmp_path: Path) -> Read:
 
 @pytest.fixture
 def take(read: Read) -> Take:
-    """Return a function that reads a job that nothing is wrong with."""
+    """Return a function that reads a valid job."""
 
     def take(gke: str, rest: str = "", **files: str) -> ResolvedJob:
         job, findings = read(gke, rest, **files)

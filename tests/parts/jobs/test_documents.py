@@ -1,4 +1,4 @@
-"""What is rendered of every field is valid: JobSets under their CRD, bodies under Vertex AI's discovery document."""
+"""Every field renders to something valid: JobSets by their CRD, bodies by Vertex AI's discovery document."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_document_of_vertex_ai_takes_every_field(take: Take, tmp_path: Path,
 
 
 def test_all_fields_are_among_what_is_judged_here() -> None:
-    """A new field has to be rendered here too, unless what it says stands in another part of the bodies."""
+    """A new field must be rendered here too, unless another part of the bodies covers it."""
     written = COMMON + GKE + GRID + SEARCH + " ".join(VERTEX.values())
     elsewhere = {"environment", "image", "source", "gke", "vertex", "slices", "max_run_hours", "host_network", "path",
                  "file", "package", "folder", "module", "requirements", "bucket", "type", "timeout_hours", "split",

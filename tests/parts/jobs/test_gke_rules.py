@@ -1,4 +1,4 @@
-"""Jobs on queued flavors and on compute classes: what they ask for, and how long they may run."""
+"""Jobs on GKE against shares, pools, images, volumes and run times of their flavors."""
 
 from __future__ import annotations
 
@@ -344,19 +344,19 @@ def test_a_job_on_some_gpus_that_asks_for_more_than_a_vm_is_told_its_part(take: 
 
 
 def test_a_cache_of_a_bucket_fits_the_disk(take: Take) -> None:
-    def found(target: str, *sizes: int) -> list[tuple[str, str, str | None]]:
+    def cache_findings(target: str, *sizes: int) -> list[tuple[str, str, str | None]]:
         mounts = [f"{{name: m{size}, source: {{bucket: checkpoints}}, file_cache_gib: {size}}}" for size in sizes]
         findings = gke_findings(take(f"mounts: [{', '.join(mounts)}]\n{target}"))
         return [(row.severity, row.path, row.nearest) for row in findings if row.rule == "job-file-cache"]
 
     whole = usable_disk_gib(shape(gke_target(take(gpu("a100-40", "nodes: 1")))[1]))
-    room = found(ONE_GPU, 10_000)
+    room = cache_findings(ONE_GPU, 10_000)
     part = int(room[0][2] or 0)
 
-    assert found(gpu("a100-40", "nodes: 1"), whole) == []
-    assert found(gpu("a100-40", "nodes: 1"), 1, whole) == [("error", "mounts[1].file_cache_gib", str(whole))]
-    assert found(ONE_GPU, part) == []
-    assert found(ONE_GPU, part + 1)[0][0] in ("error", "warning")
+    assert cache_findings(gpu("a100-40", "nodes: 1"), whole) == []
+    assert cache_findings(gpu("a100-40", "nodes: 1"), 1, whole) == [("error", "mounts[1].file_cache_gib", str(whole))]
+    assert cache_findings(ONE_GPU, part) == []
+    assert cache_findings(ONE_GPU, part + 1)[0][0] in ("error", "warning")
 
 
 POOLS = """

@@ -350,13 +350,13 @@ def priced_root(new_lab: Lab) -> Path:
     return priced_root
 
 
-def asked(priced_root: Path, *arguments: str) -> Result:
+def cost_result(priced_root: Path, *arguments: str) -> Result:
     where = [str(priced_root / "jobs" / "vision" / "train.yaml"), "--root", str(priced_root)]
     return CliRunner().invoke(app, ["job", "cost", *where, *arguments])
 
 
 def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(priced_root: Path) -> None:
-    result = asked(priced_root, "--target", "vertex")
+    result = cost_result(priced_root, "--target", "vertex")
 
     assert result.exit_code == 0
     first, head, *lines = result.stdout.splitlines()
@@ -379,7 +379,7 @@ def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(pr
 
 
 def test_a_job_on_gke_hears_which_flavor_or_pool_has_another_provisioning_model(priced_root: Path) -> None:
-    advice = asked(priced_root, "--target", "gke").stdout.splitlines()[-3:]
+    advice = cost_result(priced_root, "--target", "gke").stdout.splitlines()[-3:]
 
     assert [line.split(":")[0].strip() for line in advice] == ["spot", "flex-start", "reservation"]
     pool = "no pool of gpus has it: training-platform init pool lab --machine-type a3-highgpu-8g --capacity spot."
@@ -388,14 +388,15 @@ def test_a_job_on_gke_hears_which_flavor_or_pool_has_another_provisioning_model(
 
 
 def test_old_prices_of_the_catalogue_are_examples_in_the_cost_of_a_job_too(priced_root: Path) -> None:
-    assert "older than 90 days" not in asked(priced_root, "--today", "2025-04-01").stdout
+    assert "older than 90 days" not in cost_result(priced_root, "--today", "2025-04-01").stdout
     assert (
-        "The catalogue's prices are examples, older than 90 days" in asked(priced_root, "--today", "2030-01-01").stdout
+        "The catalogue's prices are examples, older than 90 days"
+        in cost_result(priced_root, "--today", "2030-01-01").stdout
     )
 
 
 def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
-    gke, vertex = json.loads(asked(priced_root, "--format", "json").stdout)
+    gke, vertex = json.loads(cost_result(priced_root, "--format", "json").stdout)
 
     assert (gke["target"], vertex["target"]) == ("gke", "vertex")
     assert gke["longest_run_hours"] is None
@@ -404,10 +405,10 @@ def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
 
 
 def test_a_job_whose_limits_nobody_knows_yet_costs_what_it_costs(priced_root: Path) -> None:
-    cost_before = asked(priced_root).stdout
+    cost_before = cost_result(priced_root).stdout
     (priced_root / "stacks" / "quotas" / "example-lab.yaml").unlink()
 
-    result = asked(priced_root)
+    result = cost_result(priced_root)
 
     assert (result.exit_code, result.stdout) == (1, cost_before)
     assert "no quotas of example-lab are known" in result.stderr
@@ -417,7 +418,7 @@ def test_a_job_with_errors_costs_nothing_that_could_be_said(priced_root: Path) -
     path = priced_root / "jobs" / "vision" / "train.yaml"
     path.write_text(path.read_text().replace("nodes: 2", "nodes: 20"))
 
-    result = asked(priced_root)
+    result = cost_result(priced_root)
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert "jobs/vision/train.yaml:3:" in result.stderr

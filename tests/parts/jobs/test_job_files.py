@@ -43,7 +43,7 @@ vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start,
 """
 
 
-def found(read: Read, old: str, new: str) -> Finding:
+def only_finding(read: Read, old: str, new: str) -> Finding:
     assert JOB.count(old) == 1
     job, findings = read(JOB.replace(old, new))
 
@@ -94,7 +94,7 @@ def test_a_right_job_is_resolved_to_what_it_names(read: Read) -> None:
 def test_a_rejection_has_its_place_and_what_is_allowed(
     read: Read, *, old: str, new: str, position: tuple[int, int], path: str, allowed: str, nearest: str | None
 ) -> None:
-    finding = found(read, old, new)
+    finding = only_finding(read, old, new)
 
     assert (finding.file, finding.position) == ("jobs/vision/train.yaml", position)
     assert (finding.path, finding.nearest) == (path, nearest)
@@ -133,7 +133,7 @@ TOKEN = "hf_" + "aB3dE6gH9" * 3
     ],
 )
 def test_a_secret_in_the_place_of_its_name_is_not_shown(read: Read, secrets: str, path: str) -> None:
-    finding = found(read, 'env: {MODE: "on"}', f"secrets: {secrets}")
+    finding = only_finding(read, 'env: {MODE: "on"}', f"secrets: {secrets}")
 
     assert finding.path == path
     assert "one of token" in (finding.allowed or "")
@@ -141,13 +141,13 @@ def test_a_secret_in_the_place_of_its_name_is_not_shown(read: Read, secrets: str
 
 
 def test_a_list_of_secrets_is_shown_as_a_mapping(read: Read) -> None:
-    finding = found(read, 'env: {MODE: "on"}', "secrets: [token]")
+    finding = only_finding(read, 'env: {MODE: "on"}', "secrets: [token]")
 
     assert finding.nearest == "{VARIABLE: token}"
 
 
 def test_a_misspelt_name_of_a_secret_has_its_nearest(read: Read) -> None:
-    finding = found(read, 'env: {MODE: "on"}', "secrets: {HF_TOKEN: tokne}")
+    finding = only_finding(read, 'env: {MODE: "on"}', "secrets: {HF_TOKEN: tokne}")
 
     assert (finding.message, finding.nearest) == ("'tokne' is not a secret of team vision", "token")
 
@@ -163,7 +163,7 @@ def test_a_misspelt_name_of_a_secret_has_its_nearest(read: Read) -> None:
     ],
 )
 def test_what_people_write_first_leads_to_the_right_field(read: Read, new: str, path: str, nearest: str) -> None:
-    finding = found(read, 'env: {MODE: "on"}', new)
+    finding = only_finding(read, 'env: {MODE: "on"}', new)
 
     assert (finding.path, finding.nearest) == (path, nearest)
 
@@ -308,7 +308,7 @@ def test_no_value_anywhere_makes_a_traceback(lab: Workspace, path: tuple[str, ..
 
 
 def survives(job: ResolvedJob | None, findings: list[Finding]) -> None:
-    """Check that a job is either found fault with, in its file, or judged and rendered."""
+    """Check that a text either has findings in its file, or is a job that can be checked and rendered."""
     assert (job is None) == bool(findings)
     if job is not None:
         for target in targets(job):

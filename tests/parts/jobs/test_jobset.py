@@ -368,7 +368,7 @@ def test_shared_memory_is_part_of_the_memory_that_is_requested(
 
 
 def parted(job: ResolvedJob) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what the container asks for, and its limits, without accelerators."""
+    """Return the container's requests and limits, without accelerators."""
     resources = container(job)["resources"]
     return tuple(  # type: ignore[return-value] # of two
         {name: size for name, size in resources[kind].items() if "/" not in name} for kind in ("requests", "limits")
@@ -520,7 +520,7 @@ def test_a_job_says_how_near_its_vms_are(take: Take) -> None:
 
 @pytest.mark.parametrize("levels", [BLOCK_LEVELS, SLICE_LEVELS])
 def test_a_job_on_one_vm_asks_for_any_place_of_a_topology(take: Take, levels: tuple[str, ...]) -> None:
-    """Kueue gives it no flavor with a topology else, in a queue that has one without."""
+    """Otherwise Kueue never gives it a flavor with a topology in a queue that also has one without."""
     job = take(GPU_TARGET.replace("nodes: 2", "nodes: 1"))
 
     placed = annotations_of(with_flavor(job, topology_levels=levels))

@@ -1,4 +1,4 @@
-"""The launcher, run as a container runs it: by the text, in a Python of its own, against servers of the test's own."""
+"""The launcher, run from its text as in a container: in a separate Python, against servers of the test."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ GPU = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
 
 
 class Google:
-    """Metadata server, Secret Manager, Cloud Storage and Pub/Sub, as far as the launcher asks them."""
+    """Metadata server, Secret Manager, Cloud Storage and Pub/Sub, as far as the launcher uses them."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.messages: list[dict[str, Any]] = []
         self.package = b""
         google = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                google.asked.append(self.path)
+                google.requests.append(self.path)
                 authorized = (
                     self.headers.get("Metadata-Flavor") == "Google" or self.headers["Authorization"] == "Bearer t"
                 )
@@ -69,7 +69,7 @@ class Google:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 google.messages += [json.loads(base64.b64decode(message["data"])) for message in body["messages"]]
-                google.asked.append(self.path)
+                google.requests.append(self.path)
                 self.send_response(200)
                 self.end_headers()
 
@@ -124,7 +124,7 @@ def test_secrets_are_variables_of_the_program_alone(take: Take, google: Google) 
         output, _ = program.communicate(timeout=30)
 
     assert output == "s3cret False\n"
-    assert google.asked[-1] == "/v1/projects/example-lab/secrets/lab-vision-token/versions/3:access"
+    assert google.requests[-1] == "/v1/projects/example-lab/secrets/lab-vision-token/versions/3:access"
 
 
 SHOW = "import os; print(*(os.environ.get(name) for name in ('NCCL_NET', 'NCCL_A', 'NCCL_B')))"
@@ -168,7 +168,7 @@ def test_the_topic_is_told_of_start_and_end_and_the_exit_code_stays(
 
     about = {"run": "train-bcdfg", "team": "vision", "output": None}
     assert google.messages == [{**about, "state": "started"}, {**about, "state": state, "exit_code": code}]
-    assert google.asked[-1] == f"/v1/{topic}:publish"
+    assert google.requests[-1] == f"/v1/{topic}:publish"
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Tak
     with start(google, job, {PLAN_VARIABLE: plan}) as program:
         assert program.wait(60) != 0
 
-    assert google.asked[-1] == "/storage/v1/b/bucket/o/sources%2F1%2Ftrain-0.tar.gz?alt=media"
+    assert google.requests[-1] == "/storage/v1/b/bucket/o/sources%2F1%2Ftrain-0.tar.gz?alt=media"
 
 
 @pytest.mark.parametrize("member", ["link", "../own.py", "/own.py"])
@@ -314,7 +314,7 @@ def test_a_folder_of_the_working_tree_is_where_the_program_runs(new_lab: Lab, go
         output, _ = program.communicate(timeout=30)
 
     assert output == "helped by src/lab\n"
-    assert google.asked[-1].startswith("/storage/v1/b/example-lab-lab-vision-checkpoints/o/sources%2F")
+    assert google.requests[-1].startswith("/storage/v1/b/example-lab-lab-vision-checkpoints/o/sources%2F")
 
 
 def write_tree(root: Path) -> None:
@@ -460,7 +460,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put stand-ins for all programs on PATH; returns the file with their calls."""
+    """Put stand-ins for all programs on PATH, and return the file that records their calls."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("gcloud", "docker", "buildah"):

@@ -1,4 +1,4 @@
-"""``training-platform job list`` where no cluster can be asked."""
+"""``training-platform job list`` without access to any cluster."""
 
 from __future__ import annotations
 

@@ -411,12 +411,12 @@ def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]
         ] == []
 
 
-def found(job: ResolvedJob) -> list[tuple[str, str, str | None]]:
+def pathways_rows(job: ResolvedJob) -> list[tuple[str, str, str | None]]:
     return [(finding.rule, finding.path, finding.nearest) for finding in pathways_findings(job)]
 
 
 def test_a_sound_job_is_no_finding(take: Take) -> None:
-    assert found(take(JOB)) == []
+    assert pathways_rows(take(JOB)) == []
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ def test_a_sound_job_is_no_finding(take: Take) -> None:
 def test_what_a_job_of_pathways_cannot_be_is_found_at_its_field(
     take: Take, text: str, right: tuple[str, str, str | None] | None
 ) -> None:
-    rows = found(take(text))
+    rows = pathways_rows(take(text))
 
     if "h100" in text:
         assert rows == [("job-pathways", "gke.pathways", "false")] * 2  # no TPUs, and no pool for heads
@@ -464,7 +464,7 @@ def test_slices_that_kueue_places_are_found_in_a_queue_without_other_flavors(
             vision = vision.replace(line, "")
     root = write_lab(tmp_path, lab=ENVIRONMENT.replace("slices: 4, min_slices: 2}", pool), lab_vision=vision)
 
-    rows = found(take(JOB, workspace=read_workspace(root)))
+    rows = pathways_rows(take(JOB, workspace=read_workspace(root)))
 
     assert rows == ([("job-pathways", "gke.flavor", None)] if refused else [])
 
@@ -485,7 +485,7 @@ def test_images_from_elsewhere_are_found_unless_the_environment_has_them_from_it
         for name, text in zip(("elsewhere", "own"), texts, strict=True)
     ]
 
-    assert [found(job) for job in jobs] == [[("job-image-source", "gke.pathways", None)] * 2, []]
+    assert [pathways_rows(job) for job in jobs] == [[("job-image-source", "gke.pathways", None)] * 2, []]
     assert {container["image"] for pod in pods(jobset(jobs[1])) for container in pod.get("initContainers", [])} == {
         "example.com/server",
         "example.com/proxy",

@@ -1,4 +1,4 @@
-"""By which variables the VMs of a run find each other, and the launchers that name other numbers."""
+"""Variables by which the VMs of a run find each other, and launchers that name other numbers of VMs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ TPU = "region: us-west4, machine_type: ct5lp-hightpu-4t"
 TUNING = "region: us-central1, machine_type: a2-highgpu-1g, persistent_resource: tuning, boot_disk: {size_gb: 200}"
 
 
-def found(take: Take, target: str, rest: str = "") -> list[Finding]:
+def findings_for(take: Take, target: str, rest: str = "") -> list[Finding]:
     return vertex_findings(take(f"{rest}vertex: {{{target}}}"))
 
 
@@ -50,7 +50,7 @@ def found(take: Take, target: str, rest: str = "") -> list[Finding]:
     ],
 )
 def test_a_right_job_has_no_findings(take: Take, target: str) -> None:
-    assert found(take, target) == []
+    assert findings_for(take, target) == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_right_job_has_no_findings(take: Take, target: str) -> None:
 def test_one_spoiled_value_is_one_error_at_its_place(
     take: Take, *, target: str, rule: str, path: str, allowed: str, nearest: str | None
 ) -> None:
-    (finding,) = found(take, target)
+    (finding,) = findings_for(take, target)
 
     assert (finding.rule, finding.severity, finding.path) == (rule, "error", f"vertex.{path}")
     assert finding.position is not None
@@ -128,7 +128,7 @@ def test_one_spoiled_value_is_one_error_at_its_place(
 
 
 def test_a_region_that_is_not_listed_is_a_warning(take: Take) -> None:
-    (finding,) = found(take, H100.replace("us-central1", "me-west1"))
+    (finding,) = findings_for(take, H100.replace("us-central1", "me-west1"))
 
     assert (finding.rule, finding.severity, finding.path) == ("vertex-region", "warning", "vertex.region")
     assert "us-central1" in (finding.allowed or "")
@@ -137,7 +137,7 @@ def test_a_region_that_is_not_listed_is_a_warning(take: Take) -> None:
 def test_all_that_is_wrong_comes_at_once(take: Take) -> None:
     target = f"{TPU}, topology: 4x9, replicas: 2, capacity: flex-start, timeout_hours: 200, boot_disk: {{size_gb: 1}}"
 
-    assert sorted(finding.path for finding in found(take, target)) == [
+    assert sorted(finding.path for finding in findings_for(take, target)) == [
         "vertex.boot_disk.size_gb",
         "vertex.capacity",
         "vertex.replicas",
@@ -154,20 +154,20 @@ def test_a_container_has_100_variables_at_most_with_those_of_the_platform(
 
     rest = f"output: checkpoints\nenv: {{{variables}}}\n"
 
-    assert [(finding.rule, finding.path) for finding in found(take, H100, rest)] == findings
+    assert [(finding.rule, finding.path) for finding in findings_for(take, H100, rest)] == findings
 
 
 @pytest.mark.parametrize(("length", "findings"), [(50_000, []), (50_001, [("job-vertex-args", "args")])])
 def test_arguments_have_100000_characters_at_most(take: Take, length: int, findings: list[tuple[str, str]]) -> None:
     rest = f"args: [{'a' * 50_000}, {'b' * length}]\n"
 
-    assert [(finding.rule, finding.path) for finding in found(take, H100, rest)] == findings
+    assert [(finding.rule, finding.path) for finding in findings_for(take, H100, rest)] == findings
 
 
 def test_a_bucket_in_another_region_is_a_warning_with_one_that_is_near(take: Take) -> None:
-    assert found(take, H100, "output: checkpoints\n") == []
+    assert findings_for(take, H100, "output: checkpoints\n") == []
 
-    (finding,) = found(take, H100, "output: far\n")
+    (finding,) = findings_for(take, H100, "output: far\n")
 
     assert (finding.rule, finding.severity, finding.path) == ("job-vertex-output", "warning", "output")
     assert (finding.allowed, finding.nearest) == ("a bucket in us-central1: checkpoints", "checkpoints")
@@ -216,7 +216,7 @@ def test_the_environment_s_attachment_is_the_same_by_its_name(take: Take) -> Non
     ],
 )
 def test_a_job_has_the_network_and_the_key_of_its_persistent_resource(take: Take, field: str, path: str) -> None:
-    assert [(finding.rule, finding.path) for finding in found(take, f"{TUNING}, {field}")] == [
+    assert [(finding.rule, finding.path) for finding in findings_for(take, f"{TUNING}, {field}")] == [
         ("job-vertex-resource", path)
     ]
 

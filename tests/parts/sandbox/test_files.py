@@ -1,4 +1,4 @@
-"""Files of state: a broken one is one sentence, and a write that fails leaves the old one."""
+"""State files: a broken one gives one sentence, and a failed write leaves the old one."""
 
 from __future__ import annotations
 

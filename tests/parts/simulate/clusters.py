@@ -38,7 +38,7 @@ def sections(teams: dict[str, Any], **environment: Any) -> dict[str, str]:
 
 
 def cluster(teams: dict[str, Any], **environment: Any) -> Cluster:
-    """Return the cluster that stack files describe; the test fails where they say something wrong."""
+    """Return the cluster that stack files describe; the test fails if they have findings."""
     parsed = {
         name: parse_stack(name, parse_source(text, f"stacks/Pulumi.{name}.yaml"))
         for name, text in sections(teams, **environment).items()

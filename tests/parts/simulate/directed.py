@@ -1,4 +1,4 @@
-"""Scenarios for single branches of the algorithm: found by what a fault in that branch does to them, or written."""
+"""Scenarios for single branches of the algorithm, found by planting a fault in the branch, or written by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _team(shares: Mapping[str, int], preemption: tuple[str, str] = ("Never", "Ne
 
 
 def _scenario(name: str, mode: str, teams: Json, jobs: dict[str, Row], steps: str, **more: object) -> Json:
-    """Return a scenario; jobs are team, priority, and GPUs (with a flavor, where it is named) of each kind of pods."""
+    """Return a scenario; jobs are team, priority, and for each kind of pods its GPUs and perhaps a flavor."""
     rows = {}
     for job, (team, priority, kinds) in jobs.items():
         pods = [[GPU, *kind] if isinstance(kind, tuple) else [GPU, kind] for kind in kinds]

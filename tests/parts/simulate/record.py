@@ -64,7 +64,7 @@ _LABELS = re.compile(r'(\w+)="([^"]*)"')
 
 
 def kueue_version() -> str:
-    """Return the version of Kueue in the catalogue, which a record belongs to."""
+    """Return the version of Kueue in the catalogue, which names the record."""
     return CHARTS["kueue"].version
 
 
@@ -79,7 +79,7 @@ def read_record(path: Path) -> list[Json]:
 
 
 class Cluster:
-    """An API server with Kueue: what all scenarios that run side by side share."""
+    """An API server with Kueue, shared by all scenarios that run side by side."""
 
     def __init__(self, server: ApiServer, client: httpx.Client, metrics_url: str) -> None:
         self.server = server
@@ -139,7 +139,7 @@ def running_cluster(mode: str) -> Iterator[Cluster]:
 
 
 class Played:
-    """A scenario in a cluster: its objects' names begin with a prefix of their own."""
+    """A scenario in a cluster, with its own prefix for the names of its objects."""
 
     def __init__(self, cluster: Cluster, scenario: Json, prefix: str) -> None:
         self.cluster = cluster
@@ -196,7 +196,7 @@ class Played:
         )
 
     def play(self) -> Iterator[Step]:
-        """Yield what real Kueue does at each step."""
+        """Yield real Kueue's result of each step."""
         for step in self.scenario["steps"]:
             started = time.monotonic()
             if step[0] == "+":
@@ -285,7 +285,7 @@ class Played:
         return Step({name: row.flavors for name, row in sorted(state.items()) if row.flavors}, evicted, looping)
 
     def _agrees(self, counts: Mapping[tuple[str, str], float], state: Mapping[str, State]) -> bool:
-        """Whether Kueue counts the workloads as the API server has them, and has none left to try."""
+        """Whether Kueue's counts match the workloads in the API server, with none left to try."""
         for team, spec in self.specs.items():
             queue = f"{self.prefix}-{team}"
             team_states = [row for name, row in state.items() if self.scenario["jobs"][name]["team"] == team]
@@ -336,7 +336,7 @@ def _pod(kind: Sequence[Any]) -> Json:
 
 
 class State(NamedTuple):
-    """A workload: its flavors where it is admitted, its evictions, and whether it holds quota and is to lose that."""
+    """A workload: its flavors if admitted, its evictions, whether it holds quota, and whether it is being evicted."""
 
     flavors: str
     evictions: int
@@ -355,7 +355,7 @@ def _state(workload: Json) -> State:
 
 
 def play_for_real(cluster: Cluster, scenario: Json, prefix: str) -> list[Step]:
-    """Return what real Kueue does at each step of a scenario."""
+    """Return real Kueue's result of each step of a scenario."""
     played = Played(cluster, scenario, prefix)
     played.deploy()
     try:
@@ -365,13 +365,13 @@ def play_for_real(cluster: Cluster, scenario: Json, prefix: str) -> list[Step]:
 
 
 def is_tied(scenario: Json) -> bool:
-    """Whether ties decide something in a scenario, by the model."""
+    """Whether ties matter in a scenario, by the model."""
     first = list(play(scenario, 0))
     return any(list(play(scenario, seed)) != first for seed in range(1, 8))
 
 
 def agreeing(model: Iterable[Step], real: Iterable[Step]) -> int:
-    """Return how many steps agree before the first that does not; a loop is the end, whoever runs in it."""
+    """Return how many steps agree before the first that does not; a loop ends the comparison."""
     count = 0
     for ours, theirs in zip(model, real, strict=False):
         if ours != theirs and not (ours.loops and theirs.loops):
@@ -383,12 +383,12 @@ def agreeing(model: Iterable[Step], real: Iterable[Step]) -> int:
 
 
 def is_played(scenario: Json, real: Sequence[Step]) -> bool:
-    """Whether the model plays a scenario as real Kueue did, by some way to decide the ties."""
+    """Whether the model plays a scenario as real Kueue did, for some order of ties."""
     return any(agreeing(play(scenario, seed), real) == len(real) for seed in range(SEEDS))
 
 
 def compact(steps: Iterable[Step]) -> list[Json]:
-    """Return steps as rows that name what changed: new flavors of jobs, and who was evicted."""
+    """Return steps as rows of changes: new flavors of jobs, and evicted jobs."""
     rows = []
     before = dict[str, str]()
     for step in steps:
@@ -415,10 +415,10 @@ def expand(rows: Iterable[Json]) -> Iterator[Step]:
 
 
 def record(scenarios: Sequence[Json], path: Path, side_by_side: int) -> None:
-    """Play scenarios of one mode that are not in a record yet, and add them to it as each is done."""
+    """Play new scenarios of one mode, and append each to the record once it is done."""
     lock = threading.Lock()
 
-    def one(cluster: Cluster, number: int, scenario: Json) -> str:
+    def play_and_keep(cluster: Cluster, number: int, scenario: Json) -> str:
         plays = []
         for attempt in range(PLAYS if is_tied(scenario) else 1):
             for again in range(AGAIN + 1):
@@ -433,7 +433,7 @@ def record(scenarios: Sequence[Json], path: Path, side_by_side: int) -> None:
 
     with running_cluster(scenarios[0]["mode"]) as cluster, ThreadPoolExecutor(side_by_side) as pool:
         started = time.monotonic()
-        waiting = [pool.submit(partial(one, cluster, number, row)) for number, row in enumerate(scenarios)]
+        waiting = [pool.submit(partial(play_and_keep, cluster, number, row)) for number, row in enumerate(scenarios)]
         for count, finished in enumerate(as_completed(waiting), 1):
             try:
                 name = finished.result()
@@ -443,7 +443,7 @@ def record(scenarios: Sequence[Json], path: Path, side_by_side: int) -> None:
 
 
 def main() -> None:
-    """Record what is missing, one mode after another."""
+    """Record the missing scenarios, one mode after another."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side-by-side", type=int, default=8)
     parser.add_argument("--of-mode", type=int, nargs=4, default=[180, 30, 30, 60], metavar="N", help=str(tuple(MODES)))

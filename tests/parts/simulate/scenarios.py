@@ -1,4 +1,4 @@
-"""Scenarios of queues: what is in them, how the model plays them, and how random ones are made.
+"""Scenarios of queues: their contents, how the model plays them, and random ones.
 
 A scenario is plain data, as it is kept in ``recorded/``: sections of stack files for teams and cohorts, jobs, and steps
 that submit or end one. Objects of Kueue are built from the sections by the platform's own functions, for the model and
@@ -61,7 +61,7 @@ clusters:
 
 
 class Step(NamedTuple):
-    """What is true once a step has settled: each job's flavors, those evicted in it, and whether it ever settles."""
+    """The result of a step: each admitted job's flavors, the evicted jobs, and whether it loops."""
 
     admitted: dict[str, str]
     evicted: list[str]
@@ -70,7 +70,7 @@ class Step(NamedTuple):
 
 @cache
 def lab() -> dict[str, Flavor]:
-    """Return the flavors of the cluster in which all scenarios are, by name."""
+    """Return the flavors of the cluster of all scenarios, by name."""
     environment = Environment.model_validate(yaml.safe_load(ENVIRONMENT))
     return flavors("main", environment.clusters["main"])
 
@@ -128,7 +128,7 @@ def _read(text: str) -> tuple[Cluster, Mapping[str, TraceJob]]:
 
 
 def needs_of(row: Json) -> str:
-    """Return what a job asks for as a trace says it: its kinds of pods are requests, and the flavors they may use."""
+    """Return a job's kinds of pods as a trace has them: requests, and the flavors that they may use."""
     kinds = []
     for requests, *names in row["pods"]:
         words = [f"{quantity} {resource}" for resource, quantity in requests.items()]
@@ -153,7 +153,7 @@ def model(scenario: Json, seed: int = 0) -> tuple[Scheduler, dict[str, Job]]:
 
 
 def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
-    """Yield what the model does at each step."""
+    """Yield the model's result of each step."""
     scheduler, jobs = model(scenario, seed)
     for number, step in enumerate(scenario["steps"]):
         now = number * STEP_SECONDS
@@ -214,7 +214,7 @@ def draw_steps(
 
 
 def draw_tree(draw: random.Random) -> dict[str, str | None]:
-    """Return cohorts three or four levels deep, each with its parent; None is the top."""
+    """Return cohorts of three or four levels, each with its parent; None for the top."""
     tree: dict[str, str | None] = {}
     above = None
     for level in range(draw.randint(3, 4)):

@@ -1,4 +1,4 @@
-"""Cases that are worked out by hand: what jobs wait, use, borrow and lose."""
+"""Cases worked out by hand: how long jobs wait, and what they use, borrow and lose."""
 
 from __future__ import annotations
 

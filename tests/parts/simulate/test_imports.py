@@ -1,4 +1,4 @@
-"""Traces of other schedulers: what their rows mean here, what is left out and counted, and what cannot be read."""
+"""Traces of other schedulers: the meaning of rows, rows that are left out and counted, and unreadable files."""
 
 from __future__ import annotations
 

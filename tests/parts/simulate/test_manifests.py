@@ -1,4 +1,4 @@
-"""Queues of any cluster with Kueue, from manifests: what is played, what is named, and what is refused."""
+"""Queues of any cluster with Kueue, from manifests: played objects, notes about others, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When jobs that wait now start: what runs holds its quota until it ends, and what waits takes its turn."""
+"""When waiting jobs will start: running jobs hold their quota until they end, and waiting ones take turns."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def hours_ago(hours: float) -> str:
 
 
 def workload(name: str, created: float, *, gpus: int = 8, kind: str = "kept", **spec: Any) -> dict[str, Any]:
-    """Return a workload that waits, of a JobSet."""
+    """Return a waiting workload of a JobSet."""
     pods = {"nodeSelector": {"kind": kind}, "containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
     sets = [{"name": "main", "count": gpus, "template": {"spec": pods}}]
     owners = [{"kind": "JobSet", "name": name, "controller": True}]

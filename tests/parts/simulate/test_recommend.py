@@ -1,4 +1,4 @@
-"""Recommendations: a change that keeps the wishes, what is said where none does, and files of wishes."""
+"""Recommendations: a change that meets the targets, the message if none does, and files of targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model beside what real Kueue did: every recorded scenario, step by step."""
+"""The model compared with real Kueue: every recorded scenario, step by step."""
 
 from __future__ import annotations
 

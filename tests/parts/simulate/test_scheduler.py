@@ -1,4 +1,4 @@
-"""The model of Kueue with specs of any ClusterQueues: several resources, roots and policies that ours do not have."""
+"""The model of Kueue with any ClusterQueues: several resources, roots and policies that our stacks do not have."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def preemption(within: str = "Never", reclaim: str = "Never") -> dict[str, Any]:
 
 
 class Cluster:
-    """A scheduler whose clock moves on with each step."""
+    """A scheduler whose clock advances with each step."""
 
     def __init__(
         self, queues: Mapping[str, dict[str, Any]], sharing: tuple[str, ...] | None = FAIR, **parents: str
@@ -79,7 +79,7 @@ class Cluster:
 
 
 def gpus(number: int, *flavors: str, **more: int) -> Pods:
-    """Return pods; of other resources, their names and amounts as Kueue counts them."""
+    """Return pods with GPUs; ``more`` are amounts of other resources, as Kueue counts them."""
     return Pods(GPU, number, frozenset(flavors) or None, tuple(more.items()))
 
 

@@ -1,4 +1,4 @@
-"""Traces: what rows mean, and what is said of those that mean nothing."""
+"""Traces: the meaning of rows, and messages about unreadable ones."""
 
 from __future__ import annotations
 

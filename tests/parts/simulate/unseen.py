@@ -1,4 +1,4 @@
-"""Plays scenarios that nobody has seen beside real Kueue: ``python -m tests.parts.simulate.unseen SEED OUTPUT``.
+"""Compares the model with real Kueue on unseen scenarios: ``python -m tests.parts.simulate.unseen SEED OUTPUT``.
 
 Three generators draw them: that of the record, ``deep`` and ``manifests``. Every scenario is played once, and kept
 with that play, whether the model agrees or not; those that OUTPUT has already are left out.
@@ -194,7 +194,7 @@ GENERATORS: Final[dict[str, tuple[Callable[[int, str], Json], int]]] = {
 
 
 def drawn(seed: int) -> list[Json]:
-    """Return 100 scenarios, each generator's shared out among the modes."""
+    """Return 100 scenarios, those of each generator divided among the modes."""
     modes = list(MODES)
     return [
         {**generate(seed + number, modes[number % len(modes)]), "generator": name}
@@ -204,13 +204,13 @@ def drawn(seed: int) -> list[Json]:
 
 
 def verdict(row: Json) -> tuple[int, int]:
-    """Return the most steps in which the model agrees with a kept play by any way to decide ties, and all steps."""
+    """Return how many steps the model agrees with at best, over several orders of ties, and the number of steps."""
     real = list(expand(row["play"]))
     return max(agreeing(play(row, seed), real) for seed in range(SEEDS)), len(real)
 
 
 def main() -> None:
-    """Play what is missing, one mode after another."""
+    """Play the missing scenarios, one mode after another."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seed", type=int)
     parser.add_argument("output", type=Path)

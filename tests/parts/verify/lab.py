@@ -1,4 +1,4 @@
-"""An environment with a team in a local cloud that also answers PromQL, and the platform that probes ask there."""
+"""An environment with a team in a local cloud that also answers PromQL, and the platform that probes use."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _SERVICES = {"repositories": "artifactregistry", "secrets": "secretmanager", "vi
 
 
 class MonitoredCloud(LocalCloud):
-    """A local cloud whose Cloud Monitoring has series of every metric that does not begin with ``silent``.
+    """A local cloud whose Cloud Monitoring has series of every metric except those starting with ``silent``.
 
     A policy that always fires has an alert, unless ``silent`` is ``alerts``.
     """
@@ -109,7 +109,7 @@ class MonitoredCloud(LocalCloud):
 
 
 class Lab:
-    """The environment as it is in its cloud; ``spoiled`` changes something for as long as a block runs."""
+    """The environment in its cloud; ``spoiled`` changes something while a block runs."""
 
     def __init__(self, root: Path, resources: Sequence[StackResource]) -> None:
         self.root = root
@@ -146,11 +146,11 @@ class Lab:
         return Projects(snapshots.by_project, {PROJECT})
 
     def promises_to(self, principal: str) -> list[Promise]:
-        """Return what the stack files promise somebody."""
+        """Return the promises of the stack files to somebody."""
         return [promise for promise in self.promises if promise.principal == principal]
 
     def set_limits(self) -> None:
-        """Have the cloud answer with the limits as they are now."""
+        """Make the cloud answer with the current limits."""
         self.cloud.projects = self.projects()
 
     def _grant_agents(self) -> None:
@@ -226,12 +226,12 @@ def lab_of(root: Path, names: Sequence[str]) -> Lab:
 
 
 def answers_of(name: str, platform: Platform) -> list[Answer]:
-    """Return the answers of one probe, whatever it comes after."""
+    """Return the answers of one probe, without the probes that it depends on."""
     return list(PROBES[name].answers(platform))
 
 
 def verdicts(answers: Sequence[Answer]) -> Mapping[str, list[str]]:
-    """Return what is said, by verdict."""
+    """Return the sentences of answers, by verdict."""
     return {
         verdict: [answer.says for answer in answers if answer.verdict == verdict]
         for verdict in ("proven", "refuted", "undecided")
@@ -239,7 +239,7 @@ def verdicts(answers: Sequence[Answer]) -> Mapping[str, list[str]]:
 
 
 def change(end: str, **fields: Any) -> Callable[[Lab], None]:
-    """Change fields of the resource whose name ends so; dots go into blocks."""
+    """Change fields of the resource whose name ends with ``end``; dots lead into blocks."""
 
     def spoil(lab: Lab) -> None:
         body = lab.body(end)
@@ -254,7 +254,7 @@ def change(end: str, **fields: Any) -> Callable[[Lab], None]:
 
 
 def let_in(member: str) -> Callable[[Lab], None]:
-    """Let somebody act as the account of the team's jobs."""
+    """Allow somebody to act as the account of the team's jobs."""
 
     def spoil(lab: Lab) -> None:
         policy = lab.record("serviceAccounts/lab-vision-jobs@.*").meta["policy"]

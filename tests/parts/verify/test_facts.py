@@ -1,4 +1,4 @@
-"""Facts of the catalogue against a local cloud that lists what it has, but for planted differences."""
+"""Facts of the catalogue against a local cloud that lists the same ones except for planted differences."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def facts_of(lab: Lab, versions: Sequence[str]) -> list[str]:
 
 
 class Shelves:
-    """Registries that have everything but one image and one version, and one that does not answer."""
+    """Registries that lack one image and one version, and one that does not answer."""
 
     def versions(self, chart: str, _: str | None) -> list[str]:
         if "jobset" in chart:

@@ -1,4 +1,4 @@
-"""Probes of a project against a local cloud: clean where all is as planned, and each refuted by its planted fault."""
+"""Probes of a project in a local cloud: proven if all is as planned, and each refuted by its planted fault."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_project_as_planned_refutes_nothing_and_keeps_nothing(lab: Lab, tmp_pa
 
 
 def code_of(lab: Lab) -> Callable[[str], str]:
-    """Return somebody who reads the code in the message of the alert that always fires."""
+    """Return a stand-in for a person who reads the code in the message of the alert that always fires."""
 
     def read(_: str) -> str:
         policies = (record.body for record in lab.cloud.store.all() if "alertPolicies/" in record.name)
@@ -101,7 +101,7 @@ def test_a_dry_run_without_the_right_to_create_decides_nothing(lab: Lab, tmp_pat
 
 
 def delete(end: str) -> Callable[[Lab], None]:
-    """Delete the resource whose name ends so."""
+    """Delete the resource whose name ends with ``end``."""
     return lambda lab: lab.cloud.store.delete(lab.record(end).name)
 
 
@@ -117,7 +117,7 @@ def forget_quota(lab: Lab) -> None:
 
 
 def forget(end: str) -> Callable[[Lab], None]:
-    """Take away all grants of the resource whose name ends so."""
+    """Remove all grants on the resource whose name ends with ``end``."""
     return lambda lab: lab.record(end).meta.pop("policy")
 
 
@@ -126,7 +126,7 @@ def silence(source: str) -> Callable[[Lab], None]:
 
 
 def answer(pattern: str, code: int, **body: Any) -> Callable[[Lab], None]:
-    """Have the cloud answer some requests otherwise."""
+    """Make the cloud give another answer to some requests."""
     return lambda lab: setattr(lab.cloud, "answers", {pattern: lambda _: (code, body)})
 
 

@@ -1,4 +1,4 @@
-"""A run that is killed leaves nothing behind after the next start, and nothing of others is touched."""
+"""The next start removes everything that a killed run left, and nothing else."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ GOOGLE = "/monitoring/v3/"
 
 
 class Cluster:
-    """Objects by path, with UIDs that are never given twice; deletions keep to the UID that they name.
+    """Objects by path, with unique UIDs; a deletion with a UID deletes only that object.
 
     Below ``GOOGLE`` are resources of Google Cloud, which get names that are never given twice.
     """
@@ -121,10 +121,10 @@ def begun(folder: Path, api: ClusterApi) -> Maker:
 
 
 def in_project(folder: Path, address: str) -> Maker:
-    return Maker(ObjectRecord.begin(folder, {}), {}, google=partial(asked, address))
+    return Maker(ObjectRecord.begin(folder, {}), {}, google=partial(google_api_at, address))
 
 
-def asked(address: str, name: str, region: str) -> GoogleApi:
+def google_api_at(address: str, name: str, region: str) -> GoogleApi:
     return project_api(name, "p", region, address, read_only=False)
 
 
@@ -161,7 +161,7 @@ def test_killed_at_random_moments_nothing_is_left_and_nothing_else_is_touched(tm
             others = planted | kept
             cluster.deleted.clear()
 
-            Maker(record, {"lab": api}, google=partial(asked, address)).remove()
+            Maker(record, {"lab": api}, google=partial(google_api_at, address)).remove()
 
             assert cluster.objects.keys() == others
             kept = others

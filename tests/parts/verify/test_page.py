@@ -13,7 +13,7 @@ PAGE = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
 
 
 def rows(columns: int) -> dict[str, list[str]]:
-    """Return the page's table of so many columns, by the first one."""
+    """Return the page's table with this number of columns, by its first one."""
     lines = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
     return {cells[0].strip("`"): cells[1:] for cells in lines if len(cells) == columns and cells[0] not in HEADS}
 

@@ -1,4 +1,4 @@
-"""Programs of probes' pods, run by this machine's sh with stand-ins for disks and connections."""
+"""Programs of probes' pods, run by the local sh with stand-ins for disks and connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPEN = {"getent": "exit 0", "timeout": 'case "$*" in *computeMetadata*) echo "$E
 
 
 def message(folder: Path, name: str, tools: Mapping[str, str], **env: str) -> dict[str, str]:
-    """Run a program as its container does, and return what its termination message tells."""
+    """Run a program as its container does, and return the values of its termination message."""
     for tool, text in tools.items():
         (folder / tool).write_text(f"#!/bin/sh\n{text}\n")
         (folder / tool).chmod(0o755)

@@ -1,4 +1,4 @@
-"""Pulls of images that a stand-in for a kubelet fails and tries again, as probes of pods and controllers see them."""
+"""Image pulls that a stand-in for a kubelet fails and retries, as seen by probes of pods and controllers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONTAINERS = ["containerStatuses", "initContainerStatuses"]
 
 
 class Kubelet:
-    """A cluster with one pod in each namespace, whose container has the next state at each look; the last one stays."""
+    """A cluster with one pod in each namespace; each read gives its container's next state, and the last one stays."""
 
     def __init__(self, *states: str, rows: str = CONTAINERS[0]) -> None:
         self._states = list(states)
@@ -72,7 +72,7 @@ def platform_of(lab: Lab, folder: Path, kubelet: Kubelet, seconds: float = 1.0) 
 
 
 def ask(lab: Lab, folder: Path, kubelet: Kubelet, seconds: float = 1.0) -> list[Answer]:
-    """Return the answers of a program whose pod a kubelet has."""
+    """Return the answers of a probe whose pod runs on a kubelet."""
     with platform_of(lab, folder, kubelet, seconds) as platform:
         return list(run_and_judge(platform, CLUSTER, "disk", programs()["disk"]))
 

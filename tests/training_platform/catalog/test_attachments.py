@@ -1,4 +1,4 @@
-"""GPUs that are attached to CPU machines: which go together, and the row that the two make."""
+"""GPUs attached to CPU machines: valid combinations, and the catalogue row of a combination."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V100 = ACCELERATORS["v100"]
 
 
 def n1(vcpus: int, accelerator: str = "t4", count: int = 4) -> MachineType:
-    """Return the row of an n1-standard machine with GPUs that it takes."""
+    """Return the row of an n1-standard machine with attached GPUs."""
     row = attached(MACHINE_TYPES[f"n1-standard-{vcpus}"], ACCELERATORS[accelerator], count)
     assert row is not None
     return row

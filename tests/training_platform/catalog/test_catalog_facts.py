@@ -1,4 +1,4 @@
-"""Facts of the catalogue that other facts of it bear out; the facts are in the data files, each with its source."""
+"""Facts of the catalogue that must agree with each other; the data files have them with their sources."""
 
 from __future__ import annotations
 

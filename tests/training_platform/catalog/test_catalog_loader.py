@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rejection(folder: Path) -> str:
-    """Return what loading a folder is refused with."""
+    """Return the message that refuses a folder."""
     with pytest.raises(CatalogError) as caught:
         load(folder)
     return str(caught.value)
@@ -248,7 +248,7 @@ def test_the_files_read_the_same_without_the_c_parser() -> None:
 
 
 def run(program: str) -> str:
-    """Run a program in a Python of its own, where nothing has been imported before."""
+    """Run a program in a separate Python that has imported nothing."""
     return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 
 

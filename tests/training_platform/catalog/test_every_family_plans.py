@@ -1,4 +1,4 @@
-"""A stack with every machine that has TPUs or GPUs, in every way that it can be had, is taken, planned and found right.
+"""A stack with every TPU and GPU machine in each of its capacities is valid, can be planned, and has no errors.
 
 T4 and V100 are attached to one CPU machine of each number of GPUs.
 """

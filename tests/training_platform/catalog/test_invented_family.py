@@ -1,4 +1,4 @@
-"""Adding a family is adding a data file: two invented ones reach everything in a copy of the repository, by no code.
+"""Adding a family takes only a data file: two invented ones work everywhere in a copy of the repository.
 
 The copy is what ships, with one data file for each family; it is asked by the command line and by ``probe.py``.
 """
@@ -41,7 +41,7 @@ class Tree:
         )
 
     def cli(self, *arguments: str, exit_code: int = 0) -> Any:
-        """Return what the command line prints as JSON."""
+        """Return the JSON output of a command."""
         argv = ["training-platform", *arguments]
         script = f"import sys; sys.argv = {argv!r}; from training_platform.cli.main import main; main()"
         done = self.run("-c", script)
@@ -85,7 +85,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 
 @pytest.fixture(scope="module")
 def probed(tree: Tree) -> Any:
-    """Everything that is planned of the copy's stacks, and what the local cloud answers."""
+    """The plans of the copy's stacks, and the answers of the local cloud."""
     done = tree.run("probe.py", str(tree.root))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

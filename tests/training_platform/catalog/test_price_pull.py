@@ -50,7 +50,7 @@ def sku(
 
 
 def usd(units: int, nanos: int) -> dict[str, Any]:
-    """Return an amount of money; JSON leaves zeros out, and has whole units as text."""
+    """Return an amount of money; JSON leaves zeros out, and has units as a string."""
     return {"currencyCode": "USD"} | ({"units": str(units)} if units else {}) | ({"nanos": nanos} if nanos else {})
 
 

@@ -1,4 +1,4 @@
-"""Prices: what a machine costs by the hour, and what the catalogue has of list prices."""
+"""Prices: the hourly cost of machines, and the catalogue's list prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topologies on machines: hosts, what fits, and the nearest that does."""
+"""Topologies on machines: hosts, legal shapes, and the nearest legal one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests' organisation with a change in one file, and what a check says of it."""
+"""The tests' organisation with a change in one file, and the report of a check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VISION = "stacks/Pulumi.prod-vision.yaml"
 
 
 def report(root: Path, file: str, old: str, new: str) -> Report:
-    """Check the tests' organisation, in one of whose files a text stands for another."""
+    """Check the tests' organisation with one text replaced in one file."""
     for folder in ("stacks", "jobs"):
         shutil.copytree(ORGANISATION / folder, root / folder)
     text = (root / file).read_text(encoding="utf-8")

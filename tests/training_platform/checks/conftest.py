@@ -1,4 +1,4 @@
-"""A small repository under git, on a branch that is to be changed."""
+"""A small repository under git, on a branch for changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small repository under git, in which a change is made and compared with what was committed."""
+"""A small repository under git, to compare a change with the committed files."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ class Repository:
         self.root = root
 
     def git(self, *arguments: str, root: Path | None = None) -> str:
-        """Run git and return what it prints."""
+        """Run git and return its output."""
         command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
         done = subprocess.run(command, cwd=root or self.root, check=True, capture_output=True, text=True)
         return done.stdout
 
     def path(self, stack: str) -> Path:
-        """Return a stack's file."""
+        """Return the path of a stack's file."""
         return self.root / "stacks" / f"Pulumi.{stack}.yaml"
 
     def edit(self, stack: str, old: str, new: str) -> int:
-        """Replace a text in a stack's file; return the line on which the last line of the new one ends."""
+        """Replace a text in a stack's file, and return the number of the new text's last line."""
         path = self.path(stack)
         text = path.read_text(encoding="utf-8")
         assert old in text
@@ -73,14 +73,14 @@ class Repository:
         return text[: text.index(old)].count("\n") + 1 + new.rstrip("\n").count("\n")
 
     def rename(self, stack: str, name: str) -> None:
-        """Give a stack another name, and say in its file that what is deployed has it too."""
+        """Rename a stack, and declare in its file that the deployed stack was renamed."""
         self.path(stack).rename(self.path(name))
         section = "environment" if name.count("-") == 0 else "team"
         head = f"  training-platform:{section}:\n"
         self.edit(name, head, f"{head}    renamed_from: {stack}\n")
 
     def commit(self) -> None:
-        """Commit what the work tree has."""
+        """Commit the work tree."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "change")
 

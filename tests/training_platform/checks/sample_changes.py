@@ -1,4 +1,4 @@
-"""Changes of the sample organisation as people make them: those that take something, and those that take nothing."""
+"""Changes of the sample organisation as people make them, with and without effects on somebody."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Edit = Callable[[Path], None]
 
 
 class SampleChange(NamedTuple):
-    """A change by the sentence that its author would write; ``effects`` are those that somebody feels."""
+    """A change by its author's own sentence; ``effects`` are those that affect somebody."""
 
     name: str
     edit: Edit
@@ -24,7 +24,7 @@ def _stack(root: Path, name: str) -> Path:
 
 
 def write(stack: str, old: str, new: str) -> Edit:
-    """Return the change of a text in a stack file, which has it."""
+    """Return an edit that replaces a text of a stack file; the file must have it."""
 
     def edit(root: Path) -> None:
         path = _stack(root, stack)
@@ -36,7 +36,7 @@ def write(stack: str, old: str, new: str) -> Edit:
 
 
 def remove(*paths: str) -> Edit:
-    """Return the removal of files and folders."""
+    """Return an edit that removes files and folders."""
 
     def edit(root: Path) -> None:
         for name in paths:
@@ -50,7 +50,7 @@ def remove(*paths: str) -> Edit:
 
 
 def rename(old: str, new: str, *edits: Edit) -> Edit:
-    """Return the change of a stack's name, and then further edits."""
+    """Return an edit that renames a stack and then makes further edits."""
 
     def edit(root: Path) -> None:
         _stack(root, old).rename(_stack(root, new))
@@ -61,7 +61,7 @@ def rename(old: str, new: str, *edits: Edit) -> Edit:
 
 
 def all_of(*edits: Edit) -> Edit:
-    """Return several changes as one."""
+    """Return one edit for several."""
 
     def edit(root: Path) -> None:
         for step in edits:
@@ -71,7 +71,7 @@ def all_of(*edits: Edit) -> Edit:
 
 
 def part(stack: str, key: str, indent: int, after: str = "") -> Edit:
-    """Return the removal of a key with all below it, the first with this indent behind a text."""
+    """Return an edit that removes a key and its value: the first one with this indent after a text."""
 
     def edit(root: Path) -> None:
         path = _stack(root, stack)
@@ -84,7 +84,7 @@ def part(stack: str, key: str, indent: int, after: str = "") -> Edit:
 
 
 def add_file(name: str, text: str) -> Edit:
-    """Return a new file."""
+    """Return an edit that adds a file."""
 
     def edit(root: Path) -> None:
         (root / name).write_text(text, encoding="utf-8")

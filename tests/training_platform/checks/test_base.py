@@ -1,4 +1,4 @@
-"""A change against its base: which stacks are planned, what differs, and every way in which a base cannot be read."""
+"""A change against its base: planned stacks, differences, and every reason why a base cannot be read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def comparison(report: Report) -> Comparison:
     return report.comparison
 
 
-def one(report: Report) -> StackChange:
+def only_stack(report: Report) -> StackChange:
     (stack,) = comparison(report).stacks
     return stack
 
@@ -44,7 +44,7 @@ def test_a_team_s_file_plans_that_team_alone_and_says_what_differs(repository: A
 
     report = repository.compare()
 
-    stack = one(report)
+    stack = only_stack(report)
     assert (stack.name, stack.kind, comparison(report).others) == ("small-vision", "changed", 1)
     ((queue,)) = [resource for resource in stack.resources if resource.name == "share-c-queues-cluster-queue"]
     assert queue.kind == "changed"
@@ -100,7 +100,7 @@ def test_a_resource_is_added_changed_replaced_or_removed(repository: Any) -> Non
 
     report = repository.compare(selected=("small",))
 
-    kinds = {(resource.kind, resource.name) for resource in one(report).resources}
+    kinds = {(resource.kind, resource.name) for resource in only_stack(report).resources}
     assert {
         ("replaced", "c-gpu-pool"),
         ("removed", "c-tpu-1-pool"),
@@ -108,7 +108,7 @@ def test_a_resource_is_added_changed_replaced_or_removed(repository: Any) -> Non
         ("added", "c-l4-pool"),
     } <= kinds
     assert not [name for kind, name in kinds if name in ("c-cluster", "c-tpu-0-pool")]
-    pool = next(resource for resource in one(report).resources if resource.name == "c-gpu-pool")
+    pool = next(resource for resource in only_stack(report).resources if resource.name == "c-gpu-pool")
     assert [(change.path, change.old, change.new) for change in pool.forcing] == [("nodeConfig.spot", None, True)]
 
 
@@ -116,7 +116,7 @@ def test_a_team_without_machines_costs_nothing(repository: Any) -> None:
     path = repository.path("small-vision")
     path.write_text(path.read_text(encoding="utf-8").partition("    vertex:")[0], encoding="utf-8")
 
-    cost = one(repository.compare()).most_usd
+    cost = only_stack(repository.compare()).most_usd
 
     assert cost.after == 0
     assert cost.delta is not None
@@ -128,7 +128,7 @@ def test_a_renamed_team_is_compared_with_itself(repository: Any) -> None:
 
     report = repository.compare()
 
-    stack = one(report)
+    stack = only_stack(report)
     assert (stack.name, stack.kind, stack.was) == ("small-sight", "renamed", "small-vision")
     assert stack.resources == ()
 
@@ -160,7 +160,7 @@ def test_a_stack_under_another_name_ends_with_2_until_its_file_says_that_what_is
     assert len(silent.failures) == 1
     assert silent.failures[0].startswith("stacks/Pulumi.small-sight.yaml: is what main calls small-vision, and Pulumi")
     assert "`pulumi stack rename small-sight --stack small-vision`" in silent.failures[0]
-    assert (renamed.exit_code(), renamed.failures, one(renamed).was) == (
+    assert (renamed.exit_code(), renamed.failures, only_stack(renamed).was) == (
         1,
         (),
         "small-vision",
@@ -211,7 +211,7 @@ def test_a_base_that_the_model_rejects_leaves_its_resources_unknown_and_warns(re
 
     report = repository.compare(selected=("small",))
 
-    assert one(report).unknown == "not planned in the base"
+    assert only_stack(report).unknown == "not planned in the base"
     assert ("base-not-planned", "warning") in {(finding.rule, finding.severity) for finding in report.all_findings()}
 
 
@@ -231,7 +231,7 @@ def test_if_the_code_changed_the_base_is_planned_by_its_own(repository: Any) -> 
     report = repository.compare(selected=("small",))
 
     assert comparison(report).own_program
-    (cluster_change, *others) = one(report).resources
+    (cluster_change, *others) = only_stack(report).resources
     assert {change.kind for change in (cluster_change, *others)} == {"replaced"}
     assert {(change.path, change.old) for resource in others for change in resource.forcing} == {
         ("cluster", "c-cluster")
@@ -310,7 +310,7 @@ def test_a_change_of_own_resources_is_compared_with_what_the_base_adds(repositor
 
     report = repository.compare(selected=("small",))
 
-    (bucket,) = one(report).resources
+    (bucket,) = only_stack(report).resources
     assert (bucket.name, bucket.kind) == ("archive", "replaced")
     assert [(change.old, change.new) for change in bucket.forcing] == [("US", "EU")]
 
@@ -329,7 +329,7 @@ def test_a_secret_is_compared_with_the_base_s_and_never_shown(repository: Any, k
 
     report = repository.compare(selected=("small",))
 
-    assert [bucket.name for bucket in one(report).resources] == changed
+    assert [bucket.name for bucket in only_stack(report).resources] == changed
     assert "marker" not in repr(report)
 
 
@@ -373,7 +373,7 @@ def test_a_repository_below_the_top_of_a_checkout_is_compared_with_its_own_folde
     repository.commit()
     repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
 
-    assert one(repository.compare()).name == "small-vision"
+    assert only_stack(repository.compare()).name == "small-vision"
 
 
 def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: Any) -> None:

@@ -1,4 +1,4 @@
-"""One cause, one finding: what follows from another says so, stands after it, and advises nothing."""
+"""One cause, one finding: a consequence names its cause, comes after it, and gives no advice."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ ENTRIES = {"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li 
 
 
 def entries(text: str, form: str) -> int:
-    """Return how many findings of their own a report has."""
+    """Return the number of separate findings in a report."""
     if form in ("gitlab", "sarif"):
         document = json.loads(text)
         return len(document if form == "gitlab" else document["runs"][0]["results"])
@@ -192,7 +192,7 @@ class CountedFinding(Finding):
 
 
 def reads_of(count: int) -> int:
-    """Return how often findings are read while the causes of ``count`` findings of each sort are looked for."""
+    """Return how often findings are read in the search for causes of ``count`` findings of each sort."""
     findings = [
         CountedFinding(
             rule="stack-model",

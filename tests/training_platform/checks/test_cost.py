@@ -1,4 +1,4 @@
-"""What a stack costs: machines and what is around them, at list prices or one's own."""
+"""The cost of a stack: machines and the resources around them, at list prices or own prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of effects: each type and input of the samples is in it, and each row says what it has to."""
+"""The table of effects covers each type and input of the samples, and each row is complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = [*TABLE.every, *TABLE.fields, *(row for kind in TABLE.types.values() for 
 
 
 def planned() -> list[FlatResource]:
-    """Return every resource that the stacks of the organisation have."""
+    """Return every resource of the organisation's stacks."""
     workspace = read_workspace(ORGANISATION)
     plans = [stack_plan(stack, workspace) for stack in workspace.stacks.values()]
     return [flat_resource(resource) for plan in plans if plan for resource in plan.planned() if resource.custom]

@@ -1,4 +1,4 @@
-"""Job files are part of every check: in each format, with a base, and where a file cannot be read."""
+"""Job files are part of every check: in each format, with a base, and with an unreadable file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE = "jobs/vision/train.yaml"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A copy of the organisation, in which nothing is wrong but what a test makes so."""
+    """A copy of the organisation without findings, for a test to spoil."""
     for folder in ("stacks", "jobs"):
         shutil.copytree(ORGANISATION / folder, tmp_path / "copy" / folder)
     shutil.copy(ORGANISATION / "Pulumi.yaml", tmp_path / "copy")

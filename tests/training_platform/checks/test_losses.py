@@ -1,4 +1,4 @@
-"""What a change takes is told at the line that takes it, with what to do first, until somebody answers for it."""
+"""A loss is reported at the line that causes it, with a first step, until somebody acknowledges it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ TEAM_HEAD = "    name: vision\n"
 
 
 def losses(report: Report) -> list[Finding]:
-    """Return the losses of a report that nobody acknowledged."""
+    """Return the unacknowledged losses of a report."""
     assert report.failures == ()
     return [finding for finding in report.all_findings() if finding.rule in EFFECT_OF_RULE]
 
 
-def found(repository: Repository, stack: str = "small") -> list[Finding]:
+def losses_of_change(repository: Repository, stack: str = "small") -> list[Finding]:
     return losses(repository.compare(selected=(stack,)))
 
 
 def committed(repository: Repository, stack: str, old: str, new: str) -> None:
-    """Have a text in the base already."""
+    """Commit the replacement of a text to the base."""
     repository.git("switch", "--quiet", "main")
     repository.edit(stack, old, new)
     repository.commit()
@@ -67,7 +67,7 @@ def test_a_replacement_loses_the_resource_at_the_field_that_forces_it(
     line = repository.edit(stack, *edit)
     rule = "loses-data" if field.startswith("filestore") else "stops-jobs"
 
-    (finding,) = [finding for finding in found(repository, stack) if finding.rule == rule]
+    (finding,) = [finding for finding in losses_of_change(repository, stack) if finding.rule == rule]
 
     assert (finding.severity, finding.path) == ("error", field)
     assert finding.position is not None
@@ -83,7 +83,7 @@ def test_another_machine_type_replaces_a_pool_of_which_the_provider_would_make_t
     repository.edit("small", "topology: 2x2", "topology: 2x4")
     line = repository.edit("small", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t")
 
-    (finding,) = found(repository)
+    (finding,) = losses_of_change(repository)
 
     assert (finding.rule, finding.severity, finding.becomes) == ("stops-jobs", "error", "ct5lp-hightpu-8t")
     assert finding.path == "clusters.c.node_pools.tpu.machine_type"
@@ -100,7 +100,7 @@ def test_another_topology_replaces_slices_whose_placement_is_not_sent(repository
     )
     line = repository.edit("small", "topology: 2x2x2", "topology: 2x2x4")
 
-    (finding,) = found(repository)
+    (finding,) = losses_of_change(repository)
 
     assert (finding.rule, finding.path) == ("stops-jobs", "clusters.c.node_pools.tpu.topology")
     assert "node pool tpu in c of small (2, each " in finding.message
@@ -112,7 +112,7 @@ def test_another_topology_replaces_slices_whose_placement_is_not_sent(repository
 def test_a_larger_boot_disk_stops_jobs_though_the_pool_stays(repository: Repository) -> None:
     repository.edit("small", CAPACITY, "            boot_disk: {size_gb: 300}\n" + CAPACITY)
 
-    (finding,) = found(repository)
+    (finding,) = losses_of_change(repository)
 
     assert (finding.rule, finding.path) == ("stops-jobs", "clusters.c.node_pools.gpu.boot_disk")
     assert "GKE recreates the VMs of the pool, one after another" in finding.message
@@ -124,7 +124,7 @@ def test_a_larger_boot_disk_stops_jobs_though_the_pool_stays(repository: Reposit
 def test_one_line_that_replaces_a_cluster_with_its_pools_is_one_finding(repository: Repository) -> None:
     repository.edit("small", "nodes: 10.0.0.0/20", "nodes: 10.2.0.0/20")
 
-    (finding,) = found(repository)
+    (finding,) = losses_of_change(repository)
 
     assert (finding.rule, finding.path) == ("stops-jobs", "clusters.c.subnet.nodes")
     assert finding.message.startswith(
@@ -137,7 +137,7 @@ def test_an_environment_under_another_name_says_what_its_name_replaces(repositor
     repository.rename("small", "tiny")
     repository.edit("small-vision", "environment: small", "environment: tiny")
 
-    findings = {finding.rule: finding for finding in found(repository, "tiny")}
+    findings = {finding.rule: finding for finding in losses_of_change(repository, "tiny")}
 
     assert {"loses-data", "stops-jobs"} <= findings.keys()
     data = findings["loses-data"]
@@ -150,14 +150,14 @@ def test_a_change_that_takes_nothing_is_no_finding(repository: Repository) -> No
     repository.edit("small", "max_nodes: 2", "max_nodes: 3")
     repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1280")
 
-    assert found(repository) == []
+    assert losses_of_change(repository) == []
 
 
 def test_a_loss_whose_protection_is_lifted_by_name_is_a_warning_and_no_other(repository: Repository) -> None:
     repository.edit("small", CAPACITY, SPOT + LIFT)
     repository.edit("small", "topology: 4x4", "topology: 4x8")
 
-    severities = {finding.path: finding.severity for finding in found(repository)}
+    severities = {finding.path: finding.severity for finding in losses_of_change(repository)}
 
     assert severities == {
         "clusters.c.node_pools.gpu.capacity": "warning",
@@ -169,7 +169,7 @@ def test_in_an_environment_without_protection_a_loss_is_a_warning(repository: Re
     committed(repository, "small", HEAD, f"{HEAD}    deletion_protection: false\n")
     repository.edit("small", CAPACITY, SPOT)
 
-    (finding,) = found(repository)
+    (finding,) = losses_of_change(repository)
 
     assert (finding.rule, finding.severity) == ("stops-jobs", "warning")
     assert "the engine refuses" not in (finding.first or "")
@@ -178,7 +178,7 @@ def test_in_an_environment_without_protection_a_loss_is_a_warning(repository: Re
 def test_protection_that_is_lifted_and_not_needed_is_a_loss_of_its_own(repository: Repository) -> None:
     repository.edit("small", CAPACITY, CAPACITY + LIFT)
 
-    (finding,) = found(repository)
+    (finding,) = losses_of_change(repository)
 
     assert (finding.rule, finding.severity) == ("lifts-protection", "warning")
     assert finding.path == "clusters.c.node_pools.gpu.deletion_protection"
@@ -201,7 +201,7 @@ def test_a_lifted_protection_that_is_needed_no_more_warns_at_its_line(repository
 def test_a_removal_says_that_the_engine_refuses_what_is_protected(repository: Repository) -> None:
     repository.edit("small", "slices: 2", "slices: 1")
 
-    (finding,) = [finding for finding in found(repository) if finding.rule == "stops-jobs"]
+    (finding,) = [finding for finding in losses_of_change(repository) if finding.rule == "stops-jobs"]
 
     assert finding.path == "clusters.c.node_pools.tpu.slices"
     assert "deploy `deletion_protection: false` in clusters.c.node_pools.tpu before" in (finding.first or "")
@@ -337,7 +337,7 @@ def test_homes_on_another_instance_are_a_loss_although_both_instances_stay(repos
     committed(repository, "small", cluster, cluster + hub)
     repository.edit("small", "filestore: homes", "filestore: small")
 
-    (loss,) = found(repository)
+    (loss,) = losses_of_change(repository)
 
     assert (loss.rule, loss.path) == ("stops-jobs", "clusters.c.notebooks.filestore")
     assert "PersistentVolume notebooks in c of small" in loss.message
@@ -604,7 +604,7 @@ def test_shorter_runs_are_a_loss_of_the_teams(repository: Repository) -> None:
 def test_one_pool_of_which_two_inputs_change_is_one_pool(repository: Repository) -> None:
     repository.edit("small", CAPACITY, "            boot_disk: {type: pd-ssd, size_gb: 300}\n" + CAPACITY)
 
-    (finding,) = found(repository)
+    (finding,) = losses_of_change(repository)
 
     assert "node pool gpu in c of small (2 VMs of a2-highgpu-8g" in finding.message
     assert finding.becomes == "{type: pd-ssd, size_gb: 300}"
@@ -626,7 +626,7 @@ def test_protection_is_lifted_in_the_section_of_what_is_lost_and_else_in_the_env
 def test_a_pool_under_another_name_is_said_to_be_the_same(repository: Repository) -> None:
     repository.edit("small", "          gpu:", "          big:")
 
-    (finding,) = [finding for finding in found(repository) if finding.rule == "stops-jobs"]
+    (finding,) = [finding for finding in losses_of_change(repository) if finding.rule == "stops-jobs"]
 
     assert "big has the same fields: under a new name it is deleted, and another one created" in finding.message
 
@@ -652,7 +652,7 @@ def test_after_many_trials_the_only_field_of_a_section_is_taken_for_the_cause(
     repository.edit("small", "max_nodes: 2", "max_nodes: 3")
     repository.edit("small", "topology: 4x4", "topology: 4x8")
 
-    told = [finding.path for finding in found(repository)]
+    told = [finding.path for finding in losses_of_change(repository)]
 
     assert "clusters.c.node_pools.tpu.topology" in told
 

@@ -1,4 +1,4 @@
-"""What a whole check says of mistakes that only several files together show: at the right file, once, with a way on."""
+"""Mistakes that only several files together show: reported once, in the right file, with a next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kueue refuses to change of a flavor with a topology is found before it is deployed."""
+"""Changes that Kueue, Filestore or the engine refuses are found before a deployment."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_a_team_comes_to_need_is_deployed_before_it(base: Workspace, tmp_pa
 
 
 def moved(root: Path, share: str) -> Workspace:
-    """Return the organisation with another pool in the place of one, and ``share`` of the new one with team nlp."""
+    """Return the organisation with one pool replaced by another, and team nlp's ``share`` of the new one."""
     new = POOL.replace("a100-80gb:", "l4:").replace("a2-ultragpu-8g", "g2-standard-96")
     workspace = without(root, prod=POOL, prod_nlp=SHARE)
     for stack, after, text in (("prod", "node_pools:\n", new), ("prod-nlp", "us-central1:\n", share)):
@@ -124,7 +124,7 @@ TAINT = {"taints": {"team": {"value": "vision", "effect": "NO_SCHEDULE"}}}
 
 
 def side(pool: dict[str, Any], *, name: str = "placed", location: str = "us-central1-a") -> Workspace:
-    """Return stack files in which the pool ``placed`` has some fields, or is called otherwise."""
+    """Return stack files whose pool ``placed`` has other fields or another name."""
     clusters = yaml.safe_load(ENVIRONMENT)["clusters"]
     pools = clusters["main"]["node_pools"]
     whole = pools.pop("placed") | {"topology_aware": False} | pool

@@ -1,4 +1,4 @@
-"""The command a platform team runs, on a copy of the shipped stacks with errors planted."""
+"""The check that a platform team runs, on a copy of the shipped stacks with planted errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def plant(root: Path, stack: str, old: str, new: str) -> int:
-    """Replace the first ``old`` in a stack file; return its line."""
+    """Replace the first ``old`` in a stack file, and return its line."""
     path = root / "stacks" / f"Pulumi.{stack}.yaml"
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -246,7 +246,7 @@ PROTECTION = {rule.id for rule in RULES.values() if rule.ruleset == "protection"
 LINE = "    deletion_protection: false\n"
 
 
-def found(root: Path, addition: str) -> dict[str, dict[str, Finding]]:
+def protection_findings(root: Path, addition: str) -> dict[str, dict[str, Finding]]:
     """Return what the protection rules find by stack and rule, for an environment with an addition to its file."""
     (root / "stacks").mkdir(exist_ok=True)
     (root / "stacks" / "Pulumi.prod-eu.yaml").write_text(ENVIRONMENT.replace(LINE, LINE + addition))
@@ -259,7 +259,7 @@ def found(root: Path, addition: str) -> dict[str, dict[str, Finding]]:
 
 
 def test_a_file_that_does_not_say_is_an_error_with_the_line_to_add(tmp_path: Path) -> None:
-    by_stack = found(tmp_path, "")
+    by_stack = protection_findings(tmp_path, "")
 
     (finding,) = by_stack["prod-eu"].values()
     assert (finding.rule, finding.severity, finding.nearest) == ("production-said", "error", "production: true")
@@ -277,7 +277,7 @@ def test_a_file_that_does_not_say_is_an_error_with_the_line_to_add(tmp_path: Pat
 def test_production_of_any_name_refuses_deletion_and_so_do_its_teams(
     production: str, of_environment: set[str], of_team: set[str], tmp_path: Path
 ) -> None:
-    by_stack = found(tmp_path, f"    production: {production}\n")
+    by_stack = protection_findings(tmp_path, f"    production: {production}\n")
 
     assert (set(by_stack["prod-eu"]), set(by_stack["prod-eu-vision"])) == (of_environment, of_team)
 

@@ -1,4 +1,4 @@
-"""What people change in the sample organisation: whatever takes something from somebody is told, and little else."""
+"""Changes of the sample organisation: those that take something from somebody are reported, and few others."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def samples(committed: Path) -> Iterator[Path]:
-    """Return the sample organisation as it was committed, and have it so again afterwards."""
+    """Return the sample organisation as committed; every test's changes are undone."""
     yield committed
     _git(committed, "reset", "--quiet", "--hard")
     _git(committed, "clean", "--quiet", "-fd")
 
 
 def judged(change: SampleChange, samples: Path) -> Report:
-    """Return what a check says of a change."""
+    """Return the report of a check of a change."""
     change.edit(samples)
     return run_check(samples, CheckOptions(today=TODAY), base="main", new_only=True)
 
 
 def felt(report: Report) -> dict[str, str]:
-    """Return the effects that a report tells, each with what it says."""
+    """Return the messages of a report's effects, by kind."""
     assert report.comparison is not None
     return {consequence.kind: consequence.finding.message for consequence in report.comparison.consequences}
 

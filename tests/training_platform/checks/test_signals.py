@@ -20,14 +20,14 @@ SIGNALS = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 def _unheard(number: signal.Signals) -> pytest.MarkDecorator:
-    """Return the mark that skips a signal which these tests were started to ignore, and so all that they start."""
+    """Return the mark that skips a signal ignored by the process of these tests, whose children inherit that."""
     return pytest.mark.skipif(
         signal.getsignal(number) is signal.SIG_IGN, reason=f"{number.name} is ignored, as by nohup"
     )
 
 
 def marked(mark: str) -> Iterator[int]:
-    """Yield the processes that have a text in their environment, as those have that a check starts."""
+    """Yield the processes with a text in their environment, as those that a check starts."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
@@ -38,7 +38,7 @@ def marked(mark: str) -> Iterator[int]:
 
 
 def ended(root: Path, number: signal.Signals, *arguments: str) -> tuple[int, str, list[int]]:
-    """Start a check whose plan never ends, and send it a signal once it plans; return its end and who outlived it."""
+    """Send a signal to a check that plans forever, and return its exit and the processes that outlived it."""
     temporary = root.parent / "temporary"
     temporary.mkdir()
     command = [sys.executable, "-m", "training_platform.cli.main", "check", *arguments]
@@ -54,7 +54,7 @@ def ended(root: Path, number: signal.Signals, *arguments: str) -> tuple[int, str
 
 
 def never_ends(root: Path) -> None:
-    """Let the repository's own resources wait forever, and say by a pipe that they do."""
+    """Write own resources that wait forever and signal through a pipe that they do."""
     pipe = root.parent / "pids"
     os.mkfifo(pipe)
     program = f"import os, signal\nopen({str(pipe)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n"

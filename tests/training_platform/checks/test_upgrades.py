@@ -1,4 +1,4 @@
-"""Another version of a chart or a cluster is said with what it touches, and a request for another limit is refused."""
+"""A new version of a chart or cluster is reported with its effects; a request for another limit is refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REQUESTS = "    quota_requests:\n" + "".join(
 
 
 def test_a_request_for_another_limit_under_the_same_name_is_an_error_at_the_request(repository: Any) -> None:
-    """Another amount is none, nor is the same request under another name."""
+    """Another amount is no error, nor is the same request under another name."""
     repository.git("switch", "--quiet", "main")
     repository.edit("small", HEAD, HEAD + REQUESTS)
     repository.commit()
@@ -176,7 +176,7 @@ LIFTED = f"{OLD}        {UNPROTECTED}"
 
 
 def test_one_cluster_takes_anothers_place_and_no_queue_is_lost(repository: Repository) -> None:
-    """The steps of docs/upgrade.md, each compared with the one before."""
+    """Takes the steps of docs/upgrade.md, each compared with the one before."""
 
     def step(stack: str) -> dict[tuple[str, str], str]:
         report = repository.compare(base="HEAD")

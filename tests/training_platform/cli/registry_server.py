@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Answer(NamedTuple):
-    """What the server says to one path."""
+    """The server's answer to one path."""
 
     body: Any
     status: int = 200
@@ -21,13 +21,13 @@ class Registry:
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 token = self.headers.get("Authorization", "")
-                registry.asked.append((self.path, token))
+                registry.requests.append((self.path, token))
                 answer = registry.answers.get(self.path, Answer("nothing", 404))
                 if answer.status == 401 and token == "Bearer for-anybody":
                     answer = Answer(answer.body)

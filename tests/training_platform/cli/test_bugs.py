@@ -1,4 +1,4 @@
-"""A bug of ours in one stack, job, snapshot or rule: it is named, the exit code is 2, and the others are checked."""
+"""A bug of ours in one stack, job, snapshot or rule is named; the exit code is 2, and the others are checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUE = "a value of the file"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A copy of the organisation with an error in production, which every command has to find nevertheless."""
+    """A copy of the organisation with an error in production that every command must still find."""
     for folder in ("stacks", "jobs"):
         shutil.copytree(ORGANISATION / folder, tmp_path / folder)
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)

@@ -1,4 +1,4 @@
-"""``training-platform explain`` and ``rules list``: what people and programs are told of a rule, a place, a quota."""
+"""``training-platform explain`` and ``rules list``: rules, places and quotas, for people and for programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> tuple[Path, int]:
-    """Return a copy of the tests' organisation with one boot disk too small, and the line that says so."""
+    """Return a copy of the tests' organisation with one boot disk too small, and its line."""
     root = tmp_path / "organisation"
     shutil.copytree(ORGANISATION, root, symlinks=False)
     file = root / "stacks" / "Pulumi.dev.yaml"

@@ -99,7 +99,7 @@ def permissions(commands: list[str], role: str) -> set[str]:
 
 
 def grants(commands: list[str], email: str) -> set[tuple[str, str]]:
-    """Return what an account is granted, as kinds of resources, or the last parts of their names, with the roles."""
+    """Return the roles of an account, by kind of resource or last part of its name."""
     member = f"--member=serviceAccount:{email}@example-admin.iam.gserviceaccount.com"
     granted = [command for command in commands if member in command and " add-iam-policy-binding " in command]
     return {

@@ -49,7 +49,7 @@ def shapes(name: str) -> Any:
 
 
 def secret_inputs(content: Any, number: int, keys: tuple[Any, ...] = (), seen: tuple[int, ...] = ()) -> Iterator[Any]:
-    """Yield the ways to inputs of a document whose value can be a secret; a shape within itself is walked once."""
+    """Yield the paths of a document's inputs that can be secrets; a recursive shape is walked once."""
     if number in seen:
         return
     shape = content["shapes"][number]
@@ -85,7 +85,7 @@ def of_documents() -> Iterator[tuple[str, tuple[Any, ...]]]:
                 yield token, keys
 
 
-def found(token: str, inputs: Any) -> str:
+def findings_text(token: str, inputs: Any) -> str:
     resource = StackResource(stack="dev", type=token, name="one", inputs=inputs)
     whole = program(views_of_plan([resource]), stack="dev", environment="dev", team=None, production=True)
     return "\n".join(f"{finding!r} {finding}" for finding in evaluate(whole))
@@ -130,7 +130,7 @@ def test_no_finding_has_the_value_of_an_input_that_can_be_secret() -> None:
         for kind, value in enumerate((MARKER, NUMBER, [MARKER], {"a": NUMBER}, [{"a": MARKER}])):
             inputs[token, kind] = merged(inputs.get((token, kind)), nested(keys, value))
 
-    wrong = [token for (token, _), secret in inputs.items() if leaks(found(token, secret))]
+    wrong = [token for (token, _), secret in inputs.items() if leaks(findings_text(token, secret))]
 
     assert len(rows) > 300
     assert wrong == []
@@ -139,7 +139,7 @@ def test_no_finding_has_the_value_of_an_input_that_can_be_secret() -> None:
 def test_no_finding_has_the_value_of_a_block_that_holds_a_secret() -> None:
     secret = {"containers": [{"env": [{"name": "A", "value": MARKER}]}]}
     for inputs in ({"spec": [secret]}, {"spec": {"containers": {"env": MARKER}}}, {"spec": {"volumes": [[secret]]}}):
-        assert not leaks(found("kubernetes:core/v1:Pod", inputs))
+        assert not leaks(findings_text("kubernetes:core/v1:Pod", inputs))
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_missing_digests_are_asked_for_and_written_beside_a_tag_and_instead_of_l
     assert images.read_text() == (
         f'images:\n  shell: # a comment\n    {{image: "{named[0]}"}}\n  cpu: {{image: "{named[1]}"}}\n'
     )
-    assert [path for path, _ in registry.asked if "/a/" in path] == []
+    assert [path for path, _ in registry.requests if "/a/" in path] == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every command, with standard streams that cannot be written, that nobody reads, or that are closed."""
+"""Every command, with standard streams that are unwritable, closed, or without a reader."""
 
 from __future__ import annotations
 

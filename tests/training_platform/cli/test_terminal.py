@@ -1,4 +1,4 @@
-"""Sentences on a terminal: folded between words at its width, while a pipe's lines stay whole."""
+"""Sentences fold between words at the width of a terminal, and stay whole lines in a pipe."""
 
 from __future__ import annotations
 

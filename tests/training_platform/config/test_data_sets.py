@@ -1,4 +1,4 @@
-"""Where data lies, and organisations of many stacks."""
+"""Locations of data sets, and organisations of many stacks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ config:
 POOLS = "node_pools: {gpu: {machine_type: a2-highgpu-1g, zone: us-central1-a}}"
 
 
-def found(root: Path, data: str, pools: str = POOLS) -> list[Finding]:
+def data_set_findings(root: Path, data: str, pools: str = POOLS) -> list[Finding]:
     (root / "stacks").mkdir()
     text = ENVIRONMENT.replace("DATA", data).replace("POOLS", pools)
     (root / "stacks" / "Pulumi.env.yaml").write_text(text, encoding="utf-8")
@@ -51,11 +51,11 @@ def found(root: Path, data: str, pools: str = POOLS) -> list[Finding]:
     ],
 )
 def test_data_beside_the_accelerators_is_right(tmp_path: Path, data: str) -> None:
-    assert found(tmp_path, data) == []
+    assert data_set_findings(tmp_path, data) == []
 
 
 def test_a_bucket_of_another_region_is_warned_of_with_its_egress(tmp_path: Path) -> None:
-    (finding,) = found(tmp_path, "{size_gib: 5, bucket: {name: example-one, location: europe-west4}}")
+    (finding,) = data_set_findings(tmp_path, "{size_gib: 5, bucket: {name: example-one, location: europe-west4}}")
 
     assert (finding.rule, finding.severity, finding.path) == ("data-set-region", "warning", "data_sets.d")
     assert "each pass over it sends 5 GiB between regions, which is charged as egress" in finding.message
@@ -64,13 +64,16 @@ def test_a_bucket_of_another_region_is_warned_of_with_its_egress(tmp_path: Path)
 
 
 def test_a_volume_of_another_region_is_mounted_by_nobody(tmp_path: Path) -> None:
-    (finding,) = found(tmp_path, "{filestore: {instance: far, path: a}}")
+    (finding,) = data_set_findings(tmp_path, "{filestore: {instance: far, path: a}}")
 
     assert "no cluster mounts it" in finding.message
 
 
 def test_an_environment_without_accelerators_has_no_region_to_be_far_from(tmp_path: Path) -> None:
-    assert found(tmp_path, "{bucket: {name: example-one, location: europe-west4}}", "release_channel: STABLE") == []
+    assert (
+        data_set_findings(tmp_path, "{bucket: {name: example-one, location: europe-west4}}", "release_channel: STABLE")
+        == []
+    )
 
 
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}

@@ -1,4 +1,4 @@
-"""Edits of YAML that leave every other line as it is, or are refused."""
+"""Edits of YAML that leave every other line unchanged, or are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of mistakes: what each is, at its line, and a value that would pass, or none; all of them at once."""
+"""Messages about mistakes: each at its line, with a value that would pass if one exists, and all at once."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ A100 = ["machine_type: a2-highgpu-8g", "zone: us-west4-b"]
 N1 = ["machine_type: n1-standard-8", "zone: us-west4-a"]
 
 
-def found(lines: list[str]) -> list[Finding]:
+def findings_of(lines: list[str]) -> list[Finding]:
     text = FILE + "".join(f"            {line}\n" for line in lines)
     return list(parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml")).findings)
 
@@ -237,7 +237,7 @@ CASES = {
 def test_a_field_that_does_not_fit_is_found_at_its_line(case: str) -> None:
     pool, line, allowed, nearest = CASES[case]
 
-    (finding,) = found([*pool, line])
+    (finding,) = findings_of([*pool, line])
 
     assert finding.position is not None
     assert finding.position.line == FIRST_LINE + len(pool)
@@ -249,7 +249,7 @@ def test_a_field_that_does_not_fit_is_found_at_its_line(case: str) -> None:
 def test_a_pool_without_the_field_is_taken(case: str) -> None:
     pool = [line for line in CASES[case][0] if not line.startswith("capacity")]
 
-    assert found(pool) == []
+    assert findings_of(pool) == []
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_pool_without_the_field_is_taken(case: str) -> None:
     [(V5E, "topology", "topology: 2x2"), (N1, "accelerator", "accelerator: t4")],
 )
 def test_a_field_that_is_missing_is_named_at_the_pools_line(pool: list[str], field: str, nearest: str) -> None:
-    (finding,) = found(pool)
+    (finding,) = findings_of(pool)
 
     assert finding.position is not None
     assert finding.position.line == FIRST_LINE - 1
@@ -269,14 +269,14 @@ def test_a_field_that_is_missing_is_named_at_the_pools_line(pool: list[str], fie
 def test_all_conflicts_of_a_pool_come_at_once() -> None:
     lines = ["driver: latest", "compact: true", "min_slices: 2", "reservation: v5e", "accelerator: t4"]
 
-    findings = found([*SLICE, *lines])
+    findings = findings_of([*SLICE, *lines])
 
     places = {finding.path.rpartition(".")[2]: finding.position.line for finding in findings if finding.position}
     assert places == {line.partition(":")[0]: FIRST_LINE + 3 + index for index, line in enumerate(lines)}
 
 
 def test_a_count_of_the_other_kind_is_not_found_twice() -> None:
-    (finding,) = found([*A100, "min_nodes: 4", "slices: 8"])
+    (finding,) = findings_of([*A100, "min_nodes: 4", "slices: 8"])
 
     assert finding.nearest == "max_nodes: 8"
 

@@ -1,4 +1,4 @@
-"""One stack file: its reading, its schema, and the names of its resources."""
+"""One stack file: parsing, its schema, and the names of its resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no team was promised: how much it is, whose it becomes, and which plans follow."""
+"""Stack files that refer to each other, and capacity that no team was promised."""
 
 from __future__ import annotations
 
@@ -540,7 +540,7 @@ def test_with_a_rejected_team_nobody_knows_what_is_left_to_lend(lends: bool, pla
 
 @pytest.fixture
 def organisation(tmp_path: Path) -> Callable[..., Path]:
-    """Return a function that writes stack files beside the repository's own program, and says where."""
+    """Return a function that writes stack files beside the repository's program, and returns the folder."""
 
     def write(teams: Json, **environment: Any) -> Path:
         (tmp_path / "stacks").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""An API server that answers from a table and writes down what it was asked, for what no real one does on demand."""
+"""An API server that answers from a table and records its requests, for answers that no real one gives on demand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Json = dict[str, Any]
 
 
 class Answering(Protocol):
-    """What answers the requests of a server."""
+    """The answers of the server to its requests."""
 
     def answer(self, method: str, url: str, body: Json | None) -> tuple[int, Any]: ...
 
 
 class ApiStub:
-    """``lists`` are the objects below a path, ``texts`` what else a path answers.
+    """``lists`` are the objects below a path, ``texts`` the answers of other paths.
 
     ``refusals`` are answered instead, by method and end of the path.
     """
@@ -30,13 +30,13 @@ class ApiStub:
         self.lists: dict[str, list[Json]] = {}
         self.texts: dict[str, str] = {}
         self.refusals: dict[tuple[str, str], tuple[int, str]] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.created: list[Json] = []
 
     def answer(self, method: str, url: str, body: Json | None) -> tuple[int, Any]:
         path = urlsplit(url).path
         query = parse_qs(urlsplit(url).query)
-        self.asked.append(f"{method} {path}")
+        self.requests.append(f"{method} {path}")
         for (verb, end), (status, message) in self.refusals.items():
             if verb in (method, "*") and path.endswith(end) and not (verb == "POST" and "dryRun" in query):
                 return status, {"kind": "Status", "message": message} if message else "<html>"
@@ -67,7 +67,7 @@ class ApiStub:
 
 @contextmanager
 def served(stub: Answering) -> Iterator[str]:
-    """Serve on the loopback interface; gives the address."""
+    """Serve on the loopback interface; yields the address."""
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:

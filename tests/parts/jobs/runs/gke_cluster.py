@@ -30,7 +30,7 @@ gke: {cluster: gpus, flavor: h100, nodes: 2}
 
 
 class Cluster:
-    """The cluster ``gpus`` with team vision's queue in it, and whoever plays the part of its nodes' kubelets."""
+    """The cluster ``gpus`` with team vision's queue, and a stand-in for its nodes' kubelets."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
@@ -56,7 +56,7 @@ class Cluster:
         return self.items(f"{PODS}?{selector}")
 
     def reap(self, ended: Event) -> None:
-        """Let pods that are being deleted go, as their node's kubelet would, until ``ended``."""
+        """Finish the deletion of pods, as their node's kubelet would, until ``ended``."""
         with self.server.client() as client:
             while not ended.wait(0.2):
                 for pod in client.get(PODS).json().get("items", ()):
@@ -91,7 +91,7 @@ T = TypeVar("T")
 
 
 def until(read: Callable[[], T], right: Callable[[T], bool]) -> T:
-    """Return what ``read`` returns once that is right; the test fails where it never is."""
+    """Call ``read`` until its result is right, and return that; the test fails if it never is."""
     deadline = time.monotonic() + SECONDS
     while not right(latest := read()):
         assert time.monotonic() < deadline, f"this never came true: {latest}"

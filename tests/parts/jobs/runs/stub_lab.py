@@ -30,7 +30,7 @@ FOLLOWING = ("status", "why", "logs", "cancel", "wait")
 
 
 class Lab(NamedTuple):
-    """The organisation with one job, the API server of its cluster, and what runs commands against it."""
+    """The organisation with one job, its cluster's API server, and a way to run commands against it."""
 
     root: Path
     api: ApiStub
@@ -43,7 +43,7 @@ class Lab(NamedTuple):
         return CliRunner().invoke(app, ["job", command, *file, *run, *arguments, *where])
 
     def live(self) -> dict[str, Any]:
-        """Return the run as the cluster has it: as it was submitted, with what the API server adds."""
+        """Return the run as the cluster has it: as submitted, with the API server's additions."""
         path = self.root / "jobs" / "vision" / "train.yaml"
         job, _ = read_job(path, self.root, read_workspace(self.root))
         assert job is not None
@@ -53,7 +53,7 @@ class Lab(NamedTuple):
 
 
 def one_sentence(result: Result, sentence: str, code: int = 2) -> None:
-    """Hold that a command ended with a code and one sentence, and wrote nothing else."""
+    """Assert that a command ended with a code and one sentence, and wrote nothing else."""
     assert (result.exit_code, result.stdout) == (code, ""), result.output
     (line,) = [line for line in result.stderr.splitlines() if not line.startswith(("# ", "note "))]
     assert line.startswith("training-platform: ")

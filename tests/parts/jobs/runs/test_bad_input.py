@@ -1,4 +1,4 @@
-"""What goes wrong while a command runs: one sentence, the documented exit code, and nothing half submitted."""
+"""Failures while a command runs: one sentence, the documented exit code, and nothing half submitted."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_grid_of_which_a_part_is_refused_is_taken_back(lab: Lab, monkeypatch: 
     monkeypatch.setattr(lab.api, "answer", full)
 
     one_sentence(lab("submit", "--run", "train-x"), "Cluster gpus does not let you: exceeded quota")
-    deleted = [request for request in lab.api.asked if request.startswith("DELETE")]
+    deleted = [request for request in lab.api.requests if request.startswith("DELETE")]
     assert deleted == [f"DELETE {SETS}/{jobset['metadata']['name']}" for jobset in lab.api.created]
     assert len(deleted) == 2
 
@@ -144,7 +144,7 @@ def test_a_broken_table_of_waits_stops_nothing(lab: Lab) -> None:
 
 
 def beside(lab: Lab, **runs: str | None) -> None:
-    """Have the cluster hold runs, the oldest first, each with the flavor that it holds, or none while it waits."""
+    """Fill the cluster with runs, oldest first, each with the flavor that it holds; None waits."""
     sets = []
     workloads = []
     for number, (name, flavor) in enumerate(runs.items()):
@@ -265,7 +265,7 @@ def test_200_runs_are_listed_by_one_paged_list_of_each_kind_and_cluster(lab: Lab
     result = lab("list", "--team", "vision", "--format", "json")
 
     assert len(json.loads(result.stdout)) == 200
-    assert Counter(lab.api.asked) == {f"GET {SETS}": 1, f"GET {KUEUE}/workloads": 1}
+    assert Counter(lab.api.requests) == {f"GET {SETS}": 1, f"GET {KUEUE}/workloads": 1}
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def job(root: Path, cloud: Cloud) -> Iterator[Command]:
 
 @pytest.fixture
 def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask once: the waits between tries are those of every client."""
+    """Try once: the waits between tries are tested with the client."""
     monkeypatch.setattr("training_platform.clients.registries.RETRIES", 0)
 
 
@@ -67,7 +67,7 @@ def test_an_image_that_is_there_is_submitted(job: Command, cloud: Cloud, registr
 
     assert (result.exit_code, runs(cloud)) == (0, 1), result.output
     assert "image" not in result.stderr
-    assert [path for path, _ in registry.asked] == [MANIFEST]
+    assert [path for path, _ in registry.requests] == [MANIFEST]
 
 
 def test_an_image_that_is_not_there_is_refused_at_its_line_with_the_nearest_tag(
@@ -113,11 +113,11 @@ def test_a_registry_of_google_gives_its_token_for_ours_and_no_other_host_gets_th
     image = f"{registry.place}/team/train:2026-11"
 
     assert Registries(token=lambda host: "ours" if host == registry.place else "").has(image)
-    assert [token for _, token in registry.asked] == ["", basic, "Bearer for-anybody"]
-    registry.asked.clear()
+    assert [token for _, token in registry.requests] == ["", basic, "Bearer for-anybody"]
+    registry.requests.clear()
     away = registry.place.replace("127.0.0.1", "localhost")  # another host than the one that gives tokens
     assert Registries(token=lambda _: "ours").has(f"{away}/team/train:2026-11")
-    assert [token for _, token in registry.asked] == ["", "", "Bearer for-anybody"]
+    assert [token for _, token in registry.requests] == ["", "", "Bearer for-anybody"]
 
 
 @pytest.mark.parametrize(

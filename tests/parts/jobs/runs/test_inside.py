@@ -151,7 +151,7 @@ def pods(lab: Lab, phases: str, plan: dict[str, Any] | None = None) -> None:
 
 @pytest.fixture
 def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a kubectl on PATH that writes down its arguments, one a line, and ends with 7."""
+    """Put a kubectl on PATH that records its arguments, one per line, and exits with 7."""
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "kubectl"
     program.write_text(KUBECTL)

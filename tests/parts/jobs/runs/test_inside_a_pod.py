@@ -71,7 +71,7 @@ def kubelet(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def config_of(cluster: Cluster, namespace: str, name: str, folder: Path) -> Path:
-    """Write the kubeconfig of somebody with a member's rights in a namespace, by a token of the server's own."""
+    """Write the kubeconfig of somebody with a member's rights in a namespace, with a token that the server issued."""
     with suppress(AssertionError):  # it may be there already
         cluster.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
     cluster.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}})
@@ -92,7 +92,7 @@ def config_of(cluster: Cluster, namespace: str, name: str, folder: Path) -> Path
 
 @pytest.fixture(scope="module")
 def configs(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the kubeconfigs of a member of the team, and of another's."""
+    """Return the kubeconfigs of a member of the team and of a member of another team."""
     folder = tmp_path_factory.mktemp("members")
     return {name: config_of(cluster, team, name, folder) for name, team in (("ada", TEAM), ("grace", "nlp"))}
 
@@ -114,7 +114,7 @@ def run(submit: Callable[..., str], cluster: Cluster, kubelet: int) -> str:
 def inside(
     root: Path, configs: dict[str, Path], capfd: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """Return a function that runs a command as somebody; its exit code and what it and kubectl print."""
+    """Return a function that runs a command as a person, and returns exit code, output and errors."""
 
     def run(who: str, command: str, *arguments: str) -> tuple[int, str, str]:
         where = ["--root", str(root), "--kubeconfig", str(configs[who]), "--local-cloud", "http://127.0.0.1:9"]

@@ -213,7 +213,7 @@ def flavor() -> Flavor:
 
 @pytest.fixture
 def queue(cluster: Cluster) -> Iterator[Callable[[Json], None]]:
-    """Return a function that makes a queue of the queued flavor, whose configuration has the parameters given."""
+    """Return a function that creates a queue of the queued flavor with the given parameters in its configuration."""
     queued_flavor = flavor()
     share = Share.model_validate({"nominal_quota": 32})
     queue_spec = cluster_queue(TEAM, {queued_flavor.name: share}, {queued_flavor.name: queued_flavor})
@@ -260,7 +260,7 @@ def job(seconds: int) -> Json:
 
 
 def requests_seen(cluster: Cluster) -> dict[str, str]:
-    """Watch the requests for a while; returns each one that there was by its id, with the run time that it asks for."""
+    """Watch the provisioning requests for a while, and return the run time of each by its id."""
     until(lambda: cluster.items(REQUESTS), bool)
     seen: dict[str, str] = {}
     end = time.monotonic() + WATCHED
@@ -282,7 +282,7 @@ def test_a_shorter_run_than_the_pool_s_keeps_its_one_request(cluster: Cluster, q
 def test_a_run_time_in_the_configuration_too_makes_requests_without_end(
     cluster: Cluster, queue: Callable[[Json], None]
 ) -> None:
-    """What ours must not write: Kueue deletes the request that differs from the configuration, and makes it again."""
+    """Shows why ours must not: Kueue deletes a request that differs from the configuration, and creates it again."""
     queue({RUN_TIME: str(48 * 3600)})
 
     cluster.post(JOBS, job(3600))

@@ -45,7 +45,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def vertex(root: Path) -> Cloud:
-    """The local cloud, with a clock that a test moves on."""
+    """The local cloud, with a clock that tests advance."""
     return Cloud(root)
 
 
@@ -531,7 +531,7 @@ def test_a_line_that_two_polls_see_is_printed_once(monkeypatch: pytest.MonkeyPat
 
 
 def deploy_logs(cloud: Cloud, root: Path) -> None:
-    """Create the log bucket of team vision with its sinks and view, as the plan of its stack has them."""
+    """Create the log bucket of team vision with its sinks and view, as its stack plans them."""
     workspace = read_workspace(root)
     plan = stack_plan(workspace.stacks["lab-vision"], workspace)
     assert plan is not None
@@ -556,7 +556,7 @@ def deploy_logs(cloud: Cloud, root: Path) -> None:
 
 @pytest.fixture
 def empty_cluster(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job on GKE whose cluster answers that it has nothing."""
+    """A job on GKE whose cluster has no objects."""
     write_job(root, GKE)
 
     class Empty:

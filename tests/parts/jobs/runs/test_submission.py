@@ -72,7 +72,7 @@ def job(root: Path, cloud: Cloud) -> Iterator[Command]:
         yield job_command(root, port)
 
 
-def made(cloud: Cloud, service: str, path: str, body: dict[str, Any], **query: str) -> None:
+def create_in_cloud(cloud: Cloud, service: str, path: str, body: dict[str, Any], **query: str) -> None:
     code, answer = cloud.cloud.handle(service, "POST", path, list(query.items()), body)
     assert code == 200, answer
 
@@ -85,7 +85,7 @@ def created(cloud: Cloud, collection: str = "customJobs") -> list[dict[str, Any]
 def test_source_goes_to_its_bucket_before_the_job_that_names_it(job: Command, cloud: Cloud, root: Path) -> None:
     file = root / "jobs" / "vision" / "train.yaml"
     file.write_text(SOURCE + "n1-standard-16}\n")
-    made(cloud, "storage", "v1/b", {"name": BUCKET, "location": "us-central1"}, project=PROJECT)
+    create_in_cloud(cloud, "storage", "v1/b", {"name": BUCKET, "location": "us-central1"}, project=PROJECT)
 
     result = job("submit", str(file))
 
@@ -112,8 +112,8 @@ def test_addresses_and_names_of_what_is_deployed_are_filled_in(job: Command, clo
     file = root / "jobs" / "vision" / "train.yaml"
     file.write_text(WHOLE)
     place = f"v1/projects/{PROJECT}/locations"
-    made(cloud, "aiplatform", f"{place}/us-central1/tensorboards", BOARD)
-    made(cloud, "file", f"{place}/us-central1-a/instances", SHARE, instanceId="lab-shared")
+    create_in_cloud(cloud, "aiplatform", f"{place}/us-central1/tensorboards", BOARD)
+    create_in_cloud(cloud, "file", f"{place}/us-central1-a/instances", SHARE, instanceId="lab-shared")
     cloud.now += 3600
 
     result = job("submit", str(file))

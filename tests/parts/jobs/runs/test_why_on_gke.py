@@ -1,4 +1,4 @@
-"""Why a run waits, from objects as the API server gives them; the real ones are in test_runs_on_gke.py."""
+"""Why a run waits, from objects in the API server's form; test_runs_on_gke.py has real ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def condition(kind: str, status: bool, message: str = "", reason: str = "") -> J
     }  # fmt: skip
 
 
-def said(**seen: Any) -> list[str]:
+def explanation(**seen: Any) -> list[str]:
     everything = Seen(**{"jobset": JOBSET, "queue": QUEUE, "queue_name": "vision", **seen})
     return list(why(gke_run(everything.jobset, everything.workload, "gpus"), everything))
 
@@ -63,7 +63,7 @@ def test_hosts_tell_of_coming_maintenance_and_faults() -> None:
     down = host("f")
     down["status"]["conditions"] = [condition("Ready", False, "Kubelet stopped posting node status.")]
 
-    coming, *lines = [line for line in said(nodes=[*nodes, down]) if line.startswith("Node ")]
+    coming, *lines = [line for line in explanation(nodes=[*nodes, down]) if line.startswith("Node ")]
 
     assert coming.startswith("Node a (and 1 more) stops for maintenance of its host at 2024-12-01 20:00 UTC")
     assert lines == [
@@ -76,7 +76,7 @@ def test_hosts_tell_of_coming_maintenance_and_faults() -> None:
 
 
 def test_a_queue_that_was_deleted_is_the_cause() -> None:
-    (line,) = said(queue=None)
+    (line,) = explanation(queue=None)
 
     assert line.startswith("The queue vision that train-bcdfg names is not in namespace vision of gpus: it was deleted")
 
@@ -86,7 +86,7 @@ def test_a_failed_run_says_how_its_pods_ended_and_their_last_lines() -> None:
     pod = {"metadata": {"name": "p"}, "status": {"containerStatuses": [{"state": {"terminated": ended}}]}}
     jobset = {**JOBSET, "status": {"conditions": [condition("Failed", True, "no restarts left")]}}
 
-    assert said(jobset=jobset, pods=[pod])[1:] == [
+    assert explanation(jobset=jobset, pods=[pod])[1:] == [
         "Pod p ended with exit code 137 (OOMKilled).",
         'Its log ends with: "step 1 / step 2 / step 3".',
     ]
@@ -95,7 +95,7 @@ def test_a_failed_run_says_how_its_pods_ended_and_their_last_lines() -> None:
 def test_a_queue_that_is_held_is_said_before_the_quota() -> None:
     held = {"status": {"conditions": [condition("Active", False, "ClusterQueue vision is stopped.")]}}
 
-    lines = said(queue=held, workload=workload(condition("QuotaReserved", False, "the queue is inactive")))
+    lines = explanation(queue=held, workload=workload(condition("QuotaReserved", False, "the queue is inactive")))
 
     assert lines[1:3] == [
         'The queue vision admits nothing now: "ClusterQueue vision is stopped".',
@@ -107,7 +107,7 @@ def test_the_share_tells_what_would_start_now() -> None:
     reserved = [{"name": "h100", "resources": [{"name": "nvidia.com/gpu", "total": "16"}]}]
     queue = {"status": {**QUEUE["status"], "flavorsReservation": reserved}}
 
-    lines = said(
+    lines = explanation(
         queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
         resource="nvidia.com/gpu", demand=32, unit=8, quota=32, most=40,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def test_the_share_tells_what_would_start_now() -> None:
 
 
 def test_more_than_the_team_reaches_never_starts() -> None:
-    lines = said(
+    lines = explanation(
         workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100", resource="nvidia.com/gpu",
         demand=48, unit=8, quota=32, most=40,
     )  # fmt: skip
@@ -130,7 +130,7 @@ def test_its_place_in_the_queue_counts_others_as_a_total() -> None:
         {"metadata": {"name": "jobset-train"}, "positionInClusterQueue": 3},
     ]
 
-    lines = said(workload=workload(condition("QuotaReserved", False)), pending=pending)
+    lines = explanation(workload=workload(condition("QuotaReserved", False)), pending=pending)
 
     assert lines[-1] == "Runs before it: 1 of the team's own and 2 more of the ClusterQueue."
 
@@ -145,7 +145,7 @@ def test_queued_provisioning_is_followed_into_its_request() -> None:
         "status": {"conditions": [condition("Accepted", True, "accepted"), condition("Provisioned", False, "Waiting")]},
     }
 
-    assert said(workload=admitted, requests=[request])[1:3] == [
+    assert explanation(workload=admitted, requests=[request])[1:3] == [
         'Admission check dws-h100 is Pending: "waiting".',
         'ProvisioningRequest train-1 is Accepted: "accepted".',
     ]
@@ -155,7 +155,7 @@ def test_a_workload_that_is_put_aside_says_how_to_go_on() -> None:
     aside = workload(condition("Evicted", True, "took too long", "DeactivatedDueToRequeuingLimitExceeded"))
     aside["spec"]["active"] = False
 
-    (line,) = said(workload=aside)
+    (line,) = explanation(workload=aside)
 
     assert line.startswith('Kueue has deactivated train-bcdfg and does not queue it again: "took too long"')
 
@@ -173,7 +173,7 @@ def test_pods_without_a_node_are_counted_by_what_the_scheduler_says() -> None:
     ]
     admitted = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
 
-    assert said(workload=admitted, pods=pods) == [
+    assert explanation(workload=admitted, pods=pods) == [
         "train-bcdfg is admitted, and 2 of 2 pods wait.",
         '2 of them: "0/8 nodes are available".',
     ]
@@ -203,7 +203,7 @@ def test_the_autoscalers_last_word_is_said_though_it_is_no_warning() -> None:
         event("Normal", "Scheduled", "Successfully assigned"),
     ]
 
-    assert said(workload=ADMITTED, events=events)[1:] == [
+    assert explanation(workload=ADMITTED, events=events)[1:] == [
         'The autoscaler says: "pod triggered scale-up: [{group 0->2 (max: 8)}]".',
         'The autoscaler says: "pod didn\'t trigger scale-up: 1 max node group size reached".',
     ]
@@ -216,7 +216,7 @@ def test_one_text_about_several_pods_is_said_once() -> None:
     ]
     events += [event("Warning", "FailedMount", "no such claim", name=f"train-{index}") for index in (0, 1)]
 
-    assert said(workload=ADMITTED, pods=pods, events=events)[1:] == [
+    assert explanation(workload=ADMITTED, pods=pods, events=events)[1:] == [
         '2 of them: "0/8 nodes are available".',
         'Event on Pod train-0 and 1 more: "no such claim".',
     ]
@@ -226,11 +226,11 @@ def test_runs_that_waited_before_are_said_where_the_queue_is_not_shown() -> None
     ahead = [gke_run({**JOBSET, "metadata": {**JOBSET["metadata"], "name": "train-first"}}, None, "gpus")]
     behind = workload(condition("QuotaReserved", False))
 
-    assert said(workload=behind, ahead=ahead)[-2:] == [
+    assert explanation(workload=behind, ahead=ahead)[-2:] == [
         "Runs of the team that wait and were submitted earlier: train-first.",
         "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it.",
     ]
-    assert "were submitted earlier" not in " ".join(said(workload=behind, ahead=ahead, pending=[]))
+    assert "were submitted earlier" not in " ".join(explanation(workload=behind, ahead=ahead, pending=[]))
 
 
 GPUS = "gke: {cluster: gpus, flavor: h100, nodes: 2}"
@@ -330,7 +330,7 @@ def test_a_node_without_a_device_plugin_offers_no_gpu() -> None:
     node = host("a")
     del node["status"]["allocatable"]["nvidia.com/gpu"]
 
-    (line,) = [line for line in said(nodes=[node]) if line.startswith("Node ")]
+    (line,) = [line for line in explanation(nodes=[node]) if line.startswith("Node ")]
 
     assert line.startswith("Node a offers 0 of 8 nvidia.com/gpu")
 
@@ -339,7 +339,7 @@ def test_a_reservation_without_a_total_holds_nothing() -> None:
     reserved = [{"name": "h100", "resources": [{"name": "nvidia.com/gpu"}]}]
     queue = {"status": {**QUEUE["status"], "flavorsReservation": reserved}}
 
-    lines = said(
+    lines = explanation(
         queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
         resource="nvidia.com/gpu", demand=32, unit=8, quota=32, most=40,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A local cloud for runs on Vertex AI, with a clock that a test moves on."""
+"""A local cloud for runs on Vertex AI, with a clock that tests advance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Command = Callable[..., Result]
 
 
 class Cloud:
-    """A local cloud with a clock that a test moves on, and where it answers."""
+    """A local cloud with a clock that tests advance, and its address."""
 
     def __init__(self, root: Path, project: str = PROJECT) -> None:
         self.now = 1_800_000_000.0

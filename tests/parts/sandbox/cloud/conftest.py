@@ -48,13 +48,13 @@ def snapshots(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def time() -> list[float]:
-    """The time that the clock reads: a list of one number, to be changed."""
+    """The time of the clock, as a list of one number that tests change."""
     return [1_800_000_000.0]
 
 
 @pytest.fixture
 def make(snapshots: Any, time: list[float]) -> Callable[..., LocalCloud]:
-    """Return a maker of clouds; two of one file are one cloud before and after a restart."""
+    """Return a function that makes clouds; two with one file are one cloud before and after a restart."""
 
     def made(path: Path | None = None) -> LocalCloud:
         return LocalCloud(Projects(snapshots, [OTHER]), store=Store(path), clock=Clock(lambda: time[0]))
@@ -69,7 +69,7 @@ def cloud(make: Callable[..., LocalCloud]) -> LocalCloud:
 
 @pytest.fixture
 def ask(cloud: LocalCloud) -> Client:
-    """Return a client of a cloud in which the project has its APIs."""
+    """Return a client of a cloud with the project's APIs enabled."""
     client = Client(cloud)
     client.enable(PROJECT, *APIS)
     return client
@@ -77,6 +77,6 @@ def ask(cloud: LocalCloud) -> Client:
 
 @pytest.fixture
 def port(cloud: LocalCloud, ask: Client) -> Iterator[int]:  # the project of ``ask`` has its APIs
-    """Return the port on which a cloud is served in which the project has its APIs."""
+    """Return the port of a served cloud with the project's APIs enabled."""
     with serve(cloud) as bound:
         yield bound

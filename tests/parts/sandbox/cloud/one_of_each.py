@@ -41,7 +41,7 @@ AMOUNT = {"specifiedAmount": {"currencyCode": "USD", "units": "200"}}
 
 
 def one_of_each(ask: Client) -> dict[str, str]:
-    """Create one resource of every kind; returns the paths of those whose ids the API makes, by a word for each."""
+    """Create one resource of every kind, and return the paths of those with generated ids, by a word for each."""
     ask.network()
     ask.done("POST", f"{REGION}/addresses", {"name": "nat"})
     ask.done("POST", RANGE.rpartition("/")[0], {"name": "range"})

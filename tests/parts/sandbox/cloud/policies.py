@@ -32,7 +32,7 @@ def grants_of(folder: Path, projects: Iterable[str]) -> list[PolicyGrant]:
 
 
 def numbered(grant: Grant, projects: Iterable[str]) -> PolicyGrant:
-    """Return a planned grant as a policy holds it, with the number of the project in place of the id in braces."""
+    """Return a planned grant as a policy holds it, with the project's number for its id in braces."""
     principal = grant.principal
     for project in projects:
         principal = principal.replace(f"{{{project}}}", number(project))
@@ -45,7 +45,7 @@ def cloud_of(
     buckets: Mapping[str, str],
     snapshots: Mapping[str, Snapshot] | None = None,
 ) -> LocalCloud:
-    """Return a local cloud whose policies hold grants; ``buckets`` are those that exist, with their projects."""
+    """Return a local cloud whose policies hold grants; ``buckets`` exist in it, each with its project."""
     cloud = LocalCloud(Projects(snapshots or {}, projects), settings=CloudSettings(check_services=False))
     for bucket, project in buckets.items():
         body = {"id": bucket, "name": bucket, "metageneration": "1"}

@@ -25,7 +25,7 @@ ONLY = "api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', []).hasOnly(
 
 
 def grant(client: Client, member: str, role: str, where: str = POLICY, condition: str = "") -> None:
-    """Grant a role as the owner, beside what the policy has."""
+    """Add a grant to the policy, as the owner."""
     if where.startswith("storage/"):
         policy = client.done("GET", f"{where}/iam")
     else:

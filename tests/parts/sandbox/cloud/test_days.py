@@ -1,4 +1,4 @@
-"""Whole days of a researcher and an admin: the commands of the pages, with the person's own token and a quota project.
+"""Days of a researcher and an admin: the commands of the pages, with the person's token and a quota project.
 
 The local cloud refuses what the planned grants do not allow. What it does not serve, such as a registry's protocol, is
 judged by the same grants. The deployer's day is `tests/engine/test_deployer.py`, which needs the engine.
@@ -86,13 +86,13 @@ class Office:
         self.port = 0
 
     def authorized(self, cloud: Cloud, caller: Caller | None, access: Access) -> None:
-        """Write down what a person called, and let IAM decide; anybody may ask for his own permissions."""
+        """Record a person's call, and let IAM decide; anybody may test their own permissions."""
         if caller and not access.method.endswith(".testIamPermissions"):
             self.called.add(access.method)
         authorize(cloud, caller, access)
 
     def runs(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> Result:
-        """Run a command against the local cloud; nothing of it may be refused."""
+        """Run a command against the local cloud; none of its requests may be refused."""
         where = ["--root", str(self.root), "--local-cloud", f"http://127.0.0.1:{self.port}"]
         if arguments[0] == "image":
             where = where[:2]
@@ -134,7 +134,7 @@ def office(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put the stand-ins of programs on PATH; gives the file in which they write down how they were called."""
+    """Put stand-ins of programs on PATH, and return the file that records their calls."""
     file = tmp_path / "called"
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -148,7 +148,7 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def person(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """Return what makes the commands those of a member, whose credentials have a quota project."""
+    """Return a function that runs further commands as a member whose credentials have a quota project."""
 
     def become(member: str, project: str) -> None:
         monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", f"as:{member}")
@@ -158,7 +158,7 @@ def person(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
 
 
 def queued(office: Office) -> None:
-    """Let the cluster have the team's queue, and what was submitted to it."""
+    """Give the cluster the team's queue and the submitted runs."""
     queue = {"metadata": {"name": "vision"}, "status": {"conditions": [{"type": "Active", "status": "True"}]}}
     sets = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
     office.api.lists = {f"{QUEUES}/localqueues": [queue], f"{QUEUES}/workloads": [], sets: office.api.created}
@@ -168,14 +168,14 @@ def queued(office: Office) -> None:
 
 
 def asks(office: Office, verb: str, path: str, body: Any = None) -> None:
-    """Send what another program than ours sends on a researcher's day."""
+    """Send a request that a researcher's other programs send."""
     service, _, rest = path.partition("/")
     code, answer = office.cloud.handle(service, verb, rest, [], body, caller=Caller(RESEARCHER, LAB))
     assert code != 403, answer
 
 
 def running(office: Office) -> None:
-    """Let the first submitted run have a pod."""
+    """Give the first submitted run a pod."""
     (submitted,) = office.api.created
     (part,) = submitted["spec"]["replicatedJobs"]
     spec = part["template"]["spec"]["template"]["spec"]
@@ -183,7 +183,7 @@ def running(office: Office) -> None:
 
 
 def unwritten(office: Office, principal: str) -> set[str]:
-    """Return what a day called, needs a permission, and is no operation of its principal in operations.yaml."""
+    """Return the day's calls that need a permission but are no operations of the principal in operations.yaml."""
     methods = permissions().methods
     return {method for method in office.called - principals()[principal].methods if methods.get(method, ("?",))}
 
@@ -222,7 +222,7 @@ def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], N
     assert subcommands == ["exec", "port-forward", "exec"]
     assert json.loads(busy.stdout)[0]["busy_percent"] == "97"
     inside = [f"POST {PODS}/pod-0/{part}" for part in ("exec", "portforward")]  # what kubectl sends
-    assert refused_requests(office.namespace, [*office.api.asked, *inside], IN_CLUSTER) == []
+    assert refused_requests(office.namespace, [*office.api.requests, *inside], IN_CLUSTER) == []
     assert run in listed.stdout
     assert "Runs on Vertex AI are not listed: members of vision may not start or list jobs" in listed.stderr
     assert {

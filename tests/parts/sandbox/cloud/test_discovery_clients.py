@@ -23,7 +23,7 @@ SECONDS = 20  # that a client waits for an operation of no length
 
 
 def loaded(name: str, load: Callable[[str], Any] = import_module) -> Any:
-    """Return a module of a client when a test asks for it: they take 2 s, in each process that collects tests."""
+    """Import a client's module only when a test needs it: it takes 2 s in each process that collects tests."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # google.api_core announces the end of this Python
         return load(name)
@@ -36,7 +36,7 @@ def generated(name: str) -> Any:
 
 @pytest.fixture
 def google(port: int) -> Iterator[Callable[..., Any]]:
-    """Return a maker of discovery-based clients of the server."""
+    """Return a function that builds discovery-based clients of the server."""
     build = loaded("googleapiclient.discovery").build
     opened = []
 

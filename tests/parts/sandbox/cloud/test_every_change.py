@@ -1,4 +1,4 @@
-"""Every change in place that a stack file can ask for: the local cloud has the method by which the provider sends it.
+"""Every change in place that a stack file can make: the local cloud has the method that the provider calls.
 
 Which inputs change in place is worked out from the table of all fields, so a field that changes another one fails here
 until its request stands below. That the provider sends these requests is what the walk under the engine shows.
@@ -66,7 +66,7 @@ RECORDS = "gcp:dns/recordSet:RecordSet"
 
 
 class Sent(NamedTuple):
-    """A request of the provider, and what is then held: by what it was sent to, unless ``read`` says otherwise."""
+    """A request of the provider, and fields that the resource then has; ``read`` is its path if not the request's."""
 
     verb: str
     path: str
@@ -279,7 +279,7 @@ def in_place() -> set[tuple[str, str]]:
 
 
 def part(path: str) -> str:
-    """Return the part of an input that one request changes: of a pool's nodes each field, of others the whole."""
+    """Return the part of an input that one request changes: each field of ``nodeConfig``, else the whole input."""
     top, _, below = path.partition("[")[0].partition(".")
     return f"{top}.{below.partition('.')[0]}" if top == "nodeConfig" else top
 
@@ -304,13 +304,13 @@ def test_the_local_cloud_takes_the_change_and_keeps_it(
     ask.done(sent.verb, path, sent.body, **query)
 
     held = ask.done("GET", sent.read or path)
-    assert kept(sent.holds, held) == sent.holds
+    assert without_filled_fields(sent.holds, held) == sent.holds
 
 
-def kept(expected: Any, held: Any) -> Any:
+def without_filled_fields(expected: Any, held: Any) -> Any:
     """Return what is held without the fields that a service fills in by itself."""
     if isinstance(expected, dict) and isinstance(held, dict):
-        return {key: kept(value, held.get(key)) for key, value in expected.items()}
+        return {key: without_filled_fields(value, held.get(key)) for key, value in expected.items()}
     if isinstance(expected, list) and isinstance(held, list) and len(expected) == len(held):
-        return [kept(*both) for both in zip(expected, held, strict=True)]
+        return [without_filled_fields(*both) for both in zip(expected, held, strict=True)]
     return held

@@ -23,7 +23,7 @@ RESOURCE = {"resourcePools": [TRAINING]}
 
 
 class Faulty(httpx.Client):
-    """A client of a served cloud, which plants faults in it and lets its time pass."""
+    """A client of a served cloud that plants faults in it and advances its clock."""
 
     def add(self, section: str, **fault: Any) -> None:
         answer = self.post("/_sandbox/faults", json={section: {"planned": fault}})
@@ -39,7 +39,7 @@ class Faulty(httpx.Client):
         self.post("/_sandbox/clock", json={"advance": seconds}).raise_for_status()
 
     def last(self, kind: str, seconds: float) -> None:
-        """Have operations of a kind last so long."""
+        """Set how long operations of a kind last."""
         self.put("/_sandbox/settings", json={"durations": {kind: seconds}}).raise_for_status()
 
     def create(self, body: Json) -> Json:
@@ -76,7 +76,7 @@ INSTANCES = f"file/v1/{ZONE}/instances"
 
 @dataclass(frozen=True)
 class Create:
-    """A create of a resource ``it``, and the field and value that say it is in error; None where it is then gone."""
+    """A create of a resource ``it``, and the field and value that show its error; None if it is gone then."""
 
     kind: str
     collection: str

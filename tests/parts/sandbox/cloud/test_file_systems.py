@@ -1,4 +1,4 @@
-"""Filestore with its backups, and Managed Lustre by a document of ours, since Google ships none."""
+"""Filestore with its backups, and Managed Lustre by our own document, since Google publishes none."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_each_field_of_an_update_goes_where_a_cluster_shows_it(field: str, gke: 
 
 
 def test_a_pools_autoscaling_is_changed_by_an_update_of_its_cluster(gke: Client) -> None:
-    """As the provider does it, and in no other way."""
+    """The provider changes it in this way only."""
     scaling = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 6, "locationPolicy": "ANY"}
     gke.done("POST", POOLS, pool(autoscaling=scaling))
     update = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 4}}

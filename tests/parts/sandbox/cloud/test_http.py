@@ -1,4 +1,4 @@
-"""The app over HTTP: answers, bodies that are refused, and web pages that can neither change the cloud nor read it."""
+"""The app over HTTP: answers, refused bodies, and web pages that can neither change nor read the cloud."""
 
 from __future__ import annotations
 

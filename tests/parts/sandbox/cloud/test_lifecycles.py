@@ -15,7 +15,7 @@ COMPUTE = f"compute/v1/projects/{PROJECT}"
 
 @dataclass
 class Life:
-    """A kind: where it is made, what with, and what the API fills in."""
+    """A kind: its collection, the body of a create, and the fields that the API fills in."""
 
     collection: str
     body: Json
@@ -85,7 +85,7 @@ LIVES = {
 
 @pytest.mark.parametrize("life", LIVES.values(), ids=LIVES)
 def test_a_resource_lives_and_goes(ask: Client, life: Life) -> None:
-    """``test_every_change.py`` changes them."""
+    """Changes are tested in ``test_every_change.py``."""
     ask.network()
     created = ask.done("POST", life.collection, life.body, **life.query)
     assert created.get("done", True) is True

@@ -22,7 +22,7 @@ def zone(**spoiled: object) -> Json:
 
 @pytest.fixture
 def ask_dns(ask: Client) -> Client:
-    """Ask a cloud with the API switched on, a network and a zone."""
+    """Return a client of a cloud with the API enabled, a network and a zone."""
     ask.enable(PROJECT, "dns")
     ask.network()
     ask.done("POST", ZONES, zone())

@@ -1,4 +1,4 @@
-"""Faults planted in the grants of stacks: told before, by the planned grants, and refused by the local cloud.
+"""Faults planted in the grants of stacks: predicted from the planned grants, and refused by the local cloud.
 
 A request is allowed by the grants of the examples' stacks. Then what allows it is taken away, exchanged for a role of
 something else, limited to the past, or moved to another project; in custom roles a permission is dropped. Every fault
@@ -45,7 +45,7 @@ PAST = 'request.time < timestamp("2020-01-01T00:00:00Z")'
 
 
 class Step(NamedTuple):
-    """A request of a principal, and the permission of it that a fault is planted in."""
+    """A request of a principal, and the permission that a fault takes away from it."""
 
     member: str
     verb: str
@@ -102,7 +102,7 @@ STEPS: Final = (
 
 
 def planned_as_policies() -> list[PolicyGrant]:
-    """Return the planned grants of the examples' stacks, with those of a deployer beside them."""
+    """Return the planned grants of the examples' stacks and those of a deployer."""
     roles = ("roles/aiplatform.user", "roles/container.admin", "roles/storage.admin", "roles/owner")
     return [
         *_of_examples(),
@@ -117,7 +117,7 @@ def _of_examples() -> tuple[PolicyGrant, ...]:
 
 @dataclass(frozen=True)
 class Fault:
-    """Grants with a fault, which lack a permission for a step."""
+    """Grants that lack a permission for a step because of a fault."""
 
     name: str
     step: Step
@@ -139,7 +139,7 @@ def faults() -> Iterator[Fault]:
 
 
 def _spoiled(grant: PolicyGrant, kind: str, permission: str) -> list[PolicyGrant] | None:
-    """Return what a fault leaves of a grant; None where a grant cannot have the fault."""
+    """Return the rest of a grant after a fault; None if the fault does not apply to it."""
     if kind == "removed":
         return []
     if kind == "another role":
@@ -154,7 +154,7 @@ def _spoiled(grant: PolicyGrant, kind: str, permission: str) -> list[PolicyGrant
 
 
 def _giver(step: Step, grants: Sequence[PolicyGrant]) -> PolicyGrant | None:
-    """Return a grant without which a step's permission would be lacking, or which is one of several that give it."""
+    """Return a grant that gives a step's permission; None if no grant gives it."""
     rights = _rights(grants)
     for need in _needs(step):
         if need.permission == step.permission:
@@ -194,7 +194,7 @@ def planned_cloud(grants: Sequence[PolicyGrant]) -> LocalCloud:
 
 
 def answer(step: Step, grants: Sequence[PolicyGrant]) -> tuple[int, str]:
-    """Return the code and the message by which the local cloud answers a step."""
+    """Return the code and the message of the local cloud's answer to a step."""
     service, rest = step.path.split("/", 1)
     path, _, query = rest.partition("?")
     pairs = [tuple(pair.split("=")) for pair in query.split("&") if pair]

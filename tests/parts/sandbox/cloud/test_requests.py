@@ -1,4 +1,4 @@
-"""Requests against the documents, masks and merges, the views that rules read from bodies, and filters of lists."""
+"""Requests checked by the documents, masks and merges, rules' views of bodies, and filters of lists."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ NUMBER = 8_417_263_559
 
 
 def with_secrets(api: Api, schema: Json, value: Any, keys: tuple[Any, ...] = (), seen: tuple[str, ...] = ()) -> Any:
-    """Return a body with a value in each place that can hold a secret; None where none can."""
+    """Return a body with a value in each place that can hold a secret; None if no place can."""
     if can_be_secret(keys):
         return value
     if reference := schema.get("$ref"):

@@ -151,7 +151,7 @@ def test_whatever_goes_wrong_is_an_error_of_googles_and_nothing_that_took_place_
             time[0] += 20
             continue
         before = names(cloud, collection)
-        answer = asked(http, action, collection, name)
+        answer = response_to(http, action, collection, name)
         after = names(cloud, collection)
         if answer is None and action == "create":  # the connection was closed, so it took effect
             assert name in after or any(operation.body.get("error") for operation in operations(cloud))
@@ -184,8 +184,8 @@ def http(cloud: LocalCloud, ask: Client) -> Any:
         yield client
 
 
-def asked(http: httpx.Client, action: str, collection: str, name: str) -> httpx.Response | None:
-    """Ask, and check the form of a refusal; None where the connection was closed."""
+def response_to(http: httpx.Client, action: str, collection: str, name: str) -> httpx.Response | None:
+    """Send a request, and check the form of a refusal; None if the connection was closed."""
     path = COLLECTIONS[collection]
     pool = {"name": name, "initialNodeCount": 1, "config": {"machineType": "e2-standard-2"}}
     rule = {"name": name, "network": "global/networks/net", "allowed": [{"IPProtocol": "tcp"}]}

@@ -1,4 +1,4 @@
-"""Quota, and what keeps a long run bounded: old operations are deleted, unknown machine types refused."""
+"""Quota, and the bounds of a long run: old operations are deleted, unknown machine types refused."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_quota_preference_is_kept_and_cannot_be_deleted(ask: Client) -> None:
 COMPUTE = f"compute/v1/projects/{PROJECT}"
 
 
-def kept(cloud: LocalCloud) -> list[str]:
+def kept_names(cloud: LocalCloud) -> list[str]:
     return [record.name for record in cloud.store.all() if "/operations/" in record.name]
 
 
@@ -185,14 +185,14 @@ def test_old_operations_go_but_none_that_a_client_may_still_ask_for(
     first = ask.done("POST", f"{COMPUTE}/global/networks", {"name": "first"})
     for index in range(5):
         ask.done("POST", f"{COMPUTE}/global/networks", {"name": f"net-{index}"})
-    assert len(kept(ask.cloud)) == 7  # with the one that enabled the API: all of them are new
+    assert len(kept_names(ask.cloud)) == 7  # with the one that enabled the API: all of them are new
 
     time[0] += 61
     after = Client(make(tmp_path / "cloud.json"))
     for index in range(2):
         after.done("POST", f"{COMPUTE}/global/networks", {"name": f"more-{index}"})
 
-    assert len(kept(after.cloud)) == 3
+    assert len(kept_names(after.cloud)) == 3
     assert after("GET", f"{COMPUTE}/global/operations/{first['name']}").code == 404
     assert after("GET", f"{COMPUTE}/global/networks/first").code == 200
 
@@ -204,7 +204,7 @@ def test_no_burst_of_changes_keeps_more_operations_than_a_bound(ask: Client, mon
     for index in range(12):
         ask.done("POST", f"{COMPUTE}/global/networks", {"name": f"net-{index}"})
 
-    assert len(kept(ask.cloud)) == 5
+    assert len(kept_names(ask.cloud)) == 5
 
 
 def test_a_resource_that_is_changed_for_ever_does_not_grow(ask: Client, time: list[float]) -> None:
@@ -232,7 +232,7 @@ def test_an_operation_under_way_is_never_dropped(
         ask.done("POST", f"{COMPUTE}/global/networks", {"name": f"net-{index}"})
 
     assert ask.done("GET", f"{COMPUTE}/global/operations/{long['name']}")["status"] == "RUNNING"
-    assert len(kept(cloud)) == 2  # it, and the newest
+    assert len(kept_names(cloud)) == 2  # it, and the newest
 
 
 def test_an_operation_that_an_earlier_server_began_is_never_dropped(

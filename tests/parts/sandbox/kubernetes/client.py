@@ -19,11 +19,11 @@ WAIT_SECONDS: Final = 10
 
 
 class CallRefused(Exception):
-    """What the plugin answered instead; the text is its message."""
+    """A refusal of the plugin, with its message."""
 
 
 class Diff(NamedTuple):
-    """A difference as the plugin told it; ``paths`` maps each to its kind, such as ``UPDATE_REPLACE``."""
+    """A difference as the plugin reports it; ``paths`` maps each path to its kind, such as ``UPDATE_REPLACE``."""
 
     changes: bool
     paths: dict[str, str]
@@ -38,7 +38,7 @@ class Client:
         self._stub: Any = provider_pb2_grpc.ResourceProviderStub(channel)
 
     def call(self, method: str, request: Any) -> Any:
-        """Call by name; ``CallRefused`` with what the plugin says."""
+        """Call a method by name; raises ``CallRefused`` with the plugin's message."""
         try:
             return getattr(self._stub, method)(request, timeout=WAIT_SECONDS)
         except grpc.RpcError as error:
@@ -52,7 +52,7 @@ class Client:
         return self.call("Configure", pb.ConfigureRequest(urn=urn, args=wire_struct(args), acceptSecrets=True))
 
     def check(self, token: str, name: str, news: Json, olds: Json | None = None, **more: Any) -> tuple[Json, Json]:
-        """The completed inputs, and reasons by refused property."""
+        """Return the completed inputs, and the reason for each refused property."""
         request = pb.CheckRequest(**_named(token, name), olds=wire_struct(olds or {}), news=wire_struct(news), **more)
         answer = self.call("Check", request)
         return from_struct(answer.inputs), {failure.property: failure.reason for failure in answer.failures}
@@ -69,19 +69,19 @@ class Client:
         return Diff(changes, paths, list(answer.replaces), answer.deleteBeforeReplace)
 
     def create(self, token: str, name: str, inputs: Json, *, preview: bool = False) -> tuple[str, Json]:
-        """Id and outputs."""
+        """Create a resource; returns its id and outputs."""
         request = pb.CreateRequest(**_named(token, name), properties=wire_struct(inputs), preview=preview)
         answer = self.call("Create", request)
         return answer.id, from_struct(answer.properties)
 
     def read(self, token: str, name: str, identity: str, inputs: Json | None = None) -> tuple[str, Json, Json]:
-        """Id, outputs and inputs; the id is empty where there is nothing."""
+        """Read a resource; returns its id, outputs and inputs. The id is empty if it does not exist."""
         request = pb.ReadRequest(**_named(token, name), id=identity, inputs=wire_struct(inputs or {}))
         answer = self.call("Read", request)
         return answer.id, from_struct(answer.properties), from_struct(answer.inputs)
 
     def update(self, token: str, name: str, identity: str, news: Json, *, preview: bool = False) -> Json:
-        """New outputs."""
+        """Update a resource; returns its new outputs."""
         request = pb.UpdateRequest(**_named(token, name), id=identity, news=wire_struct(news), preview=preview)
         return from_struct(self.call("Update", request).properties)
 
@@ -92,7 +92,7 @@ class Client:
 
 @contextmanager
 def connect(port: int) -> Iterator[Client]:
-    """Open a connection that shares nothing with others, as each provider of a program has one."""
+    """Open a separate connection, as each provider of a program does."""
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=(("grpc.use_local_subchannel_pool", 1),)) as channel:
         yield Client(channel)
 

@@ -1,4 +1,4 @@
-"""A real API server: every object that our stacks and jobs make is applied to it, with unknown fields refused."""
+"""A real API server takes every object of our stacks and jobs, although it refuses unknown fields."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_server_takes_every_planned_object(
     for cluster in {resource.options["provider"] for resource in planned}:
         created = []
         for planned_object in (resource for resource in planned if resource.options["provider"] == cluster):
-            inputs = known(planned_object.inputs, planned_object.name)
+            inputs = plausible_values(planned_object.inputs, planned_object.name)
             identity, outputs = provider.create(planned_object.type, planned_object.name, inputs)
             assert outputs["metadata"]["uid"], planned_object.key
             assert provider.read(planned_object.type, planned_object.name, identity, inputs)[2] == inputs, (
@@ -183,8 +183,11 @@ def config_map(**data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": data}
 
 
-def known(value: Any, name: str) -> Any:
-    """Put plausible values in the place of those that only a deployment would tell."""
+def plausible_values(value: Any, name: str) -> Any:
+    """Put plausible values in place of those that only a deployment knows."""
     if isinstance(value, dict):
-        return {key: PLAUSIBLE.get(key, name) if item is UNKNOWN else known(item, name) for key, item in value.items()}
-    return [known(item, name) for item in value] if isinstance(value, list) else value
+        return {
+            key: PLAUSIBLE.get(key, name) if item is UNKNOWN else plausible_values(item, name)
+            for key, item in value.items()
+        }
+    return [plausible_values(item, name) for item in value] if isinstance(value, list) else value

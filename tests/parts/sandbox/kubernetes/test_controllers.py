@@ -1,4 +1,4 @@
-"""Which controllers a sandbox can run, what people call its clusters, and programs that end with their starter."""
+"""Controllers that a sandbox can run, names of its clusters, and programs that end with their parent."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ Start = Callable[[str], Pulumi]
 
 @pytest.fixture
 def start(tmp_path: Path, schemas: Path, store: ObjectStore) -> Iterator[Start]:
-    """Write a program and give a function that runs ``pulumi`` on its stack ``dev``, with state in a local folder."""
+    """Return a function that writes a program, and returns one that runs ``pulumi`` on its stack ``dev``."""
     with serve(store=store, crds=[schemas]) as port:
         environment = {
             **os.environ,

@@ -11,5 +11,5 @@ from tests.parts.sandbox.run.repositories import Sandbox, small
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
-    """Make a repository with the stack ``small``, and give its sandbox."""
+    """Create a repository with the stack ``small``, and return its sandbox."""
     return small(tmp_path / "repository")

@@ -62,13 +62,13 @@ class Sandbox:
         )  # fmt: skip
 
     def write(self, stack: str, section: dict[str, Any]) -> None:
-        """Write the file of a stack: a team's where its section has members, else an environment's."""
+        """Write the file of a stack: of a team if its section has members, else of an environment."""
         kind = "team" if "members" in section else "environment"
         text = yaml.safe_dump({"config": {f"{PROJECT}:{kind}": section}}, sort_keys=False)
         (self.folder.root / "stacks" / f"Pulumi.{stack}.yaml").write_text(text, encoding="utf-8")
 
     def steps(self, command: str, stack: str) -> dict[str, set[str]]:
-        """Run a command that has to succeed, and return what it did to each resource, by its name."""
+        """Run a command that must succeed, and return its operations by resource name."""
         ran = self(command, stack)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         operations: dict[str, set[str]] = {}
@@ -77,7 +77,7 @@ class Sandbox:
         return operations
 
     def kill(self, when: Callable[[], bool], *args: str) -> bool:
-        """Run a command and kill it with all that it started, as a power cut would; False where it ended before."""
+        """Run a command and kill it with all its processes, like a power cut; False if it ended before."""
         process = subprocess.Popen(
             [*self.command, *args], cwd=self.folder.root, env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -95,7 +95,7 @@ class Sandbox:
         return killed
 
     def up_with_kills(self, stack: str, every: int) -> tuple[int, int]:
-        """Bring a stack up and kill the run after every so many operations, until one ends.
+        """Deploy a stack, killing the run after every so many operations, until one run ends by itself.
 
         Return the number of kills, and of operations that were under way then.
         """
@@ -112,14 +112,14 @@ class Sandbox:
 
 
 def small(root: Path, stack: str = STACK) -> Sandbox:
-    """Make a repository with one stack, ``small``, and give its sandbox."""
+    """Create a repository with one stack, ``small``, and return its sandbox."""
     sandbox = without_stacks(root)
     (root / "stacks" / "Pulumi.small.yaml").write_text(stack)
     return sandbox
 
 
 def without_stacks(root: Path) -> Sandbox:
-    """Make a repository that has the program and no stack yet, and give its sandbox."""
+    """Create a repository that has the program but no stack, and return its sandbox."""
     (root / "stacks").mkdir(parents=True)
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
@@ -128,7 +128,7 @@ def without_stacks(root: Path) -> Sandbox:
 
 
 def family(pid: int) -> list[int]:
-    """Return a process and all below it, however they are grouped."""
+    """Return a process and all its descendants, in any process group."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -152,7 +152,7 @@ def _kill(pid: int) -> None:
 
 
 def held(folder: SandboxFolder) -> Counter[str]:
-    """Count what the local cloud holds, without what it notes of work, by name without random parts."""
+    """Count the local cloud's resources by name, without random parts, operations and changes."""
     names = (
         record.name for record in Store(folder.cloud).all() if not re.search("/(operations|changes)/", record.name)
     )

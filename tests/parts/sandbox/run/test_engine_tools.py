@@ -1,4 +1,4 @@
-"""The messages where a tool is missing, and where the engine refuses to delete something protected."""
+"""Messages for a missing tool, and for the engine's refusal to delete a protected resource."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from training_platform.parts.sandbox.run.folder import CannotRun
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine without any tool; gives its one folder on PATH."""
+    """A machine without any tool; returns the only folder on its PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))

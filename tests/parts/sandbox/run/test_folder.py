@@ -1,4 +1,4 @@
-"""The sandbox's own folder, outside which nothing is written, and the copies of stack files in it."""
+"""The sandbox's folder with its copies of stack files; nothing is written outside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An interrupt of a command while the Automation API reads what the engine prints; a stand-in is the engine."""
+"""An interrupt of a command while the Automation API reads the output of the engine, here a stand-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which creates of a killed or failed run took place, under which id, and faults that make them fail."""
+"""Creates of a killed or failed run that took place, their ids, and faults that make them fail."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -
 
 
 def _found_again(row: ResourceType | None) -> bool:
-    """Whether a create of a type that was cut off is found, or changes nothing when it is made again."""
+    """Whether an interrupted create of a type is found again, or is harmless when repeated."""
     return row is not None and bool(row.import_id or row.listed_under or row.adds)
 
 

@@ -20,7 +20,7 @@ PREFIX = "urn:pulumi:dev::training-platform::"
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that tests advance."""
 
     now = 100.0
 
@@ -45,7 +45,7 @@ def step(
     return EngineEvent.from_json({kind: {"metadata": about, **more}})
 
 
-def said(severity: str, message: str, about: str = "") -> EngineEvent:
+def diagnostic(severity: str, message: str, about: str = "") -> EngineEvent:
     event = {"message": message, "color": "never", "severity": severity, "urn": about}
     return EngineEvent.from_json({"diagnosticEvent": event})
 
@@ -92,12 +92,12 @@ def test_headings_and_what_stayed_the_same_changed_nothing() -> None:
 
 def test_an_error_is_told_once_with_its_resource_and_without_the_plugins_own_log() -> None:
     run = timeline(
-        (1, said("error", "sdk-v2/provider2.go:571: sdk.helper_schema: Error 403", urn("a"))),
-        (1, said("error", "Error 403\n", urn("a"))),
-        (1, said("error", "Error 403", urn("a"))),
-        (2, said("error", "update failed")),
-        (2, said("warning", "using pulumi-resource-gcp from $PATH at /usr/bin")),
-        (3, said("info#err", "noise")),
+        (1, diagnostic("error", "sdk-v2/provider2.go:571: sdk.helper_schema: Error 403", urn("a"))),
+        (1, diagnostic("error", "Error 403\n", urn("a"))),
+        (1, diagnostic("error", "Error 403", urn("a"))),
+        (2, diagnostic("error", "update failed")),
+        (2, diagnostic("warning", "using pulumi-resource-gcp from $PATH at /usr/bin")),
+        (3, diagnostic("info#err", "noise")),
     )
 
     assert run.errors == ["a: Error 403"]

@@ -1,4 +1,4 @@
-"""The life of a stack under the real engine and the real gcp plugin, also in real API servers, and a quota request."""
+"""The life of a stack and a quota request with the real engine and gcp plugin, also in real API servers."""
 
 from __future__ import annotations
 

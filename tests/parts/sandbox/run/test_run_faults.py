@@ -1,4 +1,4 @@
-"""Faults under the real engine and the real gcp plugin: each ends well after retries, or in a stack that resumes."""
+"""Faults with the real engine and gcp plugin: a run succeeds after retries, or leaves a stack that can resume."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ POOL_SECONDS = 5.0
 
 @pytest.fixture(scope="module")
 def never_failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Ran]]:
-    """Bring a stack up through everything that passes, and give it with what the command said."""
+    """Deploy a stack through all transient faults, and return it with the command's output."""
     root = tmp_path_factory.mktemp("passing")
     sandbox = small(root / "repository")
     with faults_of(sandbox) as faults:
@@ -99,14 +99,14 @@ def test_what_fails_is_said_and_the_resumed_stack_is_one_that_never_failed(
 
 
 def refused(ran: Ran, pattern: str) -> None:
-    """Assert that a command failed and said why; ``.`` in the pattern goes over lines."""
+    """Assert that a command failed with a reason; ``.`` in the pattern matches line ends too."""
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert re.search(pattern, ran.stderr, re.DOTALL), ran.stderr
 
 
 @contextmanager
 def faults_of(sandbox: Sandbox) -> Iterator[FaultControl]:
-    """Serve the local cloud of a sandbox, and give the faults of its server."""
+    """Serve the local cloud of a sandbox; yields the control of its faults."""
     folder = sandbox.folder
     stacks = read_stacks(folder.root, ())
     with (
@@ -126,7 +126,7 @@ def up(
     then: str = "",
     lift: Sequence[str] = (),
 ) -> Ran:
-    """Bring the stack up in a scenario; as soon as each of ``once`` has hit, play ``then`` as well, and lift faults."""
+    """Deploy the stack in a scenario; once each fault of ``once`` has fired, play ``then`` too, and lift faults."""
     file, other = (sandbox.folder.root / name for name in ("scenario.yaml", "then.yaml"))
     file.write_text(scenario)
     other.write_text(then)

@@ -1,4 +1,4 @@
-"""The servers of a run: their settings, where Kubernetes objects are, and the nodes of the local cloud's pools."""
+"""The servers of a run: settings, the place of Kubernetes objects, and the nodes of the local cloud's pools."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def folder(tmp_path: Path) -> SandboxFolder:
 
 @pytest.fixture
 def binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of programs that are never run, named as the variable says."""
+    """The folder that the variable names, with programs that never run."""
     folder = tmp_path / "kube"
     folder.mkdir()
     for name in ("etcd", "kube-apiserver"):
@@ -293,8 +293,8 @@ L4: dict[str, Any] = {
 }
 
 
-def found(config: dict[str, Any], *, count: int = 1, cluster: str = CLUSTER_OF_NODES, **body: Any) -> dict[str, Any]:
-    """Return the nodes of ``CLUSTER_OF_NODES`` where a cluster has one pool, which began with ``count`` VMs."""
+def nodes_of(config: dict[str, Any], *, count: int = 1, cluster: str = CLUSTER_OF_NODES, **body: Any) -> dict[str, Any]:
+    """Return the nodes of ``CLUSTER_OF_NODES`` if a cluster has one pool that started with ``count`` VMs."""
     whole = {"status": "RUNNING", "locations": ["us-central1-a"], "config": config, **body}
     store = Store()
     name = f"container/{cluster}/nodePools/pool"
@@ -303,7 +303,7 @@ def found(config: dict[str, Any], *, count: int = 1, cluster: str = CLUSTER_OF_N
 
 
 def only(config: dict[str, Any], **body: Any) -> dict[str, Any]:
-    (node,) = found(config, **body).values()
+    (node,) = nodes_of(config, **body).values()
     return dict(node)
 
 
@@ -333,7 +333,7 @@ def test_a_gpu_vm_has_its_labels_its_taint_and_its_room() -> None:
 
 
 def test_a_host_of_a_slice_has_its_chips_and_the_topology_of_the_whole() -> None:
-    slices = found({"machineType": "ct5lp-hightpu-4t"}, count=2, placementPolicy={"tpuTopology": "2x4"})
+    slices = nodes_of({"machineType": "ct5lp-hightpu-4t"}, count=2, placementPolicy={"tpuTopology": "2x4"})
 
     assert len(slices) == 2
     for node in slices.values():
@@ -394,11 +394,11 @@ def test_a_pools_own_taints_and_that_of_queued_vms_are_there() -> None:
 def test_there_is_a_node_for_each_vm_up_to_a_bound(count: int, autoscaling: dict[str, Any], expected: int) -> None:
     zones = ["us-central1-a", "us-central1-b"]
 
-    assert len(found(L4, count=count, autoscaling=autoscaling, locations=zones)) == expected
+    assert len(nodes_of(L4, count=count, autoscaling=autoscaling, locations=zones)) == expected
 
 
 def test_vms_are_spread_over_the_zones() -> None:
-    spread = found(L4, count=2, locations=["us-central1-a", "us-central1-b"]).values()
+    spread = nodes_of(L4, count=2, locations=["us-central1-a", "us-central1-b"]).values()
 
     zones = [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in spread]
     assert zones == ["us-central1-a", "us-central1-b"]
@@ -406,8 +406,8 @@ def test_vms_are_spread_over_the_zones() -> None:
 
 @pytest.mark.parametrize("status", ["PROVISIONING", "ERROR", "STOPPING"])
 def test_a_pool_that_is_not_up_has_no_nodes(status: str) -> None:
-    assert found(L4, status=status) == {}
+    assert nodes_of(L4, status=status) == {}
 
 
 def test_another_clusters_pools_are_not_this_ones() -> None:
-    assert found(L4, cluster=f"{CLUSTER_OF_NODES}-2") == {}
+    assert nodes_of(L4, cluster=f"{CLUSTER_OF_NODES}-2") == {}

@@ -1,4 +1,4 @@
-"""Run in a copy of the repository: what is planned of its stacks, and what a local Google Cloud charges, as JSON."""
+"""Print what a copy of the repository plans and what a local Google Cloud charges for it, as JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _sums(charges: list[Charge]) -> dict[str, float]:
 
 
 def _sandbox(root: Path) -> list[tuple[int, str]]:
-    """Ask a cloud with the limits for pools of one VM after another; return what it answers to each."""
+    """Request pools of one VM from a cloud with the limits, one after another, and return its answers."""
     cloud = LocalCloud(Projects(read_snapshots(root, date(2026, 11, 2)).by_project), store=Store(None))
     _done(cloud, f"serviceusage/v1/projects/{PROJECT}/services:batchEnable", {
         "serviceIds": ["compute.googleapis.com", "container.googleapis.com"],

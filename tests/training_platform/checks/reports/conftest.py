@@ -1,4 +1,4 @@
-"""Reports with something of everything in them, and a real browser to open them in."""
+"""Reports with something of every kind, and a real browser to open them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ REQUESTS = """\
 
 
 def finding(message: str = "is 9 GB", **fields: Any) -> Finding:
-    """Return a finding of a disk; give what matters."""
+    """Return a finding about a disk, with other fields if given."""
     defaults: dict[str, Any] = {
         "rule": "boot-disk-size",
         "severity": "error",

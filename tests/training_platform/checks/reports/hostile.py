@@ -1,4 +1,4 @@
-"""A text that would do something in a terminal or a pipeline, and what finds that it would."""
+"""A text that would act on a terminal or a pipeline, and a check for such texts."""
 
 from __future__ import annotations
 

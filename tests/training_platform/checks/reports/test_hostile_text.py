@@ -1,4 +1,4 @@
-"""Keys, values and file names that somebody sends: what they say to a terminal or a pipeline is only shown."""
+"""Hostile keys, values and file names: they are shown, and never act on a terminal or a pipeline."""
 
 from __future__ import annotations
 

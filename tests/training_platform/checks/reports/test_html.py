@@ -1,4 +1,4 @@
-"""The page: that it is whole, fetches nothing, and says everything; and what a real browser makes of it."""
+"""The page is complete, fetches nothing and shows everything, also in a real browser."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CONTRAST = """
 
 
 class Elements(HTMLParser):
-    """Every element of a page, in order, checked to be closed where it has to be."""
+    """The elements of a page in order; fails on one that is not closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

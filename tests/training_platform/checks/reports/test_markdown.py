@@ -1,4 +1,4 @@
-"""The comment on a pull request: what it says first, that nothing in it is markup by accident, that it fits."""
+"""The comment on a pull request: its first lines, no accidental markup, and its length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Build = Callable[..., Any]
 
 
 def table(text: str, first: str) -> list[list[str]]:
-    """Return the rows of the table whose head starts with a column."""
+    """Return the rows of the table with this first column."""
     lines = text[text.index(f"| {first} |") :].partition("\n\n")[0].splitlines()
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 

@@ -1,4 +1,4 @@
-"""Several formats of one run: what goes to standard output, what to files, and that a file is whole or not there."""
+"""Several formats of one run, to standard output and to files, which appear atomically."""
 
 from __future__ import annotations
 

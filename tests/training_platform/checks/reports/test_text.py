@@ -1,4 +1,4 @@
-"""The summary of a check: one screen, and columns that go before an id is broken."""
+"""The summary of a check fits one screen, and drops columns before it breaks an id."""
 
 from __future__ import annotations
 

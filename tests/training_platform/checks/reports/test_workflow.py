@@ -1,4 +1,4 @@
-"""The pipeline in ``.github/workflows/check.yml``: its step run as it stands, by a make that only runs the command."""
+"""The step of ``.github/workflows/check.yml``, run unchanged with a ``make`` that only runs the command."""
 
 from __future__ import annotations
 
