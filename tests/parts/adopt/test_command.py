@@ -77,7 +77,7 @@ def test_both_files_are_written_and_the_model_takes_the_stack(root: Path, addres
         seen.add(row["name"])
 
 
-def test_ids_are_those_under_which_the_project_has_things(root: Path, address: str) -> None:
+def test_ids_are_those_of_the_resources_in_the_project(root: Path, address: str) -> None:
     run(root, address)
 
     rows = json.loads((root / "import-lab.json").read_text())["resources"]
@@ -100,7 +100,7 @@ def test_a_dry_run_writes_nothing(root: Path, address: str) -> None:
     assert (list((root / "stacks").iterdir()), (root / "import-lab.json").exists()) == ([], False)
 
 
-def test_a_file_that_is_there_is_not_written_over_unless_asked(root: Path, address: str) -> None:
+def test_an_existing_file_is_not_overwritten_without_the_option(root: Path, address: str) -> None:
     file = root / "stacks" / "Pulumi.lab.yaml"
     file.write_text("config: {}\n")
 
@@ -112,18 +112,18 @@ def test_a_file_that_is_there_is_not_written_over_unless_asked(root: Path, addre
     assert "main:" in file.read_text()
 
 
-def test_a_project_that_one_may_not_read_is_one_sentence(root: Path, address: str) -> None:
+def test_an_unreadable_project_gives_one_sentence(root: Path, address: str) -> None:
     message = sentence(run(root, address, project="example-others"))
 
     assert message.startswith("GKE does not let you in projects/example-others: ")
 
 
-def test_a_project_with_nothing_in_it_is_one_sentence(root: Path) -> None:
+def test_an_empty_project_gives_one_sentence(root: Path) -> None:
     with served(Seeded(PROJECT)) as address:
         assert "has no clusters, Filestore instances, buckets" in sentence(run(root, address))
 
 
-def test_an_address_where_nothing_listens_is_one_sentence(root: Path) -> None:
+def test_an_address_without_a_listener_gives_one_sentence(root: Path) -> None:
     assert "cannot be reached" in sentence(run(root, "http://127.0.0.1:9"))
 
 
@@ -131,7 +131,7 @@ def test_an_address_where_nothing_listens_is_one_sentence(root: Path) -> None:
     ("name", "why"),
     [("Lab", "is not a stack name"), ("../lab", "is not a stack name"), ("a" * 40, "is not a stack name")],
 )
-def test_a_stack_s_name_that_cannot_be_one_is_refused_before_anything_is_read(name: str, why: str, root: Path) -> None:
+def test_an_invalid_stack_name_is_refused_before_anything_is_read(name: str, why: str, root: Path) -> None:
     options = ["--no-production", "--local-cloud", "http://127.0.0.1:9", "--root", str(root)]
     ran = CliRunner().invoke(app, ["adopt", PROJECT, "--stack", name, *options])
 
@@ -139,7 +139,7 @@ def test_a_stack_s_name_that_cannot_be_one_is_refused_before_anything_is_read(na
 
 
 @pytest.mark.parametrize("option", ["--only", "--leave-out"])
-def test_a_name_that_nothing_has_is_said_with_the_nearest(option: str, root: Path, address: str) -> None:
+def test_an_unknown_name_is_reported_with_the_nearest(option: str, root: Path, address: str) -> None:
     assert sentence(run(root, address, option, "lab-mian")) == (
         f"{option} lab-mian: nothing in {PROJECT} is called so. Nearest: lab-main.\n"
     )
@@ -181,7 +181,7 @@ def test_a_pool_can_be_left_to_others(root: Path, address: str) -> None:
     assert "a100" not in (root / "stacks" / "Pulumi.lab.yaml").read_text()
 
 
-def test_what_is_named_otherwise_is_left_out_with_every_field_that_stands_in_the_way(
+def test_resources_with_other_names_are_left_out_with_every_field_that_prevents_adoption(
     seeded: Seeded, root: Path, address: str
 ) -> None:
     body = {"name": "train", "initialNodeCount": 1, "network": "lab-network", "subnetwork": "main-subnet-0a1b2c3"}
@@ -210,7 +210,9 @@ def test_what_is_named_otherwise_is_left_out_with_every_field_that_stands_in_the
     ]
 
 
-def test_what_the_stack_would_replace_is_left_out_unless_kept(seeded: Seeded, root: Path, address: str) -> None:
+def test_a_resource_that_the_stack_would_replace_is_left_out_unless_kept(
+    seeded: Seeded, root: Path, address: str
+) -> None:
     seeded.spoil(
         f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main/nodePools/a100",
         lambda body: body["config"].update(serviceAccount="others@example-lab.iam.gserviceaccount.com"),
@@ -227,7 +229,7 @@ def test_what_the_stack_would_replace_is_left_out_unless_kept(seeded: Seeded, ro
     ]
 
 
-def test_what_would_change_and_what_no_file_says_is_listed_by_field(seeded: Seeded, root: Path, address: str) -> None:
+def test_changes_and_settings_without_a_field_are_listed(seeded: Seeded, root: Path, address: str) -> None:
     def other(body: dict[str, Any]) -> None:
         body["addonsConfig"]["gcsFuseCsiDriverConfig"]["enabled"] = False
         body["networkConfig"]["dnsConfig"] = {"clusterDns": "CLOUD_DNS"}
@@ -252,7 +254,7 @@ def exported(**cluster: Any) -> str:
     return json.dumps({"version": 3, "deployment": {"manifest": {"magic": "m"}, "resources": [resource, other]}})
 
 
-def test_a_state_loses_what_is_ignored_and_gains_what_no_api_tells(imports: Path) -> None:
+def test_a_state_loses_ignored_inputs_and_gains_those_that_no_api_returns(imports: Path) -> None:
     state = exported(
         inputs={"name": "lab-main", "nodeConfig": {"windowsNodeConfig": {"osversion": ""}}, "__defaults": []},
         outputs={
@@ -277,7 +279,7 @@ def test_a_state_loses_what_is_ignored_and_gains_what_no_api_tells(imports: Path
     assert other == json.loads(state)["deployment"]["resources"][1]
 
 
-def test_what_an_api_did_tell_is_not_written_over(imports: Path) -> None:
+def test_inputs_that_an_api_returned_are_not_overwritten(imports: Path) -> None:
     outputs = {"resourceLabels": {"environment": "other"}, "removeDefaultNodePool": False}
 
     ran = settle(exported(inputs={"name": "x"}, outputs=outputs), imports)
@@ -288,10 +290,10 @@ def test_what_an_api_did_tell_is_not_written_over(imports: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["", "[]", "{}", "no json"])
-def test_a_state_that_is_none_is_one_sentence(state: str, imports: Path) -> None:
+def test_an_invalid_state_gives_one_sentence(state: str, imports: Path) -> None:
     assert "is not an export of a stack" in sentence(settle(state, imports))
 
 
 @pytest.mark.parametrize("state", [exported(), ""])  # a pulumi that failed prints nothing
-def test_an_import_file_that_is_not_there_is_one_sentence(state: str, tmp_path: Path) -> None:
+def test_a_missing_import_file_gives_one_sentence(state: str, tmp_path: Path) -> None:
     assert "cannot be read: No such file or directory" in sentence(settle(state, tmp_path / "none.json"))

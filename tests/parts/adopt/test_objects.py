@@ -164,7 +164,7 @@ def changes(match: Match) -> list[str]:
     return [str(difference) for difference in object_differences(match.planned, match.body)]
 
 
-def test_what_stands_in_a_cluster_is_found_by_its_name_or_by_its_claim(contents: Contents) -> None:
+def test_objects_in_a_cluster_are_found_by_name_or_by_claim(contents: Contents) -> None:
     ids = {name: match.id for name, match in matches_by_name(contents).items()}
 
     assert ids == {
@@ -177,7 +177,7 @@ def test_what_stands_in_a_cluster_is_found_by_its_name_or_by_its_claim(contents:
     }
 
 
-def test_changes_are_said_by_field_and_quantities_are_compared_as_such(contents: Contents) -> None:
+def test_changes_are_listed_by_field_and_quantities_are_compared_by_value(contents: Contents) -> None:
     matched = matches_by_name(contents)
 
     assert changes(matched["quota"]) == ["spec.hard.pods is 9, planned 10"]
@@ -187,7 +187,7 @@ def test_changes_are_said_by_field_and_quantities_are_compared_as_such(contents:
     ]
 
 
-def test_what_no_stack_file_says_of_a_queue_is_listed_and_defaults_are_not() -> None:
+def test_settings_of_a_queue_without_a_field_are_listed_unless_they_are_defaults() -> None:
     queue = planned(CLUSTER_QUEUE, "queue", {"metadata": {"name": "vision"}, "spec": {"flavors": [{"name": "h100"}]}})
     body = {
         "spec": {
@@ -228,7 +228,7 @@ def test_a_release_in_another_version_is_a_change(contents: Contents) -> None:
     assert changes(matches_by_name(contents)["kueue"]) == ["version is 0.18.0, planned 0.19.2"]
 
 
-def test_an_import_names_the_provider_that_it_makes_by_the_clusters_endpoint(contents: Contents) -> None:
+def test_an_import_creates_its_provider_with_the_clusters_endpoint(contents: Contents) -> None:
     found_rows = rows(contents)
 
     provider = found_rows["main-kubernetes"]
@@ -238,7 +238,7 @@ def test_an_import_names_the_provider_that_it_makes_by_the_clusters_endpoint(con
     assert {row["provider"] for name, row in found_rows.items() if name != "main-kubernetes"} == {"main-kubernetes"}
 
 
-def test_an_object_is_imported_with_what_the_program_says_as_it_stands(contents: Contents) -> None:
+def test_an_object_is_imported_with_the_live_values_of_the_programs_fields(contents: Contents) -> None:
     quota = rows(contents)["quota"]
 
     assert (quota["type"], quota["id"]) == (QUOTA, "vision/team")
@@ -246,7 +246,7 @@ def test_an_object_is_imported_with_what_the_program_says_as_it_stands(contents:
     assert quota["inputs"]["spec"] == {"hard": {"pods": "9", "cpu": "1024"}}
 
 
-def test_a_release_is_imported_with_its_chart_and_the_version_that_stands(contents: Contents) -> None:
+def test_a_release_is_imported_with_its_chart_and_the_deployed_version(contents: Contents) -> None:
     release = rows(contents)["kueue"]
 
     assert release["id"] == "kueue-system/kueue"
@@ -267,14 +267,14 @@ def test_a_cluster_that_was_not_asked_has_nothing_to_import() -> None:
     assert object_matches(PLAN, {}, Contents(PROJECT)) == {}
 
 
-def test_what_a_cluster_refuses_to_show_is_reported(cluster: Cluster, contents: Contents) -> None:
+def test_a_cluster_that_refuses_to_list_objects_is_reported(cluster: Cluster, contents: Contents) -> None:
     cluster.refusals = {("GET", "/resourcequotas/team"): (403, "you may not")}
 
     assert "quota" not in matches_by_name(contents)
     assert contents.unread == {f"{PATH} ResourceQuota": "Cluster lab-main does not let you: you may not"}
 
 
-def test_a_kind_that_a_cluster_does_not_know_is_not_there(cluster: Cluster, contents: Contents) -> None:
+def test_a_kind_without_a_definition_has_no_objects(cluster: Cluster, contents: Contents) -> None:
     cluster.kinds = []
 
     assert set(matches_by_name(contents)) == {"main-kubernetes", "kueue"}
@@ -290,7 +290,7 @@ def test_a_kind_that_a_cluster_does_not_know_is_not_there(cluster: Cluster, cont
         ({"a": "1024Gi"}, {"a": "1Ti"}, {"a": "1024Gi"}),
     ],
 )
-def test_as_much_as_the_program_says_is_kept_of_an_object(
+def test_only_the_programs_fields_of_an_object_are_kept(
     planned: Mapping[str, Any], current: Mapping[str, Any], expected: Mapping[str, Any]
 ) -> None:
     assert current_values(planned, current) == expected

@@ -136,7 +136,7 @@ config:
 """
 
 
-def test_every_option_that_an_api_tells_comes_back(repository: Repository) -> None:
+def test_every_option_that_an_api_returns_is_adopted(repository: Repository) -> None:
     root = repository({"lab": WIDE})
     original = planned(root, "lab")
     adopted_stack = adopted(standing(original), repository({}), "lab")
@@ -151,14 +151,14 @@ def test_every_option_that_an_api_tells_comes_back(repository: Repository) -> No
         assert written["clusters"][cluster]["node_pools"].keys() == described["clusters"][cluster]["node_pools"].keys()
 
 
-def test_a_file_says_nothing_that_the_model_says_by_itself(repository: Repository) -> None:
+def test_a_file_leaves_out_the_models_defaults(repository: Repository) -> None:
     adopted_stack = adopted(standing(small_plan(repository)), repository({}), "lab")
 
     written = yaml.safe_load(adopted_stack.text)["config"]["training-platform:environment"]
     assert written == yaml.safe_load(STACK)["config"]["training-platform:environment"] | {"project": PROJECT}
 
 
-def test_what_is_written_is_read_from_the_cloud_alone(repository: Repository, tmp_path: Path) -> None:
+def test_the_file_is_written_from_the_cloud_only(repository: Repository, tmp_path: Path) -> None:
     seeded = standing(small_plan(repository))
     pool = "container/v1beta1/projects/example-lab/locations/us-central1-a/clusters/lab-main/nodePools/a100"
     scaling = {"enabled": True, "maxNodeCount": 7, "locationPolicy": "ANY"}

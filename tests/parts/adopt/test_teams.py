@@ -163,7 +163,7 @@ def test_environments_and_teams_of_the_organisation_plan_the_same_once_adopted(
         assert queue_specs(plan) == queue_specs(stack.resources)
 
 
-def test_every_option_of_a_team_that_an_api_tells_comes_back(
+def test_every_option_of_a_team_that_an_api_returns_is_adopted(
     plans: Mapping[str, Sequence[StackResource]], repository: Repository
 ) -> None:
     contents = contents_of(standing(all_of(plans)))
@@ -209,7 +209,7 @@ def test_without_queues_a_team_has_what_the_project_shows(
     assert sorted(section["buckets"]) == ["data", "plain"]
 
 
-def test_members_are_read_of_an_account_whose_name_is_cut(repository: Repository) -> None:
+def test_members_are_read_from_an_account_with_a_shortened_name(repository: Repository) -> None:
     stacks = {
         "lab": HOME,
         "lab-vision-and-language-models": TEAM.replace("vision\n", "vision-and-language-models\n", 1),
@@ -224,7 +224,7 @@ def test_members_are_read_of_an_account_whose_name_is_cut(repository: Repository
     assert section["members"] == ["group:vision@example.com", "user:ada@example.com"]
 
 
-def test_what_is_no_team_s_is_left_out_by_name(
+def test_a_bucket_of_no_team_is_left_out_by_name(
     plans: Mapping[str, Sequence[StackResource]], repository: Repository
 ) -> None:
     seeded = standing(plans["lab"])
@@ -241,7 +241,7 @@ def test_what_is_no_team_s_is_left_out_by_name(
     assert adopted_stacks["lab"].left_out == {"images-of-all": reason}
 
 
-def test_a_team_of_which_nobody_is_a_member_is_left_out(
+def test_a_team_without_members_is_left_out(
     plans: Mapping[str, Sequence[StackResource]], repository: Repository
 ) -> None:
     contents = contents_of(standing(plans["lab"]))

@@ -316,9 +316,7 @@ def check(root: Path, text: str, name: str = "train") -> list[Finding]:
     [row for table in (EVERYWHERE, ON_GKE, ON_VERTEX) for row in table.values()],
     ids=[name for table in (EVERYWHERE, ON_GKE, ON_VERTEX) for name in table],
 )
-def test_one_thing_wrong_is_one_finding_at_its_line(
-    new_lab: Lab, *, text: str, rule: str, path: str, allowed: str
-) -> None:
+def test_one_mistake_is_one_finding_at_its_line(new_lab: Lab, *, text: str, rule: str, path: str, allowed: str) -> None:
     (finding,) = check(new_lab(), HEAD + text)
 
     assert (finding.rule, finding.path) == (rule, path)
@@ -329,7 +327,7 @@ def test_one_thing_wrong_is_one_finding_at_its_line(
     assert (HEAD + text).splitlines()[finding.position.line - 1].startswith(key)
 
 
-def test_what_the_rows_spoil_is_right_without_it(new_lab: Lab) -> None:
+def test_the_jobs_that_the_rows_spoil_have_no_findings(new_lab: Lab) -> None:
     root = new_lab()
     right = [
         GPU, TPU, A100, FLEX, V5E, TUNING, mounted(DATA), mounted(BUCKET, on=A100), mounted(DATA, on=put(A100, PEERED)),
@@ -408,11 +406,11 @@ def test_a_name_overflows_with_the_letters_of_a_run_and_the_number_of_a_point(ne
         ("cpu: x\ngke: 1", ["cpu", "gke"]),
     ],
 )
-def test_a_value_of_another_shape_hides_no_name_that_is_not_there(new_lab: Lab, text: str, paths: list[str]) -> None:
+def test_a_value_of_the_wrong_type_hides_no_unknown_name(new_lab: Lab, text: str, paths: list[str]) -> None:
     assert sorted(finding.path for finding in check(new_lab(), HEAD + text)) == paths
 
 
-def test_all_that_is_wrong_with_a_file_comes_at_once(new_lab: Lab) -> None:
+def test_all_mistakes_of_a_file_are_reported_at_once(new_lab: Lab) -> None:
     text = above("cpu: 300\nsecrets: {A: token}\nprofiler: true", GPU) + "\n" + put(A100, PEERED)
     text += f"\nmounts: [{BUCKET.replace('data,', 'data, path: /data,')}]"
 

@@ -180,7 +180,7 @@ def test_a_reading_writes_the_ledger_and_prints_a_hold_that_git_applies(root: Pa
 @pytest.mark.parametrize(
     "hold", ["hold: {gpus: HoldAndDrain}  # tpus: chip-hours", "hold:\n      gpus: Hold  # a new cluster"]
 )
-def test_a_hold_that_somebody_wrote_is_left_alone(root: Path, cloud: Monitored, hold: str) -> None:
+def test_a_hold_that_a_person_wrote_is_kept(root: Path, cloud: Monitored, hold: str) -> None:
     file = root / "stacks" / "Pulumi.lab-vision.yaml"
     file.write_text(file.read_text() + f"    {hold}\n")
     cloud.hours = {"2026-11-01": {("lab-gpus", "vision", "h100"): 2000}}
@@ -215,7 +215,7 @@ def test_a_new_month_lifts_the_hold_of_the_last_one(
         assert file.read_text() == free
 
 
-def test_what_prometheus_is_asked_is_the_month_so_far_and_the_whole_one_before(root: Path, cloud: Monitored) -> None:
+def test_prometheus_is_queried_for_this_month_so_far_and_all_of_the_last(root: Path, cloud: Monitored) -> None:
     assert usage(root, cloud, "--dry-run").exit_code == 0
 
     whole, _, so_far, _ = cloud.requests
@@ -237,7 +237,7 @@ def test_a_month_is_asked_for_once_it_has_samples(root: Path) -> None:
     assert (month_before("2027-01"), month_after("2026-12")) == ("2026-12", "2027-01")
 
 
-def test_prometheus_sums_what_leaders_say_of_accelerators_in_twelfths_of_an_hour(root: Path) -> None:
+def test_prometheus_sums_the_leaders_usage_of_accelerators_in_steps_of_five_minutes(root: Path) -> None:
     """``tests/kube/test_metrics.py`` asks this of a real Kueue's metrics."""
     home = read_workspace(root).stacks["lab"].environment
     assert home is not None
@@ -347,7 +347,7 @@ def test_the_cost_of_a_team_is_its_month_with_prices_and_budgets(root: Path) -> 
         ([], "name a job file, or a team"),
     ],
 )
-def test_a_team_that_has_no_ledger_or_is_unknown_is_said_in_one_sentence(
+def test_an_unknown_team_or_one_without_a_ledger_gives_one_sentence(
     root: Path, arguments: list[str], says: str
 ) -> None:
     result = CliRunner().invoke(app, ["job", "cost", "--root", str(root), *arguments])

@@ -24,5 +24,5 @@ def test_a_test_expects_each_rule_that_the_table_names() -> None:
     assert {rule for rule in named("jobs") if f'"{rule}"' not in TESTS} == set()
 
 
-def test_what_cannot_happen_is_shown_by_tests_of_what_is_rendered() -> None:
+def test_refusals_that_rendering_rules_out_name_tests_that_exist() -> None:
     assert named("tests") - set(re.findall(r"^def (test_\w+)", TESTS, re.MULTILINE)) == set()

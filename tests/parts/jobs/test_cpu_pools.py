@@ -126,7 +126,7 @@ def test_it_costs_its_machines_on_demand(take: Take) -> None:
         ("{cluster: gpus, pool: general, nodes: 1}", "memory_gib: 64\n", "memory_gib", "less than 64"),
     ],
 )
-def test_what_a_pool_does_not_have_is_a_finding_at_its_line(
+def test_a_demand_that_its_pool_cannot_meet_is_a_finding_at_its_line(
     read: Read, *, gke: str, rest: str, path: str, allowed: str
 ) -> None:
     job, findings = read(gke, rest)
@@ -137,7 +137,7 @@ def test_what_a_pool_does_not_have_is_a_finding_at_its_line(
     assert finding.position is not None
 
 
-def test_as_many_pods_as_there_is_room_for_are_right(take: Take) -> None:
+def test_as_many_pods_as_fit_have_no_findings(take: Take) -> None:
     for gke, rest in (
         ("{cluster: gpus, pool: general, nodes: 4}", ""),
         ("{cluster: gpus, pool: general, nodes: 16}", "cpu: 4\n"),
@@ -155,7 +155,7 @@ def test_a_team_may_request_no_more_vcpus_than_its_namespace_has(take: Take) -> 
     assert judge(take("{cluster: gpus, pool: general, nodes: 133}", lab=many), "gke", TODAY).findings == ()
 
 
-def test_a_queue_of_topologies_alone_would_never_admit_it(take: Take) -> None:
+def test_a_queue_with_only_topologies_would_never_admit_it(take: Take) -> None:
     mega = "          mega: {machine_type: a3-megagpu-8g, zone: us-central1-a, max_nodes: 8, topology_aware: true}\n"
     lab = LAB.replace("          small:", f"{mega}          small:")
     others = "        h100: {nominal_quota: 32, borrowing_limit: 8}\n        a100-40: {nominal_quota: 16}\n"

@@ -109,7 +109,7 @@ def test_the_document_of_vertex_ai_takes_every_field(take: Take, tmp_path: Path,
     assert worse[0] == 400
 
 
-def test_all_fields_are_among_what_is_judged_here() -> None:
+def test_all_fields_are_checked_here() -> None:
     """A new field must be rendered here too, unless another part of the bodies covers it."""
     written = COMMON + GKE + GRID + SEARCH + " ".join(VERTEX.values())
     elsewhere = {"environment", "image", "source", "gke", "vertex", "slices", "max_run_hours", "host_network", "path",

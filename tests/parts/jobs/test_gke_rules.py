@@ -77,7 +77,7 @@ def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -
     assert reach(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root))) == (32, 32)
 
 
-def test_what_a_rejected_file_lends_is_not_known(take: Take, new_lab: Lab) -> None:
+def test_the_lending_of_a_rejected_file_is_unknown(take: Take, new_lab: Lab) -> None:
     workspace = read_workspace(new_lab(lab_nlp="config: {}"))
 
     assert reach(take(gpu("h100", "nodes: 1"), workspace=workspace)) == (32, 32 + 8)
@@ -113,7 +113,7 @@ def test_a_job_may_ask_for_what_the_team_can_ever_have_and_no_more(
         ("{nominal_quota: 4}", "{nominal_quota: 60, lending_limit: 0}", "larger pools of h100 (h100)"),
     ],
 )  # fmt: skip
-def test_a_share_that_holds_no_vm_is_answered_with_what_to_raise(
+def test_a_share_smaller_than_a_vm_is_found_with_the_field_to_raise(
     take: Take, new_lab: Lab, share: str, others: str, nearest: str
 ) -> None:
     vision = VISION.replace("{nominal_quota: 32, borrowing_limit: 8}", share)
@@ -167,7 +167,7 @@ def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> N
         (tpu("tpu-v5e-2x4", "slices: 1, gpus: 4"), ("job-part", "gke.gpus", None)),
     ],
 )
-def test_a_number_that_cannot_be_is_one_finding_with_the_nearest(
+def test_an_impossible_number_is_one_finding_with_the_nearest(
     take: Take, target: str, expected: tuple[str, str, str | None]
 ) -> None:
     assert rules(gke_findings(take(target))) == [expected]
@@ -180,7 +180,7 @@ def test_a_flavor_of_slices_with_different_numbers_of_vms_is_refused(take: Take)
     assert "pool one of 1 and two of 2" in findings[0].message
 
 
-def test_slices_that_an_autoscaler_makes_from_zero_are_a_warning(take: Take) -> None:
+def test_slices_that_an_autoscaler_creates_from_zero_are_a_warning(take: Take) -> None:
     (finding,) = gke_findings(take(tpu("tpu-v5e-4x8", "slices: 3")))
 
     assert (finding.rule, finding.severity, finding.nearest) == ("job-slices-from-zero", "warning", "2")
@@ -199,7 +199,7 @@ def test_names_of_pods_have_63_characters_at_most(take: Take, slices: int, longe
     assert (finding.rule, finding.allowed) == ("job-name", f"a file name of at most {longest} characters")
 
 
-def test_the_note_says_what_is_asked_for_and_what_the_team_has(verdict: Judge) -> None:
+def test_the_note_has_the_jobs_demand_and_the_teams_share(verdict: Judge) -> None:
     note, parts = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
 
     assert note.startswith("asks for 64 google.com/tpu of tpu-v5e-4x8 in tpus (2 x 8 VMs); ")
@@ -302,7 +302,7 @@ ONE_GPU = gpu("a100-40", "gpus: 1")
         ("sweep: {parameters: {lr: {values: [1, 2]}, b: {values: [1, 2]}}}", ("job-sweep", "note", "sweep", None)),
     ],
 )
-def test_what_a_program_would_stumble_over_is_found(
+def test_settings_that_break_a_program_are_found(
     verdict: Judge, text: str, expected: tuple[str, str, str, str | None]
 ) -> None:
     findings = verdict(f"{text}\n{ONE_GPU}", "gke").findings
@@ -321,12 +321,12 @@ def test_what_a_program_would_stumble_over_is_found(
         "mounts: [{name: a, source: {bucket: checkpoints}, path: /usr/data}]",
     ],
 )
-def test_what_a_shell_or_kubernetes_reads_is_right(verdict: Judge, text: str) -> None:
+def test_variables_that_a_shell_or_kubernetes_expands_are_valid(verdict: Judge, text: str) -> None:
     assert verdict(f"{text}\n{ONE_GPU}", "gke").findings == ()
 
 
 @pytest.mark.parametrize(("values", "severity"), [(100, "note"), (101, "warning")])
-def test_a_sweep_of_many_runs_is_warned_of(verdict: Judge, values: int, severity: str) -> None:
+def test_a_sweep_of_many_runs_is_a_warning(verdict: Judge, values: int, severity: str) -> None:
     text = f"sweep: {{parameters: {{seed: {{values: {list(range(values))}}}}}}}\n{ONE_GPU}"
 
     (finding,) = verdict(text, "gke").findings
@@ -451,7 +451,7 @@ def test_a_run_is_no_longer_than_its_vms_live(
     assert all(finding.path == "gke.max_run_hours" for finding in findings)
 
 
-def test_a_run_that_outlasts_its_flex_start_vms_is_warned_of(job: Callable[[str], ResolvedJob]) -> None:
+def test_a_run_that_outlasts_its_flex_start_vms_is_a_warning(job: Callable[[str], ResolvedJob]) -> None:
     flexible, queued = (
         f"flavor: h100-{way}, nodes: 2, max_run_hours: 49" for way in ("flex-start", "queued-provisioning")
     )
@@ -543,7 +543,7 @@ def test_the_address_of_the_environment_s_own_lustre_is_left_to_the_submission(t
 
 
 @pytest.mark.parametrize("data_set", ["images", "files", "disk", "fast"])
-def test_what_lies_beside_the_job_is_mounted_without_a_word(take: Take, data_set: str) -> None:
+def test_data_in_the_jobs_region_is_mounted_without_findings(take: Take, data_set: str) -> None:
     assert findings(take, data_set) == []
 
 
@@ -580,7 +580,7 @@ def test_a_bucket_of_another_region_is_a_warning_with_the_price_of_its_traffic(
 
 
 @pytest.mark.parametrize("data_set", ["files", "disk", "fast"])
-def test_a_volume_of_another_region_is_an_error_that_names_what_is_near(take: Take, data_set: str) -> None:
+def test_a_volume_of_another_region_is_an_error_that_names_nearer_ones(take: Take, data_set: str) -> None:
     (finding,) = findings(take, data_set, region="europe-west4")
 
     assert (finding.severity, finding.allowed) == ("error", "far")
@@ -630,13 +630,13 @@ def test_vertex_ai_mounts_no_hyperdisk(take: Take) -> None:
     assert "which Vertex AI does not mount" in finding.message
 
 
-def test_a_disk_that_is_being_filled_is_its_writer_s_alone(take: Take) -> None:
+def test_a_disk_that_is_being_filled_is_only_for_its_writer(take: Take) -> None:
     (finding,) = findings(take, "empty")
 
     assert "still being filled by team nlp" in finding.message
 
 
-def test_a_data_set_of_other_teams_is_not_known_to_this_one(read: Read) -> None:
+def test_a_data_set_of_other_teams_is_unknown_to_this_one(read: Read) -> None:
     job, (finding,) = read(JOB.replace("SET", "theirs"))
 
     assert job is None
@@ -717,7 +717,7 @@ def test_gpus_that_stand_idle_beside_a_large_job_are_counted(take: Take, rest: s
     assert all(f"{idle} of the 3 other GPUs of its VM stand idle" in row.message for row in findings)
 
 
-def test_a_part_without_a_number_of_vms_is_of_one(take: Take) -> None:
+def test_a_part_without_a_number_of_vms_is_part_of_one_vm(take: Take) -> None:
     job = take("gke: {cluster: gpus, flavor: a100-40, gpus: 1}")
 
     assert job.spec.gke is not None
@@ -743,7 +743,7 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
         ("command: [pip, install, --no-index, wheels]\n", None, ""),
     ],
 )
-def test_a_host_that_is_not_let_out_is_found(take: Take, rest: str, path: str | None, host: str) -> None:
+def test_a_host_that_egress_does_not_allow_is_found(take: Take, rest: str, path: str | None, host: str) -> None:
     findings = [row for row in gke_findings(take(rest + gpu("a100-40", "nodes: 1"))) if row.rule == "job-egress"]
 
     assert [(row.path, row.severity) for row in findings] == ([(path, "warning")] if path else [])
@@ -759,7 +759,7 @@ def test_a_host_that_is_not_let_out_is_found(take: Take, rest: str, path: str | 
         ([{"cidr": "203.0.113.0/24"}], 0),
     ],
 )
-def test_a_host_that_a_team_may_reach_is_none_to_warn_of(take: Take, egress: list[dict[str, str]], count: int) -> None:
+def test_a_host_that_a_team_may_reach_is_no_finding(take: Take, egress: list[dict[str, str]], count: int) -> None:
     job = take("args: ['https://data.example.org/a']\n" + gpu("a100-40", "nodes: 1"))
 
     findings = gke_findings(with_team(job, egress=tuple(map(Destination.model_validate, egress))))

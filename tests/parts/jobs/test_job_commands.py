@@ -47,7 +47,7 @@ def write(root: Path, old: str, new: str, name: str = "train") -> None:
     (root / "jobs" / "vision" / f"{name}.yaml").write_text(JOB.replace(old, new))
 
 
-def test_a_jobset_goes_to_standard_output_alone(root: Path) -> None:
+def test_only_the_jobset_goes_to_standard_output(root: Path) -> None:
     result = job(root, "render", "jobs/vision/train.yaml", "--target", "gke")
 
     assert result.exit_code == 0
@@ -90,7 +90,7 @@ def test_errors_go_to_standard_error_and_nothing_is_rendered(root: Path, broken:
     assert result.stderr.startswith("error jobs/vision/train.yaml:3:36: gke.nodes: ")
 
 
-def test_what_is_wrong_is_said_in_the_order_of_the_file(root: Path) -> None:
+def test_findings_are_in_the_order_of_the_file(root: Path) -> None:
     (root / "jobs" / "vision" / "train.yaml").write_text(f"cpu: x\nfoo: 1\nenv: {{A: 1}}\n{JOB}")
 
     output = job(root, "check", "jobs/vision/train.yaml").stdout
@@ -108,7 +108,7 @@ def test_a_warning_does_not_stop_the_rendering(root: Path) -> None:
     assert yaml.safe_load(result.stdout)
 
 
-def test_what_is_wrong_for_the_other_target_does_not_count(root: Path) -> None:
+def test_findings_of_the_other_target_do_not_count(root: Path) -> None:
     write(root, "nodes: 2", "nodes: 20")
 
     assert job(root, "render", "jobs/vision/train.yaml", "--target", "vertex").exit_code == 0
@@ -137,7 +137,7 @@ def test_what_is_wrong_for_the_other_target_does_not_count(root: Path) -> None:
         (JOB, ["jobs/vision/train.yaml", "--today", "soon"], "--today: 'soon' is not a day"),
     ],
 )
-def test_what_cannot_be_rendered_as_asked_is_one_sentence(
+def test_a_rendering_with_impossible_options_gives_one_sentence(
     root: Path, text: str, arguments: list[str], sentence: str
 ) -> None:
     (root / "jobs" / "vision" / "train.yaml").write_text(text)
@@ -164,7 +164,7 @@ def test_all_jobs_are_checked_for_all_targets(root: Path) -> None:
     assert result.stdout.endswith(last)
 
 
-def test_jobs_that_are_right_are_counted(root: Path) -> None:
+def test_valid_jobs_are_counted(root: Path) -> None:
     result = job(root, "check", "jobs/vision/train.yaml")
 
     note, last = result.stdout.splitlines()
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_read_hides_no_other(root: Path) -> None:
     assert [line.split(":")[1] for line in result.stderr.splitlines()] == [" jobs/lost.yml", " jobs/vision/broken.yaml"]
 
 
-def test_limits_are_judged_by_the_given_day(root: Path) -> None:
+def test_the_age_of_limits_is_counted_to_the_given_day(root: Path) -> None:
     result = job(root, "check", "--today", "2027-11-21")
 
     assert result.exit_code == 0
@@ -301,7 +301,7 @@ def test_the_head_of_a_job_of_pathways_is_paid_on_demand_beside_its_slices(take:
     assert "1 x n2-standard-64 and 16 x ct5lp-hightpu-4t" in cost_text(headed)
 
 
-def test_a_head_without_a_price_is_said(take: Take) -> None:
+def test_a_head_without_a_price_is_reported(take: Take) -> None:
     text = "command: [python, train.py]\noutput: checkpoints\n"
     cost = job_cost(take(f"{text}gke: {{cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}}"), "gke")
 
@@ -327,7 +327,7 @@ def test_every_trial_of_a_sweep_is_paid(take: Take) -> None:
     assert "3 trials of it, up to 2 at a time" in cost_text(swept)
 
 
-def test_what_a_persistent_resource_pays_is_said(take: Take) -> None:
+def test_a_job_on_a_persistent_resource_is_reported_as_paid_already(take: Take) -> None:
     job = take("vertex: {region: us-central1, machine_type: a2-highgpu-1g, persistent_resource: tuning}")
 
     assert job_cost(job, "vertex").paid_already == "persistent resource tuning"
@@ -378,7 +378,7 @@ def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(pr
     assert "without disks, storage, network, Vertex AI's own fee." in notes[0]
 
 
-def test_a_job_on_gke_hears_which_flavor_or_pool_has_another_provisioning_model(priced_root: Path) -> None:
+def test_the_cost_of_a_job_on_gke_names_flavors_and_pools_with_other_provisioning_models(priced_root: Path) -> None:
     advice = cost_result(priced_root, "--target", "gke").stdout.splitlines()[-3:]
 
     assert [line.split(":")[0].strip() for line in advice] == ["spot", "flex-start", "reservation"]
@@ -404,7 +404,7 @@ def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
     assert on_demand["longest_run"] == pytest.approx(72 * on_demand["an_hour"], rel=1e-3)
 
 
-def test_a_job_whose_limits_nobody_knows_yet_costs_what_it_costs(priced_root: Path) -> None:
+def test_a_job_without_known_limits_has_the_same_cost(priced_root: Path) -> None:
     cost_before = cost_result(priced_root).stdout
     (priced_root / "stacks" / "quotas" / "example-lab.yaml").unlink()
 
@@ -414,7 +414,7 @@ def test_a_job_whose_limits_nobody_knows_yet_costs_what_it_costs(priced_root: Pa
     assert "no quotas of example-lab are known" in result.stderr
 
 
-def test_a_job_with_errors_costs_nothing_that_could_be_said(priced_root: Path) -> None:
+def test_a_job_with_errors_has_no_cost(priced_root: Path) -> None:
     path = priced_root / "jobs" / "vision" / "train.yaml"
     path.write_text(path.read_text().replace("nodes: 2", "nodes: 20"))
 
@@ -438,7 +438,7 @@ def test_a_machine_with_attached_gpus_costs_both(take: Take) -> None:
     )
 
 
-def test_a_verbose_check_says_what_each_pod_has(root: Path) -> None:
+def test_a_verbose_check_lists_the_resources_of_each_pod(root: Path) -> None:
     result = job(root, "check", "--verbose", "jobs/vision/train.yaml")
 
     assert "jobs/vision/train.yaml (gke): each pod has at most 1,644 GiB of memory, 822 of them in /dev/shm" in (
@@ -448,7 +448,7 @@ def test_a_verbose_check_says_what_each_pod_has(root: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["gke", "vertex"])
-def test_the_launcher_is_a_block_of_lines_and_there_once(root: Path, target: str) -> None:
+def test_the_launcher_is_rendered_once_as_a_block_of_lines(root: Path, target: str) -> None:
     text = JOB.replace("flex-start}", "flex-start, replicas: 2}")
     (root / "jobs" / "vision" / "train.yaml").write_text(
         f"{text}command: [python, train.py]\nsecrets: {{TOKEN: token}}\n"

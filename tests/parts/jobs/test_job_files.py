@@ -52,7 +52,7 @@ def only_finding(read: Read, old: str, new: str) -> Finding:
     return finding
 
 
-def test_a_right_job_is_resolved_to_what_it_names(read: Read) -> None:
+def test_a_valid_job_is_resolved_to_the_things_that_it_names(read: Read) -> None:
     job, findings = read(JOB)
 
     assert findings == []
@@ -91,7 +91,7 @@ def test_a_right_job_is_resolved_to_what_it_names(read: Read) -> None:
         ("500}", "500}, persistent_resource: tunig", (7, 109), "vertex.persistent_resource", "tuning", "tuning"),
     ],
 )
-def test_a_rejection_has_its_place_and_what_is_allowed(
+def test_a_rejection_has_its_place_and_the_allowed_values(
     read: Read, *, old: str, new: str, position: tuple[int, int], path: str, allowed: str, nearest: str | None
 ) -> None:
     finding = only_finding(read, old, new)
@@ -101,19 +101,19 @@ def test_a_rejection_has_its_place_and_what_is_allowed(
     assert allowed in (finding.allowed or "")
 
 
-def test_all_rejections_come_at_once(read: Read) -> None:
+def test_all_rejections_are_reported_at_once(read: Read) -> None:
     _, findings = read(JOB.replace("slices: 2", "slices: two").replace("500", "0").replace('"on"', "off"))
 
     assert sorted(finding.path for finding in findings) == ["env.MODE", "gke.slices", "vertex.boot_disk.size_gb"]
 
 
-def test_all_dangling_references_come_at_once(read: Read) -> None:
+def test_all_dangling_references_are_reported_at_once(read: Read) -> None:
     _, findings = read(JOB.replace("checkpoints", "x").replace("cluster: tpus", "cluster: x").replace(": high", ": x"))
 
     assert [finding.path for finding in findings] == ["output", "gke.cluster", "gke.priority"]
 
 
-def test_a_job_that_says_not_where_it_runs_is_rejected(read: Read) -> None:
+def test_a_job_without_a_target_is_rejected(read: Read) -> None:
     _, (finding,) = read("environment: lab\nimage: a:1\n")
 
     assert (finding.message, finding.allowed) == ("the job has no target", "gke, vertex or both")
@@ -162,13 +162,13 @@ def test_a_misspelt_name_of_a_secret_has_its_nearest(read: Read) -> None:
         ("retries: -1", "retries", "0"),
     ],
 )
-def test_what_people_write_first_leads_to_the_right_field(read: Read, new: str, path: str, nearest: str) -> None:
+def test_likely_mistakes_lead_to_the_right_field(read: Read, new: str, path: str, nearest: str) -> None:
     finding = only_finding(read, 'env: {MODE: "on"}', new)
 
     assert (finding.path, finding.nearest) == (path, nearest)
 
 
-def test_gpus_of_a_flavor_of_tpus_are_the_mistake(verdict: Judge) -> None:
+def test_gpus_with_a_flavor_of_tpus_are_reported_at_gpus(verdict: Judge) -> None:
     (finding,) = verdict("gke: {cluster: tpus, flavor: tpu-v5e-2x4, gpus: 4}", "gke").findings
 
     assert (finding.path, finding.nearest) == ("gke.gpus", "slices: 1")
@@ -199,7 +199,7 @@ def test_any_other_file_name_is_not(read: Read, name: str) -> None:
     assert name in finding.message
 
 
-def test_a_share_of_a_flavor_that_no_pool_makes_is_none(read: Read, new_lab: Lab) -> None:
+def test_a_share_of_a_flavor_without_a_pool_is_not_offered(read: Read, new_lab: Lab) -> None:
     root = new_lab()
     stack = root / "stacks" / "Pulumi.lab.yaml"
     stack.write_text(stack.read_text().replace("topology: 4x8", "topology: 8x8"))
@@ -223,7 +223,7 @@ def test_a_cluster_without_jobset_runs_no_job(read: Read, new_lab: Lab) -> None:
         assert all("no JobSet" in finding.message for finding in findings)
 
 
-def test_a_team_whose_file_is_rejected_is_told_from_one_that_is_not_there(read: Read, new_lab: Lab) -> None:
+def test_a_team_with_a_rejected_file_is_distinguished_from_an_unknown_one(read: Read, new_lab: Lab) -> None:
     workspace = read_workspace(new_lab(lab_vision="config: {}", lab_nlp="config: ["))
 
     _, (finding,) = read(JOB, workspace=workspace)
@@ -408,7 +408,7 @@ values = st.recursive(
         "a:",
     ],
 )
-def test_a_text_that_some_reader_takes_for_something_else_is_quoted(text: str) -> None:
+def test_a_string_that_some_reader_takes_for_another_type_is_quoted(text: str) -> None:
     assert yaml_text({"value": text}) == f'value: "{text}"\n'
 
 
@@ -416,7 +416,7 @@ def test_a_text_that_some_reader_takes_for_something_else_is_quoted(text: str) -
     "text",
     ["training", "registry.example.com/train:1", "gs://bucket/job", "us-central1", "JOB_INDEX", "google.com/tpu"],
 )
-def test_a_plain_text_stays_plain(text: str) -> None:
+def test_a_plain_string_stays_unquoted(text: str) -> None:
     assert yaml_text({"value": text}) == f"value: {text}\n"
 
 
@@ -426,7 +426,7 @@ def test_every_value_is_read_back_by_a_reader_of_yaml(value: Any) -> None:
 
 
 @given(st.dictionaries(keys, values, max_size=3))
-def test_no_text_is_read_in_two_ways(value: dict[str, Any]) -> None:
+def test_no_string_is_read_in_two_ways(value: dict[str, Any]) -> None:
     source = parse_source(yaml_text(value), "job.yaml")
 
     assert source.value == value
@@ -445,7 +445,7 @@ def test_the_order_of_keys_is_kept_and_nothing_is_an_alias() -> None:
     assert yaml_text({"z": shared, "a": shared}) == "z:\n  b: x\na:\n  b: x\n"
 
 
-def test_a_long_text_stays_on_its_line() -> None:
+def test_a_long_string_stays_on_its_line() -> None:
     assert yaml_text({"a": "--flag=" + "word " * 60}).count("\n") == 1
 
 
@@ -490,9 +490,7 @@ def test_a_first_file_is_right_for_its_targets(options: tuple[str, ...], targets
 
 
 @pytest.mark.parametrize("machine_type", vertex_machines())
-def test_every_machine_that_is_offered_is_one_that_vertex_ai_takes(
-    machine_type: str, take: Callable[[str], ResolvedJob]
-) -> None:
+def test_vertex_ai_takes_every_offered_machine(machine_type: str, take: Callable[[str], ResolvedJob]) -> None:
     text = on_vertex(vertex_regions(machine_type)[0], machine_type)
 
     assert [str(finding) for finding in vertex_findings(take(text)) if finding.severity == "error"] == []
@@ -508,7 +506,9 @@ def test_every_machine_that_is_offered_is_one_that_vertex_ai_takes(
         (("--target", "vertex", "--region", "us-west9"), "--region 'us-west9' is unknown. Allowed: us-central1"),
     ],
 )
-def test_what_no_first_file_can_have_is_one_sentence(options: tuple[str, ...], sentence: str, root: Path) -> None:
+def test_impossible_options_of_a_first_file_give_one_sentence(
+    options: tuple[str, ...], sentence: str, root: Path
+) -> None:
     result = job(root, "init", "vision/first", *IMAGE, *options)
 
     assert result.exit_code == 2
@@ -523,7 +523,7 @@ def test_a_name_that_no_job_can_have_is_refused(root: Path) -> None:
     assert "Nearest: vision/debug-job." in result.stderr
 
 
-def test_a_first_file_says_what_it_took_of_several(root: Path) -> None:
+def test_a_first_file_names_its_choice_among_several(root: Path) -> None:
     result = job(root, "init", "vision/first", *IMAGE)
 
     assert result.stderr.startswith("# --cluster tpus, the first of tpus, gpus\n# --flavor ")

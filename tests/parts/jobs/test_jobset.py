@@ -153,7 +153,7 @@ def test_slices_over_several_hosts_have_a_node_pool_for_themselves(
     assert jobset(take(target))["metadata"].get("annotations") == annotations
 
 
-def test_the_job_is_in_the_teams_queue_and_bears_its_labels(take: Take) -> None:
+def test_the_job_is_in_the_teams_queue_and_has_its_labels(take: Take) -> None:
     metadata = jobset(take(GPU))["metadata"]
 
     assert (metadata["name"], metadata["namespace"]) == ("train", "vision")
@@ -239,7 +239,7 @@ def test_a_variable_of_the_file_wins(take: Take) -> None:
     assert len(dict(values)) == len(values)
 
 
-def test_a_job_for_vertex_alone_is_no_jobset(take: Take) -> None:
+def test_a_job_for_vertex_ai_only_is_no_jobset(take: Take) -> None:
     with pytest.raises(ValueError, match="job train has no gke target"):
         jobset(take("vertex: {region: us-central1, machine_type: n2-standard-8}"))
 
@@ -276,7 +276,7 @@ def test_a_directory_is_the_teams_folder_of_its_claim_and_a_whole_share_all_of_i
     assert mounts["mount-own"] == {"name": "mount-own", "mountPath": "/data"}
 
 
-def test_a_bucket_is_mounted_by_the_driver_which_the_pod_asks_for(take: Take) -> None:
+def test_a_bucket_is_mounted_by_the_driver_that_the_pod_requests(take: Take) -> None:
     pod_template = template(take(MOUNTS + GPU_TARGET))
 
     assert by_name(pod_template["spec"]["volumes"])["mount-cache"]["csi"] == {
@@ -509,7 +509,7 @@ def test_pods_ask_for_the_narrowest_level_of_a_flavor_with_a_topology(take: Take
     assert "kueue.x-k8s.io/podset-preferred-topology" not in annotations_of(job)
 
 
-def test_a_job_says_how_near_its_vms_are(take: Take) -> None:
+def test_a_job_chooses_how_near_its_vms_are(take: Take) -> None:
     job = take(GPU_TARGET.replace("}", ", placement: {level: subblock, required: true}}"))
 
     placed = annotations_of(with_flavor(job, topology_levels=BLOCK_LEVELS))

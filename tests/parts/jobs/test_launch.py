@@ -116,7 +116,7 @@ def start(
     return subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, text=True)
 
 
-def test_secrets_are_variables_of_the_program_alone(take: Take, google: Google) -> None:
+def test_secrets_are_variables_of_the_program_only(take: Take, google: Google) -> None:
     show = "import os; print(os.environ['TOKEN'], 'TRAINING_LAUNCH' in os.environ)"
     job = take(f'command: [python3, -c, "{show}"]\nsecrets: {{TOKEN: "token:3"}}\n{GPU}')
 
@@ -157,9 +157,7 @@ def test_no_value_of_a_secret_is_rendered(take: Take) -> None:
 
 
 @pytest.mark.parametrize(("code", "state"), [(0, "succeeded"), (3, "failed")])
-def test_the_topic_is_told_of_start_and_end_and_the_exit_code_stays(
-    take: Take, google: Google, code: int, state: str
-) -> None:
+def test_start_and_end_are_published_and_the_exit_code_stays(take: Take, google: Google, code: int, state: str) -> None:
     topic = "projects/example-lab/topics/runs"
     job = take(f'command: [python3, -c, "raise SystemExit({code})"]\nnotify: {topic}\n{GPU}')
 
@@ -176,7 +174,7 @@ def test_the_topic_is_told_of_start_and_end_and_the_exit_code_stays(
     [{"JOB_COMPLETION_INDEX": "1"}, {"CLUSTER_SPEC": '{"task": {"type": "workerpool1", "index": 0}}'}],
     ids=["GKE", "Vertex AI"],
 )
-def test_one_container_of_a_run_tells(take: Take, google: Google, others: dict[str, str]) -> None:
+def test_one_container_of_a_run_publishes(take: Take, google: Google, others: dict[str, str]) -> None:
     job = take(f'command: [python3, -c, "print(1)"]\nnotify: projects/example-lab/topics/runs\n{GPU}')
 
     with start(google, job, others) as program:
@@ -185,7 +183,7 @@ def test_one_container_of_a_run_tells(take: Take, google: Google, others: dict[s
     assert google.messages == []
 
 
-def test_the_program_gets_the_signal_that_asks_it_to_end(take: Take, google: Google, tmp_path: Path) -> None:
+def test_the_program_gets_sigterm(take: Take, google: Google, tmp_path: Path) -> None:
     program = (
         "import os, signal, time\n"
         # The signal may come while print still holds the lock of stdout, so the handler writes past it.
@@ -234,7 +232,7 @@ def test_a_program_that_fails_starts_again_in_its_container_a_few_times(
     assert ended == {"0": 0, "75": 75, "3": 3}.get(code, 0)
 
 
-def test_a_program_that_was_asked_to_end_does_not_start_again(take: Take, google: Google, tmp_path: Path) -> None:
+def test_a_program_that_got_sigterm_does_not_start_again(take: Take, google: Google, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import time; open('starts', 'a').write('x'); print(1, flush=True)\n"
                                        "time.sleep(60)")  # fmt: skip
     job = take(f"command: [python3, train.py]\n{LOCAL}{GPU}")
@@ -265,7 +263,7 @@ def test_what_a_failed_program_left_behind_is_gone_before_it_starts_again(
         assert running.wait(30) == 0
 
 
-def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Take, google: Google) -> None:
+def test_a_missing_package_ends_the_program_before_it_starts(take: Take, google: Google) -> None:
     job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
     google.package = b"no archive"
     plan = json.dumps({"package": "gs://bucket/sources/1/train-0.tar.gz"})
@@ -277,7 +275,7 @@ def test_a_package_that_is_not_there_ends_the_program_before_it_starts(take: Tak
 
 
 @pytest.mark.parametrize("member", ["link", "../own.py", "/own.py"])
-def test_an_archive_that_is_not_what_was_packed_is_not_unpacked(
+def test_an_archive_other_than_the_packed_one_is_not_unpacked(
     take: Take, google: Google, capfd: pytest.CaptureFixture[str], member: str
 ) -> None:
     archive = io.BytesIO()
@@ -358,7 +356,7 @@ def test_what_git_ignores_and_what_is_hidden_stays_behind(new_lab: Lab) -> None:
     assert listing(job) == f"3 files of src, {size} bytes: again.py, lab/help.py, train.py"
 
 
-def test_a_folder_is_named_by_what_is_in_it(new_lab: Lab) -> None:
+def test_a_folder_is_named_by_its_content(new_lab: Lab) -> None:
     root = new_lab()
     write_tree(root)
     job = folder_job(root, "command: [a]")
@@ -404,7 +402,7 @@ def empty(src: Path) -> None:
         (empty, "src is not a folder of this repository with files that git does not ignore"),
     ],
 )
-def test_a_folder_that_cannot_go_along_is_refused(new_lab: Lab, spoil: Callable[[Path], None], message: str) -> None:
+def test_a_folder_that_cannot_be_packed_is_refused(new_lab: Lab, spoil: Callable[[Path], None], message: str) -> None:
     root = new_lab()
     write_tree(root)
     spoil(root / "src")
@@ -526,7 +524,7 @@ def test_a_member_pushes_to_the_teams_repository(root: Path, source: Path, calls
         ("buildah", ["push --digestfile /dev/stdout"]),
     ],
 )
-def test_an_image_that_is_built_here_is_pushed(
+def test_a_locally_built_image_is_pushed(
     program: str, pushes: list[str], root: Path, source: Path, calls: Path
 ) -> None:
     result = build(root, source, "--tag", "1", "--with", program, "--format", "json")
@@ -537,7 +535,7 @@ def test_an_image_that_is_built_here_is_pushed(
     assert after == [f"{program} {push} {IMAGE}:1" for push in pushes]
 
 
-def test_an_image_whose_digest_is_not_told_is_no_name_for_a_job(
+def test_an_image_whose_digest_was_not_printed_is_exit_code_2(
     root: Path, source: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PRINTS", "")
@@ -567,7 +565,7 @@ def test_an_image_that_is_not_built_is_not_pushed(
     assert len(calls.read_text().splitlines()) == 1  # the build
 
 
-def test_the_tag_is_the_commit_and_changes_are_in_none(root: Path, source: Path, calls: Path) -> None:
+def test_the_tag_is_the_commit_and_uncommitted_changes_are_refused(root: Path, source: Path, calls: Path) -> None:
     git = ["git", "-C", str(source), "-c", "user.name=a", "-c", "user.email=a@example.com"]
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
         subprocess.run([*git, *command], check=True)
@@ -590,7 +588,7 @@ def test_the_tag_is_the_commit_and_changes_are_in_none(root: Path, source: Path,
         ([], "is not in a git repository with a commit"),
     ],
 )
-def test_what_cannot_be_built_is_one_sentence(
+def test_an_image_that_cannot_be_built_gives_one_sentence(
     arguments: list[str], sentence: str, root: Path, source: Path, calls: Path
 ) -> None:
     tag = [] if not arguments or arguments[0] == "--tag" else ["--tag", "1"]
@@ -602,15 +600,15 @@ def test_what_cannot_be_built_is_one_sentence(
     assert not calls.exists()
 
 
-def test_a_folder_that_is_not_there_is_said_before_its_commit_is_looked_for(root: Path, source: Path) -> None:
+def test_a_missing_folder_is_reported_before_its_commit_is_read(root: Path, source: Path) -> None:
     assert "gone is not a folder." in build(root, source / "gone").stderr
 
 
-def test_an_environment_without_a_repository_is_said(new_lab: Lab, source: Path, calls: Path) -> None:
+def test_an_environment_without_a_repository_is_reported(new_lab: Lab, source: Path, calls: Path) -> None:
     assert "lab has no repository of images" in build(new_lab(), source, "--tag", "1").stderr
 
 
-def test_a_machine_without_any_builder_is_said(
+def test_a_machine_without_any_builder_is_reported(
     root: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -18,7 +18,7 @@ def job_list(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["job", "list", *arguments, "--root", str(ORGANISATION)])
 
 
-def test_a_missing_kubeconfig_is_one_sentence_with_every_cluster(
+def test_a_missing_kubeconfig_gives_one_sentence_with_every_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none"))

@@ -149,7 +149,7 @@ def test_training_waits_until_the_daemon_of_tcpxo_is_ready(job: Job) -> None:
     assert daemon["startupProbe"]["exec"]["command"] == ["cat", ready]
 
 
-def test_rdma_wants_no_daemon(job: Job) -> None:
+def test_rdma_needs_no_daemon(job: Job) -> None:
     assert "initContainers" not in pod(job("h200-spot"))
 
 
@@ -253,7 +253,7 @@ def test_the_environment_names_another_place_of_the_daemons_image(take: Take, ro
     [("h100", 1), ("h100-time-sharing-2", 2), ("h100-flex-start", 2), ("a100-40", 2)],
     ids=["one VM", "shared GPUs", "gpu_direct: false", "machine without"],
 )
-def test_a_job_without_networks_between_gpus_gets_none_of_it(job: Job, flavor: str, nodes: int) -> None:
+def test_a_job_without_networks_between_gpus_gets_no_daemon_or_card(job: Job, flavor: str, nodes: int) -> None:
     resolved = job(flavor, nodes)
 
     assert "metadata" not in template(resolved)
@@ -355,7 +355,7 @@ def pathways_variables(container: dict[str, Any]) -> dict[str, str]:
     return {variable["name"]: variable.get("value", "") for variable in container["env"]}
 
 
-def test_the_program_is_in_the_head_alone_and_its_end_is_the_jobs(manifest: dict[str, Any]) -> None:
+def test_only_the_head_runs_the_program_and_its_end_ends_the_job(manifest: dict[str, Any]) -> None:
     head, workers = pods(manifest)
     spec = manifest["spec"]
 
@@ -415,7 +415,7 @@ def pathways_rows(job: ResolvedJob) -> list[tuple[str, str, str | None]]:
     return [(finding.rule, finding.path, finding.nearest) for finding in pathways_findings(job)]
 
 
-def test_a_sound_job_is_no_finding(take: Take) -> None:
+def test_a_valid_job_has_no_findings(take: Take) -> None:
     assert pathways_rows(take(JOB)) == []
 
 
@@ -429,7 +429,7 @@ def test_a_sound_job_is_no_finding(take: Take) -> None:
         (JOB.replace("tpus, flavor: tpu-v5e-4x8, slices: 2", "gpus, flavor: h100, nodes: 2"), None),
     ],
 )
-def test_what_a_job_of_pathways_cannot_be_is_found_at_its_field(
+def test_an_impossible_job_of_pathways_is_found_at_its_field(
     take: Take, text: str, right: tuple[str, str, str | None] | None
 ) -> None:
     rows = pathways_rows(take(text))

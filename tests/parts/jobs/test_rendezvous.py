@@ -60,13 +60,13 @@ def test_torchrun_needs_no_option_on_two_vms_of_gke(take: Take) -> None:
 
 
 @pytest.mark.parametrize("how", ["args: [--rdzv-backend=c10d, train.py]", "env: {PET_RDZV_BACKEND: c10d}"])
-def test_c10d_alone_gets_an_endpoint(take: Take, how: str) -> None:
+def test_only_c10d_gets_an_endpoint(take: Take, how: str) -> None:
     environment = variables(on_gke(take, f"command: [torchrun]\n{how}\n{H100}"))
 
     assert environment["PET_RDZV_ENDPOINT"] == "train-bcdfg-slice-0-0.train-bcdfg:29500"
 
 
-def test_processes_are_counted_where_a_vm_has_one(take: Take) -> None:
+def test_processes_are_counted_if_a_vm_has_one(take: Take) -> None:
     single = "vertex: {region: us-central1, machine_type: a2-highgpu-1g}"
     spec = custom_job(take(single))["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
 
@@ -179,7 +179,7 @@ def test_each_target_is_compared_with_its_own_number_of_vms(verdict: Judge) -> N
     assert "3 on Vertex AI" in finding.message
 
 
-def test_one_node_stands_alone_with_an_address_of_its_own(verdict: Judge) -> None:
+def test_one_node_may_use_its_own_address(verdict: Judge) -> None:
     text = "command: [torchrun, --standalone, train.py]\nenv: {MASTER_ADDR: localhost}\n"
 
     assert verdict(text + H100.replace("nodes: 2", "nodes: 1"), "gke").findings == ()

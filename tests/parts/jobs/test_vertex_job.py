@@ -64,7 +64,7 @@ def test_the_body_is_a_custom_job_of_the_rest_api(take: Take) -> None:
     }
 
 
-def test_names_are_those_by_which_the_components_create_things(take: Take) -> None:
+def test_names_are_those_of_the_planned_resources(take: Take) -> None:
     job = take(f"output: checkpoints\nvertex: {{{TUNING}}}")
     job_spec = custom_job(job)["jobSpec"]
 
@@ -164,7 +164,7 @@ def test_a_tpu_slice_is_as_many_vms_as_its_topology_takes(take: Take, target: st
     assert vms(vertex) == count
 
 
-def test_a_job_for_gke_alone_is_no_custom_job(take: Take) -> None:
+def test_a_job_for_gke_only_is_no_custom_job(take: Take) -> None:
     with pytest.raises(ValueError, match="job train has no vertex target"):
         custom_job(take("gke: {cluster: gpus, flavor: h100, nodes: 1}"))
 

@@ -49,7 +49,7 @@ def findings_for(take: Take, target: str, rest: str = "") -> list[Finding]:
         f"{H100}, boot_disk: {{type: pd-ssd, size_gb: 100}}",
     ],
 )
-def test_a_right_job_has_no_findings(take: Take, target: str) -> None:
+def test_a_valid_job_has_no_findings(take: Take, target: str) -> None:
     assert findings_for(take, target) == []
 
 
@@ -115,7 +115,7 @@ def test_a_right_job_has_no_findings(take: Take, target: str) -> None:
         ),
     ],
 )
-def test_one_spoiled_value_is_one_error_at_its_place(
+def test_one_wrong_value_is_one_error_at_its_place(
     take: Take, *, target: str, rule: str, path: str, allowed: str, nearest: str | None
 ) -> None:
     (finding,) = findings_for(take, target)
@@ -134,7 +134,7 @@ def test_a_region_that_is_not_listed_is_a_warning(take: Take) -> None:
     assert "us-central1" in (finding.allowed or "")
 
 
-def test_all_that_is_wrong_comes_at_once(take: Take) -> None:
+def test_all_mistakes_are_reported_at_once(take: Take) -> None:
     target = f"{TPU}, topology: 4x9, replicas: 2, capacity: flex-start, timeout_hours: 200, boot_disk: {{size_gb: 1}}"
 
     assert sorted(finding.path for finding in findings_for(take, target)) == [
@@ -281,7 +281,7 @@ def test_a_job_may_charge_the_limit_and_no_more(
     assert (finding.file, finding.position) == ("jobs/vision/train.yaml", (3, column))
 
 
-def test_what_stacks_hold_is_no_error_but_a_warning(verdict: Judge) -> None:
+def test_exceeding_what_stacks_leave_is_a_warning_and_no_error(verdict: Judge) -> None:
     # Of 8 GPUs the persistent resource holds 4 at most.
     assert verdict(A100 % 4, "vertex").findings == ()
 
@@ -368,7 +368,7 @@ def test_machines_of_a_persistent_resource_are_charged_already(verdict: Judge) -
     assert rendered.notes == ("charges nothing: persistent resource tuning has been charged already",)
 
 
-def test_what_a_wrong_machine_would_charge_is_not_asked(take: Take, new_lab: Lab) -> None:
+def test_an_impossible_machine_is_not_compared_with_limits(take: Take, new_lab: Lab) -> None:
     rendered = edited(take, new_lab(), "limits:", "limits: []\nx:", target=QUOTA_TPU % "4x9")
 
     assert [finding.rule for finding in rendered.findings] == ["job-vertex-topology"]

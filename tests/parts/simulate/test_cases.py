@@ -161,7 +161,7 @@ def test_waits_utilisation_and_idle_hours_are_those_of_the_runs() -> None:
     assert row["idle_reserved_chip_hours"] == pytest.approx(0, abs=1)
 
 
-def test_a_change_is_told_in_sentences() -> None:
+def test_a_change_is_reported_in_sentences() -> None:
     jobs = [job(f"{team}{number}", team, number, 8, 4) for number in range(6) for team in ("vision", "nlp")]
     before = cluster({"vision": shares(h100_reservation=8), "nlp": shares(h100_reservation=8)})
     after = cluster({"vision": shares(h100_reservation=8, h100_spot=16), "nlp": shares(h100_reservation=8)})

@@ -63,7 +63,7 @@ def test_slurm_times_may_be_days_hours_minutes_and_seconds(tmp_path: Path) -> No
     assert imported(tmp_path, "slurm", text).stdout.splitlines()[-1] == "2026-10-01T11:00:00,nlp,4 h100,90061,103"
 
 
-def test_rows_of_slurm_that_cannot_be_read_are_told_at_once_with_line_and_column(tmp_path: Path) -> None:
+def test_unreadable_rows_of_slurm_are_reported_at_once_with_line_and_column(tmp_path: Path) -> None:
     text = SLURM.replace("103|2026-10-01T11:00:00", "103|Unknown").replace("|7200|billing", "|soon|billing")
 
     done = imported(tmp_path, "slurm", text + "104|a\n")

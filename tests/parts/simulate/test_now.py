@@ -104,7 +104,7 @@ def test_a_range_is_between_the_run_times_of_jobs_that_have_ended(tmp_path: Path
     assert start[1] in (1, 5)
 
 
-def test_a_job_that_ran_longer_than_all_that_have_ended_ends_some_time(tmp_path: Path) -> None:
+def test_a_job_longer_than_all_ended_ones_still_ends(tmp_path: Path) -> None:
     waits = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 10), workload("waits", 1))
 
     assert hours(waits) == {"waits": (6, 6, 6)}

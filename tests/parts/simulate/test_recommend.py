@@ -43,7 +43,7 @@ def share(files: dict[str, Any], team: str) -> dict[str, Any]:
     return dict(files[f"Pulumi.lab-{team}.yaml"]["config"]["training-platform:team"]["shares"]["main"])
 
 
-def test_a_limit_that_makes_a_team_wait_is_lifted_and_the_wish_then_holds(tmp_path: Path) -> None:
+def test_a_limit_that_makes_a_team_wait_is_lifted_and_the_target_then_holds(tmp_path: Path) -> None:
     write(tmp_path, TEAMS)
 
     done = recommend(tmp_path, {"wait": {"vision": "p90 < 30 min"}})
@@ -161,7 +161,7 @@ def test_a_team_falls_back_to_spot_where_nothing_else_can_be_had(tmp_path: Path)
         ({"wait": {"vision": "p90 < 1 d"}, "budget": 1}, "a day, wished $1"),
     ],
 )
-def test_a_wish_that_nothing_keeps_is_named(tmp_path: Path, wishes: dict[str, Any], message: str) -> None:
+def test_a_target_that_no_change_meets_is_named(tmp_path: Path, wishes: dict[str, Any], message: str) -> None:
     write(tmp_path, TEAMS)
     with (tmp_path / "trace.csv").open("a", encoding="utf-8") as file:
         file.write("0,vision,8 h100,7200\n" * 5)  # more than all machines hold
@@ -173,7 +173,7 @@ def test_a_wish_that_nothing_keeps_is_named(tmp_path: Path, wishes: dict[str, An
     assert "3 changes were played." in done.stderr
 
 
-def test_everything_that_is_wrong_with_wishes_is_told(tmp_path: Path) -> None:
+def test_all_mistakes_of_targets_are_reported(tmp_path: Path) -> None:
     write(tmp_path, TEAMS)
 
     shape = recommend(tmp_path, {"wait": {"vision": "p95 < 1h", "nlp": "p90"}, "budgt": 1})

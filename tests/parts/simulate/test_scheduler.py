@@ -139,7 +139,7 @@ def test_cpus_that_others_hold_are_why_a_job_waits_and_are_reclaimed() -> None:
     assert (cluster.flavors(borrowed), cluster.flavors(owned)) == ([], ["x"])
 
 
-def test_ties_between_cohorts_are_decided_anew_each_time() -> None:
+def test_ties_between_cohorts_are_decided_again_each_time() -> None:
     none = {"x": {GPU: 0}}
     cluster = Cluster({
         "own": queue({"x": {GPU: 4}}, cohort="all", **preemption(reclaim="Any")),
@@ -155,7 +155,7 @@ def test_ties_between_cohorts_are_decided_anew_each_time() -> None:
 
 
 @pytest.mark.parametrize("sharing", [FAIR, None])
-def test_a_queue_without_a_cohort_preempts_its_own_jobs_alone(sharing: tuple[str, ...] | None) -> None:
+def test_a_queue_without_a_cohort_preempts_only_its_own_jobs(sharing: tuple[str, ...] | None) -> None:
     policy = preemption("LowerPriority", "Any")
     cluster = Cluster({
         "a": queue({"x": {GPU: 8}}, **policy), "b": queue({"x": {GPU: 8}}, cohort="north", **policy),

@@ -56,13 +56,13 @@ def test_a_job_is_played_in_the_first_cluster_that_has_its_flavor(tmp_path: Path
     assert (both.cluster, single.cluster) == ("second", "main")
 
 
-def test_a_flavor_is_that_one_alone(tmp_path: Path, queues: Cluster) -> None:
+def test_a_named_flavor_is_the_only_one_used(tmp_path: Path, queues: Cluster) -> None:
     (job,) = read(tmp_path, queues, "submitted,team,needs,seconds\n0,vision,8 h100-spot,60\n").jobs
 
     assert job.pods == (Pods(GPU, 8, frozenset({"h100-spot"})),)
 
 
-def test_all_bad_rows_are_told_at_once_with_line_and_column(tmp_path: Path, queues: Cluster) -> None:
+def test_all_bad_rows_are_reported_at_once_with_line_and_column(tmp_path: Path, queues: Cluster) -> None:
     text = """submitted,team,needs,seconds
 0,visin,8 h100,60
 0,vision,8 h200,60
@@ -136,7 +136,7 @@ def test_rows_with_one_cause_are_one_finding_that_names_all_clusters(tmp_path: P
         "0,vision,\xff\xfe,60,",
     ],
 )
-def test_a_bad_row_costs_that_row_alone(tmp_path: Path, queues: Cluster, row: str) -> None:
+def test_a_bad_row_is_the_only_one_left_out(tmp_path: Path, queues: Cluster, row: str) -> None:
     path = tmp_path / "trace.csv"
     text = f"submitted,team,needs,seconds,priority\n0,vision,8 h100,60,\n{row}\n0,nlp,8 h100,60,\n"
     path.write_bytes(text.encode("latin-1"))
@@ -162,7 +162,7 @@ def test_names_with_commas_and_quotes_are_written_as_they_are_read_back(tmp_path
         ("", "the header of a trace needs"),
     ],
 )
-def test_a_header_that_is_none_is_told(tmp_path: Path, queues: Cluster, header: str, message: str) -> None:
+def test_an_invalid_header_is_reported(tmp_path: Path, queues: Cluster, header: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read(tmp_path, queues, f"{header}\n0,a,b,c\n")
 
@@ -237,7 +237,7 @@ def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> No
     assert " → " in done.output
 
 
-def test_the_number_of_runs_is_told_and_whether_they_are_alike(repository: Path) -> None:
+def test_the_number_of_runs_is_reported_and_whether_they_are_equal(repository: Path) -> None:
     (repository / "reserved.csv").write_text("submitted,team,needs,seconds\n0,nlp,8 h100,60\n", encoding="utf-8")
 
     single, alike, drawn = (
@@ -297,7 +297,7 @@ def test_a_job_with_another_priority_starts_before_others(repository: Path) -> N
     assert [(row["team"], row["evicts"], row["evictions"]) for row in evictions] == [("nlp", "nlp", 1)]
 
 
-def test_all_that_is_wrong_with_changes_is_told(repository: Path) -> None:
+def test_all_mistakes_of_changes_are_reported(repository: Path) -> None:
     rows = "soon,nlp,Hold,,\n0,nlp,Hld,,\n0,nlpp,Hold,,\n0,,,x,5\n0,,,a,hgh\n0,nlp,Hold,a,5\n"
 
     done = changed(repository, f"moment,team,hold,job,priority\n{rows}")
@@ -346,7 +346,7 @@ def test_what_cannot_be_played_ends_with_2(repository: Path, arguments: list[str
     assert message in done.stderr
 
 
-def test_a_machines_file_is_told_of_everything_that_is_wrong_in_it(repository: Path) -> None:
+def test_all_mistakes_of_a_machines_file_are_reported(repository: Path) -> None:
     machines = repository / "machines.yaml"
     machines.write_text("spt: {}\nspot: {lost_hours: {mean: 0}}\nflex-start: {arrive_minutes: {p90: 5}}\n")
 

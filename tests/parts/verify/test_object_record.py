@@ -133,7 +133,7 @@ def reread(maker: Maker) -> Maker:
     return Maker(ObjectRecord.read(maker.object_record.path), maker.clusters, google=maker.google)
 
 
-def test_killed_at_random_moments_nothing_is_left_and_nothing_else_is_touched(tmp_path: Path) -> None:
+def test_a_run_killed_at_any_moment_leaves_nothing_and_touches_nothing_else(tmp_path: Path) -> None:
     chance = random.Random(27)
     kept = set[str]()
     with reached(tmp_path) as (cluster, api, address):
@@ -237,7 +237,7 @@ def test_an_object_without_the_label_stays(tmp_path: Path) -> None:
         assert f"{PATH}/a" in cluster.objects
 
 
-def test_a_cluster_that_cannot_be_asked_keeps_the_record_open(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_keeps_the_record_open(tmp_path: Path) -> None:
     with reached(tmp_path) as (_, api, _):
         maker = begun(tmp_path, api)
         maker.make("lab", SETTINGS, {"metadata": {"name": "a", "namespace": "lab"}})

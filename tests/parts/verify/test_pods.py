@@ -33,7 +33,7 @@ def message(folder: Path, name: str, tools: Mapping[str, str], **env: str) -> di
 
 
 @pytest.mark.parametrize("email", ["example-lab.svc.id.goog", "lab-gke-nodes@example-lab.iam.gserviceaccount.com"])
-def test_a_pod_tells_of_its_connections_and_whose_identity_it_has(tmp_path: Path, email: str) -> None:
+def test_a_pod_reports_its_connections_and_its_identity(tmp_path: Path, email: str) -> None:
     results = message(tmp_path, "egress", OPEN, EMAIL=email)
 
     of_node = "yes" if email.startswith("lab-gke-nodes") else "no"
@@ -48,7 +48,7 @@ def test_a_pod_that_reaches_nobody_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", ["disk", "files", "lustre"])
 @pytest.mark.parametrize(("rate", "unit", "told"), [("510", "MB/s", 510), ("1.3", "GB/s", 1300), ("900", "kB/s", 0.9)])
-def test_a_pod_tells_what_a_volume_gives_in_megabytes(
+def test_a_pod_reports_the_throughput_of_a_volume_in_megabytes(
     tmp_path: Path, program: str, rate: str, unit: str, told: float
 ) -> None:
     results = message(tmp_path, program, {"dd": DD.format(rate, unit)})
@@ -57,7 +57,7 @@ def test_a_pod_tells_what_a_volume_gives_in_megabytes(
     assert list((tmp_path / "data").iterdir()) == []
 
 
-def test_a_pod_reads_a_file_that_is_there_and_leaves_it(tmp_path: Path) -> None:
+def test_a_pod_reads_an_existing_file_and_leaves_it(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "index").write_text("a")
 
@@ -68,7 +68,7 @@ def test_a_pod_reads_a_file_that_is_there_and_leaves_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("attempt", "code"), [("0", 1), ("1", 0)])
-def test_a_job_fails_at_its_first_attempt_alone(attempt: str, code: int) -> None:
+def test_a_job_fails_only_at_its_first_attempt(attempt: str, code: int) -> None:
     env = {"ATTEMPT": attempt, "RUN": "verify-1-job"}
     done = subprocess.run(
         ["/bin/sh", "-c", programs()["attempt"].script], env=env, check=False, capture_output=True, text=True

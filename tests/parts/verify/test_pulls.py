@@ -137,7 +137,7 @@ OWN = "the pod of the probe"
         ([("another-pod", PULLED)], "undecided"),
     ],
 )
-def test_streaming_is_told_by_events_of_the_probes_own_pod_and_its_node(
+def test_image_streaming_is_decided_by_events_of_the_probes_pod_and_its_node(
     lab: Lab, tmp_path: Path, events: list[tuple[str, str]], verdict: str
 ) -> None:
     kubelet = Kubelet(ENDED)

@@ -128,7 +128,7 @@ def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
     assert result.exit_code == 0
 
 
-def test_what_sends_messages_is_chosen_by_name_alone(lab: Lab) -> None:
+def test_probes_that_send_messages_are_chosen_only_by_name(lab: Lab) -> None:
     by_name = {probe.name for probe in PROBES.values() if probe.by_name}
 
     assert by_name == {"storage-lustre", "monitoring-page"}

@@ -161,7 +161,7 @@ def test_every_capacity_of_a_machine_is_charged_and_reserved_tpus_are_not(machin
 
 
 @every_accelerator
-def test_spot_and_flex_start_alone_are_charged_to_preemptible_quotas(accelerator: Accelerator) -> None:
+def test_only_spot_and_flex_start_are_charged_to_preemptible_quotas(accelerator: Accelerator) -> None:
     for capacity, quota in accelerator.quotas.items():
         assert quota.quota_id.startswith("PREEMPTIBLE-") == (capacity in {"spot", "flex-start"})
     for capacity, quota in (accelerator.vertex.quotas if accelerator.vertex else {}).items():

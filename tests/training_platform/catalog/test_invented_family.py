@@ -119,7 +119,7 @@ def test_a_stack_of_it_that_uses_up_its_limits_is_clean(tree: Tree) -> None:
     assert tree.check(0) == []
 
 
-def test_a_slip_of_the_pen_has_it_for_nearest(tree: Tree) -> None:
+def test_its_name_is_the_nearest_to_a_misspelt_one(tree: Tree) -> None:
     (finding,) = tree.check(1, stack={"machine_type: z9-max-6g": "machine_type: z9-mx-6g"})
 
     assert finding["nearest"] == "z9-max-6g"

@@ -212,7 +212,7 @@ def test_an_unknown_sku_of_a_machine_is_named_and_counted_and_others_are_not(roo
     assert "  SKUs of machines that the catalogue does not know: 1: X9 Instance Core (2)\n" in done.stdout
 
 
-def test_a_machine_of_which_one_part_has_no_price_has_none_and_is_named(root: Path, billing: Server) -> None:
+def test_a_machine_with_a_part_without_a_price_has_none_and_is_named(root: Path, billing: Server) -> None:
     billing.pages = {COMPUTE: [H100[:-1]]}
 
     done = pull(root, billing, "--region", REGION, "--verbose")

@@ -20,7 +20,7 @@ def test_a_price_per_chip_counts_all_chips_of_a_vm() -> None:
     assert hourly_usd(machine, "on-demand", "us-central1") == pytest.approx(4 * per_chip)
 
 
-def test_a_region_without_a_price_is_said_and_never_counted_as_free() -> None:
+def test_a_region_without_a_price_is_reported_and_never_counted_as_free() -> None:
     cost = machines_cost(MACHINE_TYPES["ct4p-hightpu-4t"], "on-demand", "europe-west4", 1, 2)
 
     assert cost.unpriced == ("ct4p-hightpu-4t on-demand",)
@@ -92,7 +92,7 @@ def test_a_price_is_dated_and_for_a_capacity_and_region_that_exist(machine: Mach
 
 
 @pytest.mark.parametrize("machine", [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu"])
-def test_the_price_of_a_gpu_alone_is_dated_and_below_that_of_its_machine(machine: MachineType) -> None:
+def test_the_price_of_an_attached_gpu_is_dated_and_below_that_of_its_machine(machine: MachineType) -> None:
     alone = machine.accelerator.price if machine.accelerator else None
     if alone is not None and machine.price is not None:
         assert alone.unit == "gpu"

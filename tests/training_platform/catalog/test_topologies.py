@@ -227,7 +227,7 @@ def test_sides_must_rise_where_the_rule_says_so() -> None:
     assert not rising.legal("4x8x4")
 
 
-def test_a_rule_without_cubes_has_its_list_alone() -> None:
+def test_a_rule_without_cubes_has_only_its_list() -> None:
     rule = TopologyRule(dims=2, shapes=("2x4", "1x1", "16x16", "2x2"))
 
     assert list(rule.legal_shapes()) == ["1x1", "2x2", "2x4", "16x16"]

@@ -39,7 +39,7 @@ def test_a_change_of_nothing_plans_nothing(repository: Any) -> None:
     assert report.stacks == ()
 
 
-def test_a_team_s_file_plans_that_team_alone_and_says_what_differs(repository: Any) -> None:
+def test_a_team_s_file_plans_only_that_team_and_reports_the_difference(repository: Any) -> None:
     repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
 
     report = repository.compare()
@@ -239,7 +239,7 @@ def test_if_the_code_changed_the_base_is_planned_by_its_own(repository: Any) -> 
     assert [(change.path, change.old) for change in cluster_change.forcing] == [("datapathProvider", "LEGACY_DATAPATH")]
 
 
-def test_why_the_code_of_the_base_plans_some_stacks_only_is_told(repository: Any) -> None:
+def test_the_reason_why_the_bases_code_plans_only_some_stacks_is_reported(repository: Any) -> None:
     shutil.copytree(
         ROOT / "training_platform", repository.root / "training_platform", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -352,7 +352,7 @@ def test_links_of_the_base_are_not_laid_out_and_nothing_is_left(
     assert list(temporary.iterdir()) == []
 
 
-def test_the_work_tree_and_its_index_are_left_alone(repository: Any) -> None:
+def test_the_work_tree_and_its_index_are_unchanged(repository: Any) -> None:
     repository.edit("small-vision", "nominal_quota: 8", "nominal_quota: 16")
     (repository.root / "stacks" / "new.txt").write_text("x", encoding="utf-8")
     index = repository.root / ".git" / "index"
@@ -390,7 +390,7 @@ def test_a_branch_that_does_not_exist_is_refused_with_the_nearest(repository: An
         ("HEAD:stacks", "no commit HEAD:stacks in this clone: name another"),
     ],
 )
-def test_what_to_fetch_is_said_where_it_can_be_fetched(repository: Any, base: str, message: str) -> None:
+def test_a_missing_base_names_the_fetch_if_one_would_help(repository: Any, base: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         repository.compare(base=base)
 

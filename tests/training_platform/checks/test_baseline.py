@@ -30,7 +30,7 @@ def entries(repository: Any) -> list[dict[str, str]]:
     return rows
 
 
-def test_what_is_written_is_known_from_then_on_and_shown(repository: Any) -> None:
+def test_written_findings_are_known_from_then_on_and_shown(repository: Any) -> None:
     assert check(repository).exit_code == 1
 
     written = check(repository, "--write-baseline")
@@ -75,7 +75,7 @@ def test_writing_for_one_stack_keeps_what_is_known_of_the_others(repository: Any
     assert entries(repository) == before
 
 
-def test_an_entry_that_is_found_no_more_warns_at_its_line_and_goes_with_the_next_writing(repository: Any) -> None:
+def test_an_entry_that_is_no_longer_found_warns_at_its_line_and_is_dropped_by_the_next_writing(repository: Any) -> None:
     repository.edit("small", "capacity_gib: 1024", "capacity_gib: 1025")
     check(repository, "--write-baseline")
     repository.edit("small", "capacity_gib: 1025", "capacity_gib: 1024")
@@ -98,9 +98,7 @@ def test_an_entry_that_is_found_no_more_warns_at_its_line_and_goes_with_the_next
         (f"findings:\n  - {{fingerprint: {'0' * 64}, rule: labelz, since: '2026-11-21'}}\n", "Nearest: labels"),
     ],
 )
-def test_a_baseline_that_cannot_be_read_is_exit_code_2_and_is_not_written_over(
-    repository: Any, text: str, message: str
-) -> None:
+def test_an_unreadable_baseline_is_exit_code_2_and_is_not_overwritten(repository: Any, text: str, message: str) -> None:
     file = repository.root / "stacks" / "baseline.yaml"
     file.write_text(text, encoding="utf-8")
 

@@ -88,7 +88,7 @@ def test_too_much_that_is_promised_to_two_teams_of_one_name_follows_from_the_nam
         (VISION, [f"{JOB}:3:1.", "1"]),
     ],
 )
-def test_what_misses_a_file_that_cannot_be_read_is_said_with_it_and_nowhere_else(
+def test_findings_that_miss_an_unreadable_file_are_reported_only_with_it(
     file: str, following: list[str], tmp_path: Path
 ) -> None:
     checked = report(tmp_path, file, "config:", "config: [")

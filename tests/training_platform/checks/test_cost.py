@@ -91,7 +91,7 @@ def test_shipped_prices_are_examples_after_90_days(days: int, example: bool) -> 
     assert not service_cost("cluster-fee", "us-central1", 1, 1, own_prices).is_example(day)
 
 
-def test_what_is_around_machines_is_in_the_sum() -> None:
+def test_resources_around_machines_are_in_the_sum() -> None:
     bare = stack_cost(environment())
     more = stack_cost(environment(nat_addresses=3))
     machine = machines_cost(MACHINE_TYPES["e2-standard-8"], "on-demand", "us-central1", 1, 3)
@@ -166,7 +166,9 @@ def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_pa
         ("bucket-STANDARD", "us-central1", 0.000027397 * HOURS_OF_MONTH, "us-central9"),
     ],
 )
-def test_storage_has_the_price_of_its_source_there_alone(name: str, region: str, month: float, elsewhere: str) -> None:
+def test_storage_has_a_price_only_where_its_source_has_one(
+    name: str, region: str, month: float, elsewhere: str
+) -> None:
     assert service_cost(name, region, 1, 1).least * HOURS_OF_MONTH == pytest.approx(month, rel=0.001)
     assert service_cost(name, elsewhere, 1, 1).unpriced == (f"{name} in {elsewhere}",)
 

@@ -48,7 +48,7 @@ def test_an_error_of_a_job_fails_the_check_in_every_format(root: Path, form: str
     assert "7,200" in after.stdout  # 900 * 8 GPUs
 
 
-def test_its_line_is_said(root: Path) -> None:
+def test_a_finding_of_a_job_has_its_line(root: Path) -> None:
     write(root, RIGHT.replace("flavor: h100", "flavor: h10"))
 
     (finding,) = json.loads(check(root, "--format", "json").stdout)["findings"]
@@ -92,7 +92,7 @@ def test_a_warning_of_a_job_counts_when_all_do(root: Path) -> None:
     assert (check(root).exit_code, check(root, "--strict").exit_code) == (0, 1)
 
 
-def test_what_the_base_has_as_well_is_not_new(root: Path) -> None:
+def test_a_finding_that_the_base_has_too_is_not_new(root: Path) -> None:
     write(root, RIGHT.replace("nodes: 1", "nodes: 900"))
     git(root, "init", "--quiet", "--initial-branch=main")
     git(root, "add", ".")

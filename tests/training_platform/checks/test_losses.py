@@ -76,7 +76,7 @@ def test_a_replacement_loses_the_resource_at_the_field_that_forces_it(
     assert "deletion_protection: false" in (finding.first or "")
 
 
-def test_another_machine_type_replaces_a_pool_of_which_the_provider_would_make_the_vms_anew(
+def test_another_machine_type_replaces_a_pool_although_the_provider_would_only_recreate_its_vms(
     repository: Repository,
 ) -> None:
     committed(repository, "small", "topology: 4x4", "topology: 2x2")  # of one host, so that the pool keeps its name
@@ -184,7 +184,7 @@ def test_protection_that_is_lifted_and_not_needed_is_a_loss_of_its_own(repositor
     assert finding.path == "clusters.c.node_pools.gpu.deletion_protection"
 
 
-def test_a_lifted_protection_that_is_needed_no_more_warns_at_its_line(repository: Repository) -> None:
+def test_a_lifted_protection_that_is_no_longer_needed_warns_at_its_line(repository: Repository) -> None:
     line = repository.edit("small", CAPACITY, SPOT + LIFT)
     repository.commit()
     repository.git("branch", "--force", "main", "HEAD")
@@ -354,7 +354,7 @@ def with_bucket(repository: Repository) -> Repository:
     return repository
 
 
-def test_a_loss_that_somebody_acknowledges_counts_no_more_and_is_still_the_headline(with_bucket: Repository) -> None:
+def test_an_acknowledged_loss_no_longer_counts_and_is_still_the_headline(with_bucket: Repository) -> None:
     with_bucket.edit("small-vision", "data: {location: us-central1", "data: {location: us-west4")
     acknowledge(with_bucket)
 
@@ -601,7 +601,7 @@ def test_shorter_runs_are_a_loss_of_the_teams(repository: Repository) -> None:
     assert (finding.rule, finding.path) == ("takes-promise", "max_run_hours")
 
 
-def test_one_pool_of_which_two_inputs_change_is_one_pool(repository: Repository) -> None:
+def test_a_pool_with_two_changed_inputs_is_counted_once(repository: Repository) -> None:
     repository.edit("small", CAPACITY, "            boot_disk: {type: pd-ssd, size_gb: 300}\n" + CAPACITY)
 
     (finding,) = losses_of_change(repository)
@@ -623,7 +623,7 @@ def test_protection_is_lifted_in_the_section_of_what_is_lost_and_else_in_the_env
     assert f"{lift} the environment, since buckets.data has no such field, before" in first["buckets.data.location"]
 
 
-def test_a_pool_under_another_name_is_said_to_be_the_same(repository: Repository) -> None:
+def test_a_renamed_pool_is_recognized(repository: Repository) -> None:
     repository.edit("small", "          gpu:", "          big:")
 
     (finding,) = [finding for finding in losses_of_change(repository) if finding.rule == "stops-jobs"]

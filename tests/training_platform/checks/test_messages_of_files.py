@@ -25,7 +25,7 @@ SHARE = "nominal_quota: 24, borrowing_limit: 40"
         (JOB, ("image:", "env: {X: true}\nimage:"), [(JOB, "(not shown) is not a string")], [None]),
     ],
 )  # fmt: skip
-def test_a_mistake_is_said_where_it_is(
+def test_a_mistake_is_reported_in_its_file(
     file: str, change: tuple[str, str], expected: list[tuple[str, str]], nearest: list[str | None], tmp_path: Path
 ) -> None:
     errors = [finding for finding in report(tmp_path, file, *change).all_findings() if finding.severity == "error"]
@@ -37,7 +37,7 @@ def test_a_mistake_is_said_where_it_is(
     assert all(finding.position for finding in causes)
 
 
-def test_limits_that_are_rejected_are_to_be_mended_and_not_read_anew(tmp_path: Path) -> None:
+def test_rejected_limits_are_to_be_fixed_and_not_pulled_again(tmp_path: Path) -> None:
     findings = report(tmp_path, QUOTAS, "taken:", "taking: a\ntaken:").all_findings()
 
     (finding,) = [finding for finding in findings if finding.rule == "quota-no-snapshot"]

@@ -88,7 +88,7 @@ def moved(root: Path, share: str) -> Workspace:
     return read_workspace(workspace.root)
 
 
-def test_a_team_that_moves_from_one_pool_to_another_wants_two_deployments(base: Workspace, tmp_path: Path) -> None:
+def test_a_team_that_moves_from_one_pool_to_another_needs_two_deployments(base: Workspace, tmp_path: Path) -> None:
     head = moved(tmp_path, "        l4: {nominal_quota: 8}\n")
     (finding,) = removals(head, base)
 

@@ -148,7 +148,7 @@ CIRCLE = """
     ],
     ids=["repeated", "circle"],
 )
-def test_a_plan_that_nobody_could_register_is_a_finding_of_its_stack_alone(
+def test_a_plan_that_cannot_be_registered_is_a_finding_of_only_its_stack(
     program: str, message: str, copy: Path
 ) -> None:
     (copy / "own_resources.py").write_text(OWN + program, encoding="utf-8")

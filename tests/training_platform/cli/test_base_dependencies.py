@@ -48,7 +48,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_needs_the_base_dependencies_alone(name: str, tmp_path: Path) -> None:
+def test_a_command_needs_only_the_base_dependencies(name: str, tmp_path: Path) -> None:
     arguments, code, output = COMMANDS[name]
     root = tmp_path / "organisation"
     shutil.copytree(ORGANISATION, root, ignore=shutil.ignore_patterns("inventories"))

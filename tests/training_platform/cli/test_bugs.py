@@ -68,7 +68,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_stack_of_which_a_part_fails_hides_no_other(part: str, root: Path, fails: Callable[..., None]) -> None:
+def test_a_stack_whose_part_fails_hides_no_other(part: str, root: Path, fails: Callable[..., None]) -> None:
     fails(PARTS[part], is_broken)
 
     done = run(root, "check", "--format", "json")

@@ -76,7 +76,7 @@ def test_a_place_shows_the_finding_the_fix_and_the_exemption_of_that_section(sma
     assert "path: clusters.us-central1.node_pools.a100.boot_disk.size_gb" in done.stdout
 
 
-def test_a_place_that_a_command_mends_leads_to_the_command(tmp_path: Path) -> None:
+def test_a_place_that_a_command_fixes_leads_to_the_command(tmp_path: Path) -> None:
     root = tmp_path / "organisation"
     shutil.copytree(ORGANISATION, root, symlinks=False)
     (snapshot,) = (root / "stacks" / "quotas").glob("*-dev.yaml")
@@ -257,7 +257,7 @@ def test_the_list_has_every_name_below_its_kind() -> None:
     ]  # fmt: skip
 
 
-def test_a_family_is_listed_alone() -> None:
+def test_a_family_is_listed_by_itself() -> None:
     names = [row["name"] for row in json.loads(catalog("list", "--family", "tpu-v5e", "--format", "json").stdout)]
 
     assert names == ["ct5lp-hightpu-1t", "ct5lp-hightpu-4t", "ct5lp-hightpu-8t", "tpu-v5e"]

@@ -180,7 +180,7 @@ def test_every_machine_type_has_a_first_zone_and_provisioning_model() -> None:
         assert first_capacity(name) in machine.capacities
 
 
-def test_nothing_that_is_there_is_written_over(root: Path) -> None:
+def test_existing_files_are_not_overwritten(root: Path) -> None:
     init(root, *ENVIRONMENT)
     file = root / "stacks" / "Pulumi.dev.yaml"
     file.write_text("config: {}\n")
@@ -219,7 +219,7 @@ def test_nothing_that_is_there_is_written_over(root: Path) -> None:
         ((*JOB, "--environment", "dev"), ["No environment is declared"]),
     ],
 )  # fmt: skip
-def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
+def test_all_mistakes_are_reported_at_once_and_nothing_is_written(
     root: Path, arguments: tuple[str, ...], sentences: list[str]
 ) -> None:
     done = init(root, *arguments)
@@ -359,7 +359,7 @@ def test_a_pool_in_another_region_gets_a_cluster_there(root: Path) -> None:
     assert run(root, "check").exit_code == 0
 
 
-def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path) -> None:
+def test_a_new_team_is_told_its_share_and_how_the_next_one_gets_one(root: Path) -> None:
     init(root, *ENVIRONMENT)
 
     first = init(root, *TEAM)
@@ -377,7 +377,7 @@ def test_a_team_hears_what_it_gets_and_how_the_next_one_gets_a_share(root: Path)
     assert "Nearest: vision/train." in init(root, "job", "visoin/train", "--image", "i:1").stderr
 
 
-def test_a_team_of_a_group_hears_what_lets_clusters_know_groups(root: Path) -> None:
+def test_a_team_of_a_group_is_told_the_field_for_groups_in_clusters(root: Path) -> None:
     assert init(root, *ENVIRONMENT, "--google-groups-domain", "example com").exit_code == 2
     assert init(root, *ENVIRONMENT).exit_code == 0
 
@@ -444,7 +444,7 @@ def test_environments_get_address_ranges_of_their_own(root: Path) -> None:
     assert not [pair for pair in combinations(ranges, 2) if pair[0].overlaps(pair[1])]
 
 
-def test_an_organisation_by_commands_alone_is_clean(root: Path) -> None:
+def test_an_organisation_made_only_by_commands_is_clean(root: Path) -> None:
     """Two environments, three teams and four pools."""
     mail = ("--alert-email", "a@example.com")
     for arguments in (

@@ -40,7 +40,7 @@ def run(text: str, folder: Path) -> list[str]:
     return [line for line in (folder / "log").read_text().splitlines() if " describe " not in line]
 
 
-def test_each_environment_has_an_account_that_deploys_it_alone(tmp_path: Path) -> None:
+def test_each_environment_has_an_account_that_deploys_nothing_else(tmp_path: Path) -> None:
     commands = run(script("--github", "4567"), tmp_path)
 
     created = [command.split()[3] for command in commands if " service-accounts create " in command]
@@ -147,7 +147,7 @@ def dev_permissions(commands: list[str]) -> set[str]:
     return set(option(command, "permissions").split(","))
 
 
-def test_a_deployer_may_grant_the_roles_of_its_plans_alone() -> None:
+def test_a_deployer_may_grant_only_the_roles_of_its_plans() -> None:
     conditions = re.findall(
         r"binding example-train-prod .*deploy-prod@.*\ntitle: .*\nexpression: .*hasOnly\(\[(.*)\]\)", script()
     )

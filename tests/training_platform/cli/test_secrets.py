@@ -159,7 +159,7 @@ def test_a_part_of_a_secret_is_known_and_a_word_is_none() -> None:
     assert not shows("is true", ["true", "is", True, None])
 
 
-def test_a_comparison_tells_that_a_secret_changed_and_not_from_what() -> None:
+def test_a_comparison_shows_that_a_secret_changed_but_not_its_values() -> None:
     before, after = (
         flat_resource(StackResource(
             stack="dev", type="kubernetes:core/v1:Secret", name="one",

@@ -59,7 +59,7 @@ def test_a_newer_patch_is_a_finding_and_the_newest_of_all_is_named(registry: Reg
 @pytest.mark.parametrize(
     ("tags", "newer"), [(["0.19.2"], "the newest"), (["0.19.2", "0.20.0"], "newer: 0.20.0 newest")]
 )
-def test_a_newer_minor_version_alone_is_no_finding(
+def test_only_a_newer_minor_version_is_no_finding(
     registry: Registry, tmp_path: Path, tags: list[str], newer: str
 ) -> None:
     registry.answers[TAGS] = Answer({"tags": tags})

@@ -91,7 +91,7 @@ def test_standard_output_that_is_closed_is_said_before_anything_is_done() -> Non
 
 
 @pytest.mark.parametrize(("redirection", "code"), [("2>&-", 0), ("2>/dev/full", 2)])
-def test_what_is_said_beside_the_output_needs_a_place_or_none(redirection: str, code: int) -> None:
+def test_a_full_standard_error_fails_a_run_and_a_closed_one_does_not(redirection: str, code: int) -> None:
     done = run(["job", "render", "jobs/nlp/pretrain.yaml", "--target", "gke"], redirection)
 
     assert (done.returncode, done.stderr) == (code, "")

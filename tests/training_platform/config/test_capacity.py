@@ -64,7 +64,7 @@ def test_queued_vms_are_charged_as_flex_start_vms() -> None:
         ({"capacity": "reservation"}, ("capacity",), None),
     ],
 )
-def test_a_reservation_goes_with_reserved_vms_alone(fields: Any, path: tuple[str, ...], nearest: str | None) -> None:
+def test_a_reservation_goes_only_with_reserved_vms(fields: Any, path: tuple[str, ...], nearest: str | None) -> None:
     with pytest.raises(ValidationError) as refused:
         pool(**fields)
 

@@ -91,7 +91,7 @@ def test_a_number_that_an_anchor_shares_is_refused() -> None:
         ("top:\r\n  z: 1\r\n  pools: {b: 2}\r\n", "top:\r\n  z: 1\r\n"),
     ],
 )  # fmt: skip
-def test_a_key_is_deleted_with_what_held_it_alone(text: str, written: str) -> None:
+def test_a_key_is_deleted_with_a_parent_that_held_nothing_else(text: str, written: str) -> None:
     assert without_entry(text, "f.yaml", ("top", "pools", "b")) == written
 
 
@@ -103,6 +103,6 @@ def test_a_key_is_deleted_with_what_held_it_alone(text: str, written: str) -> No
         "top:\n  pools: {b: {c: 2}, a: 1}\n",
     ],
 )
-def test_a_key_that_cannot_be_deleted_alone_is_left(text: str) -> None:
+def test_a_key_that_cannot_be_deleted_by_itself_is_left(text: str) -> None:
     with pytest.raises(UserError, match=r"f\.yaml:\d+: is laid out so that no line of b can be deleted: .* by hand"):
         without_entry(text, "f.yaml", ("top", "pools", "b"))

@@ -110,14 +110,14 @@ def test_a_mistake_is_one_finding_with_the_nearest_value(
     assert "None" not in str(finding)
 
 
-def test_names_that_begin_like_it_are_said_first(tmp_path: Path) -> None:
+def test_names_with_the_same_beginning_come_first(tmp_path: Path) -> None:
     (finding,) = findings(tmp_path, "gpu: {", "gpu: {zone: us-central1-d, ")
 
     assert finding.allowed
     assert finding.allowed.startswith("us-central1-a, ")
 
 
-def test_a_switch_in_a_text_s_place_is_still_read_differently_by_different_readers(tmp_path: Path) -> None:
+def test_a_boolean_in_place_of_a_string_is_still_read_differently_by_readers(tmp_path: Path) -> None:
     (finding,) = findings(tmp_path, "project: example-a", "project: example-a\n    labels: {a: no}")
 
     assert finding.rule == "stack-yaml"
@@ -127,7 +127,7 @@ def test_a_switch_in_a_text_s_place_is_still_read_differently_by_different_reade
     ("name", "nearest"),
     [("de_V", "de-v"), ("dev.eu", "dev-eu"), ("1dev", None), ("d" * 31, None), ("d" * 30, "")],
 )
-def test_an_environment_is_called_as_what_is_called_after_it_can_be(
+def test_an_environments_name_must_suit_everything_named_after_it(
     name: str, nearest: str | None, tmp_path: Path
 ) -> None:
     (tmp_path / "stacks").mkdir()
@@ -145,7 +145,7 @@ def test_an_environment_is_called_as_what_is_called_after_it_can_be(
 
 
 @pytest.mark.parametrize("name", ["Pulumi.dev.yml", "pulumi.dev.yaml", "Pulumi.dev eu.yaml", "Pulumi.dev\n.yaml"])
-def test_a_file_that_nobody_would_read_is_said(name: str, tmp_path: Path) -> None:
+def test_a_file_that_nobody_would_read_is_reported(name: str, tmp_path: Path) -> None:
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / name).write_text(ENVIRONMENT)
     (tmp_path / "stacks" / "exemptions.yaml").write_text("exemptions: []")
@@ -266,7 +266,7 @@ def test_a_field_that_is_missing_is_named_at_the_pools_line(pool: list[str], fie
     assert nearest.partition(": ")[2] in (finding.allowed or "")
 
 
-def test_all_conflicts_of_a_pool_come_at_once() -> None:
+def test_all_conflicts_of_a_pool_are_reported_at_once() -> None:
     lines = ["driver: latest", "compact: true", "min_slices: 2", "reservation: v5e", "accelerator: t4"]
 
     findings = findings_of([*SLICE, *lines])

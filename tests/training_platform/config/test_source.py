@@ -78,7 +78,7 @@ def test_a_scalar_that_readers_read_differently_must_be_quoted(text: str) -> Non
     assert finding.nearest == f'"{text}"'
 
 
-def test_a_whole_number_that_no_float_holds_must_be_quoted() -> None:
+def test_an_integer_that_no_float_holds_must_be_quoted() -> None:
     assert parse_source(f"a: {2**53 + 1}\n", "f.yaml").findings
     assert parse_source(f"a: -{'9' * 400}\n", "f.yaml").findings
 
@@ -119,7 +119,7 @@ def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
         parse_source("\n".join(lines), "f.yaml")
 
 
-def test_deep_nesting_is_one_sentence_and_does_not_end_the_process() -> None:
+def test_deep_nesting_gives_one_sentence_and_does_not_end_the_process() -> None:
     for text in ("[" * 26_000, "[\n" * 26_000, "{a: " * 26_000, "- " * 26_000, "? " * 26_000, "&a [" * 26_000):
         with pytest.raises(UnreadableError, match=r"f\.yaml:\d+:\d+: is nested or repeated too deeply"):
             parse_source(text, "f.yaml")
@@ -145,7 +145,7 @@ def test_what_aliases_may_stand_for_is_counted_as_they_are_read(monkeypatch: pyt
         parse_source(hundred + f"b: [{', '.join(['*a'] * 11)}]\n", "f.yaml")
 
 
-def test_an_anchor_belongs_to_its_own_events_alone() -> None:
+def test_an_anchor_belongs_only_to_its_own_events() -> None:
     text = "a: &x [1, &y {n: 2}]\nb: [*y, *x]\n"
 
     assert parse_source(text, "f.yaml").value == {"a": [1, {"n": 2}], "b": [{"n": 2}, [1, {"n": 2}]]}
@@ -155,12 +155,12 @@ def test_an_anchor_belongs_to_its_own_events_alone() -> None:
         parse_source("a: &x 1\nb: &x 2\n", "f.yaml")
 
 
-def test_a_second_document_is_one_sentence() -> None:
+def test_a_second_document_gives_one_sentence() -> None:
     with pytest.raises(UnreadableError, match=r"f\.yaml:2:1: is not YAML: a second document starts here"):
         parse_source("a: 1\n---\nb: 2\n", "f.yaml")
 
 
-def test_what_is_no_regular_file_is_one_sentence(tmp_path: Path) -> None:
+def test_anything_but_a_regular_file_gives_one_sentence(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "endless.yaml").symlink_to("/dev/zero")
     (tmp_path / "folder.yaml").mkdir()
@@ -189,12 +189,12 @@ def test_broken_yaml_says_where() -> None:
         parse_source("a: [1,\nb: {", "f.yaml")
 
 
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unreadable_file_gives_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match=r"f\.yaml: cannot be read"):
         read_source(tmp_path / "f.yaml", "f.yaml")
 
 
-def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
+def test_a_binary_file_gives_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_bytes(b"a: \xff\n")
 
     with pytest.raises(UnreadableError, match=r"is not UTF-8 text \(byte 3\)"):

@@ -59,7 +59,7 @@ def test_an_unknown_key_is_found_with_what_is_allowed() -> None:
     assert "max_nodes" in (finding.allowed or "")
 
 
-def test_every_wrong_value_comes_at_once() -> None:
+def test_every_wrong_value_is_reported_at_once() -> None:
     text = PROD.replace("capacity: spot", "capacity: sport").replace("tier: ZONAL", "tier: ZONALE", 1)
     text = text.replace("slices: 8", "slices: 0")
 

@@ -108,7 +108,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_what_one_section_says_against_another_is_one_finding_at_its_path(copy: Path, mistake: str) -> None:
+def test_a_conflict_between_sections_is_one_finding_at_its_path(copy: Path, mistake: str) -> None:
     stack, old, new, path, nearest, message = MISTAKES[mistake]
 
     (finding,) = edit(copy, stack, old, new).stacks[stack].findings
@@ -117,7 +117,7 @@ def test_what_one_section_says_against_another_is_one_finding_at_its_path(copy: 
     assert message in finding.message
 
 
-def test_a_value_that_the_model_refuses_hides_no_name_that_is_not_there(copy: Path) -> None:
+def test_a_value_that_the_model_refuses_hides_no_unknown_name(copy: Path) -> None:
     edit(copy, "prod-nlp", "filestore: datasets", "filestore: dataset")
     edit(copy, "prod-nlp", "us-west4:", "us-west5:")
     nlp = edit(copy, "prod-nlp", "nominal_quota: 40", "nominal_quota: forty").stacks["prod-nlp"]
@@ -166,7 +166,7 @@ def test_an_unreadable_file_hides_no_other(copy: Path) -> None:
     assert len(workspace.unreadable) == 1
 
 
-def test_a_rejected_environment_is_said_once_and_not_by_its_teams(copy: Path) -> None:
+def test_a_rejected_environment_is_reported_once_and_not_by_its_teams(copy: Path) -> None:
     workspace = edit(copy, "prod", "capacity: spot", "capacity: sport")
 
     assert workspace.stacks["prod"].findings
@@ -301,7 +301,7 @@ def test_a_cohort_within_itself_is_found_at_its_parent(copy: Path) -> None:
         ),
     ],
 )
-def test_a_cohort_that_refers_to_what_is_not_there_is_found(
+def test_a_cohort_that_refers_to_something_unknown_is_found(
     copy: Path, text: str, path: str, nearest: str | None
 ) -> None:
     (finding,) = in_cohorts(copy, text).stacks["prod"].findings
@@ -318,9 +318,7 @@ def test_a_cohort_that_refers_to_what_is_not_there_is_found(
         ("preemption: {borrow_within_cohort: LowerPriority}", "preemption.borrow_within_cohort", "Never"),
     ],
 )
-def test_a_queue_that_kueue_would_not_serve_as_it_is_meant_is_found(
-    copy: Path, text: str, path: str, nearest: str
-) -> None:
+def test_a_queue_that_kueue_would_serve_differently_is_found(copy: Path, text: str, path: str, nearest: str) -> None:
     in_cohorts(copy, "research: {}")
     (finding,) = edit(copy, "prod-nlp", "    name: nlp\n", f"    name: nlp\n    {text}\n").stacks["prod-nlp"].findings
 
@@ -408,7 +406,9 @@ def test_an_instance_without_a_range_may_have_any_private_address(copy: Path) ->
         ("egress: [{cidr: 203.0.113.0/24, ports: [70000]}]", "egress[0].ports[0]", "70000"),
     ],
 )
-def test_what_pods_cannot_be_held_to_is_found_at_its_line(copy: Path, fields: str, path: str, message: str) -> None:
+def test_an_egress_rule_that_cannot_be_enforced_is_found_at_its_line(
+    copy: Path, fields: str, path: str, message: str
+) -> None:
     (finding,) = edit(copy, "dev", "    project:", f"    {fields}\n    project:").stacks["dev"].findings
 
     assert (finding.path, finding.severity) == (path, "error")
@@ -467,7 +467,7 @@ def test_a_copy_with_other_stacks_derives_flavors_from_them() -> None:
     assert GPU in with_gpus.flavors("lab", "c")
 
 
-def test_what_neither_teams_nor_cohorts_were_promised_is_counted_in_whole_slices() -> None:
+def test_unpromised_capacity_is_counted_in_whole_slices() -> None:
     cohorts = {"research": {"shares": {"c": {GPU: {"nominal_quota": 8}}}}}
     lab_workspace = workspace({"vision": {GPU: 24, TPU: 10}, "nlp": {GPU: 16}}, cohorts=cohorts)
 
@@ -478,14 +478,14 @@ def test_what_neither_teams_nor_cohorts_were_promised_is_counted_in_whole_slices
 
 
 @pytest.mark.parametrize("promised", [64, 72])
-def test_where_all_or_more_was_promised_nothing_is_left(promised: int) -> None:
+def test_nothing_is_left_if_everything_was_promised(promised: int) -> None:
     lab_workspace = workspace({"vision": {GPU: promised, TPU: 32}})
 
     assert unpromised(lab_workspace, "lab") == {}
     assert {line.unpromised for line in capacity_ledger(lab_workspace)} == {0}
 
 
-def test_the_switch_gives_it_to_the_cohort_over_all_others_beside_quota_of_its_own() -> None:
+def test_lend_unpromised_gives_it_to_the_root_cohort_beside_its_own_quota() -> None:
     cohorts = {ROOT_COHORT: {"weight": 3, "shares": {"c": {GPU: {"nominal_quota": 8, "lending_limit": 8}}}}}
     environment = lending(workspace({"vision": {GPU: 24, TPU: 32}}, lend_unpromised=True, cohorts=cohorts), "lab")
 
@@ -532,7 +532,7 @@ def test_a_changed_team_changes_the_environment_that_lends_and_no_other() -> Non
 
 
 @pytest.mark.parametrize(("lends", "planned"), [(True, []), (False, ["lab", "lab-nlp"])])
-def test_with_a_rejected_team_nobody_knows_what_is_left_to_lend(lends: bool, planned: list[str]) -> None:
+def test_unpromised_capacity_is_unknown_with_a_rejected_team(lends: bool, planned: list[str]) -> None:
     lab_workspace = workspace({"vision": {GPU: -1}, "nlp": {GPU: 8}}, lend_unpromised=lends)
 
     assert [stack.name for stack in plannable(lab_workspace, lab_workspace.stacks)] == planned
@@ -555,7 +555,9 @@ def organisation(tmp_path: Path) -> Callable[..., Path]:
 @pytest.mark.parametrize(
     ("lends", "message"), [(True, "40 GPUs lent to all, 32 chips lent to all"), (False, "40 GPUs, 32 chips")]
 )
-def test_every_report_says_what_becomes_of_it(organisation: Callable[..., Path], lends: bool, message: str) -> None:
+def test_every_report_says_whether_it_is_lent_or_idle(
+    organisation: Callable[..., Path], lends: bool, message: str
+) -> None:
     root = organisation({"vision": {GPU: 24, TPU: 0}}, lend_unpromised=lends)
     report = check_stacks(root, None, CheckOptions(today=date(2026, 11, 22))).report
     console = Console(record=True, width=200)

@@ -61,7 +61,7 @@ def without_queue(lab: Lab) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["submit", *FOLLOWING])
-def test_a_cluster_that_cannot_be_asked_is_one_sentence(
+def test_an_unreachable_cluster_gives_one_sentence(
     command: str, broken: Callable[[Lab], None], sentence: str, lab: Lab
 ) -> None:
     broken(lab)
@@ -78,14 +78,14 @@ def test_a_cluster_that_cannot_be_asked_is_one_sentence(
         (refusing("POST", "jobsets", 422, "denied by a webhook"), "Cluster gpus refuses (422): denied by a webhook"),
     ],
 )
-def test_what_is_not_submitted_leaves_nothing(broken: Callable[[Lab], None], sentence: str, lab: Lab) -> None:
+def test_a_failed_submission_leaves_nothing(broken: Callable[[Lab], None], sentence: str, lab: Lab) -> None:
     broken(lab)
 
     one_sentence(lab("submit", "--run", "train-x"), sentence)
     assert lab.api.created == []
 
 
-def test_a_grid_of_which_a_part_is_refused_is_taken_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grid_with_a_refused_point_is_withdrawn(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     path = lab.root / "jobs" / "vision" / "train.yaml"
     path.write_text(f"sweep: {{parameters: {{lr: {{values: [1, 2, 3]}}}}}}\n{JOB}")
     answer = lab.api.answer
@@ -123,7 +123,7 @@ def publish_waits(lab: Lab, text: str) -> None:
     (folder / "lab-gpus.json").write_text(text)
 
 
-def test_a_published_table_of_waits_is_said_with_its_time(lab: Lab) -> None:
+def test_a_published_table_of_waits_is_quoted_with_its_time(lab: Lab) -> None:
     row = {"namespace": "vision", "job": RUN, "queue": "vision", "needs": "8 nvidia.com/gpu", "priority": 0}
     rows = [{**row, "waits_seconds": 60, "start": [0, 3600, 7200]}]
     publish_waits(lab, json.dumps({"moment": "2026-11-22T10:00:00Z", "runs": 50, "notes": [], "jobs": rows}))
@@ -164,7 +164,7 @@ CONDITIONS = ("QuotaReserved", "Admitted", "PodsReady")
 POOL = "Pool h100 has at most 8 VMs"
 
 
-def test_a_run_of_another_flavor_is_not_said_to_hold_what_is_waited_for(lab: Lab) -> None:
+def test_a_run_of_another_flavor_is_not_reported_as_holding_the_quota(lab: Lab) -> None:
     beside(lab, **{"train-holds": "h100", "other-holds": "a100-40", "train-first": None, RUN: None})
 
     explanation = lab("why").stdout
@@ -197,7 +197,7 @@ def test_why_goes_on_without_what_members_may_not_read_and_ends_where_a_cluster_
     assert lab("why").exit_code == code
 
 
-def test_a_queue_that_was_deleted_after_the_submission_is_said(lab: Lab) -> None:
+def test_a_queue_deleted_after_the_submission_is_reported(lab: Lab) -> None:
     without_queue(lab)
 
     result = lab("why")
@@ -216,7 +216,7 @@ def test_a_queue_that_was_deleted_after_the_submission_is_said(lab: Lab) -> None
         ("flavor: h100, nodes: 2", "flavor: a100-40, nodes: 1", True),
     ],
 )
-def test_a_job_file_that_changed_after_the_submission_is_said(old: str, new: str, changed: bool, lab: Lab) -> None:
+def test_a_job_file_changed_after_the_submission_is_reported(old: str, new: str, changed: bool, lab: Lab) -> None:
     live = lab.api.lists[SETS][0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     live["nodeSelector"] = {**live["nodeSelector"], "added-by": "kueue"}
     path = lab.root / "jobs" / "vision" / "train.yaml"
@@ -291,7 +291,7 @@ def jobs_of(cloud: vertex_cloud.Cloud) -> int:
         ("bursts: {a: {service: aiplatform, code: 503, verb: POST}}", "Vertex AI refuses (503) in projects/"),
     ],
 )
-def test_vertex_ai_that_cannot_be_asked_is_one_sentence(
+def test_an_unreachable_vertex_ai_gives_one_sentence(
     scenario: str, sentence: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
 ) -> None:
     cloud, job, file = vertex
@@ -304,7 +304,7 @@ def test_vertex_ai_that_cannot_be_asked_is_one_sentence(
 
 
 @pytest.mark.parametrize("command", FOLLOWING)
-def test_a_token_that_expired_after_the_submission_is_one_sentence(
+def test_a_token_that_expired_after_the_submission_gives_one_sentence(
     command: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
 ) -> None:
     cloud, job, file = vertex

@@ -60,7 +60,7 @@ def runs(cloud: Cloud) -> int:
     return len(cloud.cloud.handle("aiplatform", "GET", path, [], None)[1].get("customJobs", ()))
 
 
-def test_an_image_that_is_there_is_submitted(job: Command, cloud: Cloud, registry: Registry, root: Path) -> None:
+def test_a_job_with_an_existing_image_is_submitted(job: Command, cloud: Cloud, registry: Registry, root: Path) -> None:
     registry.answers[MANIFEST] = Answer({})
 
     result = job("submit", str(root / "jobs/vision/train.yaml"))
@@ -70,7 +70,7 @@ def test_an_image_that_is_there_is_submitted(job: Command, cloud: Cloud, registr
     assert [path for path, _ in registry.requests] == [MANIFEST]
 
 
-def test_an_image_that_is_not_there_is_refused_at_its_line_with_the_nearest_tag(
+def test_a_missing_image_is_refused_at_its_line_with_the_nearest_tag(
     job: Command, cloud: Cloud, registry: Registry, root: Path
 ) -> None:
     registry.answers[TAGS] = Answer({"tags": ["2026-10", "2026-12a", "other"]})
@@ -87,7 +87,7 @@ def test_an_image_that_is_not_there_is_refused_at_its_line_with_the_nearest_tag(
 
 @pytest.mark.parametrize("answer", [Answer("no", 403), Answer("ill", 500), Answer("who", 401), None], ids=str)
 @pytest.mark.usefixtures("no_retries")
-def test_a_registry_that_does_not_say_warns_and_stops_nothing_but_strict(
+def test_a_registry_without_an_answer_is_a_warning_that_only_strict_counts(
     job: Command, cloud: Cloud, registry: Registry, root: Path, answer: Answer | None
 ) -> None:
     if answer:
@@ -127,7 +127,7 @@ def test_a_registry_of_google_gives_its_token_for_ours_and_no_other_host_gets_th
         ("evil-pkg.dev", False), ("docker.pkg.dev:5000", False), ("registry.example.com", False),
     ],
 )  # fmt: skip
-def test_credentials_are_read_for_registries_of_google_alone(
+def test_credentials_are_sent_to_google_registries_only(
     registry_name: str, monkeypatch: pytest.MonkeyPatch, *, is_google: bool
 ) -> None:
     monkeypatch.setattr("training_platform.clients.registries.access_token", lambda: "ours")
@@ -151,7 +151,7 @@ def test_an_image_has_a_registry_a_name_and_a_tag_or_digest(image: str, parts: t
     assert image_name(image) == parts
 
 
-def test_a_redirect_of_tokens_without_a_place_is_one_sentence(registry: Registry) -> None:
+def test_a_challenge_without_a_realm_gives_one_sentence(registry: Registry) -> None:
     registry.answers[MANIFEST] = Answer({}, 401, {"WWW-Authenticate": "Basic"})
 
     with pytest.raises(ApiError, match="names no server that issues them"):

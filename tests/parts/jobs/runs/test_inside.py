@@ -72,7 +72,9 @@ def test_options_change_one_run_and_not_its_file(lab: Lab) -> None:
         (("--nodes", "0"), 2, "0 is not in the range x>=1."),
     ],
 )
-def test_an_option_is_checked_as_the_file_is(lab: Lab, options: tuple[str, ...], code: int, message: str) -> None:
+def test_an_option_is_checked_like_a_field_of_the_file(
+    lab: Lab, options: tuple[str, ...], code: int, message: str
+) -> None:
     result = lab("submit", *options)
 
     assert (result.exit_code, lab.api.created) == (code, [])
@@ -121,7 +123,7 @@ def test_kueue_ends_a_held_run_at_the_jobs_own_limit_at_the_latest(
     assert body["metadata"]["labels"][RUN_LABEL] == str(hours * 3600)
 
 
-def test_a_held_command_ends_at_once_when_it_is_asked_to() -> None:
+def test_a_held_command_ends_at_once_on_sigterm() -> None:
     command = ["sh", "-c", "trap 'exit 0' TERM; echo ready; sleep 60 & wait"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as held:
         assert held.stdout is not None
@@ -215,7 +217,7 @@ def test_use_of_accelerators_is_a_row_for_each(lab: Lab, called: Path) -> None:
     assert "pod-0  1" in lab("top", RUN).stdout
 
 
-def test_a_list_names_who_asked_for_how_much_and_how_long_it_waits(lab: Lab) -> None:
+def test_a_list_has_the_submitter_the_priority_and_the_accelerators(lab: Lab) -> None:
     run = lab.live()
     run["metadata"]["annotations"] = {"training-platform/user": "ada@example.com"}
     run["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"

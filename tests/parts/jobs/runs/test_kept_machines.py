@@ -106,7 +106,7 @@ def test_a_resource_with_a_running_job_is_not_restarted(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("reboot", "lab-vision", "tuning")])
-def test_missing_credentials_are_one_sentence(
+def test_missing_credentials_give_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     root = write_repository(tmp_path / "lab")
@@ -118,7 +118,7 @@ def test_missing_credentials_are_one_sentence(
     assert result.output.startswith("training-platform: There are no credentials: ")
 
 
-def test_a_name_that_is_not_there_is_one_sentence(kept: Kept) -> None:
+def test_an_unknown_name_gives_one_sentence(kept: Kept) -> None:
     other = kept("reboot", "lab-vision", "tunning")
 
     assert (other.exit_code, other.output.count("\n")) == (2, 1)
@@ -132,12 +132,12 @@ def answer(used: int, age: timedelta) -> KeptMachines:
     return kept_machines(SPEC, body, MADE + age)
 
 
-def test_a_resource_is_idle_where_no_vm_is_used_and_old_after_30_days() -> None:
+def test_a_resource_is_idle_if_no_vm_is_used_and_old_after_30_days() -> None:
     assert (answer(1, timedelta(days=1)).idle, answer(0, timedelta(days=1)).idle) == (False, True)
     assert (answer(1, timedelta(days=30)).old, answer(1, timedelta(days=30, seconds=1)).old) == (False, True)
 
 
-def test_the_cost_is_that_of_the_vms_that_there_are() -> None:
+def test_the_cost_counts_the_current_vms() -> None:
     one_vm = machines_cost(MACHINE_TYPES["a2-highgpu-1g"], "on-demand", "us-central1", 1, 1).least
 
     assert answer(1, timedelta(days=1)).cost.least == 2 * one_vm > 0

@@ -41,7 +41,7 @@ def write(root: Path, text: str) -> Path:
         ("flavor: a100-40", "flavor: a100", "jobs/vision/places.yaml:6:21"),
     ],
 )
-def test_what_is_wrong_at_one_place_is_said_at_its_line(new_lab: Lab, old: str, new: str, place: str) -> None:
+def test_a_mistake_at_one_place_is_reported_at_its_line(new_lab: Lab, old: str, new: str, place: str) -> None:
     root = new_lab()
     file = write(root, PLACES.replace(old, new))
 
@@ -50,7 +50,7 @@ def test_what_is_wrong_at_one_place_is_said_at_its_line(new_lab: Lab, old: str, 
     assert {str(finding).partition(": ")[0] for finding in findings} == {place}
 
 
-def test_places_that_are_right_have_no_findings_and_the_first_is_meant(new_lab: Lab) -> None:
+def test_valid_places_have_no_findings_and_the_first_is_used(new_lab: Lab) -> None:
     root = new_lab()
     file = write(root, PLACES)
     workspace = read_workspace(root)

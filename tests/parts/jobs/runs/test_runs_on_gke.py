@@ -160,7 +160,7 @@ def test_a_run_that_is_interrupted_ten_times_still_ends(submit: Submit, job: Com
     assert (row["restarts"], row["interruptions"]) == (0, 10)
 
 
-def test_a_run_that_was_put_aside_is_put_back_by_its_team(submit: Submit, job: Command, cluster: Cluster) -> None:
+def test_a_deactivated_run_is_requeued_by_its_team(submit: Submit, job: Command, cluster: Cluster) -> None:
     run = submit()
     start(cluster, job, run)
     refused = job("requeue", run)
@@ -179,7 +179,7 @@ def test_a_run_that_was_put_aside_is_put_back_by_its_team(submit: Submit, job: C
     start(cluster, job, run)
 
 
-def test_a_queue_that_is_gone_is_said_before_anything_is_submitted(cluster: Cluster, job: Command, root: Path) -> None:
+def test_a_missing_queue_is_reported_before_anything_is_submitted(cluster: Cluster, job: Command, root: Path) -> None:
     queue = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{TEAM}/localqueues/{TEAM}"
     body = cluster.client.get(queue).json()
     cluster.client.delete(queue)

@@ -86,7 +86,7 @@ def test_a_run_waits_runs_and_ends(job: Command, vertex: Cloud, root: Path) -> N
     assert job("why", run).stdout == f"{run} has ended well.\n"
 
 
-def test_a_run_is_its_teams_account_and_bears_its_own_name(job: Command, vertex: Cloud, root: Path) -> None:
+def test_a_run_has_its_teams_account_and_its_own_name(job: Command, vertex: Cloud, root: Path) -> None:
     run = submit(job, root)
 
     jobs = f"v1/projects/{PROJECT}/locations/us-central1/customJobs"
@@ -108,7 +108,7 @@ def test_a_run_is_cancelled(job: Command, root: Path) -> None:
     assert job("cancel", run).stdout == f"{run} has ended already: cancelled.\n"
 
 
-def test_runs_are_listed_beside_what_does_not_answer(job: Command, root: Path) -> None:
+def test_runs_are_listed_although_a_cluster_does_not_answer(job: Command, root: Path) -> None:
     runs = {submit(job, root) for _ in range(2)}
 
     listed = job("list", "--team", "vision", "--kubeconfig", "/dev/null", "--format", "json")
@@ -118,7 +118,7 @@ def test_runs_are_listed_beside_what_does_not_answer(job: Command, root: Path) -
     assert "training-platform: No kubeconfig can be read" in listed.stderr
 
 
-def test_what_check_refuses_is_not_sent(job: Command, vertex: Cloud, root: Path) -> None:
+def test_a_job_that_check_refuses_is_not_sent(job: Command, vertex: Cloud, root: Path) -> None:
     path = root / "jobs" / "vision" / "train.yaml"
     path.write_text(JOB.replace("us-central1", "us-west9"))
 
@@ -130,7 +130,7 @@ def test_what_check_refuses_is_not_sent(job: Command, vertex: Cloud, root: Path)
     assert vertex.cloud.handle("aiplatform", "GET", jobs, [], None)[1].get("customJobs", []) == []
 
 
-def test_a_service_that_nobody_serves_is_one_sentence(root: Path) -> None:
+def test_an_unreachable_service_gives_one_sentence(root: Path) -> None:
     where = ["--root", str(root), "--local-cloud", "http://127.0.0.1:9"]
 
     result = CliRunner().invoke(app, ["job", "submit", str(root / "jobs" / "vision" / "train.yaml"), *where])
@@ -171,7 +171,9 @@ def rewrite(root: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("text", [JOB, PIPELINE], ids=["a job", "a pipeline"])
-def test_a_run_that_waited_too_long_says_what_would_wait_on(job: Command, vertex: Cloud, root: Path, text: str) -> None:
+def test_a_run_that_waited_too_long_names_the_field_for_a_longer_wait(
+    job: Command, vertex: Cloud, root: Path, text: str
+) -> None:
     write_job(root, text)
     play(vertex, STOCKOUT)
     run = submit(job, root)
@@ -185,7 +187,7 @@ def test_a_run_that_waited_too_long_says_what_would_wait_on(job: Command, vertex
     assert OTHERS in explanation
 
 
-def test_a_stock_out_on_demand_says_what_waits_and_where_else(job: Command, vertex: Cloud, root: Path) -> None:
+def test_a_stock_out_on_demand_suggests_flex_start_and_other_regions(job: Command, vertex: Cloud, root: Path) -> None:
     rewrite(root, f"a3-highgpu-8g, {ON_DEMAND}", "a2-highgpu-1g")
     play(vertex, STOCKOUT.replace("a3-highgpu-8g", "a2-highgpu-1g"))
     run = submit(job, root)
@@ -317,7 +319,7 @@ def test_the_job_of_a_pipeline_is_no_run_of_its_own(job: Command, run: str) -> N
     assert json.loads(listed.stdout)[0]["state"] == "waiting"
 
 
-def test_lines_stand_under_the_id_of_the_job_that_works_for_the_pipeline(job: Command, vertex: Cloud, run: str) -> None:
+def test_lines_are_read_by_the_id_of_the_pipelines_job(job: Command, vertex: Cloud, run: str) -> None:
     vertex.now += 61
     pipeline_id = identity(job, run)
     write(vertex, "a", replica(working(vertex, run), "workerpool0-0"), textPayload="step 1")
@@ -331,7 +333,7 @@ def test_lines_stand_under_the_id_of_the_job_that_works_for_the_pipeline(job: Co
 
 
 @pytest.mark.parametrize("run", [SWEEP], indirect=True)
-def test_lines_of_trials_stand_after_their_number(job: Command, vertex: Cloud, run: str) -> None:
+def test_lines_of_trials_start_with_their_number(job: Command, vertex: Cloud, run: str) -> None:
     vertex.now += 61
     tuning = working(vertex, run)
     (body,) = bodies(vertex, "hyperparameterTuningJobs")
@@ -348,7 +350,7 @@ def test_lines_of_trials_stand_after_their_number(job: Command, vertex: Cloud, r
     ]
 
 
-def test_a_cancelled_pipeline_stops_the_job_that_works_for_it(job: Command, vertex: Cloud, run: str) -> None:
+def test_a_cancelled_pipeline_stops_its_job(job: Command, vertex: Cloud, run: str) -> None:
     vertex.now += 61
 
     assert job("cancel", run).exit_code == 0
@@ -394,7 +396,7 @@ def test_a_list_asks_once_for_each_kind(job: Command, run: str, monkeypatch: pyt
     assert requests == [f"GET {kind}" for kind in kinds]
 
 
-def test_what_was_submitted_is_kept_beside_what_the_run_writes(
+def test_the_submission_is_recorded_beside_the_output(
     job: Command, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: dict[str, bytes] = {}
@@ -445,7 +447,7 @@ def identity(job: Command, run: str) -> str:
     return str(row(job, run)["identity"]).rpartition("/")[2]
 
 
-def test_lines_of_vertex_ai_come_in_their_order_each_after_its_replica(job: Command, vertex: Cloud, root: Path) -> None:
+def test_lines_of_vertex_ai_are_in_order_each_with_its_replica(job: Command, vertex: Cloud, root: Path) -> None:
     run = submit(job, root)
     other = submit(job, root)
     vertex.now += 61
@@ -467,7 +469,9 @@ def test_lines_of_vertex_ai_come_in_their_order_each_after_its_replica(job: Comm
     assert last == {"source": "workerpool1-0", "text": "step 2"}
 
 
-def test_more_lines_than_a_page_come_once_each(job: Command, vertex: Cloud, root: Path, monkeypatch: Any) -> None:
+def test_lines_of_several_pages_are_printed_once_each(
+    job: Command, vertex: Cloud, root: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("training_platform.clients.google_services._LOG_PAGE", 7)
     run = submit(job, root)
     job_id = identity(job, run)
@@ -612,7 +616,7 @@ def test_members_read_their_teams_lines_and_no_other_teams(vertex: Cloud) -> Non
 
 
 @pytest.mark.usefixtures("empty_cluster")
-def test_logs_of_a_team_that_is_not_deployed_are_one_sentence(job: Command) -> None:
+def test_logs_of_a_team_that_is_not_deployed_give_one_sentence(job: Command) -> None:
     result = job("logs", "train-bcdfg")
 
     assert result.exit_code == 2
@@ -646,7 +650,7 @@ def test_why_says_how_each_attempt_ended_and_what_it_wrote_last(job: Command, ve
 
 
 @pytest.mark.usefixtures("empty_cluster", "deployed_logs")
-def test_a_run_that_nobody_has_seen_is_nowhere(job: Command) -> None:
+def test_an_unknown_run_is_not_found(job: Command) -> None:
     result = job("status", "train-bcdfg")
 
     assert result.exit_code == 2

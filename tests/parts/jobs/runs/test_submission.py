@@ -128,7 +128,9 @@ def test_addresses_and_names_of_what_is_deployed_are_filled_in(job: Command, clo
     assert "{" not in str(body["jobSpec"]["tensorboard"]) + mount["server"]
 
 
-def test_what_is_not_deployed_is_one_sentence_and_nothing_is_submitted(job: Command, cloud: Cloud, root: Path) -> None:
+def test_a_missing_deployment_gives_one_sentence_and_nothing_is_submitted(
+    job: Command, cloud: Cloud, root: Path
+) -> None:
     file = root / "jobs" / "vision" / "train.yaml"
     file.write_text(WHOLE)
 
@@ -240,7 +242,7 @@ def test_a_runs_name_leads_back_to_its_job(job: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["train", "train-again", "train-aeiou", "train-bcdfgh", "-bcdfg"])
-def test_a_name_that_no_run_is_given_is_its_own_job(name: str) -> None:
+def test_a_name_without_a_runs_suffix_is_the_jobs_own(name: str) -> None:
     assert job_of(name) == name
 
 
@@ -287,12 +289,12 @@ def test_a_run_of_a_name_that_somebody_chose_is_found_and_one_of_no_job_is_not_s
         prepare(places_root / "jobs" / "vision" / "train.yaml", places_root, "gke", TODAY, "again")
 
 
-def test_a_run_of_no_job_is_said_with_the_nearest(places_root: Path) -> None:
+def test_a_run_of_an_unknown_job_is_reported_with_the_nearest(places_root: Path) -> None:
     with pytest.raises(UserError, match=r"No job file is called 'trian'.*Allowed: train\. Nearest: train\."):
         places_of_run(places_root, read_workspace(places_root), "trian-bcdfg")
 
 
-def test_a_job_of_two_teams_wants_the_team(places_root: Path) -> None:
+def test_a_job_of_two_teams_needs_the_team(places_root: Path) -> None:
     (places_root / "jobs" / "nlp").mkdir()
     (places_root / "jobs" / "nlp" / "train.yaml").write_text(BOTH)
     workspace = read_workspace(places_root)
@@ -311,7 +313,7 @@ def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(place
     ]  # fmt: skip
 
 
-def test_a_team_that_is_not_there_is_said_with_the_nearest(places_root: Path) -> None:
+def test_an_unknown_team_is_reported_with_the_nearest(places_root: Path) -> None:
     with pytest.raises(UserError, match=r"no team stack of team vison\. Allowed: nlp, vision\. Nearest: vision\."):
         places(places_root, read_workspace(places_root), team="vison")
 

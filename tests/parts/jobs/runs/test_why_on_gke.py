@@ -52,7 +52,7 @@ def host(name: str, labels: Json | None = None, *, gpus: int = 8, taints: list[J
     return {"metadata": {"name": name, "labels": labels or {}}, "spec": {"taints": taints or []}, "status": status}
 
 
-def test_hosts_tell_of_coming_maintenance_and_faults() -> None:
+def test_coming_maintenance_and_faults_of_hosts_are_reported() -> None:
     maintained = {"cloud.google.com/scheduled-maintenance-time": "1733083200"}
     terminated = [{"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"}]
     nodes = [
@@ -92,7 +92,7 @@ def test_a_failed_run_says_how_its_pods_ended_and_their_last_lines() -> None:
     ]
 
 
-def test_a_queue_that_is_held_is_said_before_the_quota() -> None:
+def test_a_held_queue_is_reported_before_the_quota() -> None:
     held = {"status": {"conditions": [condition("Active", False, "ClusterQueue vision is stopped.")]}}
 
     lines = explanation(queue=held, workload=workload(condition("QuotaReserved", False, "the queue is inactive")))
@@ -103,7 +103,7 @@ def test_a_queue_that_is_held_is_said_before_the_quota() -> None:
     ]
 
 
-def test_the_share_tells_what_would_start_now() -> None:
+def test_the_explanation_says_how_much_would_start_now() -> None:
     reserved = [{"name": "h100", "resources": [{"name": "nvidia.com/gpu", "total": "16"}]}]
     queue = {"status": {**QUEUE["status"], "flavorsReservation": reserved}}
 
@@ -151,7 +151,7 @@ def test_queued_provisioning_is_followed_into_its_request() -> None:
     ]
 
 
-def test_a_workload_that_is_put_aside_says_how_to_go_on() -> None:
+def test_a_deactivated_workload_is_reported_with_the_way_to_requeue_it() -> None:
     aside = workload(condition("Evicted", True, "took too long", "DeactivatedDueToRequeuingLimitExceeded"))
     aside["spec"]["active"] = False
 
@@ -160,7 +160,7 @@ def test_a_workload_that_is_put_aside_says_how_to_go_on() -> None:
     assert line.startswith('Kueue has deactivated train-bcdfg and does not queue it again: "took too long"')
 
 
-def test_pods_without_a_node_are_counted_by_what_the_scheduler_says() -> None:
+def test_pods_without_a_node_are_counted_by_the_schedulers_reason() -> None:
     pods = [
         {
             "metadata": {"name": f"train-{index}"},
@@ -195,7 +195,7 @@ def event(kind: str, reason: str, message: str, name: str = "train-0", hour: int
 ADMITTED = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
 
 
-def test_the_autoscalers_last_word_is_said_though_it_is_no_warning() -> None:
+def test_the_autoscalers_last_event_is_quoted_although_it_is_no_warning() -> None:
     events = [
         event("Normal", "TriggeredScaleUp", "pod triggered scale-up: [{group 0->2 (max: 8)}]"),
         event("Normal", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", hour=3),
@@ -209,7 +209,7 @@ def test_the_autoscalers_last_word_is_said_though_it_is_no_warning() -> None:
     ]
 
 
-def test_one_text_about_several_pods_is_said_once() -> None:
+def test_one_message_about_several_pods_is_quoted_once() -> None:
     pods = [waiting_pod(f"train-{index}", "0/8 nodes are available.") for index in range(2)]
     events = [
         event("Warning", "FailedScheduling", "0/8 nodes are available.", name=f"train-{index}") for index in (0, 1)
@@ -222,7 +222,7 @@ def test_one_text_about_several_pods_is_said_once() -> None:
     ]
 
 
-def test_runs_that_waited_before_are_said_where_the_queue_is_not_shown() -> None:
+def test_earlier_waiting_runs_are_named_if_the_queue_cannot_be_read() -> None:
     ahead = [gke_run({**JOBSET, "metadata": {**JOBSET["metadata"], "name": "train-first"}}, None, "gpus")]
     behind = workload(condition("QuotaReserved", False))
 
@@ -252,7 +252,7 @@ def sentences(job: ResolvedJob, states: Mapping[str, Json]) -> list[str]:
     return list(vm_sentences(job, lambda: states, TODAY))
 
 
-def test_a_pool_that_is_well_is_said_with_its_most(take: Take) -> None:
+def test_a_healthy_pool_is_reported_with_its_maximum(take: Take) -> None:
     assert sentences(take(GPUS), {"h100": {"status": "RUNNING"}}) == [f"{POOL}."]
 
 
@@ -271,7 +271,7 @@ def test_a_pool_that_is_well_is_said_with_its_most(take: Take) -> None:
         ),
     ],
 )
-def test_gkes_own_words_about_a_pool_are_said(take: Take, state: Json, sentence: str) -> None:
+def test_gkes_message_about_a_pool_is_quoted(take: Take, state: Json, sentence: str) -> None:
     assert sentences(take(GPUS), {"h100": state})[1:] == [sentence]
 
 
@@ -286,7 +286,7 @@ def test_slices_with_the_same_trouble_are_one_sentence(take: Take) -> None:
     assert sentences(job, well)[1:] == ["Node pool slices-2 (and 1 more) is not there."]
 
 
-def test_node_pools_that_nobody_shows_are_one_sentence(take: Take) -> None:
+def test_unreadable_node_pools_give_one_sentence(take: Take) -> None:
     def refused() -> dict[str, Json]:
         raise GoogleError("GKE does not let you in projects/p: no.")
 
@@ -302,7 +302,7 @@ QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"
     ("limits", "quota_note"),
     [(LIMIT, f"; quota {QUOTA}: limit 16 as of 2026-11-01"), (OTHER_LIMIT, "")],
 )
-def test_the_quota_of_a_pools_accelerators_is_said_with_the_day_of_its_snapshot(
+def test_the_quota_of_a_pools_accelerators_is_reported_with_the_day_of_its_snapshot(
     take: Take, new_lab: Lab, limits: str, quota_note: str
 ) -> None:
     root = new_lab()

@@ -208,7 +208,7 @@ def test_a_condition_on_time_ends_a_grant(ask: Client, time: list[float]) -> Non
     assert ask.as_member(ADA)("GET", CLUSTERS).code == 403
 
 
-def test_permissions_are_tested_truly(ask: Client, bucket: str) -> None:
+def test_tested_permissions_are_those_that_the_member_has(ask: Client, bucket: str) -> None:
     names = ["storage.objects.get", "storage.objects.create"]
     grant(ask, TEAM, "roles/storage.objectViewer", bucket)
     member = ask.as_member(TEAM)
@@ -262,7 +262,7 @@ def test_an_unknown_method_is_not_let_through(ask: Client) -> None:
     assert "compute.instances.list" in answer.message
 
 
-def test_our_clients_name_the_member_to_a_local_cloud_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_clients_name_the_member_to_a_local_cloud_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert local_identity() == {}
 
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "ya29.real")

@@ -51,7 +51,7 @@ def google(port: int) -> Iterator[Callable[..., Any]]:
         connection.close()
 
 
-def test_a_training_job_by_the_discovery_client_and_by_numbers_as_the_generated_one_sends_them(
+def test_a_training_job_is_accepted_from_the_discovery_client_and_with_enums_as_numbers(
     google: Callable[..., Any], port: int
 ) -> None:
     """google-cloud-aiplatform sends the numbers of enums; FLEX_START is 6, H100_80GB 13, and 5 is no strategy."""

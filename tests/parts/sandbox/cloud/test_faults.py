@@ -332,7 +332,7 @@ def test_after_a_restart_nothing_goes_wrong_and_what_waited_goes_on(
     assert after.done("GET", f"{POOLS}/cpu")["status"] == "RUNNING"
 
 
-def test_a_pool_made_anew_is_not_taken_for_the_one_that_waited(http: Faulty) -> None:
+def test_a_recreated_pool_is_not_taken_for_the_one_that_waited(http: Faulty) -> None:
     http.add("stockouts", machine_type="e2-standard-4", location="us-central1-a", times=1)
     http.create(pool())
     http.delete(f"/{POOLS}/cpu")
@@ -346,7 +346,7 @@ def test_a_pool_made_anew_is_not_taken_for_the_one_that_waited(http: Faulty) -> 
     assert http.status() == "ERROR"
 
 
-def test_a_resource_can_be_taken_away_with_all_that_belongs_to_it(cloud: LocalCloud, http: Faulty) -> None:
+def test_a_resource_can_be_removed_with_everything_in_it(cloud: LocalCloud, http: Faulty) -> None:
     http.create(pool())
 
     gone = http.delete(f"/_sandbox/resources/{LOCATION}/clusters/one")

@@ -51,7 +51,7 @@ def test_a_share_that_is_smaller_than_the_backup_is_refused(filed: Client) -> No
     assert "of 1024 GiB" in answer.message
 
 
-def test_a_backup_that_is_not_there_is_refused(filed: Client) -> None:
+def test_a_missing_backup_is_refused(filed: Client) -> None:
     answer = filed("POST", INSTANCES, instance(sourceBackup=f"{LOCATION}/backups/none"), instanceId="restored")
 
     assert answer.code == 404
@@ -177,7 +177,7 @@ def test_a_network_without_private_service_access_is_refused(ask: Client) -> Non
         ("capacityGib", "8999", "cannot be reduced"),
     ],
 )
-def test_what_google_cannot_change_is_refused(joined: Client, field: str, value: str, message: str) -> None:
+def test_a_change_that_google_cannot_make_is_refused(joined: Client, field: str, value: str, message: str) -> None:
     before = create(joined)
     answer = joined("PATCH", f"{LUSTRE_INSTANCES}/scratch", {field: value}, updateMask=field)
 

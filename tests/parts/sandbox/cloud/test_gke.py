@@ -164,7 +164,9 @@ def test_stale_labels_are_refused(gke: Client) -> None:
     assert gke.done("GET", CLUSTER)["resourceLabels"] == {"a": "1"}
 
 
-def test_while_a_cluster_is_made_no_pool_is(cloud: LocalCloud, ask: Client, time: list[float]) -> None:
+def test_no_pool_is_created_while_its_cluster_is_being_created(
+    cloud: LocalCloud, ask: Client, time: list[float]
+) -> None:
     cloud.settings = CloudSettings(durations={"container.clusters": 360.0})
     ask.network()
     operation = ask.cluster()
@@ -179,7 +181,7 @@ def test_while_a_cluster_is_made_no_pool_is(cloud: LocalCloud, ask: Client, time
     ask.done("POST", POOLS, pool())
 
 
-def test_a_cluster_whose_default_pool_is_refused_is_not_there(ask: Client) -> None:
+def test_a_cluster_with_a_refused_default_pool_is_not_created(ask: Client) -> None:
     ask.network()
     body: Json = {"name": "one", "initialNodeCount": 9, "network": "net", "subnetwork": "nodes"}
     body["nodeConfig"] = {"machineType": "e2-standard-4"}

@@ -20,7 +20,7 @@ from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal
 
 
-def test_the_server_can_be_reached_from_this_machine_alone(port: int) -> None:
+def test_the_server_is_reachable_from_this_machine_only(port: int) -> None:
     assert all(url.startswith(f"http://127.0.0.1:{port}/") for url in endpoints(port).values())
 
 
@@ -72,7 +72,7 @@ def test_a_fault_of_ours_is_an_answer_and_a_line_in_the_log(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_what_was_answered_survives_a_restart(
+def test_acknowledged_changes_survive_a_restart(
     make: Callable[..., LocalCloud], time: list[float], tmp_path: Path
 ) -> None:
     file = tmp_path / "state" / "cloud.json"

@@ -84,7 +84,7 @@ LIVES = {
 
 
 @pytest.mark.parametrize("life", LIVES.values(), ids=LIVES)
-def test_a_resource_lives_and_goes(ask: Client, life: Life) -> None:
+def test_a_resource_is_created_read_listed_and_deleted(ask: Client, life: Life) -> None:
     """Changes are tested in ``test_every_change.py``."""
     ask.network()
     created = ask.done("POST", life.collection, life.body, **life.query)
@@ -106,7 +106,7 @@ def test_a_resource_lives_and_goes(ask: Client, life: Life) -> None:
 
 
 @pytest.mark.parametrize(("kind", "field"), [("log bucket", "retentionDays"), ("sink", "filter")])
-def test_a_mask_changes_what_it_names_alone(ask: Client, kind: str, field: str) -> None:
+def test_a_mask_changes_only_the_fields_that_it_names(ask: Client, kind: str, field: str) -> None:
     life = LIVES[kind]
     ask.done("POST", life.collection, life.body, **life.query)
     resource = f"{life.collection}/{life.id}"
@@ -223,7 +223,7 @@ def test_a_protected_filestore_instance_stays(ask: Client) -> None:
     ask.done("DELETE", f"{path}/homes")
 
 
-def test_a_custom_role_is_made_changed_and_gone(ask: Client) -> None:
+def test_a_custom_role_is_created_changed_and_deleted(ask: Client) -> None:
     path = f"iam/v1/projects/{PROJECT}/roles"
     role = {"title": "TensorBoard", "includedPermissions": ["a.b.get"]}
     created = ask.done("POST", path, {"roleId": "dev_vision_tensorboard", "role": role})

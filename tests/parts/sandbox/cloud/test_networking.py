@@ -40,7 +40,7 @@ def records(ask: Client, **query: str) -> list[Json]:
     ]
 
 
-def test_a_zone_is_made_read_changed_and_deleted(ask_dns: Client) -> None:
+def test_a_zone_is_created_read_changed_and_deleted(ask_dns: Client) -> None:
     read = ask_dns.done("GET", f"{ZONES}/apis")
     assert (read["dnsName"], read["visibility"], read["kind"]) == ("googleapis.com.", "private", "dns#managedZone")
     assert ask_dns("POST", ZONES, zone()).code == 409
@@ -53,13 +53,13 @@ def test_a_zone_is_made_read_changed_and_deleted(ask_dns: Client) -> None:
     assert ask_dns("GET", f"{ZONES}/apis").code == 404
 
 
-def test_a_zone_is_of_a_domain_and_of_networks_that_are_there(ask_dns: Client) -> None:
+def test_a_zone_needs_a_domain_and_existing_networks(ask_dns: Client) -> None:
     assert "dnsName" in ask_dns("POST", ZONES, zone(name="two", dnsName="googleapis.com")).message
     elsewhere = {"networks": [{"networkUrl": NETWORK.replace("net", "none")}]}
     assert ask_dns("POST", ZONES, zone(name="two", privateVisibilityConfig=elsewhere)).code == 404
 
 
-def test_records_come_and_go_by_changes(ask_dns: Client) -> None:
+def test_records_are_added_and_deleted_by_changes(ask_dns: Client) -> None:
     answer = change(ask_dns, (ADDRESSES, NAMES))
 
     assert answer["status"] == "done"
@@ -132,7 +132,7 @@ def test_a_connection_goes_with_its_network_alone(joined: Client) -> None:
     joined.done("POST", CONNECTIONS, {"network": NETWORK_PATH})
 
 
-def test_a_network_by_its_name_alone_is_refused(joined: Client) -> None:
+def test_a_network_by_its_short_name_is_refused(joined: Client) -> None:
     answer = joined("POST", CONNECTIONS, {"network": "net"})
 
     assert (answer.code, "projects/PROJECT/global/networks/NETWORK" in answer.message) == (400, True)

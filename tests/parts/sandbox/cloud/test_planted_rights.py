@@ -211,7 +211,7 @@ def test_every_step_is_allowed_without_a_fault(step: Step) -> None:
     assert "does not know the permissions" not in message
 
 
-def test_every_fault_is_told_before_and_refused_with_the_same_permission() -> None:
+def test_every_fault_is_predicted_and_refused_with_the_same_permission() -> None:
     planted = list(faults())
     wrong = []
     for fault in planted:

@@ -79,7 +79,7 @@ def held(client: Client) -> str:
 
 
 @pytest.mark.parametrize("change", REFUSED)
-def test_what_is_refused_changes_nothing(change: str, ask: Client, names: dict[str, str]) -> None:
+def test_a_refused_request_changes_nothing(change: str, ask: Client, names: dict[str, str]) -> None:
     verb, path, body, query = REFUSED[change]
     before = held(ask)
 

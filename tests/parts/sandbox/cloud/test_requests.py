@@ -91,7 +91,7 @@ def test_a_number_that_no_double_can_hold_is_refused(ask: Client) -> None:
     assert "conditions[0].conditionThreshold.thresholdValue' (TYPE_DOUBLE)" in refused.message
 
 
-def test_every_violation_comes_at_once(ask: Client) -> None:
+def test_every_violation_is_reported_at_once(ask: Client) -> None:
     refused = ask("POST", CLUSTERS, {"cluster": {"nam": 1, "initialNodeCount": "x"}})
 
     assert len(refused.body["error"]["details"][0]["fieldViolations"]) == 2
@@ -159,7 +159,7 @@ def test_an_api_that_is_not_enabled_is_refused(ask: Client) -> None:
     assert answer.body["error"]["details"][0]["reason"] == "SERVICE_DISABLED"
 
 
-def test_a_project_that_is_not_there_is_403(ask: Client) -> None:
+def test_an_unknown_project_is_403(ask: Client) -> None:
     assert ask("GET", "compute/v1/projects/example-none/global/networks").code == 403
 
 

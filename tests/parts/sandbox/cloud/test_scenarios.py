@@ -62,14 +62,14 @@ def test_a_scenario_that_cannot_be_played_says_what_and_where(text: str, message
     assert message in str(error.value)
 
 
-def test_everything_that_is_wrong_comes_at_once() -> None:
+def test_all_mistakes_of_a_scenario_are_reported_at_once() -> None:
     with pytest.raises(ScenarioError) as error:
         parse_scenario("bursts: {a: {code: 1}, b: {code: 503, skip: -1}}", "s.yaml")
 
     assert len([line for line in str(error.value).splitlines() if line.startswith("s.yaml:")]) == 2
 
 
-def test_a_scenario_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_missing_scenario_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="cannot be read"):
         read_scenario(tmp_path / "none.yaml")
 

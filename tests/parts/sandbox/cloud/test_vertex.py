@@ -189,7 +189,7 @@ def test_a_flex_start_job_is_queued_until_there_are_vms_or_its_wait_is_over(vert
     assert state(vertex, patient) == "JOB_STATE_RUNNING"
 
 
-def test_flex_start_wants_one_machine_for_all_pools(vertex: Client) -> None:
+def test_flex_start_needs_one_machine_for_all_pools(vertex: Client) -> None:
     body = job("FLEX_START", H100)
     body["jobSpec"]["workerPoolSpecs"] += job("FLEX_START", "a2-highgpu-1g")["jobSpec"]["workerPoolSpecs"]
 
@@ -284,7 +284,7 @@ def sized(*counts: Any) -> Json:
     return {"resourcePools": [{**pool, "replicaCount": count} for pool, count in zip(POOLS, counts, strict=True)]}
 
 
-def test_there_is_no_put_and_a_patch_wants_a_mask(ask: Client) -> None:
+def test_put_is_not_offered_and_a_patch_needs_a_mask(ask: Client) -> None:
     assert create(ask, {"resourcePools": POOLS}).code == 200
 
     put = ask("PUT", KEPT, sized("1", "2"))

@@ -82,7 +82,7 @@ def test_an_id_tells_the_namespace_of_what_has_one(cluster: Client, token: str, 
     assert cluster.create(token, "x", inputs)[0] == identity
 
 
-def test_a_preview_makes_nothing(cluster: Client, store: ObjectStore) -> None:
+def test_a_preview_creates_nothing(cluster: Client, store: ObjectStore) -> None:
     inputs = obj(data={"a": "1"})
     identity, created = cluster.create(CONFIG_MAP, "cm", inputs, preview=True)
     assert (identity, created["data"]) == ("", {"a": "1"})
@@ -278,7 +278,7 @@ def test_reading_without_inputs_imports_all_but_what_the_server_owns(cluster: Cl
 
 
 @pytest.mark.parametrize("method", ["Parameterize", "GetSchema", "GetMapping", "GetMappings", "Construct", "Call"])
-def test_what_the_plugin_lacks_is_said_in_a_sentence(cluster: Client, method: str) -> None:
+def test_a_method_that_the_plugin_lacks_gives_one_sentence(cluster: Client, method: str) -> None:
     request = getattr(pb, f"{method}Request")
 
     with pytest.raises(CallRefused, match="no such call"):

@@ -76,7 +76,7 @@ def test_a_namespace_must_exist(store: ObjectStore) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_built_in_namespaces_are_there_and_cannot_be_made(store: ObjectStore, name: str) -> None:
+def test_built_in_namespaces_exist_and_cannot_be_created(store: ObjectStore, name: str) -> None:
     store.create("a", QUEUE._replace(namespace=name), {}, "localqueues")
 
     with pytest.raises(ObjectRefused, match=f'namespaces "{name}" already exists'):
@@ -171,11 +171,11 @@ def test_the_markers_are_those_of_the_sdk() -> None:
 
 
 @given(st.dictionaries(st.text(), trees))
-def test_values_come_back_from_the_wire_as_they_went(value: Json) -> None:
+def test_values_survive_the_wire_unchanged(value: Json) -> None:
     assert from_struct(wire_struct(value)) == value
 
 
-def test_whole_numbers_come_back_as_integers_at_any_depth() -> None:
+def test_integers_stay_integers_at_any_depth() -> None:
     read = from_struct(wire_struct({"a": [{"b": 3}], "c": 0.5}))
 
     assert isinstance(read["a"][0]["b"], int)

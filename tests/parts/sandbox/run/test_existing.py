@@ -40,7 +40,7 @@ def cloud_of(*projects: str) -> LocalCloud:
     return LocalCloud(Projects({}, projects))
 
 
-def test_what_stack_files_say_exists_is_made_and_listed() -> None:
+def test_resources_that_stack_files_call_existing_are_created_and_listed() -> None:
     cloud = cloud_of("example-guest", "example-host")
 
     lines = create_existing(cloud, guest())
@@ -67,7 +67,7 @@ def test_what_stack_files_say_exists_is_made_and_listed() -> None:
     }
 
 
-def test_what_is_there_already_stays_as_it_is() -> None:
+def test_an_existing_resource_stays_unchanged() -> None:
     cloud = cloud_of("example-guest", "example-host")
     first = create_existing(cloud, guest())
     before = {record.name: record.body for record in cloud.store.all()}
@@ -76,14 +76,14 @@ def test_what_is_there_already_stays_as_it_is() -> None:
     assert {record.name: record.body for record in cloud.store.all()} == before
 
 
-def test_what_the_local_cloud_refuses_is_said() -> None:
+def test_a_refusal_of_the_local_cloud_is_reported() -> None:
     lines = create_existing(cloud_of("example-guest"), guest())  # without the host project
 
     assert lines[0].startswith("network shared-vpc (not created: ")
     assert "bucket example-images" in lines
 
 
-def test_a_bucket_that_a_stack_creates_is_not_made() -> None:
+def test_a_bucket_that_a_stack_creates_is_not_created_before() -> None:
     bucket = {"name": "example-guest-guest-vision-checkpoints", "location": "us-central1"}
     workspace = guest(data_sets={"mine": {"size_gib": 5, "bucket": bucket}})
 

@@ -30,7 +30,7 @@ with ended_by_signals():
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the engine by /proc")
-def test_a_signal_to_the_command_alone_ends_the_engine_and_prints_nothing(tmp_path: Path) -> None:
+def test_a_signal_to_only_the_command_ends_the_engine_and_prints_nothing(tmp_path: Path) -> None:
     engine = tmp_path / "pulumi"
     started = tmp_path / "started"
     engine.write_text(ENGINE)

@@ -250,7 +250,7 @@ def holding_status(**status: str) -> Holdings:
     return Holdings({"pool": pool, POOL_ID: pool, HOMES_ID: {"state": "ERROR"}}, frozenset())
 
 
-def test_a_pool_in_error_and_a_cluster_whose_create_failed_are_made_anew() -> None:
+def test_a_pool_in_error_and_a_cluster_whose_create_failed_are_created_again() -> None:
     pool = {"urn": POOL_URN, "type": "gcp:container/nodePool:NodePool", "id": "pool", "initErrors": ["failed"]}
     cluster = {"urn": CLUSTER, "type": "gcp:container/cluster:Cluster", "id": "cluster", "initErrors": ["failed"]}
 

@@ -28,7 +28,7 @@ def kinds(folder: SandboxFolder) -> set[str]:
     return {name.split("/")[-2] for name in held(folder) if name.count("/") > 1}
 
 
-def test_a_stack_lives_and_a_protected_one_does_not_die_unasked(sandbox: Sandbox) -> None:
+def test_a_stack_is_deployed_and_destroyed_and_a_protected_one_only_on_request(sandbox: Sandbox) -> None:
     folder = sandbox.folder
     before = {path.name: path.read_bytes() for path in folder.root.glob("*") if path.is_file()}
 

@@ -62,7 +62,7 @@ def never_failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[San
         yield sandbox, up(sandbox, PASSING, faults, once=("sold-out",), lift=("sold-out",))
 
 
-def test_what_passes_is_waited_for(never_failed: tuple[Sandbox, Ran]) -> None:
+def test_transient_faults_are_waited_out(never_failed: tuple[Sandbox, Ran]) -> None:
     _, passed = never_failed
 
     assert passed.returncode == 0, passed.stdout + passed.stderr
@@ -70,7 +70,7 @@ def test_what_passes_is_waited_for(never_failed: tuple[Sandbox, Ran]) -> None:
     assert [line for line in hits if f"Fault {line}" not in passed.stdout] == []
 
 
-def test_what_fails_is_said_and_the_resumed_stack_is_one_that_never_failed(
+def test_a_failure_is_reported_and_the_resumed_stack_equals_one_without_faults(
     sandbox: Sandbox, never_failed: tuple[Sandbox, Ran]
 ) -> None:
     waiting = ("instance", "subnet", "router")

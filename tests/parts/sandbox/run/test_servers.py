@@ -48,7 +48,7 @@ def test_durations_are_by_kind_and_the_later_wins() -> None:
 
 
 @pytest.mark.parametrize("setting", ["container.clusters", "*=soon", "*=-1", "real/x", "real/0"])
-def test_a_duration_that_is_none_is_refused(setting: str) -> None:
+def test_an_invalid_duration_is_refused(setting: str) -> None:
     with pytest.raises(CannotRun, match="write a kind and seconds"):
         parse_durations([setting])
 
@@ -73,7 +73,7 @@ def test_endpoints_reach_the_provider_by_the_variables_that_it_reads() -> None:
     assert variable("gcp:iamBetaCustomEndpoint") == "GOOGLE_IAM_BETA_CUSTOM_ENDPOINT"
 
 
-def test_the_engine_sees_the_sandbox_alone(tmp_path: Path) -> None:
+def test_the_engine_sees_only_the_sandbox(tmp_path: Path) -> None:
     folder = SandboxFolder(ORGANISATION, tmp_path)
 
     variables = engine_environment(folder, tmp_path / "checkout", Servers(1234, 5678, {}), endpoints(1234))
@@ -369,7 +369,7 @@ def test_the_way_to_get_vms_is_a_label(config: dict[str, Any], body: dict[str, A
     assert ways == {f"cloud.google.com/{label}"}
 
 
-def test_a_pools_own_taints_and_that_of_queued_vms_are_there() -> None:
+def test_a_node_has_its_pools_taints_and_that_of_queued_vms() -> None:
     pool_taints = [{"key": "team", "value": "vision", "effect": "NO_EXECUTE"}]
     node = only({**L4, "taints": pool_taints}, queuedProvisioning={"enabled": True})
 

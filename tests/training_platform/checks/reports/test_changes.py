@@ -101,7 +101,7 @@ def test_people_read_what_happens_to_what_and_what_forces_it(to: str, report: Re
         assert sentence in text, sentence
 
 
-def test_a_stack_that_was_not_planned_is_not_said_to_be_the_same(build_report: Callable[..., Report]) -> None:
+def test_a_stack_that_was_not_planned_is_not_reported_as_unchanged(build_report: Callable[..., Report]) -> None:
     unplanned = replace(CHANGES.stacks[0], kind="removed", resources=(), unknown="not planned in the base")
 
     part = render(build_report(comparison=replace(CHANGES, stacks=(*CHANGES.stacks, unplanned), others=0)), "text")
@@ -112,7 +112,7 @@ def test_a_stack_that_was_not_planned_is_not_said_to_be_the_same(build_report: C
     assert "0 resources" not in nothing
 
 
-def test_of_many_quotas_a_terminal_lists_those_of_which_more_is_needed(report: Report) -> None:
+def test_of_many_quotas_a_terminal_lists_those_with_a_higher_demand(report: Report) -> None:
     key, unit, less, limit = CHANGES.quotas[0]
     fewer = [QuotaChange(key._replace(location=f"us-central{number}"), unit, less, limit) for number in range(13)]
     more = QuotaChange(key._replace(location="europe-west4"), unit, Amount(0, 8), limit)
@@ -206,7 +206,7 @@ def test_without_a_base_no_format_speaks_of_changes(build_report: Callable[..., 
     assert not any("Since " in render(plain, to) for to in FORMATS)
 
 
-def test_a_base_of_which_nothing_is_known_says_so(build_report: Callable[..., Report]) -> None:
+def test_an_unknown_base_is_reported(build_report: Callable[..., Report]) -> None:
     unknown = Comparison(ref="main", commit="0" * 40, unknown="its program cannot be run")
     report = build_report(comparison=unknown)
 
@@ -253,7 +253,7 @@ def test_what_forces_a_replacement_comes_first_and_a_long_list_is_counted() -> N
     assert len(lines) == MOST_INPUTS + 1
 
 
-def test_a_type_of_which_no_fields_are_known_says_so() -> None:
+def test_a_type_without_known_fields_is_reported() -> None:
     resource = ResourceChange(kind="changed", type="x:y:Z", name="z", undecided=True)
 
     ((_, _, lines),) = resource_rows(StackChange(name="s", kind="changed", resources=(resource,)))
@@ -279,7 +279,7 @@ ENTRY = ExemptionEntry(
 
 
 @pytest.mark.parametrize("to", SHOWN)
-def test_a_loss_is_the_headline_and_the_first_thing_said(
+def test_a_loss_is_the_headline_and_comes_first(
     to: str, build_report: Callable[..., Report], build_finding: Callable[..., Any]
 ) -> None:
     other = build_finding("is another", file="stacks/Pulumi.a.yaml")
@@ -337,7 +337,7 @@ def test_code_scanning_has_losses_first(build_report: Callable[..., Report], bui
 
 
 @pytest.mark.parametrize("to", SHOWN)
-def test_nothing_is_clean_over_a_loss_that_somebody_answers_for(to: str, build_report: Callable[..., Report]) -> None:
+def test_an_acknowledged_loss_is_never_reported_as_clean(to: str, build_report: Callable[..., Report]) -> None:
     acknowledged = replace(LOSS, acknowledged=Exempted(LOSS.finding, ENTRY))
     report = build_report(comparison=replace(CHANGES, consequences=(acknowledged,)))
 
@@ -361,7 +361,7 @@ def test_texts_that_are_cut_show_what_differs() -> None:
     assert "same other rest" in line
 
 
-def test_what_nobody_feels_is_counted_and_what_is_unknown_is_said() -> None:
+def test_changes_without_effect_are_counted_and_unknown_ones_are_reported() -> None:
     unfelt = ResourceChange(kind="changed", type="x:y:Alert", name="a", inputs=(InputChange("query", 1, 2, False),))
     unknown = InputChange("other", 1, 2, False, Effect("unknown", "no row"))
     resources = (

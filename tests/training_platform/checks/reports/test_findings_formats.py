@@ -137,7 +137,7 @@ def test_another_finding_has_another_fingerprint(
     assert marks(build_report(build_finding())) != marks(build_report(build_finding(**other)))
 
 
-def test_two_quotas_at_one_field_keep_their_own_fingerprints_when_one_is_mended(
+def test_two_quotas_at_one_field_keep_their_own_fingerprints_when_one_is_fixed(
     build_report: Build, build_finding: Build
 ) -> None:
     gpus: Finding = build_finding("A-GPUS in us-central1 needs 80, all of it by h100", rule="quota-exceeded")
@@ -184,7 +184,7 @@ def test_an_error_fails_its_rule_with_all_its_findings(spoiled: Report) -> None:
     assert int(root.get("failures", 0)) == len(list(root.iter("failure")))
 
 
-def test_a_warning_passes_and_is_said(build_report: Build, build_finding: Build) -> None:
+def test_a_warning_passes_and_is_printed(build_report: Build, build_finding: Build) -> None:
     passed = case(junit(build_report(build_finding(severity="warning"))), "prod", "boot-disk-size")
 
     assert passed.find("failure") is None

@@ -139,7 +139,7 @@ def test_files_of_an_environment_stand_together_and_say_what_is_known(clean: Rep
     assert [speed for speed in held if speed.endswith(";") or "?" in speed] == []
 
 
-def test_links_are_made_only_where_somebody_says_where_to(build_report: Build, build_finding: Build) -> None:
+def test_links_are_made_only_with_an_address_for_them(build_report: Build, build_finding: Build) -> None:
     assert "Pulumi.prod.yaml#L14" not in html_report(build_report(build_finding()))
     assert 'href="https://git.example.com/x/stacks/Pulumi.prod.yaml#L14"' in html_report(
         build_report(build_finding()), "https://git.example.com/x/"
@@ -351,7 +351,7 @@ def test_bars_are_as_long_as_what_is_held(page: Any, file: str, spoiled: Report)
 
 
 @pytest.mark.browser
-def test_who_cannot_see_the_page_is_told_the_same(page: Any, file: str, spoiled: Report) -> None:
+def test_a_screen_reader_gets_the_same_as_the_page_shows(page: Any, file: str, spoiled: Report) -> None:
     page.open(file)
 
     tree = page.call("Accessibility.getFullAXTree")["nodes"]

@@ -131,7 +131,7 @@ def test_wrong_usage_is_one_sentence_and_nothing_is_checked(arguments: list[str]
     assert "Traceback" not in done.output
 
 
-def test_where_one_file_cannot_be_written_none_is(tmp_path: Path) -> None:
+def test_no_file_is_written_if_one_cannot_be(tmp_path: Path) -> None:
     good = tmp_path / "good.json"
     bad = tmp_path / "gone" / "bad.json"
     good.write_text("before")
