@@ -60,8 +60,8 @@ def leading(nodes: dict[str, str] = SLICE, key: str = "1", priority: str = "0", 
         {"key": "jobset.sigs.k8s.io/priority", "operator": "In", "values": [priority]},
     ]
     selector = {"matchExpressions": others}
-    made = {"topologyKey": POOL, "labelSelector": selector, "namespaceSelector": {}, **term}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [made]}}
+    affinity_term = {"topologyKey": POOL, "labelSelector": selector, "namespaceSelector": {}, **term}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [affinity_term]}}
     return {"nodeSelector": nodes, "affinity": apart}
 
 

@@ -68,10 +68,10 @@ def test_metrics_are_read_over_https_from_the_port_that_the_pods_name(scope: Sco
 def test_the_scrapes_token_is_the_one_that_the_cluster_makes_for_its_account(
     scope: Scope, controller: Controller
 ) -> None:
-    made = plan(scope, controller)
-    (endpoint,) = made.one(SCRAPE).inputs["spec"]["endpoints"]
-    secret = made.one(SECRET)
-    account = made.one(ACCOUNT)
+    planned_controller = plan(scope, controller)
+    (endpoint,) = planned_controller.one(SCRAPE).inputs["spec"]["endpoints"]
+    secret = planned_controller.one(SECRET)
+    account = planned_controller.one(ACCOUNT)
 
     assert endpoint["authorization"] == {
         "type": "Bearer",
@@ -95,33 +95,36 @@ def test_the_scrapes_token_is_the_one_that_the_cluster_makes_for_its_account(
 
 @both
 def test_the_account_may_read_metrics_and_nothing_else(scope: Scope, controller: Controller) -> None:
-    made = plan(scope, controller)
-    binding = made.one(f"{RBAC}:ClusterRoleBinding").inputs
-    account = made.one(ACCOUNT).inputs["metadata"]
+    planned_controller = plan(scope, controller)
+    binding = planned_controller.one(f"{RBAC}:ClusterRoleBinding").inputs
+    account = planned_controller.one(ACCOUNT).inputs["metadata"]
 
     assert binding["roleRef"]["name"] == f"{controller.name}-metrics-reader"
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
     ]
     assert account["namespace"] == CHARTS[controller.name].namespace
-    assert all(subject["name"] != account["name"] for subject in made.one(f"{RBAC}:RoleBinding").inputs["subjects"])
+    assert all(
+        subject["name"] != account["name"]
+        for subject in planned_controller.one(f"{RBAC}:RoleBinding").inputs["subjects"]
+    )
 
 
 @both
 def test_googles_collector_may_read_that_secret_and_no_other(scope: Scope, controller: Controller) -> None:
-    made = plan(scope, controller)
-    binding = made.one(f"{RBAC}:RoleBinding").inputs
-    role = made.one(f"{RBAC}:Role").inputs
+    planned_controller = plan(scope, controller)
+    binding = planned_controller.one(f"{RBAC}:RoleBinding").inputs
+    role = planned_controller.one(f"{RBAC}:Role").inputs
 
     assert role["rules"] == [
         {
             "apiGroups": [""],
             "resources": ["secrets"],
-            "resourceNames": [made.one(SECRET).inputs["metadata"]["name"]],
+            "resourceNames": [planned_controller.one(SECRET).inputs["metadata"]["name"]],
             "verbs": ["get", "list", "watch"],
         }
     ]
-    assert role["metadata"]["namespace"] == made.one(SECRET).inputs["metadata"]["namespace"]
+    assert role["metadata"]["namespace"] == planned_controller.one(SECRET).inputs["metadata"]["namespace"]
     assert binding["roleRef"]["kind"] == "Role"
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "collector", "namespace": "gmp-system"}]

@@ -145,7 +145,7 @@ def test_exports_reach_the_share() -> None:
 
 def test_a_backup_is_named_by_where_it_is_kept() -> None:
     plain, vaulted = (
-        deploy_backups(restore_from=each).one(resource_types.FILESTORE).inputs for each in (BACKUP, VAULTED)
+        deploy_backups(restore_from=backup).one(resource_types.FILESTORE).inputs for backup in (BACKUP, VAULTED)
     )
 
     assert plain["fileShares"] == {"name": "share", "capacityGb": 2560, "sourceBackup": BACKUP}
@@ -196,7 +196,7 @@ def test_backups_are_a_vault_a_plan_and_what_ties_the_instance_to_it() -> None:
 
 
 def test_an_instance_without_them_has_no_backups_and_no_snapshots() -> None:
-    planned = {each.type for each in deploy_backups().resources}
+    planned = {resource.type for resource in deploy_backups().resources}
 
     assert not planned & {resource_types.BACKUP_VAULT, resource_types.BACKUP_PLAN, resource_types.FILESTORE_SNAPSHOT}
 
@@ -204,5 +204,7 @@ def test_an_instance_without_them_has_no_backups_and_no_snapshots() -> None:
 def test_each_snapshot_has_its_name() -> None:
     plan = deploy_backups(snapshots=["before", "after"])
 
-    names = [each.inputs["name"] for each in plan.resources if each.type == resource_types.FILESTORE_SNAPSHOT]
+    names = [
+        resource.inputs["name"] for resource in plan.resources if resource.type == resource_types.FILESTORE_SNAPSHOT
+    ]
     assert names == ["before", "after"]

@@ -25,7 +25,7 @@ FAMILIES = {
 def planned(machine_type: str, **fields: Any) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
     """Return the nodes of a pool, what its flavor selects, and what that tolerates."""
     plan = plan_of(stack_of({"machine_type": machine_type, "zone": "us-central1-a", **fields}))
-    (pool,) = [each for each in plan.of(NODE_POOL) if "train" in each.name]
+    (pool,) = [node_pool for node_pool in plan.of(NODE_POOL) if "train" in node_pool.name]
     (flavor,) = plan.of(FLAVOR)
     spec = flavor.inputs["spec"]
     return pool.inputs["nodeConfig"], spec["nodeLabels"], spec.get("tolerations", [])
@@ -34,10 +34,10 @@ def planned(machine_type: str, **fields: Any) -> tuple[dict[str, Any], dict[str,
 def tolerates(tolerations: list[dict[str, Any]], key: str, value: str) -> bool:
     """Whether pods may run on nodes with the taint ``key=value:NoSchedule``."""
     return any(
-        each["key"] == key
-        and each.get("effect", "NoSchedule") == "NoSchedule"
-        and (each.get("operator") == "Exists" or each.get("value") == value)
-        for each in tolerations
+        toleration["key"] == key
+        and toleration.get("effect", "NoSchedule") == "NoSchedule"
+        and (toleration.get("operator") == "Exists" or toleration.get("value") == value)
+        for toleration in tolerations
     )
 
 

@@ -71,7 +71,7 @@ ATTACHMENT_ROLE = (f"projects/{PROJECT}/roles/training_platform_vertex_network",
 
 
 def test_vertex_ai_may_use_the_attachments_of_the_environment() -> None:
-    (grant,) = (each for each in granted("dev", environment=ATTACHMENTS) if each.role == ATTACHMENT_ROLE[0])
+    (grant,) = (grant for grant in granted("dev", environment=ATTACHMENTS) if grant.role == ATTACHMENT_ROLE[0])
 
     assert (grant.principal, grant.resource) == (agent(PROJECT), f"projects/{PROJECT}")
     assert set(grant.permissions or ()) == {
@@ -95,8 +95,8 @@ def test_vertex_ai_may_use_attachments_of_a_host_project_whose_roles_the_environ
     role = ("projects/example-host/roles/training_platform_vertex_network", "projects/example-host")
 
     assert role in rights(granted("dev", environment={"network": host}), agent(PROJECT))
-    own = granted("dev-vision", environment={"network": host}, team={"project": "example-vision"})
-    assert role in rights(own, agent("example-vision"))
+    team_grants = granted("dev-vision", environment={"network": host}, team={"project": "example-vision"})
+    assert role in rights(team_grants, agent("example-vision"))
     assert role not in rights(granted("dev", environment={"network": {**host, "grant_roles": False}}), agent(PROJECT))
 
 
@@ -152,7 +152,7 @@ def test_members_may_have_the_projects_of_team_and_environment_as_quota_project(
 
 
 def test_a_role_that_two_teams_grant_in_one_project_is_each_teams_own() -> None:
-    (grant,) = (each for each in granted("dev-vision") if each.role == "roles/serviceusage.serviceUsageConsumer")
+    (grant,) = (grant for grant in granted("dev-vision") if grant.role == "roles/serviceusage.serviceUsageConsumer")
 
     assert grant.condition
     assert grant.planned_as.inputs["condition"]["title"] == "team dev-vision"

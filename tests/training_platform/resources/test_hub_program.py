@@ -33,10 +33,10 @@ def section(notebooks: Section) -> Notebooks:
     return notebooks(pools=(), teams=TEAMS)
 
 
-def loaded(found: Json, config: Any) -> Any:
+def loaded(values: Json, config: Any) -> Any:
     """Run the program as the chart does: after its own configuration, in whose names it finds ``c``."""
-    every = {"singleuser.profileList": found["singleuser"]["profileList"], "custom": found["custom"]}
-    text = found["hub"]["extraConfig"]["training-platform"]
+    every = {"singleuser.profileList": values["singleuser"]["profileList"], "custom": values["custom"]}
+    text = values["hub"]["extraConfig"]["training-platform"]
     exec(compile(text, "training-platform", "exec"), {"c": config, "get_config": every.get})  # noqa: S102
     return config
 
@@ -54,7 +54,9 @@ def named(user: str) -> Any:
 def test_only_people_of_a_team_see_its_profiles(cluster: Build, section: Notebooks) -> None:
     config = loaded(hub_values("main", cluster(gpus=GPUS), section, "homes"), plain())
 
-    seen = {user: [each["slug"] for each in config.KubeSpawner.profile_list(named(user))] for user in ("ada", "eve")}
+    seen = {
+        user: [profile["slug"] for profile in config.KubeSpawner.profile_list(named(user))] for user in ("ada", "eve")
+    }
     assert seen == {"ada": ["cpu", "team-vision-pool-gpus"], "eve": ["cpu"]}
 
 
@@ -68,11 +70,11 @@ def test_notebooks_of_other_namespaces_find_the_hub(cluster: Build, section: Not
 @pytest.fixture
 def google() -> Iterator[Google]:
     """A server on the loopback that is both metadata server and Secret Manager, and what it was asked."""
-    asked: list[tuple[str, str | None]] = []
+    requests: list[tuple[str, str | None]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append((self.path, self.headers.get("Authorization")))
+            requests.append((self.path, self.headers.get("Authorization")))
             data = base64.b64encode(b"sesame\n").decode()
             body = {"access_token": "one"} if self.path == "/token" else {"payload": {"data": data}}
             self.send_response(200)
@@ -84,7 +86,7 @@ def google() -> Iterator[Google]:
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    yield f"http://127.0.0.1:{server.server_address[1]}", requests
     server.shutdown()
     server.server_close()
 
@@ -95,7 +97,7 @@ def test_the_oauth_secret_is_read_from_secret_manager_by_the_hubs_account(
     google: Google,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    url, asked = google
+    url, requests = google
     monkeypatch.setattr(program, "TOKEN_URL", f"{url}/token")
     monkeypatch.setattr(program, "SECRETS", url)
     config = plain()
@@ -104,7 +106,7 @@ def test_the_oauth_secret_is_read_from_secret_manager_by_the_hubs_account(
     program.configure(config, [], custom)
 
     assert config.GoogleOAuthenticator.client_secret == "sesame"
-    assert asked == [("/token", None), (f"/{SECRET.version}:access", "Bearer one")]
+    assert requests == [("/token", None), (f"/{SECRET.version}:access", "Bearer one")]
 
 
 def test_kubespawner_makes_the_teams_pod_of_a_profile(
@@ -116,10 +118,10 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     for name in ("load_config", "shared_client"):  # there is no cluster
         monkeypatch.setattr(kubespawner, name, lambda *_args, **_settings: None)
     data = {"images": NotebookData(bucket="example-images")}
-    found = hub_values(
+    values = hub_values(
         "main", cluster(gpus=GPUS), section, "homes", team_data={"vision": data}, environment_data=("images", "disk")
     )
-    config = loaded(found, Config())
+    config = loaded(values, Config())
     spawner = kubespawner.KubeSpawner(
         _mock=True, config=config, user=SimpleNamespace(name="ada", id=1, url="/", server=None, spawners={}),
         image="example.com/lab:1", extra_labels={"hub.jupyter.org/network-access-hub": "true"},
@@ -153,19 +155,19 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     assert labels["hub.jupyter.org/network-access-hub"] == "true"
     (container,) = pod["spec"]["containers"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert {"ada"} == {each["sub_path"] for each in container["volume_mounts"] if each["name"] == "home"}
+    assert {"ada"} == {mount["sub_path"] for mount in container["volume_mounts"] if mount["name"] == "home"}
     assert pod["spec"]["service_account_name"] == "training"
-    mounted = {each.get("mount_path") or each["mountPath"] for each in container["volume_mounts"]}
+    mounted = {mount.get("mount_path") or mount["mountPath"] for mount in container["volume_mounts"]}
     assert mounted >= {"/data/images", "/data/own-crops"}  # the team's own one too, by its claim
     assert "/data/disk" not in mounted  # the environment's, and in another zone
     assert not {path for path in mounted if "a.b" in path or "waiting" in path}  # which would hold every notebook
-    variables = {each["name"]: each["value"] for each in container["env"]}
+    variables = {variable["name"]: variable["value"] for variable in container["env"]}
     assert (variables["DATA_SET_IMAGES"], variables["DATA_SET_OWN_CROPS"]) == ("/data/images", "/data/own-crops")
     assert variables["HF_HOME"] == "/home/jovyan/.cache/huggingface"  # below the home on Filestore
     assert pod["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
-    (volume,) = [each for each in pod["spec"]["volumes"] if each["name"] == "shared-memory"]
+    (volume,) = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "shared-memory"]
     assert (volume.get("emptyDir") or volume["empty_dir"])["medium"] == "Memory"
-    (mount,) = [each for each in container["volume_mounts"] if each["name"] == "shared-memory"]
+    (mount,) = [volume_mount for volume_mount in container["volume_mounts"] if volume_mount["name"] == "shared-memory"]
     shared = mount.get("mountPath") or mount["mount_path"]
     assert shared == "/dev/shm"  # noqa: S108 # the pod's own
 

@@ -44,10 +44,10 @@ def test_an_account_reads_the_buckets_that_notebooks_of_everybody_mount(
     scope: Scope, cluster: Build, notebooks: Section
 ) -> None:
     data_sets = {"images": NotebookData(bucket="example-images"), "files": NotebookData()}
-    made = plan(scope, cluster(), notebooks(), data_sets=data_sets)
-    account = made.one("gcp:serviceaccount/account:Account").inputs
-    grants = made.of("gcp:storage/bucketIAMMember:BucketIAMMember")
-    pod = made.one("kubernetes:core/v1:ServiceAccount").inputs
+    planned_hub = plan(scope, cluster(), notebooks(), data_sets=data_sets)
+    account = planned_hub.one("gcp:serviceaccount/account:Account").inputs
+    grants = planned_hub.of("gcp:storage/bucketIAMMember:BucketIAMMember")
+    pod = planned_hub.one("kubernetes:core/v1:ServiceAccount").inputs
 
     assert account["accountId"] == "prod-main-notebooks"
     assert {(grant.inputs["bucket"], grant.inputs["role"]) for grant in grants} == {
@@ -56,14 +56,14 @@ def test_an_account_reads_the_buckets_that_notebooks_of_everybody_mount(
     }
     assert (pod["metadata"]["namespace"], pod["metadata"]["name"]) == ("jupyterhub", "notebooks")
     assert pod["automountServiceAccountToken"] is False
-    workload = made.one("gcp:serviceaccount/iAMMember:IAMMember").inputs
+    workload = planned_hub.one("gcp:serviceaccount/iAMMember:IAMMember").inputs
     assert workload["member"].endswith(".svc.id.goog[jupyterhub/notebooks]")
     without = plan(scope, cluster(), notebooks())
     assert without.of("gcp:serviceaccount/account:Account") == []
 
 
 @pytest.fixture
-def found(cluster: Build, notebooks: Section) -> Any:
+def values(cluster: Build, notebooks: Section) -> Any:
     return hub_values("main", cluster(), notebooks(), "homes")
 
 
@@ -76,24 +76,24 @@ def test_the_chart_is_the_catalogues(scope: Scope, cluster: Build, notebooks: Se
 
 
 def test_its_namespace_is_ours_labelled_and_there_before_it(scope: Scope, cluster: Build, notebooks: Section) -> None:
-    made = plan(scope, cluster(), notebooks())
-    namespace = made.one(NAMESPACE)
-    release = made.one(RELEASE)
+    planned_hub = plan(scope, cluster(), notebooks())
+    namespace = planned_hub.one(NAMESPACE)
+    release = planned_hub.one(RELEASE)
 
     assert namespace.inputs["metadata"]["name"] == release.inputs["namespace"] == "jupyterhub"
     assert namespace.inputs["metadata"]["labels"]["environment"] == "prod"
     assert release.inputs["createNamespace"] is False
     assert (NAMESPACE, "main-notebooks-namespace") in release.options["dependsOn"]
-    assert made.outputs["value"] == "jupyterhub"
+    assert planned_hub.outputs["value"] == "jupyterhub"
 
 
 @pytest.mark.parametrize("protected", [True, False])
 def test_homes_are_protected_with_the_environment(
     scope: Scope, cluster: Build, notebooks: Section, *, protected: bool
 ) -> None:
-    own = dataclasses.replace(scope, deletion_protection=protected)
+    scope_of_hub = dataclasses.replace(scope, deletion_protection=protected)
 
-    assert plan(own, cluster(), notebooks()).one(NAMESPACE).options.get("protect", False) is protected
+    assert plan(scope_of_hub, cluster(), notebooks()).one(NAMESPACE).options.get("protect", False) is protected
 
 
 def test_the_first_deployment_does_not_wait_for_a_secret_made_by_hand(
@@ -104,12 +104,12 @@ def test_the_first_deployment_does_not_wait_for_a_secret_made_by_hand(
     assert (release.inputs["skipAwait"], release.inputs["atomic"]) == (True, False)
 
 
-def test_the_hub_is_not_on_the_internet(found: Any) -> None:
-    assert found["proxy"]["service"]["type"] == "ClusterIP"
+def test_the_hub_is_not_on_the_internet(values: Any) -> None:
+    assert values["proxy"]["service"]["type"] == "ClusterIP"
 
 
-def test_only_accounts_of_the_domain_sign_in_through_google(found: Any) -> None:
-    config = found["hub"]["config"]
+def test_only_accounts_of_the_domain_sign_in_through_google(values: Any) -> None:
+    config = values["hub"]["config"]
 
     assert config["JupyterHub"]["authenticator_class"] == "google"
     assert config["GoogleOAuthenticator"] == {
@@ -127,8 +127,8 @@ def test_the_client_secret_is_named_and_not_written(cluster: Build, notebooks: S
     assert env == {"OAUTH_CLIENT_SECRET": {"valueFrom": {"secretKeyRef": {"name": "sign-in", "key": "google"}}}}
 
 
-def test_homes_are_folders_of_one_claim_that_belong_to_their_users(found: Any) -> None:
-    single = found["singleuser"]
+def test_homes_are_folders_of_one_claim_that_belong_to_their_users(values: Any) -> None:
+    single = values["singleuser"]
     (owner,) = single["initContainers"]
     (mount,) = owner["volumeMounts"]
 
@@ -139,21 +139,21 @@ def test_homes_are_folders_of_one_claim_that_belong_to_their_users(found: Any) -
     assert mount == {"name": "home", "mountPath": single["storage"]["homeMountPath"], "subPath": "{username}"}
 
 
-def test_a_notebook_has_time_for_its_vm_to_start_and_gives_it_back_when_idle(found: Any) -> None:
-    assert found["singleuser"]["startTimeout"] == 30 * 60
-    assert found["cull"] == {"enabled": True, "timeout": 60 * 60, "every": 300}
+def test_a_notebook_has_time_for_its_vm_to_start_and_gives_it_back_when_idle(values: Any) -> None:
+    assert values["singleuser"]["startTimeout"] == 30 * 60
+    assert values["cull"] == {"enabled": True, "timeout": 60 * 60, "every": 300}
 
 
-def test_notebooks_reach_the_metadata_server(found: Any) -> None:
-    assert found["singleuser"]["cloudMetadata"]["blockWithIptables"] is False
-    assert found["singleuser"]["networkPolicy"]["egressAllowRules"]["cloudMetadataServer"] is True
+def test_notebooks_reach_the_metadata_server(values: Any) -> None:
+    assert values["singleuser"]["cloudMetadata"]["blockWithIptables"] is False
+    assert values["singleuser"]["networkPolicy"]["egressAllowRules"]["cloudMetadataServer"] is True
 
 
-def test_neither_scheduler_nor_pullers_of_the_chart_run(found: Any) -> None:
-    scheduling = found["scheduling"]
+def test_neither_scheduler_nor_pullers_of_the_chart_run(values: Any) -> None:
+    scheduling = values["scheduling"]
     assert [scheduling[name] for name in ("userScheduler", "userPlaceholder")] == [{"enabled": False}] * 2
     assert scheduling.keys() == {"userScheduler", "userPlaceholder", "corePods"}
-    assert found["prePuller"] == {"hook": {"enabled": False}, "continuous": {"enabled": False}}
+    assert values["prePuller"] == {"hook": {"enabled": False}, "continuous": {"enabled": False}}
 
 
 def test_the_image_is_the_catalogues_unless_the_stack_names_one(cluster: Build, notebooks: Section) -> None:
@@ -180,7 +180,7 @@ def plan_gateway(scope: Scope, notebooks: Section) -> PlannedStack:
 
 
 def of_kind(plan_gateway: PlannedStack, kind: str) -> Any:
-    (only,) = [each.inputs for each in plan_gateway.resources if each.inputs.get("kind") == kind]
+    (only,) = [resource.inputs for resource in plan_gateway.resources if resource.inputs.get("kind") == kind]
     return only
 
 
@@ -188,7 +188,7 @@ def test_only_the_host_leads_to_the_hubs_proxy_over_https(plan_gateway: PlannedS
     gateway = of_kind(plan_gateway, "Gateway")
     route = of_kind(plan_gateway, "HTTPRoute")
 
-    assert [(each["protocol"], each["port"]) for each in gateway["spec"]["listeners"]] == [("HTTPS", 443)]
+    assert [(listener["protocol"], listener["port"]) for listener in gateway["spec"]["listeners"]] == [("HTTPS", 443)]
     assert gateway["metadata"]["annotations"] == {"networking.gke.io/certmap": "hosts"}
     assert gateway["spec"]["addresses"] == [{"type": "NamedAddress", "value": "notebooks"}]
     assert route["spec"]["hostnames"] == ["notebooks.example.com"]
@@ -202,7 +202,9 @@ def test_identity_aware_proxy_is_before_the_service_that_the_route_names(plan_ga
 
     assert policy["default"]["iap"] == {"enabled": True}
     assert policy["targetRef"]["name"] == rule["backendRefs"][0]["name"]
-    (member,) = [each.inputs for each in plan_gateway.resources if each.type == "gcp:projects/iAMMember:IAMMember"]
+    (member,) = [
+        resource.inputs for resource in plan_gateway.resources if resource.type == "gcp:projects/iAMMember:IAMMember"
+    ]
     assert (member["role"], member["member"]) == ("roles/iap.httpsResourceAccessor", "group:a@example.com")
 
 
@@ -211,11 +213,11 @@ def test_the_cluster_has_gateways_only_where_a_hub_has_one(scope: Scope, gateway
     hub = {**HUB, "host": "n.example.com", "gateway": gateway}
     spec = ClusterSpec.model_validate_json(json.dumps({**PLACE, "notebooks": hub}))
 
-    found = gke_cluster(
+    planned_cluster = gke_cluster(
         "main", spec, scope, network="n", subnetwork="s", service_account="a", google_groups_domain=None
     )
 
-    assert found.inputs["gateway_api_config"] == channel
+    assert planned_cluster.inputs["gateway_api_config"] == channel
 
 
 def test_a_gateway_without_a_host_is_refused() -> None:

@@ -26,14 +26,14 @@ def only(cluster: ClusterSpec, notebooks: Notebooks) -> Any:
     return profile
 
 
-def by_slug(found: list[Profile]) -> dict[str, Profile]:
-    return {profile["slug"]: profile for profile in found}
+def by_slug(hub_profiles: list[Profile]) -> dict[str, Profile]:
+    return {profile["slug"]: profile for profile in hub_profiles}
 
 
 def test_each_single_host_pool_has_a_profile_and_no_other_has(cluster: Build, notebooks: Section) -> None:
-    found = profiles("main", cluster(host=HOST, slices=SLICE, gpus=GPUS), notebooks())
+    hub_profiles = profiles("main", cluster(host=HOST, slices=SLICE, gpus=GPUS), notebooks())
 
-    assert list(by_slug(found)) == ["cpu", "pool-host", "pool-gpus"]
+    assert list(by_slug(hub_profiles)) == ["cpu", "pool-host", "pool-gpus"]
 
 
 def test_a_pool_that_is_not_named_has_no_profile(cluster: Build, notebooks: Section) -> None:
@@ -54,16 +54,21 @@ def test_a_pool_that_is_not_there_is_refused_with_the_nearest() -> None:
 
 
 def test_a_pool_called_cpu_has_a_profile_of_its_own(cluster: Build, notebooks: Section) -> None:
-    found = profiles("main", cluster(cpu=GPUS), notebooks())
+    hub_profiles = profiles("main", cluster(cpu=GPUS), notebooks())
 
-    assert len(by_slug(found)) == 2
+    assert len(by_slug(hub_profiles)) == 2
 
 
 def test_who_does_not_choose_takes_no_accelerator(cluster: Build, notebooks: Section) -> None:
-    found = profiles("main", cluster(host=HOST, gpus=GPUS), notebooks())
+    hub_profiles = profiles("main", cluster(host=HOST, gpus=GPUS), notebooks())
 
-    assert [profile["slug"] for profile in found if profile.get("default")] == ["cpu"]
-    assert found[0]["kubespawner_override"].keys() == {"cpu_guarantee", "cpu_limit", "mem_guarantee", "mem_limit"}
+    assert [profile["slug"] for profile in hub_profiles if profile.get("default")] == ["cpu"]
+    assert hub_profiles[0]["kubespawner_override"].keys() == {
+        "cpu_guarantee",
+        "cpu_limit",
+        "mem_guarantee",
+        "mem_limit",
+    }
 
 
 def test_a_tpu_notebook_takes_all_chips_of_a_host_of_that_shape(cluster: Build, notebooks: Section) -> None:

@@ -113,11 +113,11 @@ def test_cores_grow_with_the_cluster_from_two(nodes: int, cores: str) -> None:
 
 def test_every_pool_counts_at_its_most_vms(cluster: Build) -> None:
     slices = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "slices": 30}
-    made = cluster(slices=slices)
-    nodes = 30 * (4 * 8 // 4) + made.system_pool.max_nodes
+    spec = cluster(slices=slices)
+    nodes = 30 * (4 * 8 // 4) + spec.system_pool.max_nodes
 
     assert (
-        kueue_values("main", made)["controllerManager"]["manager"]["resources"]["limits"]["memory"] == f"{32 * nodes}Mi"
+        kueue_values("main", spec)["controllerManager"]["manager"]["resources"]["limits"]["memory"] == f"{32 * nodes}Mi"
     )
 
 

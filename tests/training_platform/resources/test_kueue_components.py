@@ -31,9 +31,11 @@ def cluster_objects(
     priorities: dict[str, int],
     cohorts: Mapping[str, CohortSpec] | None = None,
 ) -> PlannedStack:
-    found = flavors(name, cluster)
+    flavors_by_name = flavors(name, cluster)
     return composed(
-        lambda into: flavor_resources(into, name, found, priorities=priorities, cohorts=cohorts or {}, scope=scope),
+        lambda into: flavor_resources(
+            into, name, flavors_by_name, priorities=priorities, cohorts=cohorts or {}, scope=scope
+        ),
         f"{name}-flavors",
     )
 
@@ -41,9 +43,10 @@ def cluster_objects(
 def team_queues(scope: Scope, cluster: ClusterSpec, shares: dict[str, Share], name: str = "main") -> PlannedStack:
     team = dataclasses.replace(scope, team="vision", labels={**scope.labels, "team": "vision"})
     vision = team_of("vision", {name: shares})
-    found = flavors(name, cluster)
+    flavors_by_name = flavors(name, cluster)
     return composed(
-        lambda into: add_team_queues(into, vision, name, found, scope=team, namespace="vision"), f"share-{name}"
+        lambda into: add_team_queues(into, vision, name, flavors_by_name, scope=team, namespace="vision"),
+        f"share-{name}",
     )
 
 
@@ -62,8 +65,8 @@ def refusals(plan: PlannedStack, crds: Crds) -> list[str]:
 
 
 def test_each_flavor_of_the_cluster_has_an_object_of_its_own_name(scope: Scope, cluster: Build, crds: Crds) -> None:
-    made = cluster(a=GPUS, b={**GPUS, "capacity": "spot"}, c={**GPUS, "capacity": "spot"})
-    plan = cluster_objects(scope, "main", made, {})
+    spec = cluster(a=GPUS, b={**GPUS, "capacity": "spot"}, c={**GPUS, "capacity": "spot"})
+    plan = cluster_objects(scope, "main", spec, {})
 
     assert set(named(plan, "ResourceFlavor")) == {"h100", "h100-spot"}
     assert refusals(plan, crds) == []
@@ -132,6 +135,8 @@ def test_each_cohort_of_the_environment_has_an_object_in_the_cluster(scope: Scop
     cohorts = {"research": CohortSpec(), "robots": CohortSpec(parent="research")}
     plan = cluster_objects(scope, "main", cluster(a=GPUS), {}, cohorts)
 
-    parents = {name: each.inputs["spec"]["parentName"] for name, each in named(plan, "Cohort").items()}
+    parents = {
+        name: cohort_object.inputs["spec"]["parentName"] for name, cohort_object in named(plan, "Cohort").items()
+    }
     assert parents == {"research": ROOT_COHORT, "robots": "research"}
     assert refusals(plan, crds) == []

@@ -85,8 +85,8 @@ def groups(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_what_is_paid_for_is_tried_first_whatever_the_order_of_the_shares(fleet: dict[str, Flavor]) -> None:
-    wanted = {"tpu-v5e-4x8-spot": share(), "h100": share(), "tpu-v5e-4x8": share(), "h100-reservation": share()}
-    spec = cluster_queue("vision", wanted, fleet)
+    team_shares = {"tpu-v5e-4x8-spot": share(), "h100": share(), "tpu-v5e-4x8": share(), "h100-reservation": share()}
+    spec = cluster_queue("vision", team_shares, fleet)
 
     assert {
         group["coveredResources"][0]: [flavor["name"] for flavor in group["flavors"]] for group in groups(spec)
@@ -207,9 +207,9 @@ def test_a_flavor_whose_nodes_have_places_carries_its_topology(
     scope: Scope, cluster: Build, crds: Crds, pool: dict[str, Any], placed: tuple[str, tuple[str, ...]]
 ) -> None:
     topology, levels = placed
-    found = flavors("main", cluster(placed={**pool, "topology_aware": True}))
-    (declared,) = topology_objects("main-flavors", found, scope)
-    (spec,) = (resource_flavor(flavor) for flavor in found.values())
+    flavors_by_name = flavors("main", cluster(placed={**pool, "topology_aware": True}))
+    (declared,) = topology_objects("main-flavors", flavors_by_name, scope)
+    (spec,) = (resource_flavor(flavor) for flavor in flavors_by_name.values())
 
     assert spec["topologyName"] == declared.inputs["metadata"]["name"] == topology
     assert [level["nodeLabel"] for level in declared.inputs["spec"]["levels"]] == list(levels)
@@ -323,7 +323,7 @@ def test_the_longest_run_of_a_flavor_is_one_that_every_pool_allows(
 def test_pods_tolerate_what_keeps_others_off_queued_nodes(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
     spec = resource_flavor(fleet_queued[QUEUED])
 
-    assert {each["key"]: each["value"] for each in spec["tolerations"]} == {
+    assert {toleration["key"]: toleration["value"] for toleration in spec["tolerations"]} == {
         "nvidia.com/gpu": "present",
         "cloud.google.com/gke-queued": "true",
     }
@@ -332,18 +332,18 @@ def test_pods_tolerate_what_keeps_others_off_queued_nodes(fleet_queued: dict[str
 
 
 def test_flavors_are_tried_by_their_capacity_unless_the_team_says_otherwise(fleet_queued: dict[str, Flavor]) -> None:
-    wanted = shares("h100-spot", QUEUED, "h100-reservation")
-    asked = Fallback(order={"main": ("h100-spot", "h100-reservation")})
-    vision = team_of("vision", {"main": wanted, "other": wanted}, fallback=asked)
+    team_shares = shares("h100-spot", QUEUED, "h100-reservation")
+    fallback = Fallback(order={"main": ("h100-spot", "h100-reservation")})
+    vision = team_of("vision", {"main": team_shares, "other": team_shares}, fallback=fallback)
 
-    assert order(cluster_queue("vision", wanted, fleet_queued)) == ["h100-reservation", QUEUED, "h100-spot"]
+    assert order(cluster_queue("vision", team_shares, fleet_queued)) == ["h100-reservation", QUEUED, "h100-spot"]
     assert order(kueue.cluster_queue(vision, "main", fleet_queued)) == ["h100-spot", "h100-reservation", QUEUED]
     assert order(kueue.cluster_queue(vision, "other", fleet_queued))[0] == "h100-reservation"
 
 
 def test_when_the_next_flavor_is_tried_is_the_teams(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
-    asked = Fallback(when_can_borrow="TryNextFlavor", when_can_preempt="MayStopSearch")
-    spec = cluster_queue("vision", shares("h100-reservation"), fleet_queued, fallback=asked)
+    fallback = Fallback(when_can_borrow="TryNextFlavor", when_can_preempt="MayStopSearch")
+    spec = cluster_queue("vision", shares("h100-reservation"), fleet_queued, fallback=fallback)
 
     assert spec["flavorFungibility"] == {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "MayStopSearch"}
     assert refusals(crds, "ClusterQueue", spec) == []

@@ -137,21 +137,21 @@ def test_nothing_is_watched_where_nothing_is_to_be(fields: dict[str, Any]) -> No
     ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
 def test_an_alert_watches_only_clusters_that_have_its_series(software: SoftwareSpec, missing: set[str]) -> None:
-    one, other = CLUSTERS
+    first, other = CLUSTERS
 
     plan = deploy(software={other: software})
 
     for name, rule in alert_rules().items():
         (condition,) = plan.one(POLICY, f"alerts-{name}").inputs["conditions"]
         query = condition["conditionPrometheusQueryLanguage"]["query"]
-        assert query == rule.query((one,) if rule.needs in missing else CLUSTERS, "example-train-prod")
+        assert query == rule.query((first,) if rule.needs in missing else CLUSTERS, "example-train-prod")
 
 
 def test_no_alert_is_made_that_no_cluster_has_series_for() -> None:
     plan = deploy(software={name: SoftwareSpec(kueue="none", jobset="none") for name in CLUSTERS})
 
-    made = {each.name.removeprefix("alerts-") for each in plan.of(POLICY)}
-    assert made == {name for name, rule in alert_rules().items() if rule.needs in WITHOUT_SOFTWARE} | LOGS.keys()
+    alerts = {policy.name.removeprefix("alerts-") for policy in plan.of(POLICY)}
+    assert alerts == {name for name, rule in alert_rules().items() if rule.needs in WITHOUT_SOFTWARE} | LOGS.keys()
 
 
 def test_an_entry_of_a_log_that_tells_of_maintenance_is_an_incident_for_each_node() -> None:
@@ -190,10 +190,10 @@ def test_every_expression_is_promql(name: str) -> None:
 def test_no_expression_looks_at_another_environment(name: str) -> None:
     rule = RULES[name]
     label = {"system": "cluster_name", "quota": "project_id", "filestore": "project_id"}.get(rule.needs, "cluster")
-    found = selectors(rule.query(CLUSTERS, PROJECT))
+    series = selectors(rule.query(CLUSTERS, PROJECT))
 
-    assert found
-    matched = {matchers(selector)[label] for selector in found}
+    assert series
+    matched = {matchers(selector)[label] for selector in series}
     together = PROJECT if label == "project_id" else "|".join(CLUSTERS)
     assert matched == (set(CLUSTERS) if rule.each_cluster else {together})
 
@@ -297,8 +297,8 @@ ROW_DASHBOARDS: dict[str, Any] = {"title": "Something", "needs": "kueue", "expr"
 
 
 def tiles(subject: DashboardSubject) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = dashboard(subject)["mosaicLayout"]["tiles"]
-    return found
+    dashboard_tiles: list[dict[str, Any]] = dashboard(subject)["mosaicLayout"]["tiles"]
+    return dashboard_tiles
 
 
 def queries(subject: DashboardSubject) -> Iterator[tuple[str, str]]:
@@ -311,31 +311,31 @@ def queries(subject: DashboardSubject) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_every_metric_and_label_of_a_dashboard_has_a_source(kind: str) -> None:
-    asked = list(queries(SUBJECTS[kind]))
+    dashboard_queries = list(queries(SUBJECTS[kind]))
 
-    assert len(asked) > 10
-    assert [problem for query, needs in asked for problem in problems(query, needs)] == []
+    assert len(dashboard_queries) > 10
+    assert [problem for query, needs in dashboard_queries for problem in problems(query, needs)] == []
 
 
 def test_gauges_of_kueue_are_asked_of_its_leader_since_each_replica_has_them() -> None:
-    asked = [query for subject in SUBJECTS.values() for query, needs in queries(subject) if needs == "kueue"]
-    asked += [rule.query(("a",), "p") for rule in alert_rules().values() if rule.needs == "kueue"]
-    found = [each for query in asked for each in selectors(query)]
+    kueue_queries = [query for subject in SUBJECTS.values() for query, needs in queries(subject) if needs == "kueue"]
+    kueue_queries += [rule.query(("a",), "p") for rule in alert_rules().values() if rule.needs == "kueue"]
+    kueue_series = [selector for query in kueue_queries for selector in selectors(query)]
     counted = re.compile("up|.*_(total|bucket)")  # which the leader alone counts, or each replica its own
 
-    assert len(found) > 20
-    for selector in found:
+    assert len(kueue_series) > 20
+    for selector in kueue_series:
         assert counted.fullmatch(str(selector.name)) or matchers(selector).get("replica_role") == "follower"
 
 
 @pytest.mark.parametrize("name", metrics())
 def test_every_source_says_where_it_was_read_and_all_of_its_metrics_are_used(name: str) -> None:
-    asked = [pair for subject in SUBJECTS.values() for pair in queries(subject)]
-    asked += [(rule.query(("a",), "p"), rule.needs) for rule in alert_rules().values()]
-    used = {str(each.name) for query, needs in asked if needs == name for each in selectors(query)}
+    pairs = [pair for subject in SUBJECTS.values() for pair in queries(subject)]
+    pairs += [(rule.query(("a",), "p"), rule.needs) for rule in alert_rules().values()]
+    used = {str(selector.name) for query, needs in pairs if needs == name for selector in selectors(query)}
 
     assert re.search(r"https://|/", metrics()[name]["source"])
-    assert {re.sub("_bucket$", "", each) for each in used} == set(metrics()[name]["metrics"])
+    assert {re.sub("_bucket$", "", metric) for metric in used} == set(metrics()[name]["metrics"])
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
@@ -366,26 +366,26 @@ def test_tiles_fill_the_grid_without_lying_on_each_other(kind: str) -> None:
 def test_a_team_sees_its_own_queues_pods_and_instances_alone() -> None:
     for query, needs in queries(TEAM):
         for selector in selectors(query):
-            asked = matchers(selector)
+            labels = matchers(selector)
             if needs == "kueue":
-                assert asked["cluster_queue"] == "vision"
+                assert labels["cluster_queue"] == "vision"
             elif needs == "filestore":
-                assert asked["instance_name"] == "prod-scratch"
+                assert labels["instance_name"] == "prod-scratch"
             else:
-                own = asked.get("namespace") or asked.get("namespace_name") or asked.get("entity_namespace")
-                assert own == "vision"
+                namespace = labels.get("namespace") or labels.get("namespace_name") or labels.get("entity_namespace")
+                assert namespace == "vision"
             if needs != "filestore":
-                assert asked.get("cluster", asked.get("cluster_name")) == "prod-us-central1"
+                assert labels.get("cluster", labels.get("cluster_name")) == "prod-us-central1"
 
 
 def test_the_platform_sees_all_clusters_of_its_environment_and_no_other() -> None:
     for query, needs in queries(PLATFORM):
         for selector in selectors(query):
-            asked = matchers(selector)
+            labels = matchers(selector)
             if needs in ("quota", "filestore"):
-                assert asked["project_id"] == "example-train-prod"
+                assert labels["project_id"] == "example-train-prod"
             else:
-                assert asked.get("cluster", asked.get("cluster_name")) == "prod-us-central1|prod-us-west4"
+                assert labels.get("cluster", labels.get("cluster_name")) == "prod-us-central1|prod-us-west4"
 
 
 def test_without_filestore_no_chart_looks_for_it() -> None:

@@ -112,22 +112,22 @@ def network_apis(scope: Scope, entrance: str | None) -> PlannedStack:
 
 
 def records(plan: PlannedStack) -> dict[str, tuple[str, list[str]]]:
-    return {each.inputs["name"]: (each.inputs["type"], each.inputs["rrdatas"]) for each in plan.of(RECORD)}
+    return {record.inputs["name"]: (record.inputs["type"], record.inputs["rrdatas"]) for record in plan.of(RECORD)}
 
 
 def test_the_vpc_alone_sees_a_zone_for_each_domain_of_googles(scope: Scope) -> None:
     plan = network_apis(scope, "private")
 
-    zones = {each.inputs["name"]: each for each in plan.of(ZONE)}
-    assert {name: each.inputs["dnsName"] for name, each in zones.items()} == {
+    zones = {zone.inputs["name"]: zone for zone in plan.of(ZONE)}
+    assert {name: zone.inputs["dnsName"] for name, zone in zones.items()} == {
         "dev-gcr-io": "gcr.io.",
         "dev-googleapis-com": "googleapis.com.",
         "dev-pkg-dev": "pkg.dev.",
     }
-    for each in zones.values():
-        assert each.inputs["visibility"] == "private"
-        assert each.inputs["labels"] == scope.labels
-        assert VPC_APIS in each.options["dependsOn"]
+    for zone in zones.values():
+        assert zone.inputs["visibility"] == "private"
+        assert zone.inputs["labels"] == scope.labels
+        assert VPC_APIS in zone.options["dependsOn"]
 
 
 def test_every_name_below_a_domain_leads_to_the_entrance(scope: Scope) -> None:
@@ -144,10 +144,10 @@ def test_every_name_below_a_domain_leads_to_the_entrance(scope: Scope) -> None:
 
 
 def test_a_restricted_entrance_has_its_own_name_and_addresses(scope: Scope) -> None:
-    found = records(network_apis(scope, "restricted"))
+    records_by_name = records(network_apis(scope, "restricted"))
 
-    assert found["*.googleapis.com."] == ("CNAME", ["restricted.googleapis.com."])
-    assert found["restricted.googleapis.com."] == ("A", [f"199.36.153.{number}" for number in (4, 5, 6, 7)])
+    assert records_by_name["*.googleapis.com."] == ("CNAME", ["restricted.googleapis.com."])
+    assert records_by_name["restricted.googleapis.com."] == ("A", [f"199.36.153.{number}" for number in (4, 5, 6, 7)])
 
 
 def test_public_addresses_need_no_zone(scope: Scope) -> None:
@@ -219,15 +219,15 @@ NAME = "env-vertex-us-central1"
 
 def test_an_attachment_has_a_subnet_of_its_own_and_lets_in_whom_the_agent_adds() -> None:
     plan = planned(ENVIRONMENT, TEAM, "env")
-    found = plan.one(NETWORK_ATTACHMENT)
+    attachment = plan.one(NETWORK_ATTACHMENT)
     subnet = plan.one(SUBNETWORK, "vertex-network-us-central1-subnet")
 
-    assert (found.inputs["name"], found.inputs["connectionPreference"]) == (NAME, "ACCEPT_MANUAL")
+    assert (attachment.inputs["name"], attachment.inputs["connectionPreference"]) == (NAME, "ACCEPT_MANUAL")
     assert subnet.inputs["ipCidrRange"] == ENVIRONMENT["network_attachments"]["us-central1"]
-    assert (SUBNETWORK, subnet.name) in found.options["dependsOn"] or len(found.inputs["subnetworks"]) == 1
-    assert found.options["ignoreChanges"] == ["producerAcceptLists"]
-    assert found.options["replaceOnChanges"] == ["subnetworks"]  # a subnet that is named cannot be deleted
-    assert found.options["protect"]
+    assert (SUBNETWORK, subnet.name) in attachment.options["dependsOn"] or len(attachment.inputs["subnetworks"]) == 1
+    assert attachment.options["ignoreChanges"] == ["producerAcceptLists"]
+    assert attachment.options["replaceOnChanges"] == ["subnetworks"]  # a subnet that is named cannot be deleted
+    assert attachment.options["protect"]
 
 
 def test_a_persistent_resource_names_the_one_of_its_region() -> None:

@@ -279,10 +279,10 @@ def test_fast_socket_is_for_gpus_without_gpudirect(
 
 def test_a_boot_disk_is_written_out_in_one_form(planned: Callable[..., StackResource]) -> None:
     left_out = planned("v5e hosts").inputs["nodeConfig"]
-    given = planned("v5e hosts", boot_disk={"type": "pd-ssd", "size_gb": 201}).inputs["nodeConfig"]
+    written_out = planned("v5e hosts", boot_disk={"type": "pd-ssd", "size_gb": 201}).inputs["nodeConfig"]
 
     assert left_out["bootDisk"] == {"sizeGb": 100, "diskType": "pd-balanced"}
-    assert given["bootDisk"] == {"sizeGb": 201, "diskType": "pd-ssd"}
+    assert written_out["bootDisk"] == {"sizeGb": 201, "diskType": "pd-ssd"}
     assert left_out.keys().isdisjoint({"diskSizeGb", "diskType"})
 
 
@@ -335,9 +335,9 @@ def cluster(pools: dict[str, Any], *priorities: dict[str, Any], **fields: Any) -
 
 
 def class_spec(*priorities: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    made = cluster({"h100": H100, "slices": SLICES}, *priorities, **fields)
-    pools = {pool.name: pool for pool in cluster_pools("west", made)}
-    return compute_class(made.compute_classes["best"], pools, "nodes@example.com")
+    spec = cluster({"h100": H100, "slices": SLICES}, *priorities, **fields)
+    pools = {pool.name: pool for pool in cluster_pools("west", spec)}
+    return compute_class(spec.compute_classes["best"], pools, "nodes@example.com")
 
 
 def test_queued_vms_are_flex_start_vms_that_come_by_request(planned: Planner) -> None:
@@ -381,8 +381,8 @@ def test_the_days_of_a_future_reservation_are_on_its_nodes(planned: Planner) -> 
 
 
 def test_nodes_of_a_class_are_kept_for_its_jobs() -> None:
-    made = cluster({"h100": H100, "other": H100}, {"node_pools": ("h100",)})
-    taints = {pool.name: class_taints(pool) for pool in cluster_pools("west", made)}
+    spec = cluster({"h100": H100, "other": H100}, {"node_pools": ("h100",)})
+    taints = {pool.name: class_taints(pool) for pool in cluster_pools("west", spec)}
 
     (taint,) = taints["h100"]
     assert taint == {"key": "cloud.google.com/compute-class", "value": "best", "effect": "NO_SCHEDULE"}
@@ -435,7 +435,7 @@ def test_slices_of_a_class_have_type_count_and_topology() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reservation", "wanted"),
+    ("reservation", "affinity"),
     [
         ("any", {"affinity": "AnyBestEffort"}),
         ({"name": "h100"}, {"affinity": "Specific", "specific": [{"name": "h100"}]}),
@@ -454,10 +454,10 @@ def test_slices_of_a_class_have_type_count_and_topology() -> None:
         ),
     ],
 )
-def test_a_class_takes_each_kind_of_reservation(reservation: Any, wanted: dict[str, Any]) -> None:
-    said = {"machine_type": "a3-highgpu-8g", "capacity": "reservation", "reservation": reservation}
+def test_a_class_takes_each_kind_of_reservation(reservation: Any, affinity: dict[str, Any]) -> None:
+    priority = {"machine_type": "a3-highgpu-8g", "capacity": "reservation", "reservation": reservation}
 
-    assert class_spec(said)["priorities"][0]["reservations"] == wanted
+    assert class_spec(priority)["priorities"][0]["reservations"] == affinity
 
 
 def test_zones_of_a_reservation_by_name_are_beside_its_name_and_nowhere_else() -> None:
@@ -475,22 +475,22 @@ def test_limits_are_named_as_gke_names_them() -> None:
         accelerators={"tpu-v6e-slice": 64},
         zones=("us-west4-a",),
     )
-    given = PLAIN.model_copy(update={"auto_provisioning": spec})
+    spec_with_limits = PLAIN.model_copy(update={"auto_provisioning": spec})
 
-    inputs = {"cluster_autoscaling": cluster_autoscaling(given, "nodes@example.com")}
+    inputs = {"cluster_autoscaling": cluster_autoscaling(spec_with_limits, "nodes@example.com")}
     cluster = Resource(type="gcp:container/cluster:Cluster", name="west", inputs=inputs)
     (planned,) = composed(lambda into: into.add(cluster)).of(cluster.type)
 
-    made = planned.inputs["clusterAutoscaling"]
-    assert made["enabled"] is True
-    assert made["autoscalingProfile"] == "OPTIMIZE_UTILIZATION"
-    assert made["autoProvisioningLocations"] == ["us-west4-a"]
-    assert made["resourceLimits"] == [
+    autoscaling = planned.inputs["clusterAutoscaling"]
+    assert autoscaling["enabled"] is True
+    assert autoscaling["autoscalingProfile"] == "OPTIMIZE_UTILIZATION"
+    assert autoscaling["autoProvisioningLocations"] == ["us-west4-a"]
+    assert autoscaling["resourceLimits"] == [
         {"resourceType": "cpu", "maximum": 512},
         {"resourceType": "memory", "maximum": 4096},
         {"resourceType": "tpu-v6e-slice", "maximum": 64},
     ]
-    defaults = made["autoProvisioningDefaults"]
+    defaults = autoscaling["autoProvisioningDefaults"]
     assert defaults["diskType"] == "hyperdisk-balanced"
     assert defaults["serviceAccount"] == "nodes@example.com"
     assert defaults["oauthScopes"] == ["https://www.googleapis.com/auth/cloud-platform"]

@@ -59,13 +59,13 @@ def test_an_output_of_an_input_that_is_another_resources_is_followed() -> None:
     }
 
 
-@pytest.mark.parametrize(("kubeconfig", "known"), [("{}", "space"), (network().output("id"), UNKNOWN)])
-def test_nothing_is_known_of_objects_whose_cluster_is_not_deployed(kubeconfig: Any, known: Any) -> None:
+@pytest.mark.parametrize(("kubeconfig", "name_in_preview"), [("{}", "space"), (network().output("id"), UNKNOWN)])
+def test_nothing_is_known_of_objects_whose_cluster_is_not_deployed(kubeconfig: Any, name_in_preview: Any) -> None:
     provider = Resource(type=KUBERNETES_PROVIDER, name="cluster", inputs={"settings": [{"kubeconfig": kubeconfig}]})
     plan = Plan("dev")
     part = plan.component("test:index:Part", "part", provider=provider).component("test:index:Part", "inner")
 
-    assert part.add(namespace()).output("metadata", "name").preview == known
+    assert part.add(namespace()).output("metadata", "name").preview == name_in_preview
 
 
 def test_a_resource_of_google_cloud_is_known_below_a_provider_of_a_cluster() -> None:
@@ -82,11 +82,11 @@ def test_a_function_of_known_values_is_called_at_once() -> None:
 
 
 def test_a_function_of_references_is_computed_once_all_are_known() -> None:
-    known = network(name="net").output("name")
+    known_name = network(name="net").output("name")
     unknown = network().output("id")
 
-    assert isinstance(text("{}", known), Computed)
-    assert preview([text("x-{}", known), text("{}{}", known, unknown), once(known, unknown)]) == [
+    assert isinstance(text("{}", known_name), Computed)
+    assert preview([text("x-{}", known_name), text("{}{}", known_name, unknown), once(known_name, unknown)]) == [
         "x-net",
         UNKNOWN,
         UNKNOWN,
@@ -131,10 +131,10 @@ def test_a_component_is_waited_for_by_all_that_is_in_it() -> None:
 def test_a_planned_resource_has_parent_provider_and_the_options_that_are_set() -> None:
     plan = Plan("dev")
     provider = plan.add(Resource(type=KUBERNETES_PROVIDER, name="cluster", inputs={}))
-    own = plan.add(Resource(type=KUBERNETES_PROVIDER, name="own", inputs={}))
+    other_provider = plan.add(Resource(type=KUBERNETES_PROVIDER, name="own", inputs={}))
     part = plan.component("test:index:Part", "part", provider=provider)
     part.add(namespace())
-    part.add(Resource(type=NAMESPACE, name="elsewhere", inputs={}, own_provider=own))
+    part.add(Resource(type=NAMESPACE, name="elsewhere", inputs={}, own_provider=other_provider))
     plan.add(Resource(type=NETWORK, name="net", inputs={}, options=Options(delete_before_replace=False)))
 
     assert planned(plan, "space").parent == part.key

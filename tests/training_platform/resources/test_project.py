@@ -225,7 +225,7 @@ def test_a_budget_is_of_what_carries_the_teams_label() -> None:
         "amount": {"specifiedAmount": {"currencyCode": "USD", "units": "5000"}},
         "thresholdRules": [{"thresholdPercent": 0.5}, {"thresholdPercent": 0.9}, {"thresholdPercent": 1.0}],
     }
-    assert [each.type for each in plan.resources if each.custom] == [BUDGET]
+    assert [resource.type for resource in plan.resources if resource.custom] == [BUDGET]
 
 
 def test_each_address_hears_of_it_by_a_channel() -> None:
@@ -254,14 +254,14 @@ def findings(environment: str, *, budget: str = ", budget: {a_month: 1}") -> lis
         for name, text in files.items()
     }
     checked = cross_check(Workspace(ORGANISATION, stacks))
-    return [str(each) for stack in checked.stacks.values() for each in stack.findings]
+    return [str(finding) for stack in checked.stacks.values() for finding in stack.findings]
 
 
 def test_a_budget_without_a_billing_account_is_a_finding_at_its_line() -> None:
-    (found,) = findings("")
+    (finding,) = findings("")
 
-    assert found.startswith("stacks/Pulumi.lab-vision.yaml:2:")
-    assert "budget: needs billing_account of environment lab" in found
+    assert finding.startswith("stacks/Pulumi.lab-vision.yaml:2:")
+    assert "budget: needs billing_account of environment lab" in finding
     assert findings(f", billing_account: {ACCOUNT}") == []
 
 
@@ -279,8 +279,8 @@ def test_an_environments_budget_is_of_all_that_carries_its_label() -> None:
 
 
 def test_an_environments_budget_without_a_billing_account_is_a_finding_at_its_line() -> None:
-    (found,) = findings(", budget: {a_month: 9}", budget="")
+    (finding,) = findings(", budget: {a_month: 9}", budget="")
 
-    assert found.startswith("stacks/Pulumi.lab.yaml:2:")
-    assert "budget: needs billing_account, which is not set" in found
+    assert finding.startswith("stacks/Pulumi.lab.yaml:2:")
+    assert "budget: needs billing_account, which is not set" in finding
     assert findings(f", budget: {{a_month: 9}}, billing_account: {ACCOUNT}", budget="") == []

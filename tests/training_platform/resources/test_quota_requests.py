@@ -41,9 +41,9 @@ def stack(text: str) -> Stack:
 
 
 def test_a_request_is_a_preference_of_the_environments_project(scope: Scope) -> None:
-    made = deploy(scope, dimensions={"region": "us-central1"}).one(PREFERENCE, "quota-cpus")
+    preference = deploy(scope, dimensions={"region": "us-central1"}).one(PREFERENCE, "quota-cpus")
 
-    assert made.inputs == {
+    assert preference.inputs == {
         "parent": "projects/example-train-prod",
         "name": "prod-cpus",
         "service": "compute.googleapis.com",
@@ -79,7 +79,7 @@ def test_a_preference_leads_back_to_its_request_in_the_stack_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "path", "said"),
+    ("old", "new", "path", "message"),
     [
         ("value: 96", "value: -2", "value", "at least -1"),
         ("value: 96", "value: 96.5", "value", "an integer"),
@@ -91,14 +91,18 @@ def test_a_preference_leads_back_to_its_request_in_the_stack_file() -> None:
         ("value: 96", "value: 96\n        ignore_safety_check: ALL", "ignore_safety_check", "BELOW_USAGE"),
     ],
 )
-def test_a_spoilt_request_is_a_finding_at_its_field(old: str, new: str, path: str, said: str) -> None:
+def test_a_spoilt_request_is_a_finding_at_its_field(old: str, new: str, path: str, message: str) -> None:
     assert old in TEXT
-    found = [each for each in stack(TEXT.replace(old, new, 1)).findings if each.path == f"quota_requests.h100.{path}"]
+    findings = [
+        finding
+        for finding in stack(TEXT.replace(old, new, 1)).findings
+        if finding.path == f"quota_requests.h100.{path}"
+    ]
 
-    assert len(found) == 1, stack(TEXT.replace(old, new, 1)).findings
-    assert said in str(found[0])
-    assert found[0].position is not None
-    assert found[0].position.line > 4
+    assert len(findings) == 1, stack(TEXT.replace(old, new, 1)).findings
+    assert message in str(findings[0])
+    assert findings[0].position is not None
+    assert findings[0].position.line > 4
 
 
 def test_another_name_of_the_environment_asks_for_no_second_preference(scope: Scope) -> None:

@@ -83,16 +83,17 @@ def test_every_field_is_an_input_of_the_released_sdk(kind: str) -> None:
 
 def _inner(package: Any, arguments: Any, name: str) -> Any:
     """Return the class of an argument's value, None where it is a plain one."""
-    found = re.findall(r"\w+Args\b", str(arguments.__init__.__annotations__[name]))
-    return getattr(package, found[0]) if found else None
+    class_names = re.findall(r"\w+Args\b", str(arguments.__init__.__annotations__[name]))
+    return getattr(package, class_names[0]) if class_names else None
 
 
 def test_a_switch_that_cannot_be_turned_off_in_place_is_turned_on_in_place() -> None:
     def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         sides = (
-            flat_resource(StackResource(stack="dev", type=CLUSTER, name="c", inputs=each)) for each in (before, after)
+            flat_resource(StackResource(stack="dev", type=CLUSTER, name="c", inputs=inputs))
+            for inputs in (before, after)
         )
-        return [each.kind for each in resource_changes(*([side] for side in sides))]
+        return [change.kind for change in resource_changes(*([side] for side in sides))]
 
     assert changes({}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
     assert changes({"enableFqdnNetworkPolicy": False}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
@@ -108,10 +109,10 @@ def test_objects_go_with_their_provider_which_goes_with_its_cluster() -> None:
             StackResource(stack="dev", type="kubernetes:core/v1:Namespace", name=name, inputs={}, options=options)
             for name, options in {"inside": {"provider": "k8s"}, "outside": {"provider": "another"}}.items()
         )
-        return [flat_resource(each) for each in (inside, outside, provider)]
+        return [flat_resource(resource) for resource in (inside, outside, provider)]
 
     def kinds(after: list[FlatResource]) -> dict[str, str]:
-        return {each.name: each.kind for each in resource_changes(plan("clusters/a"), after)}
+        return {change.name: change.kind for change in resource_changes(plan("clusters/a"), after)}
 
     assert kinds(plan("clusters/b")) == {"k8s": "replaced", "inside": "replaced"}
     assert kinds(plan("clusters/a", "two")) == {"k8s": "changed"}

@@ -1,4 +1,4 @@
-"""Resource types: every fact of every type that a stack plans or a rule judges is there."""
+"""Every type that a stack plans or a rule judges has a row with all of its facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLANNED = sorted(
         for resource_type in yaml.safe_load(path.read_text(encoding="utf-8"))["counts"]
     }
 )
-OURS = [each for each in PLANNED if each.startswith("gcp:")]
+OURS = [resource_type for resource_type in PLANNED if resource_type.startswith("gcp:")]
 
 
 @pytest.mark.parametrize("resource_type", OURS)
@@ -47,7 +47,7 @@ def missing(resource_type: str, row: ResourceType) -> list[str]:
         "how a create that was cut off is found": row.import_id or row.listed_under or row.adds,
         "what replaces it": resource_types.has_known_replacements(resource_type),
     }
-    return [name for name, known in facts.items() if not known]
+    return [name for name, value in facts.items() if not value]
 
 
 def test_a_type_that_lacks_a_fact_is_named_with_it() -> None:
@@ -71,7 +71,8 @@ def test_what_a_stack_plans_and_labels_is_judged_by_its_labels() -> None:
 
 def test_every_token_has_a_row_and_a_row_without_one_says_only_what_judges_others_programs() -> None:
     names = [name for name in vars(resource_types) if name.isupper() and not name.startswith("_")]
-    tokens = {value for name in names if isinstance(value := getattr(resource_types, name), str)} - {KUBERNETES}
+    values = [getattr(resource_types, name) for name in names]
+    tokens = {value for value in values if isinstance(value, str)} - {KUBERNETES}
     others = {token: row for token, row in RESOURCE_TYPES.items() if token not in tokens}
 
     assert tokens <= set(RESOURCE_TYPES)
@@ -87,7 +88,7 @@ def test_no_other_file_spells_a_resource_type() -> None:
     listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, check=True, capture_output=True, text=True)
     files = [name for name in listed.stdout.split() if name.endswith(".py") and not name.endswith("resource_types.py")]
 
-    assert [f"{name}: {found}" for name in files if (ROOT / name).exists() for found in spelled(ROOT / name)] == []
+    assert [f"{name}: {token}" for name in files if (ROOT / name).exists() for token in spelled(ROOT / name)] == []
 
 
 def spelled(path: Path) -> list[str]:

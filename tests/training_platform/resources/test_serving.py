@@ -80,9 +80,9 @@ def shape(server: Json, **team: Any) -> list[Finding]:
 
 
 def found(server: Json, environment: Json | None = None, **team: Any) -> list[Finding]:
-    made = workspace({"chat": {**SERVER, **server}}, environment, **team)
-    assert not made.stacks["dev-vision"].findings
-    return list(serving_findings(made))
+    loaded = workspace({"chat": {**SERVER, **server}}, environment, **team)
+    assert not loaded.stacks["dev-vision"].findings
+    return list(serving_findings(loaded))
 
 
 def test_a_server_within_its_share_is_no_finding() -> None:
@@ -102,7 +102,7 @@ def test_servers_of_one_share_are_counted_together() -> None:
 
     over = list(serving_findings(workspace(servers)))
 
-    assert [(each.path, each.allowed) for each in over] == [
+    assert [(finding.path, finding.allowed) for finding in over] == [
         ("serving.main.one.max_replicas", "at most 1 besides the others"),
         ("serving.main.two.max_replicas", "a larger share"),
     ]
@@ -110,7 +110,7 @@ def test_servers_of_one_share_are_counted_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "path", "said"),
+    ("server", "path", "message"),
     [
         (
             {"flavor": "tpu-v5e-4x4", "max_replicas": 1},
@@ -126,11 +126,11 @@ def test_servers_of_one_share_are_counted_together() -> None:
         ({"flavor": "tpu-v5e-2x4", "chips": 4}, "chips", "is 4, and a VM of tpu-v5e-2x4 has 8: a pod takes all"),
     ],
 )
-def test_a_flavor_that_holds_no_such_pod_is_found(server: Json, path: str, said: str) -> None:
+def test_a_flavor_that_holds_no_such_pod_is_found(server: Json, path: str, message: str) -> None:
     (finding,) = found(server)
 
     assert (finding.rule, finding.path) == ("serving-fits", f"serving.main.chat.{path}")
-    assert said in finding.message
+    assert message in finding.message
 
 
 SEVERAL = {
@@ -154,7 +154,7 @@ def test_a_replica_of_several_vms_is_a_group_that_takes_them_whole(server: Json,
     (leader,), (worker,) = (group[f"{role}Template"]["spec"]["containers"] for role in ("leader", "worker"))
     assert leader["resources"] == worker["resources"]
     assert [*worker["resources"]["limits"].values()] == [str(chips)]
-    assert [("readinessProbe" in each) for each in (leader, worker)] == [True, False]
+    assert [("readinessProbe" in container) for container in (leader, worker)] == [True, False]
     assert worker.get("command", []) == server.get("worker_command", [])
     # The Service, the scrape and the autoscaler ask the pod that answers alone.
     selector = service("chat", chat)["selector"]
@@ -211,14 +211,14 @@ def test_a_group_has_a_slice_for_itself_by_its_controller_or_by_kueue(aware: boo
 
 def test_an_image_from_elsewhere_is_found() -> None:
     assert found({}, {"image_sources": ["example.com/"]}) == []
-    assert [each.path for each in found({}, {"image_sources": ["example.org/"]})] == ["serving.main.chat.image"]
+    assert [finding.path for finding in found({}, {"image_sources": ["example.org/"]})] == ["serving.main.chat.image"]
 
 
 def test_training_that_does_not_yield_is_a_warning() -> None:
     (never,) = found({}, preemption={"within_queue": "Never"})
     (low,) = found({"priority": "normal"})
 
-    assert [(each.severity, each.path) for each in (never, low)] == [
+    assert [(finding.severity, finding.path) for finding in (never, low)] == [
         ("warning", "preemption.within_queue"),
         ("warning", "serving.main.chat.priority"),
     ]
@@ -247,20 +247,20 @@ def test_what_a_server_cannot_be_is_found_at_its_field(server: Json, path: str, 
 
 
 @pytest.mark.parametrize(
-    ("cluster", "said"), [("mian", "is not a cluster"), ("other", "is not set up for model servers")]
+    ("cluster", "message"), [("mian", "is not a cluster"), ("other", "is not set up for model servers")]
 )
-def test_a_cluster_without_model_servers_is_found(cluster: str, said: str) -> None:
+def test_a_cluster_without_model_servers_is_found(cluster: str, message: str) -> None:
     (finding,) = workspace({"chat": SERVER}, cluster=cluster).stacks["dev-vision"].findings
 
     assert (finding.path, finding.nearest) == (f"serving.{cluster}", "main")
-    assert said in finding.message
+    assert message in finding.message
 
 
 def test_two_servers_of_one_name_and_a_name_that_is_too_long_are_found() -> None:
     file = "config:\n  training-platform:team:\n    serving:\n      chat: {}\n      chat: {}\n"
     twice = parse_stack("dev-vision", parse_source(file, "stacks/Pulumi.dev-vision.yaml"))
 
-    assert [each.rule for each in twice.findings][:1] == ["stack-yaml"]
+    assert [finding.rule for finding in twice.findings][:1] == ["stack-yaml"]
     assert not workspace({"a" * 30: SERVER}).stacks["dev-vision"].findings
     assert workspace({"a" * 31: SERVER}).stacks["dev-vision"].findings
 
@@ -301,7 +301,7 @@ def test_a_secret_is_fetched_by_the_launcher_and_is_nowhere_in_the_pod() -> None
 
     assert container["command"][:2] == ["python3", "-c"]
     assert container["args"] == ["vllm", "serve", "--a"]
-    (orders,) = [each["value"] for each in container["env"] if each["name"] == "TRAINING_LAUNCH"]
+    (orders,) = [variable["value"] for variable in container["env"] if variable["name"] == "TRAINING_LAUNCH"]
     secret = "projects/example-dev/secrets/dev-vision-hugging-face/versions/2"  # a name
     assert json.loads(orders) == {"secrets": {"TOKEN": secret}}
 
@@ -325,7 +325,7 @@ def test_metrics_are_scraped_where_the_server_has_them(server: Json, served: int
     chat, flavor, scope = made(server)
 
     (container,) = deployment("chat", chat, flavor, scope)["template"]["spec"]["containers"]
-    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
 
     assert service("chat", chat)["ports"][0]["port"] == ports["serve"] == served
     assert pod_monitoring("chat", chat)["endpoints"][0]["port"] == scraped
@@ -354,11 +354,11 @@ def test_kueue_queues_pods_only_where_something_needs_it() -> None:
 
 def test_the_capacity_ledger_says_what_servers_can_have_of_a_share() -> None:
     stacks = workspace({"one": SERVER, "two": {**SERVER, "chips": 2, "max_replicas": 3}})
-    line = next(each for each in capacity_ledger(stacks) if each.cluster == "main" and each.flavor.name == "h100")
+    line = next(line for line in capacity_ledger(stacks) if line.cluster == "main" and line.flavor.name == "h100")
     (share,) = line.shares
 
     assert of_servers(line, share, stacks) == 2 * 8 + 3 * 2
-    other = next(each for each in capacity_ledger(stacks) if each.cluster == "other")
+    other = next(line for line in capacity_ledger(stacks) if line.cluster == "other")
     assert of_servers(other, other.shares[0], stacks) == 0
 
 
@@ -377,8 +377,10 @@ def adapter(scope: Scope) -> PlannedStack:
 
 
 def test_the_adapters_account_views_metrics_and_no_more(adapter: PlannedStack) -> None:
-    roles = [each.inputs["role"] for each in adapter.resources if each.type == GCP]
-    (workload,) = [each for each in adapter.resources if each.type == "gcp:serviceaccount/iAMMember:IAMMember"]
+    roles = [resource.inputs["role"] for resource in adapter.resources if resource.type == GCP]
+    (workload,) = [
+        resource for resource in adapter.resources if resource.type == "gcp:serviceaccount/iAMMember:IAMMember"
+    ]
 
     assert roles == ["roles/monitoring.viewer"]
     assert workload.inputs["role"] == "roles/iam.workloadIdentityUser"
@@ -387,17 +389,22 @@ def test_the_adapters_account_views_metrics_and_no_more(adapter: PlannedStack) -
 
 
 def test_its_pods_are_let_in_once_the_project_has_a_cluster_and_a_pool_of_identities(adapter: PlannedStack) -> None:
-    (workload,) = [each for each in adapter.resources if each.type == "gcp:serviceaccount/iAMMember:IAMMember"]
+    (workload,) = [
+        resource for resource in adapter.resources if resource.type == "gcp:serviceaccount/iAMMember:IAMMember"
+    ]
 
     assert ("gcp:container/cluster:Cluster", "main") in workload.options["dependsOn"]
 
 
 def test_autoscalers_ask_the_adapter_in_both_versions(adapter: PlannedStack) -> None:
-    found = {each.inputs["metadata"]["name"]: each.inputs["spec"] for each in of_kind(adapter, "APIService")}
+    services = {
+        api_service.inputs["metadata"]["name"]: api_service.inputs["spec"]
+        for api_service in of_kind(adapter, "APIService")
+    }
 
-    assert set(found) == {"v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"}
+    assert set(services) == {"v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"}
     (service,) = of_kind(adapter, "Service")
-    for spec in found.values():
+    for spec in services.values():
         assert spec["service"] == {key: service.inputs["metadata"][key] for key in ("name", "namespace")}
 
 
@@ -412,7 +419,7 @@ def test_its_pods_are_those_that_its_service_reaches_and_run_the_catalogues_imag
 
 
 def of_kind(plan: PlannedStack, kind: str) -> list[Any]:
-    return [each for each in plan.resources if each.inputs.get("kind") == kind]
+    return [resource for resource in plan.resources if resource.inputs.get("kind") == kind]
 
 
 @pytest.mark.parametrize(("vms", "role"), [(1, "deployment"), (2, "groups")])

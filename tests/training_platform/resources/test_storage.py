@@ -54,7 +54,7 @@ def test_a_bucket_is_closed_to_the_public_and_opened_by_iam_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "name", "wanted"),
+    ("field", "value", "name", "planned"),
     [
         ("location", "us-west4", "location", "us-west4"),
         ("storage_class", "NEARLINE", "storageClass", "NEARLINE"),
@@ -67,8 +67,8 @@ def test_a_bucket_is_closed_to_the_public_and_opened_by_iam_alone() -> None:
         ),
     ],
 )
-def test_every_field_reaches_the_bucket(field: str, value: Any, name: str, wanted: object) -> None:
-    assert deploy(**{field: value}).one(BUCKET).inputs[name] == wanted
+def test_every_field_reaches_the_bucket(field: str, value: Any, name: str, planned: object) -> None:
+    assert deploy(**{field: value}).one(BUCKET).inputs[name] == planned
 
 
 def test_a_bucket_keeps_its_objects_unless_its_stack_is_unprotected() -> None:
@@ -149,10 +149,10 @@ def test_each_location_has_a_repository_for_each_foreign_registry() -> None:
     plan = deploy_images(caches=("us",), remotes={"docker-hub": "https://registry-1.docker.io"})
     remotes = [plan.one(REPOSITORY, f"images-{place}.docker-hub-repository").inputs for place in ("us-central1", "us")]
 
-    assert [each["location"] for each in remotes] == ["us-central1", "us"]
-    assert {each["repositoryId"] for each in remotes} == {"prod-images-docker-hub"}
-    for each in remotes:
-        assert each["remoteRepositoryConfig"] == {"commonRepository": {"uri": "https://registry-1.docker.io"}}
+    assert [repository["location"] for repository in remotes] == ["us-central1", "us"]
+    assert {repository["repositoryId"] for repository in remotes} == {"prod-images-docker-hub"}
+    for repository in remotes:
+        assert repository["remoteRepositoryConfig"] == {"commonRepository": {"uri": "https://registry-1.docker.io"}}
 
 
 def test_the_url_of_images_names_project_and_location() -> None:
@@ -203,7 +203,7 @@ def test_a_secret_has_a_name_by_which_jobs_find_it_and_no_value() -> None:
 
 
 def test_the_jobs_of_the_team_read_it_and_nobody_else() -> None:
-    (member,) = [each for each in deploy_secret().resources if each.type == MEMBER]
+    (member,) = [resource for resource in deploy_secret().resources if resource.type == MEMBER]
 
     assert (member.inputs["role"], member.inputs["member"]) == (
         "roles/secretmanager.secretAccessor",
@@ -230,15 +230,15 @@ def plan(stack: str = "env", **changes: Any) -> PlannedStack:
 
 
 def test_an_instance_is_in_the_vpc_with_its_key_and_labels() -> None:
-    found = plan(mbps_per_tib=500).one(LUSTRE, "lustre-scratch-instance")
+    instance = plan(mbps_per_tib=500).one(LUSTRE, "lustre-scratch-instance")
 
-    assert found.inputs["instanceId"] == "env-scratch"
-    assert (found.inputs["capacityGib"], found.inputs["perUnitStorageThroughput"]) == ("18000", "500")
-    assert found.inputs["kmsKey"] == ENVIRONMENT["encryption"]["keys"][0]
-    assert found.inputs["labels"]["environment"] == "env"
-    assert found.inputs["accessRulesOptions"] == {"defaultSquashMode": "NO_SQUASH"}
-    assert found.options["protect"]
-    assert (SERVICE_CONNECTION, "network-services") in found.options["dependsOn"]
+    assert instance.inputs["instanceId"] == "env-scratch"
+    assert (instance.inputs["capacityGib"], instance.inputs["perUnitStorageThroughput"]) == ("18000", "500")
+    assert instance.inputs["kmsKey"] == ENVIRONMENT["encryption"]["keys"][0]
+    assert instance.inputs["labels"]["environment"] == "env"
+    assert instance.inputs["accessRulesOptions"] == {"defaultSquashMode": "NO_SQUASH"}
+    assert instance.options["protect"]
+    assert (SERVICE_CONNECTION, "network-services") in instance.options["dependsOn"]
 
 
 def test_root_is_squashed_to_nobody() -> None:
@@ -253,7 +253,7 @@ def test_its_servers_reach_their_clients_and_its_api_is_enabled() -> None:
 
     assert rule["sourceRanges"] == [ENVIRONMENT["private_services_range"]]
     assert rule["allows"] == [{"protocol": "tcp"}]
-    assert "lustre.googleapis.com" in {each.inputs["service"] for each in whole.of(SERVICE)}
+    assert "lustre.googleapis.com" in {service.inputs["service"] for service in whole.of(SERVICE)}
     assert whole.one(CLUSTER).inputs["addonsConfig"]["lustreCsiDriverConfig"] == {"enabled": True}
 
 
@@ -261,13 +261,13 @@ def test_an_environment_without_one_has_nothing_of_it() -> None:
     without = planned({**ENVIRONMENT, "lustre": {}, "data_sets": {}}, TEAM, "env")
 
     assert not without.of(LUSTRE)
-    assert "network-lustre" not in {each.name for each in without.of(FIREWALL)}
-    assert "lustre.googleapis.com" not in {each.inputs["service"] for each in without.of(SERVICE)}
+    assert "network-lustre" not in {rule.name for rule in without.of(FIREWALL)}
+    assert "lustre.googleapis.com" not in {service.inputs["service"] for service in without.of(SERVICE)}
 
 
 def test_a_team_mounts_it_by_the_address_that_the_environment_exports() -> None:
-    found = plan("team").one(VOLUME, "data-fast-c-volume").inputs["spec"]["csi"]
+    csi = plan("team").one(VOLUME, "data-fast-c-volume").inputs["spec"]["csi"]
 
-    assert found["volumeHandle"] == "example-reach/us-central1-a/env-scratch"
-    assert found["volumeAttributes"]["filesystem"] == "lustre"
-    assert "ip" in found["volumeAttributes"]
+    assert csi["volumeHandle"] == "example-reach/us-central1-a/env-scratch"
+    assert csi["volumeAttributes"]["filesystem"] == "lustre"
+    assert "ip" in csi["volumeAttributes"]

@@ -24,10 +24,10 @@ def deploy(team: str = "vision", **fields: Any) -> PlannedStack:
     scope = Scope(
         environment="prod", team=team, project="example-vision", labels={"team": team}, deletion_protection=True
     )
-    given = {"buckets": {}, "members": MEMBERS, **fields}
+    settings = {"buckets": {}, "members": MEMBERS, **fields}
 
     def compose(into: Component) -> Any:
-        account = team_account(into, TeamAccount(scope=scope, **given))
+        account = team_account(into, TeamAccount(scope=scope, **settings))
         return {"email": account.output("email"), "member": account.output("member")}
 
     return composed(compose, "jobs")
@@ -125,4 +125,6 @@ def test_a_team_that_registers_models_reads_data_sets_and_starts_nothing_in_vert
 
     assert (grant["role"], grant["project"]) == (role, "example-vision")
     assert {"aiplatform.models.upload", "aiplatform.datasets.get"} <= set(permissions)
-    assert not [each for each in permissions if each.endswith((".create", ".delete", ".deploy", ".export"))]
+    assert not [
+        permission for permission in permissions if permission.endswith((".create", ".delete", ".deploy", ".export"))
+    ]

@@ -64,21 +64,21 @@ def workspace(notebooks: Json, shares: Json | None = None, **environment: Any) -
     home = {**ENVIRONMENT, **environment}
     home["clusters"] = {"main": {**home["clusters"]["main"], "notebooks": {**HUB, **notebooks}}}
     section: Json = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"]}
-    wanted = {"h100": 16, "h100-queued-provisioning": 8, "tpu-v5e-4x4": 16} if shares is None else shares
-    section["shares"] = {"main": {name: {"nominal_quota": quota} for name, quota in wanted.items()}}
+    quotas = {"h100": 16, "h100-queued-provisioning": 8, "tpu-v5e-4x4": 16} if shares is None else shares
+    section["shares"] = {"main": {name: {"nominal_quota": quota} for name, quota in quotas.items()}}
     return workspace_of({"dev": {"environment": home}, "dev-vision": {"team": section}})
 
 
-def home_of(made: Workspace) -> Environment:
-    assert not [str(each) for stack in made.stacks.values() for each in stack.findings]
-    ((_, home),) = made.environments()
+def home_of(loaded: Workspace) -> Environment:
+    assert not [str(finding) for stack in loaded.stacks.values() for finding in stack.findings]
+    ((_, home),) = loaded.environments()
     return home
 
 
 def found(notebooks: Json, **environment: Any) -> list[Finding]:
-    made = workspace(notebooks, **environment)
-    home_of(made)
-    return list(notebook_findings(made))
+    loaded = workspace(notebooks, **environment)
+    home_of(loaded)
+    return list(notebook_findings(loaded))
 
 
 def profile(**notebooks: Any) -> Json:
@@ -96,14 +96,14 @@ def test_a_notebook_of_a_team_is_in_its_namespace_and_queue_below_its_jobs() -> 
     assert (override["namespace"], override["service_account"]) == ("vision", "training")
     assert override["extra_labels"] == {QUEUE: "vision", PRIORITY: "notebooks"}
     values_of = priorities(home_of(workspace({"teams": {"vision": VISION}})))
-    assert values_of["notebooks"] < min(0, *(each for name, each in values_of.items() if name != "notebooks"))
+    assert values_of["notebooks"] < min(0, *(number for name, number in values_of.items() if name != "notebooks"))
     assert "notebooks" not in priorities(home_of(workspace({})))
 
 
 def test_its_home_is_a_folder_below_the_teams_which_admission_holds_pods_to() -> None:
     override = profile()["kubespawner_override"]
     (owner,) = override["init_containers"]
-    mounts = {each["name"]: each for each in override["volume_mounts"]}
+    mounts = {mount["name"]: mount for mount in override["volume_mounts"]}
 
     assert mounts["home"]["subPath"] == "{username}"
     assert owner["volumeMounts"] == [mounts["home"]]
@@ -113,9 +113,9 @@ def test_its_home_is_a_folder_below_the_teams_which_admission_holds_pods_to() ->
 def test_it_mounts_the_data_sets_that_the_team_reads_and_no_others() -> None:
     override = profile()["kubespawner_override"]
 
-    mounted = {each["mountPath"] for each in override["volume_mounts"] if each.get("readOnly")}
+    mounted = {mount["mountPath"] for mount in override["volume_mounts"] if mount.get("readOnly")}
     assert mounted == {"/data/files", "/data/images", "/data/weights"}
-    claims = [each.get("persistentVolumeClaim") for each in override["volumes"]]
+    claims = [volume.get("persistentVolumeClaim") for volume in override["volumes"]]
     assert {"claimName": "data-set.images", "readOnly": True} in claims
     assert override["extra_annotations"] == {"gke-gcsfuse/volumes": "true"}
 
@@ -132,8 +132,8 @@ def test_it_asks_for_any_place_of_a_pool_that_kueue_places_pods_on(aware: bool) 
 
     (only,) = team_profiles("main", cluster, cluster.notebooks, "vision", {})
 
-    asked = only["kubespawner_override"].get("extra_annotations", {})
-    assert asked == ({"kueue.x-k8s.io/podset-unconstrained-topology": "true"} if aware else {})
+    annotations = only["kubespawner_override"].get("extra_annotations", {})
+    assert annotations == ({"kueue.x-k8s.io/podset-unconstrained-topology": "true"} if aware else {})
 
 
 def test_the_variable_of_a_data_set_is_that_of_jobs() -> None:
@@ -159,9 +159,9 @@ def test_notebooks_of_everybody_mount_buckets_where_they_have_an_account(buckets
 
 
 def test_it_says_when_it_ends() -> None:
-    said = profile(idle_minutes=45)["description"]
+    description = profile(idle_minutes=45)["description"]
 
-    assert "ends when jobs of the team need its accelerators, and after 45 idle minutes" in said
+    assert "ends when jobs of the team need its accelerators, and after 45 idle minutes" in description
 
 
 def test_namespaces_are_opened_between_hub_and_notebooks_and_towards_nothing_else() -> None:
@@ -175,11 +175,11 @@ def test_namespaces_are_opened_between_hub_and_notebooks_and_towards_nothing_els
 
 
 def test_pods_that_wait_have_room_in_the_namespaces_quota() -> None:
-    made = workspace({"teams": {"vision": VISION}})
-    cluster = home_of(made).clusters["main"]
+    loaded = workspace({"teams": {"vision": VISION}})
+    cluster = home_of(loaded).clusters["main"]
 
-    assert waiting_chips("main", cluster, "vision", made.flavors("dev", "main")) == {"h100": 2 * 8}
-    assert waiting_chips("main", cluster, "nlp", made.flavors("dev", "main")) == {}
+    assert waiting_chips("main", cluster, "vision", loaded.flavors("dev", "main")) == {"h100": 2 * 8}
+    assert waiting_chips("main", cluster, "nlp", loaded.flavors("dev", "main")) == {}
 
 
 def test_kueue_queues_pods_where_a_team_has_notebooks() -> None:
@@ -202,13 +202,13 @@ def test_without_a_host_the_hub_is_reached_by_port_forward() -> None:
 
 
 def test_the_secret_of_secret_manager_is_read_by_the_hubs_own_account_and_written_nowhere() -> None:
-    found = hub(oauth_secret={"secret_manager": True})
+    values = hub(oauth_secret={"secret_manager": True})
 
     secret = "projects/example-dev/secrets/dev-jupyterhub-oauth/versions/latest"
-    assert found["custom"]["oauthSecret"] == secret
-    account = found["hub"]["serviceAccount"]["annotations"]["iam.gke.io/gcp-service-account"]
+    assert values["custom"]["oauthSecret"] == secret
+    account = values["hub"]["serviceAccount"]["annotations"]["iam.gke.io/gcp-service-account"]
     assert account == "dev-main-hub@example-dev.iam.gserviceaccount.com"
-    assert "extraEnv" not in found["hub"]
+    assert "extraEnv" not in values["hub"]
 
 
 def test_the_hub_lets_in_notebooks_of_other_namespaces_only_where_teams_have_them() -> None:
@@ -223,7 +223,7 @@ def test_notebooks_of_a_team_with_its_share_are_no_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("teams", "path", "said"),
+    ("teams", "path", "message"),
     [
         ({"visio": VISION}, "teams.visio", "no stack of a team 'visio'"),
         ({"vision": {**VISION, "pools": ["host"]}}, "teams.vision.pools[0]", "has no share of tpu-v5e-2x4"),
@@ -232,18 +232,20 @@ def test_notebooks_of_a_team_with_its_share_are_no_finding() -> None:
         ({"vision": {**VISION, "users": ["ada@example.org"]}}, "teams.vision.users[0]", "is not an account of"),
     ],
 )
-def test_notebooks_that_nobody_could_start_are_found(teams: Json, path: str, said: str) -> None:
+def test_notebooks_that_nobody_could_start_are_found(teams: Json, path: str, message: str) -> None:
     (finding,) = found({"teams": teams})
 
     assert (finding.rule, finding.path) == ("notebooks-of-teams", f"clusters.main.notebooks.{path}")
-    assert said in finding.message
+    assert message in finding.message
 
 
 def test_an_image_that_admission_refuses_is_found() -> None:
     sources = ["registry.example.com/"]
     teams = {"vision": VISION}
 
-    assert [each.path for each in found({"teams": teams}, image_sources=sources)] == ["clusters.main.notebooks.image"]
+    assert [finding.path for finding in found({"teams": teams}, image_sources=sources)] == [
+        "clusters.main.notebooks.image"
+    ]
     assert found({"teams": teams, "image": "registry.example.com/lab:1"}, image_sources=sources) == []
     assert found({}, image_sources=sources) == []
 
@@ -264,12 +266,12 @@ def test_pools_that_are_not_there_or_are_nobodys_are_refused(teams: Json, path: 
 
 @pytest.mark.parametrize(("promised", "rules"), [(32, []), (40, ["capacity-exceeded", "notebook-pool-promised"])])
 def test_a_pool_for_notebooks_without_queue_that_teams_were_promised_is_found(promised: int, rules: list[str]) -> None:
-    made = workspace({"pools": ["desks"]}, {"h100": promised})
-    home_of(made)
+    loaded = workspace({"pools": ["desks"]}, {"h100": promised})
+    home_of(loaded)
 
-    over = capacity_findings(capacity_ledger(made), made)
+    over = capacity_findings(capacity_ledger(loaded), loaded)
 
-    assert [each.rule for each in over] == rules
+    assert [finding.rule for finding in over] == rules
     if rules:
         assert over[-1].path == "clusters.main.notebooks.pools[0]"
         assert (
@@ -279,6 +281,6 @@ def test_a_pool_for_notebooks_without_queue_that_teams_were_promised_is_found(pr
 
 
 def test_shares_over_all_pools_are_not_the_notebooks_fault() -> None:
-    made = workspace({"pools": ["desks"]}, {"h100": 48})
+    loaded = workspace({"pools": ["desks"]}, {"h100": 48})
 
-    assert [each.rule for each in capacity_findings(capacity_ledger(made), made)] == ["capacity-exceeded"]
+    assert [finding.rule for finding in capacity_findings(capacity_ledger(loaded), loaded)] == ["capacity-exceeded"]

@@ -44,8 +44,8 @@ def plan(scope: Scope = SCOPE, members: tuple[str, ...] = ("group:vision@example
 
 
 def test_the_namespace_has_the_teams_name_and_labels() -> None:
-    made = plan()
-    metadata = made.one(NAMESPACE, "share-main-namespace").inputs["metadata"]
+    planned_tenancy = plan()
+    metadata = planned_tenancy.one(NAMESPACE, "share-main-namespace").inputs["metadata"]
 
     assert metadata["name"] == "vision"
     assert metadata["labels"] == {
@@ -53,14 +53,14 @@ def test_the_namespace_has_the_teams_name_and_labels() -> None:
         "app.kubernetes.io/managed-by": "training-platform",
         "training-platform/team": "vision",
     }
-    assert made.outputs["value"] == "vision"
+    assert planned_tenancy.outputs["value"] == "vision"
 
 
 @pytest.mark.parametrize("protected", [True, False])
 def test_what_runs_in_it_is_protected_with_the_environment(*, protected: bool) -> None:
-    made = plan(dataclasses.replace(SCOPE, deletion_protection=protected))
+    planned_tenancy = plan(dataclasses.replace(SCOPE, deletion_protection=protected))
 
-    assert made.one(NAMESPACE).options.get("protect", False) is protected
+    assert planned_tenancy.one(NAMESPACE).options.get("protect", False) is protected
 
 
 def test_jobs_act_as_the_teams_account_in_google_cloud() -> None:
@@ -71,9 +71,9 @@ def test_jobs_act_as_the_teams_account_in_google_cloud() -> None:
 
 
 def test_members_get_the_rights_of_members_in_this_namespace_alone() -> None:
-    made = plan(members=("group:vision@example.com", "user:ada@example.com", "domain:example.com"))
-    role = made.one(f"{RBAC}:Role").inputs
-    binding = made.one(f"{RBAC}:RoleBinding").inputs
+    planned_tenancy = plan(members=("group:vision@example.com", "user:ada@example.com", "domain:example.com"))
+    role = planned_tenancy.one(f"{RBAC}:Role").inputs
+    binding = planned_tenancy.one(f"{RBAC}:RoleBinding").inputs
 
     assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
         ([rule.api_group], list(rule.resources), list(rule.verbs)) for rule in MEMBER_RULES
@@ -84,7 +84,7 @@ def test_members_get_the_rights_of_members_in_this_namespace_alone() -> None:
         ("User", "ada@example.com"),
     ]
     assert {subject["apiGroup"] for subject in binding["subjects"]} == {"rbac.authorization.k8s.io"}
-    assert made.of(f"{RBAC}:ClusterRoleBinding") == []
+    assert planned_tenancy.of(f"{RBAC}:ClusterRoleBinding") == []
 
 
 def test_only_the_teams_own_pods_and_the_scrape_of_metrics_get_in() -> None:
@@ -105,11 +105,12 @@ def test_only_the_teams_own_pods_and_the_scrape_of_metrics_get_in() -> None:
 def test_what_pods_connect_to_is_held_by_policies_beside_it() -> None:
     closed: dict[str, list[str]] = {"policyTypes": ["Egress"]}
     hosts: dict[str, list[str]] = {"egress": []}
-    made = plan(egress=closed, hosts=hosts)
+    planned_tenancy = plan(egress=closed, hosts=hosts)
     policies = {
-        each.inputs["metadata"]["name"]: each for each in made.of("kubernetes:networking.k8s.io/v1:NetworkPolicy")
+        policy.inputs["metadata"]["name"]: policy
+        for policy in planned_tenancy.of("kubernetes:networking.k8s.io/v1:NetworkPolicy")
     }
-    (named,) = made.of("kubernetes:networking.gke.io/v1alpha1:FQDNNetworkPolicy")
+    (named,) = planned_tenancy.of("kubernetes:networking.gke.io/v1alpha1:FQDNNetworkPolicy")
 
     assert policies.keys() == {"same-namespace", "egress"}
     assert policies["egress"].inputs["spec"] == closed
@@ -117,10 +118,10 @@ def test_what_pods_connect_to_is_held_by_policies_beside_it() -> None:
 
 
 def test_the_namespace_holds_no_more_than_its_quota() -> None:
-    made = plan()
+    planned_tenancy = plan()
 
-    assert made.one("kubernetes:core/v1:ResourceQuota").inputs["spec"] == {"hard": {"pods": "10"}}
-    (limit,) = made.one("kubernetes:core/v1:LimitRange").inputs["spec"]["limits"]
+    assert planned_tenancy.one("kubernetes:core/v1:ResourceQuota").inputs["spec"] == {"hard": {"pods": "10"}}
+    (limit,) = planned_tenancy.one("kubernetes:core/v1:LimitRange").inputs["spec"]["limits"]
     # A quota of CPUs refuses pods that name none, and those of jobs name none.
     assert limit == {"type": "Container", "defaultRequest": {"cpu": "0", "memory": "0"}}
 
@@ -213,4 +214,4 @@ def test_a_member_who_leaves_one_team_loses_its_grant_and_keeps_the_others() -> 
     # IAM tells bindings of one role apart by their conditions.
     assert vision.inputs["condition"] != nlp.inputs["condition"]
     assert "dev-vision" in vision.inputs["condition"]["title"]
-    assert not any(each.options.get("retainOnDelete") for each in (vision, nlp))
+    assert not any(grant.options.get("retainOnDelete") for grant in (vision, nlp))

@@ -21,9 +21,9 @@ names = st.from_regex(r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?", fullmatch=True)
 
 
 def pool(plan: PlannedStack) -> dict[str, Any]:
-    (found,) = plan.one(RESOURCE).inputs["resourcePools"]
-    assert isinstance(found, dict)
-    return found
+    (planned_pool,) = plan.one(RESOURCE).inputs["resourcePools"]
+    assert isinstance(planned_pool, dict)
+    return planned_pool
 
 
 def test_the_stack_file_decides_what_the_resource_is() -> None:
@@ -77,7 +77,7 @@ MORE = {"servers": {"machine_type": "n2-standard-8", "replicas": 2, "boot_disk":
 def test_every_pool_has_machines_counts_and_a_disk_of_its_own() -> None:
     pools = deploy(max_replicas=4, more_pools=MORE).one(RESOURCE).inputs["resourcePools"]
 
-    assert [each["id"] for each in pools] == ["machines", "servers"]
+    assert [pool["id"] for pool in pools] == ["machines", "servers"]
     assert pools[1] == {
         "id": "servers",
         "machineSpec": {"machineType": "n2-standard-8"},
@@ -102,7 +102,7 @@ def test_a_change_that_the_provider_cannot_send_replaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("disk", "wanted"),
+    ("disk", "planned_disk"),
     [
         ({}, {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}),
         ({"size_gb": 200}, {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200}),
@@ -110,8 +110,8 @@ def test_a_change_that_the_provider_cannot_send_replaces() -> None:
         ({"type": "pd-balanced", "size_gb": 700_000}, {"bootDiskType": "pd-balanced", "bootDiskSizeGb": 700_000}),
     ],
 )
-def test_both_fields_of_the_disk_are_always_written(disk: dict[str, object], wanted: dict[str, object]) -> None:
-    assert pool(deploy(boot_disk=disk))["diskSpec"] == wanted
+def test_both_fields_of_the_disk_are_always_written(disk: dict[str, object], planned_disk: dict[str, object]) -> None:
+    assert pool(deploy(boot_disk=disk))["diskSpec"] == planned_disk
 
 
 def test_a_disk_without_a_type_is_no_disk_of_vertex() -> None:
@@ -141,21 +141,21 @@ def test_gpus_are_attached_to_the_machines_of_a_pool(gpu: str, named: str) -> No
     attached = {"machine_type": "n1-standard-16", "accelerator": gpu, "accelerator_count": 2}
     pools = deploy(**attached, more_pools={"more": attached}).one(RESOURCE).inputs["resourcePools"]
 
-    assert [each["machineSpec"] for each in pools] == 2 * [
+    assert [pool["machineSpec"] for pool in pools] == 2 * [
         {"machineType": "n1-standard-16", "acceleratorType": named, "acceleratorCount": 2}
     ]
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"accelerator": "t4"}, "does not go with a2-highgpu-1g, which includes GPUs"),
         ({"machine_type": "n1-standard-8", "accelerator_count": 2}, "accelerator_count needs accelerator"),
         ({"machine_type": "n1-standard-8", "accelerator": "h100"}, "h100"),
     ],
 )
-def test_what_no_machine_has_attached_is_refused(fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_what_no_machine_has_attached_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         deploy(**fields)
 
 

@@ -167,24 +167,24 @@ def environment(**data_set: Any) -> dict[str, Any]:
 
 def volume(**data_set: Any) -> dict[str, Any]:
     plan = planned(environment(**data_set), TEAM, "team")
-    found: dict[str, Any] = plan.one(VOLUME_DATA, "data-images-c-volume").inputs["spec"]
+    spec: dict[str, Any] = plan.one(VOLUME_DATA, "data-images-c-volume").inputs["spec"]
     claim = plan.one(CLAIM_DATA, "data-images-c-claim").inputs
-    assert claim["metadata"]["name"] == found["claimRef"]["name"] == "data-set.images"
-    assert claim["spec"]["accessModes"] == found["accessModes"]
-    return found
+    assert claim["metadata"]["name"] == spec["claimRef"]["name"] == "data-set.images"
+    assert claim["spec"]["accessModes"] == spec["accessModes"]
+    return spec
 
 
 def test_a_bucket_is_a_volume_of_its_folder() -> None:
-    found = volume(bucket={**BUCKET, "path": "food101", "file_cache_gib": 100})
+    spec = volume(bucket={**BUCKET, "path": "food101", "file_cache_gib": 100})
 
-    assert found["csi"] == {
+    assert spec["csi"] == {
         "driver": "gcsfuse.csi.storage.gke.io", "volumeHandle": "example-images",
         "volumeAttributes": {"fileCacheCapacity": "100Gi", "fileCacheForRangeRead": "true"},
     }  # fmt: skip
-    assert "only-dir:food101" in found["mountOptions"]
-    assert found["accessModes"] == ["ReadOnlyMany"]
-    assert found["storageClassName"] == ""
-    assert "nodeAffinity" not in found
+    assert "only-dir:food101" in spec["mountOptions"]
+    assert spec["accessModes"] == ["ReadOnlyMany"]
+    assert spec["storageClassName"] == ""
+    assert "nodeAffinity" not in spec
 
 
 def test_a_profile_is_a_class_of_gke() -> None:
@@ -192,19 +192,19 @@ def test_a_profile_is_a_class_of_gke() -> None:
 
 
 def test_a_folder_of_filestore_is_mounted_without_the_rest_of_its_share() -> None:
-    found = volume(filestore={"instance": "e", "path": "food101"})
+    spec = volume(filestore={"instance": "e", "path": "food101"})
 
-    assert found["nfs"]["path"] == "/share/food101"
-    assert "csi" not in found
+    assert spec["nfs"]["path"] == "/share/food101"
+    assert "csi" not in spec
 
 
 def test_a_disk_that_is_filled_is_read_by_many_and_written_by_nobody() -> None:
-    found = volume(hyperdisk_ml={**DISK_OF, "filled": True}, writer="team")
+    spec = volume(hyperdisk_ml={**DISK_OF, "filled": True}, writer="team")
 
-    assert found["accessModes"] == ["ReadOnlyMany"]
-    assert found["capacity"] == {"storage": "500Gi"}
-    assert found["csi"]["volumeHandle"] == "projects/example-reach/zones/us-central1-a/disks/env-data-images"
-    (term,) = found["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert spec["accessModes"] == ["ReadOnlyMany"]
+    assert spec["capacity"] == {"storage": "500Gi"}
+    assert spec["csi"]["volumeHandle"] == "projects/example-reach/zones/us-central1-a/disks/env-data-images"
+    (term,) = spec["nodeAffinity"]["required"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [{"key": "topology.gke.io/zone", "operator": "In", "values": ["us-central1-a"]}]
 
 
@@ -223,9 +223,9 @@ def test_lustre_is_mounted_by_its_driver_which_the_cluster_then_has() -> None:
         "driver": "lustre.csi.storage.gke.io", "volumeHandle": "example-reach/us-central1-a/one",
         "volumeAttributes": {"ip": "10.90.0.2", "filesystem": "lustre"},
     }  # fmt: skip
-    for wanted, section in ((True, environment(lustre=data)), (False, environment(bucket=BUCKET))):
+    for has_driver, section in ((True, environment(lustre=data)), (False, environment(bucket=BUCKET))):
         addons = planned(section, TEAM, "env").one(CLUSTER).inputs["addonsConfig"]
-        assert ("lustreCsiDriverConfig" in addons) is wanted
+        assert ("lustreCsiDriverConfig" in addons) is has_driver
 
 
 @pytest.mark.parametrize(("writer", "role"), [("team", "objectUser"), (None, "objectViewer")])
@@ -238,7 +238,7 @@ def test_the_team_s_account_reads_the_bucket_and_writes_where_it_fills_it(writer
 def test_a_team_that_does_not_read_it_gets_nothing_of_it() -> None:
     plan = planned(environment(bucket=BUCKET, teams=["others"]), TEAM, "team")
 
-    assert [each.name for each in plan.resources if each.name.startswith("data-images")] == []
+    assert [resource.name for resource in plan.resources if resource.name.startswith("data-images")] == []
 
 
 def test_notebooks_mount_what_all_teams_read_and_no_bucket() -> None:
@@ -250,7 +250,11 @@ def test_notebooks_mount_what_all_teams_read_and_no_bucket() -> None:
     }
     plan = planned({**ENVIRONMENT, "data_sets": sets}, TEAM, "env")
 
-    volumes = [each.name for each in plan.resources if each.type == VOLUME_DATA and each.name.startswith("data-")]
+    volumes = [
+        resource.name
+        for resource in plan.resources
+        if resource.type == VOLUME_DATA and resource.name.startswith("data-")
+    ]
     assert volumes == ["data-files-c-notebooks-volume"]
     assert plan.one(VOLUME_DATA, volumes[0]).inputs["spec"]["accessModes"] == ["ReadOnlyMany"]
     storage = plan.one(RELEASE, "c-notebooks-release").inputs["values"]["singleuser"]["storage"]
@@ -265,7 +269,9 @@ def test_a_volume_of_another_region_is_not_mounted_but_a_bucket_is() -> None:
     far = planned(environment(hyperdisk_ml={**DISK_OF, "zone": "us-west4-a", "filled": True}), TEAM, "team")
     bucket = planned(environment(bucket={**BUCKET, "location": "us-west4"}), TEAM, "team")
 
-    assert [each.name for each in far.resources if each.type == VOLUME_DATA and "images" in each.name] == []
+    assert [
+        resource.name for resource in far.resources if resource.type == VOLUME_DATA and "images" in resource.name
+    ] == []
     assert bucket.one(VOLUME_DATA, "data-images-c-volume")
 
 
@@ -414,7 +420,7 @@ def test_what_teams_may_claim_of_a_class_is_charged_to_the_quota_of_its_tier() -
     workspace = workspace_of({"env": {"environment": DECLARED}})
     charges = stack_demand(workspace.stacks["env"], workspace)
 
-    (charge,) = [each for each in charges if each.holder.label == "shared"]
+    (charge,) = [charge for charge in charges if charge.holder.label == "shared"]
     assert (str(charge.key), charge.amount) == ("EnterpriseStorageGibPerRegion in us-central1", 2048)
     assert charge.holder.field == ("clusters", "c", "storage_classes", "shared", "teams")
 
@@ -435,8 +441,8 @@ def test_a_team_claims_nothing_of_any_class_that_the_ledger_does_not_count() -> 
     """Every StorageClass of Filestore that its clusters have, GKE's own too, has a limit in its namespace."""
     plan = planned(DECLARED, TEAM, "team")
     hard = plan.one("kubernetes:core/v1:ResourceQuota", "share-c-tenancy-resource-quota").inputs["spec"]["hard"]
-    planned_classes = [each.inputs["metadata"]["name"] for each in planned(DECLARED, TEAM, "env").resources
-                       if each.type == CLASS and "filestore" in each.inputs["provisioner"]]  # fmt: skip
+    planned_classes = [resource.inputs["metadata"]["name"] for resource in planned(DECLARED, TEAM, "env").resources
+                       if resource.type == CLASS and "filestore" in resource.inputs["provisioner"]]  # fmt: skip
     limits = {
         name: hard[f"{name}.storageclass.storage.k8s.io/requests.storage"] for name in (*planned_classes, *BUILT_IN)
     }
@@ -448,7 +454,7 @@ def test_a_team_claims_nothing_of_any_class_that_the_ledger_does_not_count() -> 
 def test_claims_cost_nothing_at_the_least_and_all_that_teams_may_claim_at_the_most() -> None:
     book = PriceBook(services={"filestore-ENTERPRISE": {"us-central1": 0.5}})
     cost, without = (
-        stack_cost(Environment.model_validate(each, strict=False), book) for each in (DECLARED, ENVIRONMENT)
+        stack_cost(Environment.model_validate(section, strict=False), book) for section in (DECLARED, ENVIRONMENT)
     )
 
     assert cost.least == without.least
