@@ -24,7 +24,7 @@ from training_platform.policy.pack import policies
 from training_platform.resources.stack_resource import UNKNOWN
 
 OPTIONS = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
-DATA_NETWORKS = [{"network": f"data-{each}", "subnetwork": f"data-{each}"} for each in range(4)]
+DATA_NETWORKS = [{"network": f"data-{number}", "subnetwork": f"data-{number}"} for number in range(4)]
 NODE_POOL = "gcp:container/nodePool:NodePool"
 
 Given = tuple[str, str, dict[str, Any]]  # type, name, inputs
@@ -75,9 +75,9 @@ def pool(name: str = "main-h100-pool", most: Any = 4.0, size: Any = 200.0, **con
 def marked(value: Any) -> Any:
     """Return inputs with the engine's mark where a value is not known."""
     if isinstance(value, dict):
-        return {key: marked(each) for key, each in value.items()}
+        return {key: marked(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [marked(each) for each in value]
+        return [marked(entry) for entry in value]
     return UNKNOWN_STRING_VALUE if value is UNKNOWN else value
 
 
@@ -96,11 +96,11 @@ class Run:
         for resource in resources:
             self._run(ResourceValidationPolicy, partial(self._resource, resource), config)
         states = list(self._states(resources, state))
-        self._run(StackValidationPolicy, lambda given: StackValidationArgs(states, given), config)
+        self._run(StackValidationPolicy, lambda settings: StackValidationArgs(states, settings), config)
         return self.messages
 
-    def _resource(self, given: Given, config: dict[str, Any] | None) -> ResourceValidationArgs:
-        kind, name, inputs = given
+    def _resource(self, planned: Given, config: dict[str, Any] | None) -> ResourceValidationArgs:
+        kind, name, inputs = planned
         where = urn(kind, name, self.stack, self.project)
         return ResourceValidationArgs(kind, unknown_checking_proxy(inputs), where, name, OPTIONS, None, config)
 

@@ -10,36 +10,36 @@ import yaml
 from tests.training_platform.policy.pack_run import SNAPSHOT, Run, pool
 
 
-def messages(found: dict[str, list[str]], policy: str, rule: str) -> list[str]:
-    return [each for each in found.get(policy, []) if f"Rule: {rule}." in each]
+def messages(messages_by_policy: dict[str, list[str]], policy: str, rule: str) -> list[str]:
+    return [message for message in messages_by_policy.get(policy, []) if f"Rule: {rule}." in message]
 
 
 @pytest.mark.parametrize(("most", "count"), [(8.0, 0), (9.0, 1)])
 def test_one_stack_is_compared_with_the_snapshot_of_the_config(most: float, count: int) -> None:
     snapshot = yaml.safe_load(SNAPSHOT)
 
-    found = Run(None, project="another")(pool(most=most), quota={"snapshot": snapshot})
+    reported = Run(None, project="another")(pool(most=most), quota={"snapshot": snapshot})
 
-    assert len(messages(found, "quota", "quota-exceeded")) == count
-    assert any("other stacks are not counted" in each for each in found["stack-advice"])
+    assert len(messages(reported, "quota", "quota-exceeded")) == count
+    assert any("other stacks are not counted" in message for message in reported["stack-advice"])
 
 
 def test_limits_that_come_as_floats_are_whole_numbers(tmp_path: Path) -> None:
     limits = {"GPUS-PER-GPU-FAMILY-per-project-region": [{"limit": 64.0, "region": "us-central1"}]}
     snapshot = {"project": "example-train", "taken": "2026-11-01", "limits": {"compute.googleapis.com": limits}}
 
-    found = Run(tmp_path, project="another")(pool(most=9.0), quota={"snapshot": snapshot})
+    reported = Run(tmp_path, project="another")(pool(most=9.0), quota={"snapshot": snapshot})
 
-    assert len(messages(found, "quota", "quota-exceeded")) == 1
+    assert len(messages(reported, "quota", "quota-exceeded")) == 1
 
 
 def test_a_snapshot_is_read_from_its_path(tmp_path: Path) -> None:
     file = tmp_path / "limits.yaml"
     file.write_text(SNAPSHOT.replace("GPUS-ALL-REGIONS-per-project", "GPUS-elsewhere"))
 
-    found = Run(None, project="another")(pool(), quota={"snapshot": str(file)})
+    reported = Run(None, project="another")(pool(), quota={"snapshot": str(file)})
 
-    (message,) = messages(found, "quota", "quota-unknown")
+    (message,) = messages(reported, "quota", "quota-unknown")
     assert (
         f"GPUS-ALL-REGIONS-per-project of compute.googleapis.com, which main-h100-pool needs, is not in {file}"
         in message
@@ -50,10 +50,12 @@ def test_projects_that_the_snapshot_is_not_of_are_named() -> None:
     kind, name, inputs = pool(most=9.0)
     snapshot = yaml.safe_load(SNAPSHOT)
 
-    found = Run(None, project="another")((kind, name, {**inputs, "project": "elsewhere"}), quota={"snapshot": snapshot})
+    reported = Run(None, project="another")(
+        (kind, name, {**inputs, "project": "elsewhere"}), quota={"snapshot": snapshot}
+    )
 
-    assert "quota" not in found
-    assert "quotas of elsewhere are not checked: the snapshot is of another project" in found["stack-advice"]
+    assert "quota" not in reported
+    assert "quotas of elsewhere are not checked: the snapshot is of another project" in reported["stack-advice"]
 
 
 def test_our_stack_files_say_nothing_of_another_projects_stack_of_the_same_name(tmp_path: Path) -> None:
@@ -64,17 +66,17 @@ def test_our_stack_files_say_nothing_of_another_projects_stack_of_the_same_name(
     )
     (tmp_path / "stacks" / "exemptions.yaml").write_text(f"exemptions:\n  - {exemption}\n")
 
-    ours = [each for each in Run(tmp_path)(pool(size=9.0))["advice"] if "Rule: boot-disk-size." in each]
+    ours = [message for message in Run(tmp_path)(pool(size=9.0))["advice"] if "Rule: boot-disk-size." in message]
     (theirs,) = Run(tmp_path, project="another")(pool(size=9.0))["disks"]
 
-    assert ["exempt until" in each for each in ours] == [True]
+    assert ["exempt until" in message for message in ours] == [True]
     assert "exempt until" not in theirs
 
 
 def test_settings_say_the_environment_and_the_team() -> None:
-    found = Run(None, project="another")(pool(), labels={"environment": "prod", "team": "vision"})
+    reported = Run(None, project="another")(pool(), labels={"environment": "prod", "team": "vision"})
 
-    assert [each.splitlines()[0] for each in found["labels"]] == [
+    assert [message.splitlines()[0] for message in reported["labels"]] == [
         "dev: nodeConfig.resourceLabels: label environment is 'dev' on NodePool main-h100-pool",
         "dev: nodeConfig.resourceLabels: label team is missing on NodePool main-h100-pool",
     ]
@@ -86,8 +88,8 @@ def test_rules_of_the_house_are_for_programs_that_switch_them_on() -> None:
 
     assert "labels" not in Run(None, project="another")(public)
     assert "network" not in Run(None, project="another")(public)
-    found = Run(None, project="another")(public, network={"houseRules": True})
-    assert [message.splitlines()[0] for message in found["network"]] == [
+    reported = Run(None, project="another")(public, network={"houseRules": True})
+    assert [message.splitlines()[0] for message in reported["network"]] == [
         "dev: networkConfig.enablePrivateNodes: nodes of this pool can get public addresses"
     ]
     assert "network" in Run(None)(public)

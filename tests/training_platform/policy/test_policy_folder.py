@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_folder_has_what_pulumi_publishes(folder: Path) -> None:
     (wheel,) = folder.glob("*.whl")
 
-    assert {each.name for each in folder.iterdir()} == {
+    assert {file.name for file in folder.iterdir()} == {
         "PulumiPolicy.yaml", "__main__.py", "config", "requirements.txt", wheel.name,
     }  # fmt: skip
     assert (folder / "requirements.txt").read_text() == f"./{wheel.name}[policy]\n"
@@ -88,7 +88,7 @@ def test_rules_run_from_the_installed_wheel(folder: Path, tmp_path: Path) -> Non
 
 
 def test_the_pack_needs_no_provider() -> None:
-    installed = {canonicalize_name(each.metadata["Name"]) for each in distributions()}
+    installed = {canonicalize_name(distribution.metadata["Name"]) for distribution in distributions()}
 
     assert "pulumi-policy" in installed
     assert not {"pulumi-gcp", "pulumi-kubernetes"} & installed

@@ -43,14 +43,18 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_every_rule_set_is_a_policy_and_advice_never_blocks(checkout: Path) -> None:
-    found = {policy.name: policy for policy in policies(checkout)}
+    policies_by_name = {policy.name: policy for policy in policies(checkout)}
 
-    assert {rule.ruleset for rule in RULES.values()} | {"quota", "advice", "stack-advice"} == set(found)
-    assert {name for name, policy in found.items() if policy.enforcement_level is EnforcementLevel.ADVISORY} == {
+    assert {rule.ruleset for rule in RULES.values()} | {"quota", "advice", "stack-advice"} == set(policies_by_name)
+    assert {
+        name for name, policy in policies_by_name.items() if policy.enforcement_level is EnforcementLevel.ADVISORY
+    } == {
         "advice",
         "stack-advice",
     }
-    assert all(0 < len(policy.description) < 160 for policy in found.values())  # it names what its rules judge
+    assert all(
+        0 < len(policy.description) < 160 for policy in policies_by_name.values()
+    )  # it names what its rules judge
 
 
 def test_flawless_stack_breaks_no_policy(checkout: Path) -> None:
@@ -69,18 +73,20 @@ def test_error_has_the_line_of_the_stack_file(checkout: Path) -> None:
 
 def test_warning_is_advice(checkout: Path) -> None:
     kind, name, inputs = pool(spot=True, reservationAffinity={"consumeReservationType": "NO_RESERVATION"})
-    found = Run(checkout)((kind, name, {**inputs, "autoscaling": {"maxNodeCount": 4.0, "locationPolicy": "BALANCED"}}))
+    reported = Run(checkout)(
+        (kind, name, {**inputs, "autoscaling": {"maxNodeCount": 4.0, "locationPolicy": "BALANCED"}})
+    )
 
-    assert "location-policy-any" in found["advice"][0]
-    assert "consumption" not in found
+    assert "location-policy-any" in reported["advice"][0]
+    assert "consumption" not in reported
 
 
 def test_unknown_value_is_advice_and_hides_no_error(checkout: Path) -> None:
-    found = Run(checkout)(pool(size=UNKNOWN_NUMBER_VALUE, machineType="a3-higpu-8g"))
+    reported = Run(checkout)(pool(size=UNKNOWN_NUMBER_VALUE, machineType="a3-higpu-8g"))
 
-    assert "boot-disk-size is not decided: disk_gb is not known before deployment" in found["advice"][0]
-    assert "disks" not in found
-    assert "'a3-higpu-8g' is not in the catalogue" in found["machines"][0]
+    assert "boot-disk-size is not decided: disk_gb is not known before deployment" in reported["advice"][0]
+    assert "disks" not in reported
+    assert "'a3-higpu-8g' is not in the catalogue" in reported["machines"][0]
 
 
 @pytest.mark.parametrize("setting", [{}, {"advisoryRules": ["boot-disk-type"]}], ids=["", "advisory"])
@@ -122,9 +128,9 @@ def _fails(*_: object) -> None:
 def test_wholly_unknown_resource_ends_no_policy(checkout: Path) -> None:
     kind, name, _ = pool()
 
-    found = Run(checkout)((kind, name, {"nodeConfig": UNKNOWN_OBJECT_VALUE}), pool("main-h100-b-pool", size=1.0))
+    reported = Run(checkout)((kind, name, {"nodeConfig": UNKNOWN_OBJECT_VALUE}), pool("main-h100-b-pool", size=1.0))
 
-    assert "is 1 GB" in found["disks"][0]
+    assert "is 1 GB" in reported["disks"][0]
 
 
 def test_stack_policies_read_inputs_and_not_the_engines_state(checkout: Path) -> None:
@@ -134,31 +140,33 @@ def test_stack_policies_read_inputs_and_not_the_engines_state(checkout: Path) ->
     flavor = {"metadata": {"name": "tpu-v5e-2x2"}, "spec": spec}
     run = Run(checkout)
 
-    found = run(
+    reported = run(
         (NODE_POOL, "main-v5e-pool", inputs),
         ("kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor", "main-flavors-tpu-v5e-2x2", flavor),
         state={"nodeConfig": UNKNOWN_OBJECT_VALUE, "metadata": UNKNOWN_OBJECT_VALUE},
     )
 
-    assert "'2x2' is not a valid topology for ct5lp-hightpu-8t" in found["flavors"][0]
+    assert "'2x2' is not a valid topology for ct5lp-hightpu-8t" in reported["flavors"][0]
     assert urn(NODE_POOL, "main-v5e-pool", "dev") in run.urns
 
 
 @pytest.mark.parametrize(("most", "count"), [(8.0, 0), (9.0, 1)])
 def test_quota_is_counted_from_the_plan(checkout: Path, most: float, count: int) -> None:
-    found = Run(checkout)(pool(most=most)).get("quota", [])
+    quota_messages = Run(checkout)(pool(most=most)).get("quota", [])
 
-    assert len(found) == count
-    assert all("needs 72, all of it by h100" in message and "max_nodes 8 for h100" in message for message in found)
+    assert len(quota_messages) == count
+    assert all(
+        "needs 72, all of it by h100" in message and "max_nodes 8 for h100" in message for message in quota_messages
+    )
 
 
 def test_quota_counts_other_stacks_from_their_files(checkout: Path) -> None:
     (checkout / "stacks" / "Pulumi.stage.yaml").write_text(STACK)  # 4 * 8 of the 64
 
-    found = Run(checkout)(pool(most=5.0))["quota"]
+    quota_messages = Run(checkout)(pool(most=5.0))["quota"]
 
-    assert len(found) == 1
-    assert "needs 72, of which h100 40 and h100 of stage 32" in found[0]
+    assert len(quota_messages) == 1
+    assert "needs 72, of which h100 40 and h100 of stage 32" in quota_messages[0]  # readable: a list follows
 
 
 EXEMPTION = """\
@@ -182,35 +190,37 @@ def test_exempt_error_is_advice_until_its_last_day_is_over(
     expired = Run(checkout)(pool(**changed))
 
     assert policy not in exempt
-    (message,) = (each for each in exempt[advice] if f"Rule: {rule}." in each)
+    (message,) = (message for message in exempt[advice] if f"Rule: {rule}." in message)
     assert message.endswith("\n  exempt until 2026-11-21 by a@b.example: R")
-    (message,) = (each for each in expired[policy] if f"Rule: {rule}." in each)
+    (message,) = (message for message in expired[policy] if f"Rule: {rule}." in message)
     assert "exempt" not in message
 
 
 def test_exemptions_that_are_rejected_exempt_nothing_and_that_is_said(checkout: Path) -> None:
     (checkout / "stacks" / "exemptions.yaml").write_text(EXEMPTION.replace("RULE", "boot-disk-sise"))
 
-    found = Run(checkout)(pool(size=9.0))
+    reported = Run(checkout)(pool(size=9.0))
 
-    assert "is 9 GB" in found["disks"][0]
-    assert any(each.startswith("nothing is exempt: stacks/exemptions.yaml:2:6: ") for each in found["stack-advice"])
+    assert "is 9 GB" in reported["disks"][0]
+    assert any(
+        message.startswith("nothing is exempt: stacks/exemptions.yaml:2:6: ") for message in reported["stack-advice"]
+    )
 
 
 def test_what_cannot_be_counted_is_advice(checkout: Path) -> None:
-    found = Run(checkout)(pool(most=UNKNOWN_NUMBER_VALUE))
+    reported = Run(checkout)(pool(most=UNKNOWN_NUMBER_VALUE))
 
-    assert any("max_nodes is not known before deployment" in message for message in found["stack-advice"])
-    assert "quota" not in found
+    assert any("max_nodes is not known before deployment" in message for message in reported["stack-advice"])
+    assert "quota" not in reported
 
 
 def test_outside_a_checkout_rules_hold_and_the_rest_is_said(tmp_path: Path) -> None:
-    found = Run(tmp_path)(pool(size=9.0))
+    reported = Run(tmp_path)(pool(size=9.0))
 
-    assert found["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: sizeGb is 9 GB\n")
-    assert "quota" not in found
-    assert any("quotas are not checked" in message for message in found["stack-advice"])
-    assert any("labels is not decided: environment is not known" in message for message in found["advice"])
+    assert reported["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: sizeGb is 9 GB\n")
+    assert "quota" not in reported
+    assert any("quotas are not checked" in message for message in reported["stack-advice"])
+    assert any("labels is not decided: environment is not known" in message for message in reported["advice"])
 
 
 UNPROTECTED = (CLUSTER, "main-cluster", {"name": "c", "deletionProtection": False})
@@ -221,16 +231,16 @@ UNPROTECTED = (CLUSTER, "main-cluster", {"name": "c", "deletionProtection": Fals
 def test_a_program_without_a_stack_file_is_production_where_the_config_says_so(
     tmp_path: Path, stack: str, production: bool
 ) -> None:
-    found = Run(tmp_path, stack)(UNPROTECTED, protection={"production": production})
+    reported = Run(tmp_path, stack)(UNPROTECTED, protection={"production": production})
 
-    assert len(found.get("protection", [])) == int(production)
+    assert len(reported.get("protection", [])) == int(production)
 
 
 def test_a_program_of_which_nothing_says_whether_it_is_production_is_not_decided(tmp_path: Path) -> None:
-    found = Run(tmp_path, "prod")(UNPROTECTED)
+    reported = Run(tmp_path, "prod")(UNPROTECTED)
 
-    assert "protection" not in found
-    assert any("cluster-deletion-protection is not decided: production" in message for message in found["advice"])
+    assert "protection" not in reported
+    assert any("cluster-deletion-protection is not decided: production" in message for message in reported["advice"])
 
 
 @pytest.mark.parametrize(
@@ -241,18 +251,18 @@ def test_a_stack_file_says_whether_it_is_production(checkout: Path, line: str, e
     text = STACK.replace("    production: false\n", f"    {line}\n" if line else "")
     (checkout / "stacks" / "Pulumi.dev.yaml").write_text(text)
 
-    found = Run(checkout)(UNPROTECTED).get("protection", [])
+    protection_messages = Run(checkout)(UNPROTECTED).get("protection", [])
 
-    assert len(found) == (1 if expected else 0)
-    assert all(expected in message for message in found if expected)
+    assert len(protection_messages) == (1 if expected else 0)
+    assert all(expected in message for message in protection_messages if expected)
 
 
 def test_rejected_stack_file_leaves_findings_without_a_line(checkout: Path) -> None:
     (checkout / "stacks" / "Pulumi.dev.yaml").write_text(STACK.replace("project:", "projekt:"))
 
-    found = Run(checkout)(pool(size=9.0))
+    reported = Run(checkout)(pool(size=9.0))
 
-    assert found["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: sizeGb is 9 GB\n")
+    assert reported["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: sizeGb is 9 GB\n")
 
 
 def test_what_the_pack_says_does_nothing_in_a_log(checkout: Path) -> None:
@@ -260,20 +270,22 @@ def test_what_the_pack_says_does_nothing_in_a_log(checkout: Path) -> None:
     hostile = "a\n::error::gone\n##[add-path]/tmp\x1b[2K"
     run = Run(checkout)
 
-    said = [each for messages in run((kind, hostile, {**inputs, "project": hostile})).values() for each in messages]
+    lines = [
+        message for messages in run((kind, hostile, {**inputs, "project": hostile})).values() for message in messages
+    ]
 
-    assert any("gone" in each for each in said)
-    assert [each for each in said if DOES.search(each)] == []
+    assert any("gone" in line for line in lines)
+    assert [line for line in lines if DOES.search(line)] == []
 
 
 def test_no_message_has_a_value_that_can_be_secret() -> None:
     marker = "Zx9-secret-of-nobody-4711"
     inputs = {"stringData": {"a": 5.0, "b": [marker]}, "data": {"c": marker}}
 
-    said = str(Run(None)(("kubernetes:core/v1:Secret", "one", inputs)))
+    reported = str(Run(None)(("kubernetes:core/v1:Secret", "one", inputs)))
 
-    assert "stringData" in said
-    assert marker not in said
+    assert "stringData" in reported
+    assert marker not in reported
 
 
 def test_no_message_has_the_secret_of_a_resource_that_was_seen_before() -> None:

@@ -22,6 +22,6 @@ def test_the_engine_may_interrupt_the_pack_until_it_has_ended() -> None:
             with suppress(subprocess.TimeoutExpired):
                 pack.wait(1 / 20)
                 break
-        _, said = pack.communicate(timeout=SECONDS)
+        _, errors = pack.communicate(timeout=SECONDS)
 
-    assert (pack.returncode, said) == (0, "")
+    assert (pack.returncode, errors) == (0, "")

@@ -51,15 +51,19 @@ def test_resource_is_known_by_stack_type_and_name() -> None:
         "gcp:container/nodePool:NodePool", {"a": 1}, urn, "h100-pool", OPTIONS, None, None, [], {}
     )
 
-    found = planned(resource)
+    resource_of_plan = planned(resource)
 
-    assert (found.stack, found.key, found.inputs) == ("dev", ("gcp:container/nodePool:NodePool", "h100-pool"), {"a": 1})
+    assert (resource_of_plan.stack, resource_of_plan.key, resource_of_plan.inputs) == (
+        "dev",
+        ("gcp:container/nodePool:NodePool", "h100-pool"),
+        {"a": 1},
+    )
 
 
 def test_what_was_registered_beside_the_inputs_is_told_too() -> None:
     urn = "urn:pulumi:dev::training-platform::gcp:container/cluster:Cluster::c"
-    given = PolicyResourceOptions(True, ["nodeConfig"], True, [], PolicyCustomTimeouts(0, 0, 0), [])
-    cluster = PolicyResource("gcp:container/cluster:Cluster", {}, urn, "c", given, None, None, [], {})
+    options = PolicyResourceOptions(True, ["nodeConfig"], True, [], PolicyCustomTimeouts(0, 0, 0), [])
+    cluster = PolicyResource("gcp:container/cluster:Cluster", {}, urn, "c", options, None, None, [], {})
     pool = PolicyResource(
         "gcp:container/nodePool:NodePool", {}, urn.replace("cluster:Cluster::c", "nodePool:NodePool::p"), "p", OPTIONS,
         None, None, [cluster], {},

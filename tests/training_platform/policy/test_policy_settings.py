@@ -39,15 +39,15 @@ def pack() -> dict[str, Policy]:
 
 def test_the_policies_that_a_config_may_name_are_those_of_the_pack(pack: dict[str, Policy]) -> None:
     assert list(settings()) == list(pack)
-    assert set(LEVELS) == {each.value for each in EnforcementLevel}
+    assert set(LEVELS) == {level.value for level in EnforcementLevel}
 
 
 def test_every_setting_has_a_type_and_says_what_it_is_for(pack: dict[str, Policy]) -> None:
     schemas = [policy.config_schema for policy in pack.values() if policy.config_schema]
-    settings = [each for schema in schemas for each in schema.properties.values()]
+    settings = [setting for schema in schemas for setting in schema.properties.values()]
 
     assert len(schemas) == len(pack) - 2  # advice has none
-    assert all(each["type"] and each["description"] for each in settings)
+    assert all(setting["type"] and setting["description"] for setting in settings)
 
 
 def test_severities_tell_data_loss_from_house_rules_and_advice(pack: dict[str, Policy]) -> None:
@@ -58,7 +58,7 @@ def test_severities_tell_data_loss_from_house_rules_and_advice(pack: dict[str, P
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         ({"labls": {}}, "policy 'labls' does not exist. Allowed: addresses, "),
         ({"labels": {"enviroment": "dev"}}, "labels has no setting 'enviroment'. Allowed: advisoryRules, "),
@@ -80,20 +80,20 @@ def test_severities_tell_data_loss_from_house_rules_and_advice(pack: dict[str, P
         ({"quota": {"snapshot": {"project": "example-train"}}}, "quota.snapshot: the snapshot in the policy pack's"),
     ],
 )
-def test_what_is_wrong_is_said(config: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(config: dict[str, Any], message: str) -> None:
     (wrong,) = wrong_settings(config)
 
-    assert str(wrong).startswith(said)
+    assert str(wrong).startswith(message)
 
 
 def test_the_nearest_name_is_named() -> None:
-    found = wrong_settings({
+    wrong = wrong_settings({
         "labls": {},
         "labels": {"enviroment": "dev", "enforcementLevel": "mandtory"},
         "disks": {"advisoryRules": ["boot-disk-size", "boot-dsk-type"]},
     })  # fmt: skip
 
-    assert [(each.path, each.nearest) for each in found] == [
+    assert [(setting.path, setting.nearest) for setting in wrong] == [
         (("labls",), "labels"),
         (("labels", "enviroment"), "environment"),
         (("labels", "enforcementLevel"), "mandatory"),
@@ -123,9 +123,9 @@ def test_the_files_of_a_repository_are_checked_with_line_and_column(tmp_path: Pa
     (folder / "d.json").write_text('{"labels": "advisory"}')
     (folder / "e.json").write_bytes(b'{"labels": "\xff"}')
 
-    found = list(wrong_configs(tmp_path))
+    messages = list(wrong_configs(tmp_path))
 
-    assert [each.partition(": ")[0] for each in found] == [
+    assert [message.partition(": ")[0] for message in messages] == [
         "policies/config/a.json:2:3",
         "policies/config/a.json:3:13",
         "policies/config/a.json:3:34",
@@ -133,7 +133,7 @@ def test_the_files_of_a_repository_are_checked_with_line_and_column(tmp_path: Pa
         "policies/config/c.json:1:1",
         "policies/config/e.json",
     ]
-    assert found[0].endswith("Nearest: labels")
+    assert messages[0].endswith("Nearest: labels")
 
 
 def test_a_check_with_a_wrong_config_ends_with_2_and_says_all_of_it(tmp_path: Path) -> None:
@@ -157,10 +157,10 @@ def test_the_configs_that_come_along_are_ones_that_the_pack_takes() -> None:
 
 
 def test_an_advisory_rule_of_a_mandatory_policy_is_advice(tmp_path: Path) -> None:
-    found = Run(tmp_path)(pool(size=9.0), disks={"advisoryRules": ["boot-disk-size"]})
+    reported = Run(tmp_path)(pool(size=9.0), disks={"advisoryRules": ["boot-disk-size"]})
 
-    assert "disks" not in found
-    assert any("Rule: boot-disk-size." in each for each in found["advice"])
+    assert "disks" not in reported
+    assert any("Rule: boot-disk-size." in message for message in reported["advice"])
 
 
 STARTED = """
@@ -180,17 +180,17 @@ def test_the_file_says_what_the_registered_rules_say() -> None:
 
 def test_each_policy_is_of_the_kind_that_its_rules_want() -> None:
     across = {rule.ruleset for rule in RULES.values() if rule.across}
-    found = {policy.name: policy for policy in policies(None)}
+    policies_by_name = {policy.name: policy for policy in policies(None)}
 
-    assert {name for name, policy in found.items() if isinstance(policy, StackValidationPolicy)} == {
+    assert {name for name, policy in policies_by_name.items() if isinstance(policy, StackValidationPolicy)} == {
         *across, "quota", "stack-advice",
     }  # fmt: skip
     assert {
         name
-        for name, policy in found.items()
+        for name, policy in policies_by_name.items()
         if isinstance(policy, ResourceValidationPolicy) and policy.has_remediation()
     } == set(FIXES)
-    assert {name: policy.description for name, policy in found.items() if name in RULESETS} == {
+    assert {name: policy.description for name, policy in policies_by_name.items() if name in RULESETS} == {
         name: ruleset.title for name, ruleset in RULESETS.items()
     }
 

@@ -20,11 +20,11 @@ SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"
 
 def remedied(policy: str, kind: str, inputs: dict[str, Any]) -> Any:
     """Return the new inputs as the engine is given them, None where nothing was changed."""
-    (found,) = (each for each in policies(None) if each.name == policy)
-    assert isinstance(found, ResourceValidationPolicy)
+    (remediating,) = (candidate for candidate in policies(None) if candidate.name == policy)
+    assert isinstance(remediating, ResourceValidationPolicy)
     props = unknown_checking_proxy(deserialize_properties(copy.deepcopy(inputs), True))
     where = urn(kind, "x", "dev", "another")
-    new = found.remediate(ResourceValidationArgs(kind, props, where, "x", OPTIONS, None, SETTINGS.get(policy)))
+    new = remediating.remediate(ResourceValidationArgs(kind, props, where, "x", OPTIONS, None, SETTINGS.get(policy)))
     return None if new is None else serialize_properties(new)  # type: ignore[arg-type] # given at once
 
 
@@ -55,9 +55,9 @@ def test_labels_of_a_node_pool_are_those_of_its_machines() -> None:
 
 
 def test_what_is_unknown_or_secret_stays_so() -> None:
-    given = {"name": UNKNOWN_STRING_VALUE, "location": SECRET, "labels": {"cost": SECRET}}
+    inputs = {"name": UNKNOWN_STRING_VALUE, "location": SECRET, "labels": {"cost": SECRET}}
 
-    new = remedied("labels", BUCKET, given)
+    new = remedied("labels", BUCKET, inputs)
 
     assert (new["name"], new["location"], new["labels"]["cost"]) == (UNKNOWN_STRING_VALUE, SECRET, SECRET)
     assert new["labels"]["team"] == "vision"
@@ -84,8 +84,8 @@ def test_a_boot_disk_gets_the_one_type_that_its_machine_boots_from(spelling: str
 
     new = remedied("disks", kind, {**inputs, "nodeConfig": node})["nodeConfig"]
 
-    found = new if spelling == "diskType" else new["bootDisk"]
-    assert found["diskType"] == "hyperdisk-balanced"
+    disk_fields = new if spelling == "diskType" else new["bootDisk"]
+    assert disk_fields["diskType"] == "hyperdisk-balanced"
     assert new.keys() == node.keys()
 
 

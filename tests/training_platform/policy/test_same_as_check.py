@@ -76,9 +76,9 @@ def plans(checkout: Path) -> dict[str, list[StackResource]]:
 def test_the_pack_says_of_a_stack_what_check_says(
     stack: str, checkout: Path, report: Report, plans: dict[str, list[StackResource]]
 ) -> None:
-    (checked,) = (each for each in report.stacks if each.name == stack)
-    errors = {said(each) for each in checked.findings if each.severity == "error"}
-    other = {said(each) for each in checked.findings if each.severity != "error"}
+    (checked,) = (checked_stack for checked_stack in report.stacks if checked_stack.name == stack)
+    errors = {said(finding) for finding in checked.findings if finding.severity == "error"}
+    other = {said(finding) for finding in checked.findings if finding.severity != "error"}
 
     judged = judge(checkout, stack, plans[stack])
 
@@ -93,16 +93,16 @@ def said(finding: Finding) -> str:
 
 def judge(root: Path, stack: str, resources: list[StackResource]) -> Judgement:
     judged = Judgement(set(), set())
-    given = list(as_given(stack, resources))
+    policy_resources = list(as_given(stack, resources))
     for policy in policies(root):
         kept = judged.advice if policy.enforcement_level else judged.errors
         report = partial(keep, kept)
         if isinstance(policy, ResourceValidationPolicy):
-            for each in given:
-                args = (each.resource_type, each.props, each.urn, each.name, each.opts, None)
+            for resource in policy_resources:
+                args = (resource.resource_type, resource.props, resource.urn, resource.name, resource.opts, None)
                 policy.validate(ResourceValidationArgs(*args), report)
         elif isinstance(policy, StackValidationPolicy):
-            policy.validate(StackValidationArgs(given), report)
+            policy.validate(StackValidationArgs(policy_resources), report)
     return judged
 
 
@@ -112,18 +112,20 @@ def keep(kept: set[str], message: str, _urn: str | None) -> None:
 
 def as_given(stack: str, resources: list[StackResource]) -> Iterator[PolicyResource]:
     """Yield planned resources as the SDK hands them to policies, each after what it depends on."""
-    made: dict[tuple[str, str], PolicyResource] = {}
-    for each in resources:
-        after = [made[key] for key in each.options.get("dependsOn", ()) if key in made]
-        props: Any = unknown_checking_proxy(marked(dict(each.inputs)))
-        where = urn(each.type, each.name, stack)
-        made[each.key] = PolicyResource(each.type, props, where, each.name, registered(each), None, None, after, {})
-        yield made[each.key]
+    policy_resources: dict[tuple[str, str], PolicyResource] = {}
+    for resource in resources:
+        after = [policy_resources[key] for key in resource.options.get("dependsOn", ()) if key in policy_resources]
+        props: Any = unknown_checking_proxy(marked(dict(resource.inputs)))
+        where = urn(resource.type, resource.name, stack)
+        policy_resources[resource.key] = PolicyResource(
+            resource.type, props, where, resource.name, registered(resource), None, None, after, {}
+        )
+        yield policy_resources[resource.key]
 
 
 def registered(resource: StackResource) -> PolicyResourceOptions:
-    given = resource.options
+    options = resource.options
     return PolicyResourceOptions(
-        given.get("protect", False), given.get("ignoreChanges", []), given.get("deleteBeforeReplace"),
+        options.get("protect", False), options.get("ignoreChanges", []), options.get("deleteBeforeReplace"),
         [], PolicyCustomTimeouts(0, 0, 0), [],
     )  # fmt: skip
