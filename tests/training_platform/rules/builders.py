@@ -239,7 +239,7 @@ FLAWLESS: tuple[Make, ...] = (
     flavor_quota,
     compute_class,
 )
-"""Those whose views break no rule, alone or with the others."""
+"""Those whose views break no rule, each by itself and all together."""
 
 PARTS: dict[str, Make] = {
     "cluster": cluster,
@@ -274,8 +274,8 @@ def example(**changes: Any) -> list[View]:
 
 
 def _fields(part: str, changed: Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
-    own = changed[part] or {}
-    return {"cluster": cluster(**(changed["cluster"] or {})), **own} if part == "nap" else own
+    part_fields = changed[part] or {}
+    return {"cluster": cluster(**(changed["cluster"] or {})), **part_fields} if part == "nap" else part_fields
 
 
 def check(rule: str, *views: View, production: bool = False) -> list[Finding]:

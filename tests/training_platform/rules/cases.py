@@ -1,4 +1,4 @@
-"""Tables of rule tests: for a rule, changes of a view or program that pass, and changes of which it finds something."""
+"""Tables of rule tests: for a rule, changes of a view or program that pass, and changes with a finding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Changes = Mapping[str, Any]
 
 
 class Found(NamedTuple):
-    """A change of which a rule finds something, and what else is compared: a None is not."""
+    """A change with a finding of the rule, and what is compared of the finding unless it is None."""
 
     changes: Changes
     nearest: str | None = None
@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
     rule: str
     of: Callable[..., View | list[View]]
-    found: Found
+    expected: Found
     notes: bool = False  # a value is not known, and the rule says so
     number: int = 0
 
@@ -37,21 +37,21 @@ class Case(NamedTuple):
 
     def holds(self) -> None:
         """Assert what the rule finds; unknown in place of what is spoiled is a note, and never an error."""
-        changes, nearest, path, severity, times = self.found
+        changes, nearest, path, severity, times = self.expected
         findings = check(self.rule, *_views(self.of, changes))
         if self.notes:
-            assert {each.severity for each in findings} == {"note"}
+            assert {finding.severity for finding in findings} == {"note"}
             return
-        assert [each.rule for each in findings] == [self.rule] * times
-        assert {each.severity for each in findings} <= (
+        assert [finding.rule for finding in findings] == [self.rule] * times
+        assert {finding.severity for finding in findings} <= (
             {severity} if severity else {RULES[self.rule].severity, "warning"}
         )
-        assert all(each.allowed for each in findings)
-        assert nearest is None or [each.nearest for each in findings] == [nearest]
-        assert path is None or [each.path for each in findings] == [f"section.{path}".rstrip(".")]
+        assert all(finding.allowed for finding in findings)
+        assert nearest is None or [finding.nearest for finding in findings] == [nearest]
+        assert path is None or [finding.path for finding in findings] == [f"section.{path}".rstrip(".")]
         if times and self.of is not example:
             undecided = check(self.rule, *_views(self.of, dict.fromkeys(changes, UNKNOWN)))
-            assert {each.severity for each in undecided} <= {"note"}
+            assert {finding.severity for finding in undecided} <= {"note"}
 
 
 class Rule(NamedTuple):
@@ -66,12 +66,12 @@ class Rule(NamedTuple):
 
 def cases(table: Iterable[Rule]) -> list[Case]:
     """Return a case for each change of a table."""
-    found = []
+    table_cases = []
     for rule, of, passes, finds, notes in table:
-        found += [Case(rule, of, Found(changes, times=0)) for changes in passes]
-        found += [Case(rule, of, each if isinstance(each, Found) else Found(each)) for each in finds]
-        found += [Case(rule, of, Found(changes), notes=True) for changes in notes]
-    return [case._replace(number=number) for number, case in enumerate(found)]
+        table_cases += [Case(rule, of, Found(changes, times=0)) for changes in passes]
+        table_cases += [Case(rule, of, change if isinstance(change, Found) else Found(change)) for change in finds]
+        table_cases += [Case(rule, of, Found(changes), notes=True) for changes in notes]
+    return [case._replace(number=number) for number, case in enumerate(table_cases)]
 
 
 def _views(of: Callable[..., View | list[View]], changes: Changes) -> list[View]:

@@ -1,4 +1,4 @@
-"""Configurations that their owners deploy, as ``accepted/`` has them: field values alone, under names of ours.
+"""Configurations that their owners deploy, from ``accepted/``: only their field values, under names of ours.
 
 ``<unknown>`` stands for what only a deployment tells. An entry has ``resources`` as a program registers them, or the
 ``body`` of a request to a collection of Google's APIs.

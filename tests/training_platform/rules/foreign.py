@@ -296,7 +296,9 @@ def found(*changes: Mapping[str, Any], rule: str | None = None) -> list[Finding]
 
 def planned(*changes: Mapping[str, Any]) -> list[StackResource]:
     """Return the resources of the program after changes."""
-    resources = {name: copy.deepcopy(each) for name, each in RESOURCES.items()}  # each by itself: pools share parts
+    resources = {
+        name: copy.deepcopy(resource) for name, resource in RESOURCES.items()
+    }  # each by itself: pools share parts
     for path, value in (item for change in changes for item in change.items()):
         name, *parts = path.split(".")
         if parts:

@@ -19,10 +19,12 @@ def wrong(rule: str, kind: str, **inputs: Any) -> list[str]:
     whole_object = {"apiVersion": version, "kind": name, **inputs}  # as Pulumi's SDK registers one
     planned = StackResource(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs=whole_object)
     whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=False)
-    found = evaluate(whole, [RULES[rule]])
-    assert all(each.allowed and each.severity == "error" for each in found)
-    assert not any("None" in f"{each.message} {each.allowed} {each.nearest or ''}" for each in found)  # not an input's
-    return [each.path for each in found]
+    findings = evaluate(whole, [RULES[rule]])
+    assert all(finding.allowed and finding.severity == "error" for finding in findings)
+    assert not any(
+        "None" in f"{finding.message} {finding.allowed} {finding.nearest or ''}" for finding in findings
+    )  # not an input's
+    return [finding.path for finding in findings]
 
 
 def job(containers: list[dict[str, Any]], **pod: Any) -> dict[str, Any]:

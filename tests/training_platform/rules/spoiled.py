@@ -19,7 +19,7 @@ class Row(NamedTuple):
     rule: str
     severity: str
     spoiled: Mapping[str, Any]
-    given: Mapping[str, Any] = {}
+    besides: Mapping[str, Any] = {}
 
 
 def _gpus(kind: str, count: float) -> list[dict[str, Any]]:

@@ -111,11 +111,11 @@ ACCEPTED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("accepted", ACCEPTED, ids=[each.name for each in ACCEPTED])
+@pytest.mark.parametrize("accepted", ACCEPTED, ids=[row.name for row in ACCEPTED])
 def test_what_google_cloud_takes_is_no_error(accepted: Accepted) -> None:
-    errors = [each for each in found(accepted.changes) if each.severity == "error"]
+    errors = [finding for finding in found(accepted.changes) if finding.severity == "error"]
 
-    assert [each for each in errors if each.rule == accepted.rule] == []
+    assert [finding for finding in errors if finding.rule == accepted.rule] == []
 
 
 @pytest.mark.parametrize(
@@ -137,4 +137,4 @@ def test_what_google_cloud_takes_is_no_error(accepted: Accepted) -> None:
     ],
 )  # fmt: skip
 def test_what_is_next_to_it_and_refused_still_is(rule: str, changes: Mapping[str, Any]) -> None:
-    assert "error" in {each.severity for each in found(changes, rule=rule)}
+    assert "error" in {finding.severity for finding in found(changes, rule=rule)}

@@ -32,8 +32,8 @@ def _values(value: Any) -> list[str]:
 
 
 def _resources(entry: Entry) -> dict[str, Any]:
-    found: dict[str, Any] = entry.get("resources", {})
-    return found
+    resources: dict[str, Any] = entry.get("resources", {})
+    return resources
 
 
 def _pools(entry: Entry) -> list[str]:
@@ -44,7 +44,7 @@ def _pools(entry: Entry) -> list[str]:
 def test_no_rule_calls_an_error_what_its_owner_deploys(name: str) -> None:
     errors = [finding for finding in judged(CORPUS[name]) if finding.severity == "error"]
 
-    assert [f"{each.rule}: {each.resource} {each.path} {each.message}" for each in errors] == []
+    assert [f"{error.rule}: {error.resource} {error.path} {error.message}" for error in errors] == []
 
 
 def test_the_corpus_has_enough_of_every_kind() -> None:
@@ -80,6 +80,8 @@ def test_a_fault_in_a_node_pool_of_the_corpus_is_found(name: str) -> None:
     fault = {"autoscaling": {"minNodeCount": 9, "maxNodeCount": 8}}
     rows = _resources(CORPUS[name])
     spoiled = {pool: {**rows[pool], "inputs": {**rows[pool]["inputs"], **fault}} for pool in _pools(CORPUS[name])}
-    bounds = {each.resource for each in judged({"resources": {**rows, **spoiled}}) if each.rule == "pool-bounds"}
+    bounds = {
+        finding.resource for finding in judged({"resources": {**rows, **spoiled}}) if finding.rule == "pool-bounds"
+    }
 
     assert bounds == {f"{resource_types.NODE_POOL} {pool}" for pool in spoiled}

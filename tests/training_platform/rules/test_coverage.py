@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture(scope="module")
 def table() -> dict[str, dict[str, Any]]:
     text = (ROOT / "training_platform" / "rules" / "coverage.yaml").read_text(encoding="utf-8")
-    found: dict[str, dict[str, Any]] = yaml.safe_load(text)
-    return found
+    rows: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return rows
 
 
 def test_each_refusal_has_rules_or_a_reason(table: dict[str, dict[str, Any]]) -> None:

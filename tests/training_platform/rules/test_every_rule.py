@@ -21,41 +21,41 @@ WHOLE_OBJECTS = {  # rules of kubernetes/test_jobs.py, kubernetes/test_objects.p
 
 
 def test_a_program_that_is_not_ours_breaks_no_rule() -> None:
-    assert [f"{each.rule}: {each.message}" for each in found()] == []
+    assert [f"{finding.rule}: {finding.message}" for finding in found()] == []
 
 
 def test_every_rule_has_a_value_that_breaks_it() -> None:
     """Here, among the violations that others refused first, or in the tests of whole objects of Kubernetes."""
-    elsewhere = {each.rule for row in RECORDED for each in recorded(row)} | WHOLE_OBJECTS
+    elsewhere = {finding.rule for row in RECORDED for finding in recorded(row)} | WHOLE_OBJECTS
 
     assert {row.rule for row in ROWS} | elsewhere == RULES.keys()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.rule}-{index}" for index, row in enumerate(ROWS)])
 def test_a_rule_finds_one_spoiled_value_and_nothing_without_it(row: Row) -> None:
-    before = found(row.given, rule=row.rule)
-    after = found(row.given, row.spoiled, rule=row.rule)
+    before = found(row.besides, rule=row.rule)
+    after = found(row.besides, row.spoiled, rule=row.rule)
 
-    assert [each for each in before if each.severity != "note"] == []
-    assert {each.severity for each in after} == {row.severity}
-    for each in after:
-        assert each.message
-        assert each.allowed
-        assert each.source
-        assert (each.resource or "").rpartition(" ")[2] in {*RESOURCES, *row.given, *row.spoiled, "dev"}
+    assert [finding for finding in before if finding.severity != "note"] == []
+    assert {finding.severity for finding in after} == {row.severity}
+    for finding in after:
+        assert finding.message
+        assert finding.allowed
+        assert finding.source
+        assert (finding.resource or "").rpartition(" ")[2] in {*RESOURCES, *row.besides, *row.spoiled, "dev"}
 
 
 def test_no_finding_of_a_program_that_is_not_ours_speaks_of_stack_files() -> None:
     """It names the input as the program writes it, in sentences; a name in snake case is Pulumi's own in Python."""
     shapes = json.loads((Path(documents.__file__).parent / "google.json").read_text())["shapes"]
-    names = {re.sub(r"([A-Z])", r"_\1", each).lower() for shape in shapes for each in shape.get("fields", ())}
+    names = {re.sub(r"([A-Z])", r"_\1", field).lower() for shape in shapes for field in shape.get("fields", ())}
     names |= {"ignore_changes", "delete_before_replace"}
     wrong = []
     for row in ROWS:
-        for each in found(row.given, row.spoiled, rule=row.rule):
-            text = " ".join(filter(None, (each.message, each.allowed, each.nearest)))
+        for finding in found(row.besides, row.spoiled, rule=row.rule):
+            text = " ".join(filter(None, (finding.message, finding.allowed, finding.nearest)))
             strange = {word for word in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text) if word not in names}
-            if strange or not each.path or "_" in each.path or each.message.startswith(("is ", "are ")):
-                wrong.append((each.rule, each.path, each.message, strange))
+            if strange or not finding.path or "_" in finding.path or finding.message.startswith(("is ", "are ")):
+                wrong.append((finding.rule, finding.path, finding.message, strange))
 
     assert wrong == []

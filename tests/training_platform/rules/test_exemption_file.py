@@ -32,8 +32,8 @@ FIELDS = {
 
 def written(**fields: str | None) -> str:
     """Return a file with one exemption; None leaves a field out."""
-    given = {name: value for name, value in {**FIELDS, **fields}.items() if value is not None}
-    first, *rest = (f"{name}: {value}" for name, value in given.items())
+    written_fields = {name: value for name, value in {**FIELDS, **fields}.items() if value is not None}
+    first, *rest = (f"{name}: {value}" for name, value in written_fields.items())
     return "\n".join(["exemptions:", f"  - {first}", *(f"    {line}" for line in rest)])
 
 
@@ -96,14 +96,14 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_said_with_its_place_and_exempts_nothing(name: str) -> None:
-    fields, said = WRONG[name]
+    fields, message = WRONG[name]
 
-    found = read(**fields)
+    exemptions = read(**fields)
 
-    assert len(found.unreadable) == 1
-    assert found.unreadable[0].startswith("stacks/exemptions.yaml:")
-    assert said.replace(". Allowed", " Allowed") in found.unreadable[0].replace(". Allowed", " Allowed")
-    assert found.of(FINDING) is None
+    assert len(exemptions.unreadable) == 1
+    assert exemptions.unreadable[0].startswith("stacks/exemptions.yaml:")
+    assert message.replace(". Allowed", " Allowed") in exemptions.unreadable[0].replace(". Allowed", " Allowed")
+    assert exemptions.of(FINDING) is None
 
 
 def test_an_unknown_rule_is_answered_with_the_nearest() -> None:
@@ -160,12 +160,12 @@ def test_an_expired_exemption_is_an_error_whether_or_not_something_needs_it() ->
 def test_an_unused_exemption_is_a_warning_where_its_stack_was_planned(
     decided: list[str], checked: list[str], stacks: list[str], rules: list[str]
 ) -> None:
-    found = list(read().findings((), stacks=stacks, checked=checked, decided=decided))
+    findings = list(read().findings((), stacks=stacks, checked=checked, decided=decided))
 
-    assert [each.rule for each in found] == rules
-    assert all(each.severity == "warning" for each in found)
+    assert [finding.rule for finding in findings] == rules
+    assert all(finding.severity == "warning" for finding in findings)
     if stacks == ["prd"]:
-        assert found[0].nearest == "prd"
+        assert findings[0].nearest == "prd"
 
 
 def test_a_used_exemption_is_no_finding() -> None:
@@ -173,14 +173,14 @@ def test_a_used_exemption_is_no_finding() -> None:
 
     counted, exempted = exemptions.split([FINDING, dataclasses.replace(FINDING, stack="dev")])
 
-    assert [each.stack for each in counted] == ["dev"]
-    used = {each.entry for each in exempted}
+    assert [finding.stack for finding in counted] == ["dev"]
+    used = {exemption.entry for exemption in exempted}
     assert list(exemptions.findings(used, stacks={"prod"}, checked={"prod"}, decided={"prod"})) == []
     assert str(exempted[0]) == "exempt until 2027-01-31 by ml@example.com: moves soon"
 
 
 def test_every_rule_is_described() -> None:
-    for rule_id in (*RULES, *(each.id for each in LEDGER)):
+    for rule_id in (*RULES, *(ledger_rule.id for ledger_rule in LEDGER)):
         description = describe(rule_id)
         assert description.id == rule_id
         assert description.summary.endswith(".")

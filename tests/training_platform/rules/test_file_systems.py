@@ -30,7 +30,7 @@ def export(*ranges: str, squashed: bool = False) -> Export:
     ],
 )
 def test_exports_are_few_and_do_not_overlap(exports: tuple[Export, ...], messages: list[str]) -> None:
-    assert [each.message for each in check("filestore-exports", filestore(exports=exports))] == messages
+    assert [finding.message for finding in check("filestore-exports", filestore(exports=exports))] == messages
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_exports_are_few_and_do_not_overlap(exports: tuple[Export, ...], message
 def test_root_makes_the_folders_of_several_teams(labels: dict[str, str] | None, squashed: bool, findings: int) -> None:
     shared = filestore(labels=labels, exports=(export("10.0.0.0/24", squashed=squashed),))
 
-    assert [each.nearest for each in check("filestore-squashed-root", shared)] == ["none"] * findings
+    assert [finding.nearest for finding in check("filestore-squashed-root", shared)] == ["none"] * findings
 
 
 @pytest.mark.parametrize(("tier", "findings"), [("ZONAL", 0), ("BASIC_HDD", 1), ("no-such-tier", 0)])
 def test_snapshots_are_of_tiers_that_have_them(tier: str, findings: int) -> None:
     more: dict[str, Any] = {"stack": "dev", "type": "SnapshotView", "name": "nightly", "instance": "shared"}
 
-    found = check("filestore-snapshot", filestore(name="shared", tier=tier), SnapshotView(**more))
+    snapshot_findings = check("filestore-snapshot", filestore(name="shared", tier=tier), SnapshotView(**more))
 
-    assert len(found) == findings
+    assert len(snapshot_findings) == findings
 
 
 TABLE = [
@@ -169,14 +169,14 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
     case.holds()
 
 
-@pytest.mark.parametrize(("prefix", "instances", "found"), [(23, 1, 0), (24, 1, 1), (22, 2, 0), (22, 3, 1)])
-def test_every_instance_takes_a_block_of_512_addresses(prefix: int, instances: int, found: int) -> None:
+@pytest.mark.parametrize(("prefix", "instances", "findings"), [(23, 1, 0), (24, 1, 1), (22, 2, 0), (22, 3, 1)])
+def test_every_instance_takes_a_block_of_512_addresses(prefix: int, instances: int, findings: int) -> None:
     views = [lustre(name=f"lustre-{index}") for index in range(instances)]
     addresses = ServicesRangeView(
         stack="dev", type="ServicesRangeView", name="private", origin=(), purpose="VPC_PEERING", prefix=prefix
     )
 
-    assert len(check("lustre-addresses", addresses, *views)) == found
+    assert len(check("lustre-addresses", addresses, *views)) == findings
     assert check("lustre-addresses", *views) == []  # a range that another program made
 
 

@@ -38,8 +38,8 @@ def views(workspace: Workspace, stack: str) -> dict[tuple[str, str], View]:
 
 
 def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspace) -> None:
-    found = views_of_model(workspace.stacks["prod"], workspace)
-    kinds = {type(view) for view in found}
+    views = views_of_model(workspace.stacks["prod"], workspace)
+    kinds = {type(view) for view in views}
 
     networks = {CountedView, NetworkView, SubnetView, GatewayView, FirewallView}
     assert kinds == networks | {ClusterView, NodePoolView, FilestoreView, FlavorView, StorageClassView} | {
@@ -53,9 +53,9 @@ def test_environment_has_a_view_of_everything_that_rules_read(workspace: Workspa
         RepositoryView,
         VolumeClaimView,
     }
-    assert sum(isinstance(view, ClusterView) for view in found) == 3
+    assert sum(isinstance(view, ClusterView) for view in views) == 3
     # 3 system and 3 CPU pools; v4: 2 + 2 slices; v5e: 1 pool of hosts + 4 slices; 4 GPU pools.
-    assert sum(isinstance(view, NodePoolView) for view in found) == 3 + 3 + 4 + 5 + 4
+    assert sum(isinstance(view, NodePoolView) for view in views) == 3 + 3 + 4 + 5 + 4
 
 
 def test_slice_pool_has_the_hosts_of_one_slice(workspace: Workspace) -> None:
@@ -75,9 +75,9 @@ def test_flex_start_pool_scales_from_zero_without_repair(workspace: Workspace) -
 
 
 def test_team_has_its_shares_and_machines(workspace: Workspace) -> None:
-    found = views_of_model(workspace.stacks["prod-vision"], workspace)
-    shares = {view.flavor: view for view in found if isinstance(view, FlavorQuotaView)}
-    (pool,) = [view for view in found if isinstance(view, PersistentPoolView)]
+    views = views_of_model(workspace.stacks["prod-vision"], workspace)
+    shares = {view.flavor: view for view in views if isinstance(view, FlavorQuotaView)}
+    (pool,) = [view for view in views if isinstance(view, PersistentPoolView)]
 
     assert shares["h100-reservation"].nominal_quota == 24
     assert shares["h100-reservation"].path("nominal_quota")[:2] == ("shares", "us-central1")
@@ -90,10 +90,10 @@ def test_sample_stack_breaks_no_rule(workspace: Workspace, stack: str) -> None:
     file = workspace.stacks[stack]
     environment = file.environment_name
     team = file.team.name if file.team else None
-    found = views_of_model(file, workspace)
-    whole = program(found, stack=stack, environment=environment, team=team, production=environment == "prod")
+    views = views_of_model(file, workspace)
+    whole = program(views, stack=stack, environment=environment, team=team, production=environment == "prod")
 
-    assert found
+    assert views
     assert evaluate(whole, file=file) == []
 
 

@@ -194,9 +194,9 @@ def test_gateway_counts_its_own_addresses(addresses: list[str] | None, count: in
     ("interfaces", "count"), [([{}], 0), ([{"accessConfigs": [{}]}], 1), ([{"ipv6AccessConfigs": [{}]}, {}], 1)]
 )
 def test_public_address_of_a_vm_is_a_view(interfaces: list[dict[str, Any]], count: int) -> None:
-    found = views(InterfaceView, "gcp:compute/instance:Instance", networkInterfaces=interfaces)
+    interface_views = views(InterfaceView, "gcp:compute/instance:Instance", networkInterfaces=interfaces)
 
-    assert sum(each.public for each in found) == count
+    assert sum(view.public for view in interface_views) == count
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_pool_inside_a_cluster_is_a_pool_and_its_inputs_are_the_cluster_s() ->
         removeDefaultNodePool=True, nodePools=[{}, {"name": "train", "nodeConfig": config, "initialNodeCount": 2.0}],
     )  # fmt: skip
 
-    assert [(each.pool, each.machine_type, each.zones, each.most_vms) for each in inside] == [
+    assert [(pool.pool, pool.machine_type, pool.zones, pool.most_vms) for pool in inside] == [
         ("train", "a2-highgpu-8g", ("us-central1-a",), 2)
     ]
     assert inside[0].spelled("spot") == "nodePools[1].nodeConfig.spot"

@@ -59,16 +59,16 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
     ],
 )
 def test_resource_carries_environment_and_team(labels: dict[str, str] | None, missing: list[str]) -> None:
-    found = check("labels", labelled(labels=labels))
+    findings = check("labels", labelled(labels=labels))
 
-    assert [finding.nearest for finding in found] == missing
-    assert {finding.path for finding in found} <= {"labels"}
+    assert [finding.nearest for finding in findings] == missing
+    assert {finding.path for finding in findings} <= {"labels"}
 
 
 def test_one_resource_with_unknown_labels_hides_no_other() -> None:
-    found = check("labels", labelled(labels=UNKNOWN), labelled(labels={"environment": "dev"}))
+    findings = check("labels", labelled(labels=UNKNOWN), labelled(labels={"environment": "dev"}))
 
-    assert [finding.severity for finding in found] == ["note", "error"]
+    assert [finding.severity for finding in findings] == ["note", "error"]
 
 
 def test_production_filestore_is_protected() -> None:
@@ -106,7 +106,7 @@ def test_an_environment_says_whether_it_is_production(
 ) -> None:
     whole = program([cluster()], stack="dev", environment="dev", team=team, production=production)
 
-    assert [each.severity for each in evaluate(whole, [RULES["production-said"]])] == severities
+    assert [finding.severity for finding in evaluate(whole, [RULES["production-said"]])] == severities
 
 
 RULE = "alerts-reach-nobody"
@@ -127,11 +127,11 @@ def found(alerts: dict[str, Any], *, clusters: bool = True) -> list[Finding]:
 
 
 def test_alerts_without_an_address_are_found_once_at_their_line() -> None:
-    (each,) = found({"enabled": True})
+    (finding,) = found({"enabled": True})
 
-    assert (each.severity, each.path) == ("warning", "alerts.emails")
-    assert each.position is not None
-    assert "reach nobody" in each.message
+    assert (finding.severity, finding.path) == ("warning", "alerts.emails")
+    assert finding.position is not None
+    assert "reach nobody" in finding.message
 
 
 @pytest.mark.parametrize("alerts", [{"emails": ["ml-platform@example.com"]}, {"enabled": False}])
@@ -182,12 +182,16 @@ def found_charts(
 
 @pytest.mark.parametrize("version", ["0.20.0", "0.18.6", "1.19.2", "0.190.0"])
 def test_a_version_of_another_minor_is_found_at_its_line(version: str) -> None:
-    (each,) = found_charts("oci://mirror.example.com/charts/kueue", version)
+    (finding,) = found_charts("oci://mirror.example.com/charts/kueue", version)
 
-    assert (each.severity, each.path, each.nearest) == ("warning", "charts.kueue.version", CHARTS["kueue"].version)
-    assert each.position is not None
-    assert each.position.line == 6
-    assert each.allowed == "0.19.x"
+    assert (finding.severity, finding.path, finding.nearest) == (
+        "warning",
+        "charts.kueue.version",
+        CHARTS["kueue"].version,
+    )
+    assert finding.position is not None
+    assert finding.position.line == 6
+    assert finding.allowed == "0.19.x"
 
 
 @pytest.mark.parametrize("version", ["0.19.0", "0.19.2", "0.19.9", "0.19", None])
@@ -204,15 +208,15 @@ def test_a_chart_of_somebody_else_is_not_judged() -> None:
 
 
 def test_in_a_program_without_a_stack_file_it_is_the_input() -> None:
-    (each,) = found_charts("kueue", "0.20.0", ours=False)
+    (finding,) = found_charts("kueue", "0.20.0", ours=False)
 
-    assert each.path == "version"
+    assert finding.path == "version"
 
 
 def test_charts_whose_place_is_not_called_after_them_are_judged_too() -> None:
-    (each,) = found_charts("oci://mirror.example.com/kubeflow-trainer", "2.4.0", ours=False)
+    (finding,) = found_charts("oci://mirror.example.com/kubeflow-trainer", "2.4.0", ours=False)
 
-    assert each.nearest == CHARTS["trainer"].version
+    assert finding.nearest == CHARTS["trainer"].version
 
 
 @pytest.mark.parametrize("name", sorted(CHARTS.keys() - {"wandb-launch"}))  # which nothing here installs

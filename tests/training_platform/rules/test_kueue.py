@@ -30,9 +30,9 @@ def test_a_check_without_flavors_holds_all_of_a_queue() -> None:
         },
     }
     kind = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
-    found = views_of_plan([StackResource(stack="dev", type=kind, name="vision", inputs=inputs)])
+    views = views_of_plan([StackResource(stack="dev", type=kind, name="vision", inputs=inputs)])
 
-    assert {view.flavor: view.checks for view in found if isinstance(view, FlavorQuotaView)} == {
+    assert {view.flavor: view.checks for view in views if isinstance(view, FlavorQuotaView)} == {
         "a": ("all",),
         "b": ("all", "of-b"),
     }
@@ -126,13 +126,13 @@ def test_a_flavor_has_the_resources_of_its_group_in_order(kind: str) -> None:
 
 
 def test_a_resource_and_a_flavor_are_in_one_group() -> None:
-    one = spec(ROW)["resourceGroups"][0]
+    plain = spec(ROW)["resourceGroups"][0]
     other = {"coveredResources": ["memory"], "flavors": [{"name": "fast", "resources": [{**ROW, "name": "memory"}]}]}
     same = {**other, "flavors": [{"name": "plain", "resources": [{**ROW, "name": "memory"}]}]}
 
-    assert wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [one, other]}) == []
-    assert wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [one, same]}) == ["spec.resourceGroups"]
-    assert len(wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [one, one]})) == 2
+    assert wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [plain, other]}) == []
+    assert wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [plain, same]}) == ["spec.resourceGroups"]
+    assert len(wrong("kueue-resource-groups", QUEUE, spec={"resourceGroups": [plain, plain]})) == 2
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_a_check_is_there_once_and_on_flavors_of_the_queue() -> None:
     ],
 )  # fmt: skip
 def test_a_selector_has_values_where_its_operator_compares(row: dict[str, Any], wrongly: bool) -> None:
-    found = wrong("kueue-selector", QUEUE, spec={"namespaceSelector": {"matchExpressions": [{"key": "team", **row}]}})
+    paths = wrong("kueue-selector", QUEUE, spec={"namespaceSelector": {"matchExpressions": [{"key": "team", **row}]}})
 
-    assert bool(found) is wrongly
+    assert bool(paths) is wrongly
 
 
 def test_a_flavor_of_a_topology_has_labels_and_no_taint_twice() -> None:
@@ -245,14 +245,14 @@ def labelled(**changes: object) -> View:
 
 
 @pytest.mark.parametrize(
-    ("topology", "wanted", "nearest"), [("4x8", "4x8", None), ("8x8", "4x8", "4x8"), (None, "3x3", "4x4")]
+    ("topology", "flavor_topology", "nearest"), [("4x8", "4x8", None), ("8x8", "4x8", "4x8"), (None, "3x3", "4x4")]
 )
-def test_a_pool_has_the_shape_of_its_flavor(topology: str | None, wanted: str, nearest: str | None) -> None:
-    selector = flavor(node_labels={"cloud.google.com/gke-tpu-topology": wanted})
+def test_a_pool_has_the_shape_of_its_flavor(topology: str | None, flavor_topology: str, nearest: str | None) -> None:
+    selector = flavor(node_labels={"cloud.google.com/gke-tpu-topology": flavor_topology})
     other = flavor(flavor="other", node_labels={"cloud.google.com/gke-tpu-topology": "2x4"})
     findings = check("tpu-flavor-topology", labelled(tpu_topology=topology), selector, other)
 
-    assert [(each.path, each.nearest) for each in findings] == [("section.topology", nearest)] * bool(nearest)
+    assert [(finding.path, finding.nearest) for finding in findings] == [("section.topology", nearest)] * bool(nearest)
 
 
 def test_a_shape_that_a_pool_has_too_is_found_at_the_pool_alone() -> None:
@@ -270,13 +270,13 @@ def test_a_shape_that_a_pool_has_too_is_found_at_the_pool_alone() -> None:
 def test_a_queue_of_queued_nodes_makes_requests(
     *, labels: dict[str, str], checks: tuple[str, ...], findings: int
 ) -> None:
-    found = check("queued-flavor-check", flavor(node_labels=labels), flavor_quota(checks=checks))
+    check_findings = check("queued-flavor-check", flavor(node_labels=labels), flavor_quota(checks=checks))
 
-    assert len(found) == findings
+    assert len(check_findings) == findings
 
 
 @pytest.mark.parametrize(
-    ("topology", "changes", "found"),
+    ("topology", "changes", "is_found"),
     [
         ("slices", {"total_min_nodes": 0}, True),
         ("slices", {"total_min_nodes": 8}, False),
@@ -285,13 +285,13 @@ def test_a_queue_of_queued_nodes_makes_requests(
     ],
 )
 def test_a_pool_that_waits_for_pods_is_found_in_a_flavor_with_a_topology(
-    topology: str | None, changes: dict[str, object], found: bool
+    topology: str | None, changes: dict[str, object], is_found: bool
 ) -> None:
     pool = labelled(total_max_nodes=8, **changes)
 
     findings = check("topology-autoscaled", pool, flavor(topology=topology))
 
-    assert [finding.path for finding in findings] == (["section.min_slices"] if found else [])
+    assert [finding.path for finding in findings] == (["section.min_slices"] if is_found else [])
 
 
 LEAST = "job-min-parallelism"
@@ -339,7 +339,7 @@ def found(capacities: list[str], **more: Any) -> list[Finding]:
     cluster = {
         "location": "us-central1-a",
         "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
-        "node_pools": {each: pool(each) for each in capacities},
+        "node_pools": {capacity: pool(capacity) for capacity in capacities},
     }
     section = {"project": "example-train", "production": True, **more, "clusters": {"c": cluster}}
     workspace = workspace_of({"env": {"environment": section}})
@@ -350,12 +350,12 @@ def found(capacities: list[str], **more: Any) -> list[Finding]:
 
 
 def test_flex_start_beside_a_reserved_pool_is_found_at_its_line() -> None:
-    (each,) = found(["flex-start", "reservation"])
+    (finding,) = found(["flex-start", "reservation"])
 
-    assert (each.severity, each.nearest) == ("warning", "queued-provisioning")
-    assert each.path == "clusters.c.node_pools.flex-start.capacity"
-    assert each.position is not None
-    assert "reserved VMs of reservation for 24 hours" in each.message
+    assert (finding.severity, finding.nearest) == ("warning", "queued-provisioning")
+    assert finding.path == "clusters.c.node_pools.flex-start.capacity"
+    assert finding.position is not None
+    assert "reserved VMs of reservation for 24 hours" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -425,10 +425,12 @@ def test_a_slice_has_one_pod_at_least_and_all_at_most(size: str, refused: bool) 
 def test_layers_of_slices_are_three_at_most_each_a_divisor_of_the_one_before(
     layers: list[tuple[str, int | None]], refused: bool
 ) -> None:
-    written = json.dumps([{"topology": name, **({"size": size} if size else {})} for name, size in layers])
+    constraints: list[dict[str, object]] = []
+    for name, size in layers:
+        constraints.append({"topology": name, "size": size} if size else {"topology": name})
     annotations = {
         "kueue.x-k8s.io/podset-required-topology": "zone",
-        "kueue.x-k8s.io/podset-slice-required-topology-constraints": written,
+        "kueue.x-k8s.io/podset-slice-required-topology-constraints": json.dumps(constraints),
     }
     spec = {"parallelism": 8, "template": {"metadata": {"annotations": annotations}, "spec": {}}}
 
@@ -452,9 +454,9 @@ def test_a_group_is_a_leader_and_its_workers_in_one_topology(sets: list[tuple[st
         }  # fmt: skip
         spec = {"parallelism": pods, "template": {"metadata": {"annotations": annotations}, "spec": {}}}
         replicated.append({"name": f"set-{number}", "replicas": 1, "template": {"spec": spec}})
-    at = f"spec.replicatedJobs[{len(sets) - 1}].template.spec.template.metadata.annotations"
+    annotations_path = f"spec.replicatedJobs[{len(sets) - 1}].template.spec.template.metadata.annotations"
 
-    assert wrong("topology-group", JOB_SET, spec={"replicatedJobs": replicated}) == [at] * refused
+    assert wrong("topology-group", JOB_SET, spec={"replicatedJobs": replicated}) == [annotations_path] * refused
 
 
 @pytest.mark.parametrize(
@@ -474,9 +476,9 @@ def test_labels_and_annotations_of_a_job_are_as_kueue_reads_them(
 ) -> None:
     metadata = {where: {f"kueue.x-k8s.io/{key}": value}}
 
-    found = wrong("queued-metadata", JOB, metadata=metadata, spec={"template": {}})
+    paths = wrong("queued-metadata", JOB, metadata=metadata, spec={"template": {}})
 
-    assert found == [f"metadata.{where}"] * refused
+    assert paths == [f"metadata.{where}"] * refused
 
 
 @pytest.mark.parametrize(("also", "refused"), [({}, 0), ({"kueue.x-k8s.io/job-min-parallelism": "1"}, 1)])

@@ -49,10 +49,10 @@ VALUES = {"any": "any", "flag": True, "int32": 1, "int64": 1, "int-or-text": 1, 
 
 
 class Reads(NamedTuple):
-    """Paths that were read: those that the document has, and those that it has not."""
+    """Paths that were read: those that the document has, and those that it does not have."""
 
-    known: set[str]
-    unknown: set[str]
+    documented: set[str]
+    undocumented: set[str]
 
 
 class Noting(dict[str, Any]):
@@ -70,7 +70,8 @@ class Noting(dict[str, Any]):
 
     def _note(self, key: object) -> None:
         if self._fields is not None and isinstance(key, str):
-            (self._reads.known if key in self._fields else self._reads.unknown).add(f"{self._path}{key}")
+            paths = self._reads.documented if key in self._fields else self._reads.undocumented
+            paths.add(f"{self._path}{key}")
 
     def get(self, key: str, default: Any = None) -> Any:
         self._note(key)
@@ -89,34 +90,34 @@ def _noting(value: Any, shapes: Shapes, shape: int | None, path: str, reads: Rea
     if isinstance(value, Mapping):
         return Noting(value, shapes, shape, path, reads)
     if isinstance(value, list):
-        own: Mapping[str, Any] = shapes[shape] if shape is not None else {}
-        inside = own["of"] if own.get("is") == "list" else shape
+        description: Mapping[str, Any] = shapes[shape] if shape is not None else {}
+        inside = description["of"] if description.get("is") == "list" else shape
         return [_noting(item, shapes, inside, path, reads) for item in value]
     return value
 
 
 def _inside(shapes: Shapes, shape: int | None, key: str) -> int | None:
     """Return the shape of a field of a block, of a map's values, or of a list's entries where one has no brackets."""
-    own: Mapping[str, Any] = shapes[shape] if shape is not None else {}
-    if own.get("is") == "list":
-        return _inside(shapes, own["of"], key)
-    inside: int | None = own.get("fields", {}).get(key, own.get("of"))
+    description: Mapping[str, Any] = shapes[shape] if shape is not None else {}
+    if description.get("is") == "list":
+        return _inside(shapes, description["of"], key)
+    inside: int | None = description.get("fields", {}).get(key, description.get("of"))
     return inside
 
 
 def _full(shapes: Shapes, shape: int, above: tuple[int, ...] = ()) -> Any:
     """Return a value that has every field of a shape, once along each path."""
-    own = shapes[shape]
-    match own["is"]:
+    description = shapes[shape]
+    match description["is"]:
         case "block":
-            fields = own["fields"] if shape not in above else {}
+            fields = description["fields"] if shape not in above else {}
             return {name: _full(shapes, inside, (*above, shape)) for name, inside in fields.items()}
         case "list":
-            return [_full(shapes, own["of"], above)]
+            return [_full(shapes, description["of"], above)]
         case "map":
-            return {"key": _full(shapes, own["of"], above)}
+            return {"key": _full(shapes, description["of"], above)}
         case kind:
-            return own["enum"][0] if own.get("enum") else VALUES.get(kind, "text")
+            return description["enum"][0] if description.get("enum") else VALUES.get(kind, "text")
 
 
 @cache
@@ -148,22 +149,24 @@ def reads() -> Mapping[str, Reads]:
     """
     noted: dict[str, Reads] = defaultdict(lambda: Reads(set(), set()))
     for token, (shapes, shape) in _documents().items():
-        own = Reads(set(), set())
-        resource = _noted(StackResource(stack="dev", type=token, name="thing", inputs=_full(shapes, shape)), own)
+        object_reads = Reads(set(), set())
+        resource = _noted(
+            StackResource(stack="dev", type=token, name="thing", inputs=_full(shapes, shape)), object_reads
+        )
         for view in views_of_plan([resource]):
             view.values()
-        noted["views"].known.update(own.known)
-        noted["views"].unknown.update(own.unknown)
+        noted["views"].documented.update(object_reads.documented)
+        noted["views"].undocumented.update(object_reads.undocumented)
         for name, rule in RULES.items():
             if rule.reads is not Program and not any(issubclass(kind, rule.reads) for kind in kinds_of(token)):
                 continue
-            own.known.clear()
-            own.unknown.clear()
+            object_reads.documented.clear()
+            object_reads.undocumented.clear()
             _evaluate([resource], name)
-            noted[name].known.update(own.known)
-            noted[name].unknown.update(own.unknown)
+            noted[name].documented.update(object_reads.documented)
+            noted[name].undocumented.update(object_reads.undocumented)
     for row in ROWS:
-        planned = foreign.planned(row.given, row.spoiled)
+        planned = foreign.planned(row.besides, row.spoiled)
         _evaluate([_noted(resource, noted[row.rule]) for resource in planned], row.rule)
     return noted
 
@@ -192,8 +195,8 @@ def test_every_name_that_a_rule_reads_is_in_the_document_of_an_object_that_it_re
 ) -> None:
     wrong = {
         f"{rule}: {path}"
-        for rule, own in reads.items()
-        for path in own.unknown - own.known
+        for rule, rule_reads in reads.items()
+        for path in rule_reads.undocumented - rule_reads.documented
         if path.rpartition(".")[2] not in {*SEARCHED, *ELSEWHERE}
     }
 
@@ -201,18 +204,19 @@ def test_every_name_that_a_rule_reads_is_in_the_document_of_an_object_that_it_re
 
 
 def test_every_name_that_code_reads_is_read_in_an_object_that_has_it(reads: Mapping[str, Reads]) -> None:
-    known = {part for own in reads.values() for path in own.known for part in path.split(".")}
+    paths = set[str]().union(*(rule_reads.documented for rule_reads in reads.values()))
+    documented_names = {part for path in paths for part in path.split(".")}
 
-    assert {f"{name}, {place}" for name, place in _written() if name not in {*known, *ELSEWHERE}} == set()
+    assert {f"{name}, {place}" for name, place in _written() if name not in {*documented_names, *ELSEWHERE}} == set()
 
 
 def test_a_field_that_nobody_has_is_noted() -> None:
     token = "kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet"
-    own = Reads(set(), set())
+    group_reads = Reads(set(), set())
     shapes, shape = _documents()[token]
-    resource = _noted(StackResource(stack="dev", type=token, name="group", inputs=_full(shapes, shape)), own)
+    resource = _noted(StackResource(stack="dev", type=token, name="group", inputs=_full(shapes, shape)), group_reads)
     policy = resource.inputs["spec"]["leaderWorkerTemplate"]["subGroupPolicy"]
 
     assert policy.get("subGroupPolicyType")
     assert policy.get("type") is None
-    assert own.unknown == {"spec.leaderWorkerTemplate.subGroupPolicy.type"}
+    assert group_reads.undocumented == {"spec.leaderWorkerTemplate.subGroupPolicy.type"}

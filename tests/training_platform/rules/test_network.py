@@ -156,28 +156,28 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
 
 
 def test_webhooks_out_of_reach_are_an_error_where_kueue_is() -> None:
-    (found,) = check("webhook-firewall", network(), flavor(), cluster())
+    (finding,) = check("webhook-firewall", network(), flavor(), cluster())
 
-    assert found.severity == "error"
+    assert finding.severity == "error"
 
 
 def test_two_instances_do_not_share_a_range() -> None:
-    found = check(
+    findings = check(
         "filestore-range-free",
         filestore(name="a", origin=("a",), reserved_range="10.0.0.0/24"),
         filestore(name="b", origin=("b",), reserved_range="10.0.0.0/24"),
     )
 
-    assert [each.path for each in found] == ["b.reserved_range"]
+    assert [finding.path for finding in findings] == ["b.reserved_range"]
 
 
 def test_instances_without_a_range_are_offered_one_each() -> None:
     instances = [filestore(name=name, origin=(name,), reserved_range=None) for name in ("b", "a", "c")]
-    given = filestore(name="d", origin=("d",), reserved_range="10.10.33.0/24")
+    with_range = filestore(name="d", origin=("d",), reserved_range="10.10.33.0/24")
 
-    found = check("filestore-range-given", network(), subnet(), given, *instances)
+    findings = check("filestore-range-given", network(), subnet(), with_range, *instances)
 
-    assert {each.path: each.nearest for each in found} == {
+    assert {finding.path: finding.nearest for finding in findings} == {
         "a.reserved_range": "10.10.32.0/24",
         "b.reserved_range": "10.10.34.0/24",
         "c.reserved_range": "10.10.35.0/24",
@@ -215,9 +215,9 @@ def test_reserved_addresses_are_enough_for_all_vms_of_the_region() -> None:
     two = {**pools, "nat.natIps": ["one", "two"]}
 
     assert found({**two, "gpu.autoscaling.maxNodeCount": 25.0}) == []
-    (each,) = found({**two, "gpu.autoscaling.maxNodeCount": 26.0})
-    assert (each.severity, each.nearest) == ("warning", "3")
-    assert "32 VMs with 4,096 ports each need 3 addresses, but 2 are reserved" in each.message
+    (finding,) = found({**two, "gpu.autoscaling.maxNodeCount": 26.0})
+    assert (finding.severity, finding.nearest) == ("warning", "3")
+    assert "32 VMs with 4,096 ports each need 3 addresses, but 2 are reserved" in finding.message
 
 
 def test_a_gateway_that_takes_addresses_by_itself_lacks_none() -> None:

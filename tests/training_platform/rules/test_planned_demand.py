@@ -44,16 +44,16 @@ def test_pool_of_a_regional_cluster_is_counted_in_three_zones() -> None:
     ],
 )
 def test_room_for_upgrades_is_counted(upgrades: Any, capacity: dict[str, Any], more: int) -> None:
-    found = amounts(planned_demand([pool({**H100, **capacity}, 4, upgradeSettings=upgrades)]))
+    demand = amounts(planned_demand([pool({**H100, **capacity}, 4, upgradeSettings=upgrades)]))
 
-    assert found["INSTANCES-per-project-region"] == 4 + more
-    assert found["SSD-TOTAL-GB-per-project-region"] == (4 + more) * 200
+    assert demand["INSTANCES-per-project-region"] == 4 + more
+    assert demand["SSD-TOTAL-GB-per-project-region"] == (4 + more) * 200
 
 
 def test_disk_that_is_left_out_has_gkes_defaults() -> None:
-    found = amounts(planned_demand([pool({"machineType": "a2-highgpu-1g"}, 2)]))
+    demand = amounts(planned_demand([pool({"machineType": "a2-highgpu-1g"}, 2)]))
 
-    assert found["DISKS-TOTAL-GB-per-project-region"] == 2 * 100
+    assert demand["DISKS-TOTAL-GB-per-project-region"] == 2 * 100
 
 
 def test_machine_outside_the_catalogue_charges_nothing() -> None:

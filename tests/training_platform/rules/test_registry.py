@@ -36,12 +36,17 @@ def test_rule_reads_the_views_of_its_first_parameter() -> None:
     @rule("sample", ruleset="samples", source="here")
     def sample(view: LabelledView) -> Iterator[Draft]:
         """Find everything."""
-        yield finding(view, "labels", "is there", allowed=1, nearest=2)
+        yield finding(view, "labels", "is set", allowed=1, nearest=2)
 
-    (found,) = evaluate(whole(LABELLED), declaration.RULES.values())
+    (sample_finding,) = evaluate(whole(LABELLED), declaration.RULES.values())
 
-    assert (found.rule, found.message, found.allowed, found.nearest) == ("sample", "labels is there", "1", "2")
-    assert (found.path, found.resource, found.file) == ("labels", "t a", None)
+    assert (sample_finding.rule, sample_finding.message, sample_finding.allowed, sample_finding.nearest) == (
+        "sample",
+        "labels is set",
+        "1",
+        "2",
+    )
+    assert (sample_finding.path, sample_finding.resource, sample_finding.file) == ("labels", "t a", None)
     assert declaration.RULES["sample"].summary == "Find everything."
 
 
@@ -51,9 +56,9 @@ def test_rule_with_a_second_parameter_is_given_the_program() -> None:
         """Find everything."""
         yield finding(view, "labels", program.environment, severity="error")
 
-    (found,) = evaluate(whole(LABELLED), declaration.RULES.values())
+    (sample_finding,) = evaluate(whole(LABELLED), declaration.RULES.values())
 
-    assert (found.message, found.severity) == ("dev", "error")
+    assert (sample_finding.message, sample_finding.severity) == ("dev", "error")
 
 
 def test_second_use_of_an_id_is_refused() -> None:
@@ -71,13 +76,13 @@ def test_unknown_value_is_a_note_that_names_the_field() -> None:
     def sample(view: LabelledView) -> Iterator[Draft]:
         """Find labels."""
         if view.labels:
-            yield finding(view, "labels", "is there")
+            yield finding(view, "labels", "is set")
 
-    found = evaluate(whole(LabelledView(**HEAD, name="b", labels=HIDDEN), LABELLED), declaration.RULES.values())
+    findings = evaluate(whole(LabelledView(**HEAD, name="b", labels=HIDDEN), LABELLED), declaration.RULES.values())
 
-    assert [(each.severity, each.message) for each in found] == [
+    assert [(row.severity, row.message) for row in findings] == [
         ("note", "sample is not decided: labels is not known before deployment"),
-        ("error", "labels is there"),
+        ("error", "labels is set"),
     ]
 
 
@@ -94,13 +99,13 @@ def test_a_rule_that_fails_is_named_for_each_view_and_no_other_is_silent() -> No
         """Find everything."""
         yield finding(view, "labels", "is found by another rule")
 
-    found = evaluate(whole(LABELLED, LabelledView(**HEAD, name="b", labels={})), declaration.RULES.values())
+    findings = evaluate(whole(LABELLED, LabelledView(**HEAD, name="b", labels={})), declaration.RULES.values())
 
-    failed, *others = found
+    failed, *others = findings
     assert (failed.rule, failed.severity, failed.failed, failed.resource) == ("broken", "error", True, "t a")
     assert failed.message.startswith("broken did not look at a because of a bug of its own: KeyError in ")
     assert "a value" not in failed.message
-    assert [(each.rule, each.resource, each.failed) for each in others] == [
+    assert [(row.rule, row.resource, row.failed) for row in others] == [
         ("broken", "t b", False), ("other", "t a", False), ("other", "t b", False),
     ]  # fmt: skip
 
@@ -122,9 +127,11 @@ config:
     stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
     views = views_of_model(stack, Workspace(Path(), {"dev": stack}))
 
-    found = evaluate(program(views, stack="dev", environment="dev", team=None, production=False), RULES.values(), stack)
+    findings = evaluate(
+        program(views, stack="dev", environment="dev", team=None, production=False), RULES.values(), stack
+    )
 
-    (size,) = [each for each in found if each.rule == "boot-disk-size"]
+    (size,) = [row for row in findings if row.rule == "boot-disk-size"]
     assert size.file == "stacks/Pulumi.dev.yaml"
     assert size.position == (11, 25)
     assert size.path == "clusters.main.node_pools.h100.boot_disk.size_gb"
@@ -137,7 +144,7 @@ def test_every_rule_set_has_a_title_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "severity", "field", "said"),
+    ("owner", "severity", "field", "rules"),
     [
         ("google", "error", "labels", ["ours"]),
         ("kueue", "error", "labels", ["ours"]),
@@ -147,7 +154,7 @@ def test_every_rule_set_has_a_title_of_its_own() -> None:
     ],
 )
 def test_a_value_that_a_rule_and_its_document_refuse_is_said_once(
-    owner: declaration.Owner, severity: Severity, field: str, said: list[str]
+    owner: declaration.Owner, severity: Severity, field: str, rules: list[str]
 ) -> None:
     @rule("document", ruleset="documents", source="here", owner="documents")
     def document(view: LabelledView) -> Iterator[Draft]:
@@ -159,4 +166,4 @@ def test_a_value_that_a_rule_and_its_document_refuse_is_said_once(
         """Find the same and know why."""
         yield finding(view, field, "is below 10 GB")
 
-    assert [each.rule for each in evaluate(whole(LABELLED), declaration.RULES.values())] == said
+    assert [row.rule for row in evaluate(whole(LABELLED), declaration.RULES.values())] == rules

@@ -93,11 +93,11 @@ def test_a_grant_that_is_removed_is_missed_at_the_line_that_promises(stack: str,
     every = grants(stacks, stack)
     (removed,) = [grant for grant in every if grant.planned_as.name == name]
 
-    found = findings_with(stacks, stack, [grant for grant in every if grant is not removed])
+    findings = findings_with(stacks, stack, [grant for grant in every if grant is not removed])
 
-    assert {finding.rule for finding in found} == {"rights"}
-    assert any(removed.principal in finding.message for finding in found)
-    assert all(finding.position and finding.severity == "error" for finding in found)
+    assert {finding.rule for finding in findings} == {"rights"}
+    assert any(removed.principal in finding.message for finding in findings)
+    assert all(finding.position and finding.severity == "error" for finding in findings)
 
 
 def test_a_bucket_without_a_role_to_add_is_found_at_the_bucket_with_the_permission() -> None:
@@ -123,10 +123,10 @@ def test_a_role_that_became_narrower_is_found() -> None:
         for grant in grants(stacks, "dev-vision")
     ]
 
-    found = findings_with(stacks, "dev-vision", narrower)
+    findings = findings_with(stacks, "dev-vision", narrower)
 
-    assert {finding.path for finding in found} == {"buckets.data", "buckets.open"}
-    assert all("storage.objects.create, storage.objects.delete" in finding.message for finding in found)
+    assert {finding.path for finding in findings} == {"buckets.data", "buckets.open"}
+    assert all("storage.objects.create, storage.objects.delete" in finding.message for finding in findings)
 
 
 def test_a_condition_that_excludes_now_is_found() -> None:
@@ -148,9 +148,9 @@ def test_an_attachment_that_vertex_ai_may_not_use_is_found_at_both_files() -> No
     stacks = workspace()
     without = [grant for grant in grants(stacks, "dev") if "vertex_network" not in grant.role]
 
-    found = findings_with(stacks, "dev", without)
+    findings = findings_with(stacks, "dev", without)
 
-    assert {(finding.stack, finding.path) for finding in found} == {
+    assert {(finding.stack, finding.path) for finding in findings} == {
         ("dev", "network_attachments.us-central1"),
         ("dev-vision", "vertex.persistent_resources.tuning.network_attachment"),
     }

@@ -57,7 +57,7 @@ def test_flawless_views_break_no_rule() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_whole_program_breaks_no_rule(rule: str) -> None:
-    assert [each for each in check(rule, *example()) if each.severity != "note"] == []
+    assert [finding for finding in check(rule, *example()) if finding.severity != "note"] == []
 
 
 def test_unknown_field_is_a_note_and_never_an_error() -> None:

@@ -56,10 +56,10 @@ def test_what_autopilot_refuses_is_named_as_the_program_writes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "twice"), [(("spot", "preemptible"), True), (("spot",), False), (("preemptible",), False)]
+    ("fields", "twice"), [(("spot", "preemptible"), True), (("spot",), False), (("preemptible",), False)]
 )
-def test_spot_in_both_spellings_is_seen(given: tuple[str, ...], twice: bool) -> None:
-    assert settings(**dict.fromkeys(given, True)).spot_twice is twice
+def test_spot_in_both_spellings_is_seen(fields: tuple[str, ...], twice: bool) -> None:
+    assert settings(**dict.fromkeys(fields, True)).spot_twice is twice
 
 
 @pytest.mark.parametrize("flag", ["enableFqdnNetworkPolicy", "enableCiliumClusterwideNetworkPolicy"])
@@ -158,9 +158,9 @@ def test_firewall_rule_is_the_ports_that_it_lets_in(inputs: dict[str, Any], port
     ],
 )  # fmt: skip
 def test_every_member_of_a_role_is_read(kind: str, inputs: dict[str, Any], accounts: list[str]) -> None:
-    found = views(RoleGrantView, f"gcp:projects/{kind}", role="roles/editor", **inputs)
+    grants = views(RoleGrantView, f"gcp:projects/{kind}", role="roles/editor", **inputs)
 
-    assert [(each.role, each.account) for each in found] == [("roles/editor", account) for account in accounts]
+    assert [(grant.role, grant.account) for grant in grants] == [("roles/editor", account) for account in accounts]
 
 
 def test_e_mail_of_an_account_follows_from_its_id() -> None:

@@ -37,7 +37,7 @@ def _written(paths: tuple[str, ...], states: tuple[str, ...]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "paths"), [*_several()], ids=lambda each: getattr(each, "__name__", str(each))
+    ("kind", "name", "paths"), [*_several()], ids=lambda value: getattr(value, "__name__", str(value))
 )
 def test_the_first_spelling_that_is_written_holds(kind: type[View], name: str, paths: tuple[str, ...]) -> None:
     for states in product((NEITHER, KNOWN, UNSAID), repeat=len(paths)):
@@ -60,7 +60,7 @@ def test_some_fields_have_several_spellings() -> None:
 def test_a_name_that_deployment_tells_is_that_of_the_one_dependency_of_its_type() -> None:
     inputs = {"nodeConfig": {"serviceAccount": UNKNOWN, "machineType": "a3-highgpu-8g"}}
     options = {"dependsOn": [("gcp:serviceaccount/account:Account", "nodes-account")]}
-    kind = next(each for each in VIEWS if each.__name__ == "NodePoolView")
+    kind = next(view for view in VIEWS if view.__name__ == "NodePoolView")
     planned = StackResource(stack="dev", type=kind.TYPES[0], name="a", inputs=inputs, options=options)
     view = kind.viewed(planned, (), inputs)
 

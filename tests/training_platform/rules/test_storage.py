@@ -25,7 +25,7 @@ KEY = "projects/example-keys/locations/{}/keyRings/training/cryptoKeys/data"
 
 
 def found(rule: str, changes: dict[str, Any]) -> list[Finding]:
-    return [each for each in foreign.found(changes) if each.rule == rule]
+    return [finding for finding in foreign.found(changes) if finding.rule == rule]
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_a_key_is_in_the_region_of_what_it_encrypts(path: str, location: str) ->
     assert found("key-location", {path: KEY.format(location)}) == []
     (other,) = found("key-location", {path: KEY.format("us-west4")})
     assert (other.severity, other.nearest, other.path) == ("error", KEY.format(location), path.partition(".")[2])
-    assert [each.severity for each in found("key-location", {path: KEY.format("global")})] == ["warning"]
-    assert [each.severity for each in found("key-location", {path: UNKNOWN})] == ["note"]
+    assert [finding.severity for finding in found("key-location", {path: KEY.format("global")})] == ["warning"]
+    assert [finding.severity for finding in found("key-location", {path: UNKNOWN})] == ["note"]
 
 
 def test_a_key_of_several_regions_suits_a_bucket_in_them() -> None:
@@ -53,9 +53,9 @@ def test_a_key_of_several_regions_suits_a_bucket_in_them() -> None:
 
 @pytest.mark.parametrize(("location", "severity"), [("us-central1", None), ("global", None), ("us-west4", "error")])
 def test_a_disk_is_under_a_key_of_its_region_or_a_global_one(location: str, severity: str | None) -> None:
-    each = found("disk-key-location", {"gpu.nodeConfig.bootDiskKmsKey": KEY.format(location)})
+    findings = found("disk-key-location", {"gpu.nodeConfig.bootDiskKmsKey": KEY.format(location)})
 
-    assert [one.severity for one in each] == ([severity] if severity else [])
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])
 
 
 @pytest.mark.parametrize("tier", ["ZONAL", "BASIC_HDD", "PREMIUM"])

@@ -18,16 +18,16 @@ FILLING = frozenset(re.findall(r"\w+", _FILLING))
 
 def test_the_title_of_a_policy_names_what_each_of_its_rules_judges() -> None:
     """By a word that the rule's id or summary shares with the title: ``tags`` of nodes, ``placement`` of a slice."""
-    own = {rule: _words(f"{rule.id.replace('-', ' ')} {rule.summary}") - FILLING for rule in RULES.values()}
+    words_of_rules = {rule: _words(f"{rule.id.replace('-', ' ')} {rule.summary}") - FILLING for rule in RULES.values()}
 
-    assert [rule.id for rule, words in own.items() if not words & _words(TITLES[rule.ruleset])] == []
+    assert [rule.id for rule, words in words_of_rules.items() if not words & _words(TITLES[rule.ruleset])] == []
 
 
 def test_a_title_of_something_else_does_not_name_a_rule() -> None:
-    own = _words("node-tags Find more resource manager tags than nodes support.") - FILLING
+    words_of_rule = _words("node-tags Find more resource manager tags than nodes support.") - FILLING
 
-    assert own & _words("Tags of nodes.")
-    assert not own & _words("Node pools by themselves: names, and how they scale.")
+    assert words_of_rule & _words("Tags of nodes.")
+    assert not words_of_rule & _words("Node pools by themselves: names, and how they scale.")
 
 
 def _words(text: str) -> set[str]:

@@ -94,9 +94,9 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
 
 
 def test_a_region_without_the_attached_gpu_is_a_warning() -> None:
-    (found,) = check("vertex-region", persistent_pool(**V100, accelerator_count=2, region="us-east1"))
+    (finding,) = check("vertex-region", persistent_pool(**V100, accelerator_count=2, region="us-east1"))
 
-    assert found.severity == "warning"
+    assert finding.severity == "warning"
 
 
 def test_a_finding_of_a_further_pool_stands_at_that_pool_and_of_the_region_at_the_resource() -> None:

@@ -1,4 +1,4 @@
-"""Which views a rule looks at: those that have the field that it reads first, or of which it is not known."""
+"""A rule sees only views where the field that it reads first is set or unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from training_platform.rules import RULES, evaluate, program, views_of_plan
 from training_platform.rules.declaration import rule
 from training_platform.views.node_pool import NodePoolView
 
-GUARDED = sorted(each.id for each in RULES.values() if each.when)
+GUARDED = sorted(rule.id for rule in RULES.values() if rule.when)
 
 
 class _ReadError(Exception):
@@ -28,11 +28,11 @@ class _Reads:
 
 @pytest.mark.parametrize("rule_id", GUARDED)
 def test_the_field_that_a_rule_declares_is_the_first_that_it_reads(rule_id: str) -> None:
-    found = RULES[rule_id]
-    assert found.when in found.reads.FIELDS
+    guarded = RULES[rule_id]
+    assert guarded.when in guarded.reads.FIELDS
 
-    with pytest.raises(_ReadError, match=rf"\A{found.when}\Z"):
-        list(found.check(_Reads(), None) if found.whole else found.check(_Reads()))
+    with pytest.raises(_ReadError, match=rf"\A{guarded.when}\Z"):
+        list(guarded.check(_Reads(), None) if guarded.whole else guarded.check(_Reads()))
 
 
 def test_a_rule_looks_at_views_that_have_its_field_and_at_those_of_which_it_is_not_known() -> None:
@@ -44,9 +44,9 @@ def test_a_rule_looks_at_views_that_have_its_field_and_at_those_of_which_it_is_n
     whole = program(views_of_plan(pools), stack="s", environment="s", team=None, production=None)
 
     assert [view.name for view in whole.all(NodePoolView, "tags")] == ["many", "unknown"]
-    found = evaluate(whole, [RULES["node-tags"]])
-    assert [(each.resource or "").rpartition(" ")[2] for each in found] == ["many", "unknown"]
-    assert [each.severity for each in found] == ["error", "note"]
+    findings = evaluate(whole, [RULES["node-tags"]])
+    assert [(finding.resource or "").rpartition(" ")[2] for finding in findings] == ["many", "unknown"]
+    assert [finding.severity for finding in findings] == ["error", "note"]
 
 
 def test_a_rule_is_a_generator() -> None:

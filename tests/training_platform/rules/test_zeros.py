@@ -23,7 +23,7 @@ AT_ONCE: Final = 25  # objects of one program: more than that compare each with 
 
 
 def with_nothing(value: Any) -> Iterator[Any]:
-    """Yield copies of a value, of which each has nothing in the place of one value inside."""
+    """Yield copies of a value, each with nothing in the place of one value inside."""
     rows: list[tuple[Any, Any]] = []
     if isinstance(value, Mapping):
         rows = list(value.items())
@@ -43,7 +43,7 @@ def test_no_rule_fails_on_an_object_with_nothing_in_the_place_of_a_value(name: s
     failed = []
     for start in range(0, len(rows), AT_ONCE):
         resources = {f"{name}-{place}": row for place, row in enumerate(rows[start : start + AT_ONCE])}
-        failed += [each.message for each in judged({"resources": resources}) if each.failed]
+        failed += [finding.message for finding in judged({"resources": resources}) if finding.failed]
 
     assert rows
     assert failed == []
@@ -51,8 +51,8 @@ def test_no_rule_fails_on_an_object_with_nothing_in_the_place_of_a_value(name: s
 
 @pytest.mark.parametrize("row", SPOILED, ids=[f"{row.rule}-{place}" for place, row in enumerate(SPOILED)])
 def test_a_rule_does_not_fail_on_its_program_with_nothing_in_the_place_of_a_value(row: Row) -> None:
-    changed = {path.partition(".")[0] for path in (*row.given, *row.spoiled)}
-    resources = planned(row.given, row.spoiled)
+    changed = {path.partition(".")[0] for path in (*row.besides, *row.spoiled)}
+    resources = planned(row.besides, row.spoiled)
     views = {resource.name: views_of_plan([resource]) for resource in resources}
     failed = []
     for resource in (resource for resource in resources if resource.name in changed):
@@ -60,7 +60,7 @@ def test_a_rule_does_not_fail_on_its_program_with_nothing_in_the_place_of_a_valu
             views[resource.name] = views_of_plan([dataclasses.replace(resource, inputs=inputs)])
             every = [view for of_one in views.values() for view in of_one]
             whole = program(every, stack="dev", environment="dev", team=None, production=True)
-            failed += [each.message for each in evaluate(whole, [RULES[row.rule]]) if each.failed]
+            failed += [finding.message for finding in evaluate(whole, [RULES[row.rule]]) if finding.failed]
         views[resource.name] = views_of_plan([resource])
 
     assert failed == []

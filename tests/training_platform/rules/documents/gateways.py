@@ -97,4 +97,4 @@ CASES = (
         f"{CHECK}.timeoutSec",
     ),
 )
-IDS = [f"{number} {each.path}" for number, each in enumerate(CASES)]
+IDS = [f"{number} {case.path}" for number, case in enumerate(CASES)]

@@ -1,4 +1,4 @@
-"""What is added to the documents by hand: it fits every version of a type, and repeats nothing that is there."""
+"""What is added to the documents by hand fits every version of a type, and repeats nothing that they have."""
 
 from __future__ import annotations
 
@@ -33,21 +33,23 @@ def test_what_the_provider_checks_is_not_written_by_hand_as_well() -> None:
     for token in types.keys() & added["types"].keys():
         rows = added["types"][token]
         for path, extra in (added["parts"][rows] if isinstance(rows, str) else rows).items():
-            own = extra if isinstance(extra, Mapping) else added["forms"].get(extra, {})
-            assert said(own) & said(types[token].get(path, {})) == set(), f"{token}.{path}"
+            input_facts = extra if isinstance(extra, Mapping) else added["forms"].get(extra, {})
+            assert said(input_facts) & said(types[token].get(path, {})) == set(), f"{token}.{path}"
 
 
 def test_bounds_that_a_document_of_googles_has_are_not_written_by_hand_as_well() -> None:
     added = yaml.safe_load((ROOT / "tools/documents/additions.yaml").read_text(encoding="utf-8"))["types"]
     google = json.loads((FOLDER / "google.json").read_text(encoding="utf-8"))
 
-    repeated = [
-        f"{token}.{path}"
-        for token in added.keys() & google["types"].keys()
-        for path, row in (added[token].items() if isinstance(added[token], Mapping) else ())
-        if isinstance(row, Mapping) and row and row.keys() <= BOUNDS
-        and row.items() <= _shape(google, token, path).items()
-    ]  # fmt: skip
+    repeated = []
+    for token in added.keys() & google["types"].keys():
+        if not isinstance(added[token], Mapping):
+            continue
+        for path, row in added[token].items():
+            if not isinstance(row, Mapping) or not row or not row.keys() <= BOUNDS:
+                continue
+            if row.items() <= _shape(google, token, path).items():
+                repeated.append(f"{token}.{path}")
 
     assert repeated == []
 
@@ -55,7 +57,7 @@ def test_bounds_that_a_document_of_googles_has_are_not_written_by_hand_as_well()
 def _shape(google: Mapping[str, Any], token: str, path: str) -> Mapping[str, Any]:
     """Return the shape at a path; nothing where the document leaves open what stands there."""
     shape: Mapping[str, Any] = google["shapes"][google["types"][token]]
-    for part in path.split(".") if path else ():
+    for part in filter(None, path.split(".")):
         number = shape.get("fields", {}).get(part.removesuffix("[]").removesuffix("{}"))
         if number is None:
             return {}
@@ -80,9 +82,9 @@ def said(row: Mapping[str, Any]) -> set[object]:
 )
 def test_a_block_with_none_of_its_inputs_is_found_once(token: str, inputs: dict[str, Any]) -> None:
     judge = check_of(token)
-    found = list[Problem]()
+    problems = list[Problem]()
     assert judge
 
-    judge(inputs, (), found.append)
+    judge(inputs, (), problems.append)
 
-    assert [problem.kind for problem in found] == ["required"]
+    assert [problem.kind for problem in problems] == ["required"]

@@ -49,12 +49,12 @@ BOUNDS: list[tuple[str, str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "right", "wrong"), BOUNDS, ids=[f"{place}-{each[0]}" for place, each in enumerate(BOUNDS)]
+    ("kind", "path", "right", "wrong"), BOUNDS, ids=[f"{place}-{bound[0]}" for place, bound in enumerate(BOUNDS)]
 )
 def test_a_value_at_its_bound_is_taken_and_one_beyond_is_not(kind: str, path: str, right: Any, wrong: Any) -> None:
     def at(value: Any) -> list[str]:
         rows = found(f"gcp:{kind}", **of(f"gcp:{kind}", path, value))
-        return [each.rule for each in rows if re.split(r"[.\[]", each.path or "")[0] == path]
+        return [row.rule for row in rows if re.split(r"[.\[]", row.path or "")[0] == path]
 
     assert at(right) == []
     assert at(wrong) != []
@@ -64,7 +64,7 @@ def test_a_machine_with_gpus_is_not_moved() -> None:
     def severities(policy: str) -> list[str]:
         rows = found("gcp:compute/instance:Instance", guestAccelerators=[{"type": "nvidia-l4", "count": 1}],
                      scheduling={"onHostMaintenance": policy})  # fmt: skip
-        return [each.severity for each in rows if "onHostMaintenance" in (each.path or "")]
+        return [row.severity for row in rows if "onHostMaintenance" in (row.path or "")]
 
     assert (severities("TERMINATE"), severities("MIGRATE")) == ([], ["error"])
 
@@ -73,25 +73,25 @@ def test_a_machine_with_gpus_is_not_moved() -> None:
 def test_a_class_of_storage_beside_autoclass_is_a_warning(stored: str, severities: list[str]) -> None:
     rows = found("gcp:storage/bucket:Bucket", location="us-central1", storageClass=stored, autoclass={"enabled": True})
 
-    assert [each.severity for each in rows if each.path == "storageClass"] == severities
+    assert [row.severity for row in rows if row.path == "storageClass"] == severities
 
 
 @pytest.mark.parametrize(("kind", "count"), [("CNAME", 1), ("A", 0), (None, 0)])
 def test_another_name_stands_for_one(kind: str | None, count: int) -> None:
     rows = found("gcp:dns/recordSet:RecordSet", name="a.example.com.", managedZone="own", type=kind, rrdatas=["a", "b"])
 
-    assert len([each for each in rows if each.path == "rrdatas"]) == count
+    assert len([row for row in rows if row.path == "rrdatas"]) == count
 
 
 @pytest.mark.parametrize(("purpose", "count"), [("REGIONAL_MANAGED_PROXY", 1), ("PRIVATE", 0), (None, 0)])
 def test_a_subnet_of_proxies_has_a_role(purpose: str | None, count: int) -> None:
     rows = found("gcp:compute/subnetwork:Subnetwork", network="a", ipCidrRange="10.0.0.0/23", purpose=purpose)
 
-    assert len([each for each in rows if each.path == "role"]) == count
+    assert len([row for row in rows if row.path == "role"]) == count
 
 
 @pytest.mark.parametrize(("address", "count"), [("10.0.0.5", 0), ("hub.example.com.", 1)])
 def test_a_record_of_addresses_has_addresses(address: str, count: int) -> None:
     rows = found("gcp:dns/recordSet:RecordSet", name="a.example.com.", managedZone="own", type="A", rrdatas=[address])
 
-    assert len([each for each in rows if each.path == "rrdatas[0]"]) == count
+    assert len([row for row in rows if row.path == "rrdatas[0]"]) == count

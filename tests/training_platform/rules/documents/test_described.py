@@ -29,26 +29,28 @@ def test_what_descriptions_refuse_is_found(case: dict[str, Any]) -> None:
 
 
 def test_every_input_that_a_row_names_is_one_of_a_type_that_it_is_of() -> None:
-    missing = {
-        f"{wanted} {path} {name}"
-        for wanted, rows in ROWS.items()
-        for path, row in (rows if isinstance(rows, dict) else {}).items()
-        if isinstance(row, dict)
-        for name in _names(row)
-        if not any(
-            _has(token, f"{path}.{name}".removeprefix(".")) for token in GOOGLE["types"] if fnmatchcase(token, wanted)
-        )
-    }
+    missing = []
+    for pattern, rows in ROWS.items():
+        if not isinstance(rows, dict):
+            continue
+        for path, row in rows.items():
+            if not isinstance(row, dict):
+                continue
+            for name in _names(row):
+                input_path = f"{path}.{name}".removeprefix(".")
+                if not any(_has(token, input_path) for token in _tokens(pattern)):
+                    missing.append(f"{pattern} {input_path}")
 
-    assert missing == set()
+    assert missing == []
 
 
 def test_the_page_explains_every_word_of_a_row() -> None:
     page = (ROOT / "docs/development/documents.md").read_text(encoding="utf-8")
     rows = [row for part in ("additions", "described") for row in _rows(_yaml(part))]
-    words = {word for row in rows for word in row} | {
-        word for row in rows for group in ("cases", "groups") for each in row.get(group, ()) for word in each
-    }
+    words = {word for row in rows for word in row}
+    for row in rows:
+        for group in (*row.get("cases", ()), *row.get("groups", ())):
+            words |= set(group)
 
     assert {"cases", "when", "span", "least", "keys_like"} <= words
     assert {word for word in words if f"`{word}`" not in page} == set()
@@ -61,26 +63,26 @@ def _yaml(name: str) -> Any:
 def _rows(content: Any) -> list[dict[str, Any]]:
     """Return the rows of a file: of its types and parts by their inputs, of its forms as they are."""
     below = [rows for part in ("types", "parts") for rows in content.get(part, {}).values() if isinstance(rows, dict)]
-    found = [row for rows in below for row in rows.values()] + list(content.get("forms", {}).values())
-    return [row for row in found if isinstance(row, dict)]
+    all_rows = [row for rows in below for row in rows.values()] + list(content.get("forms", {}).values())
+    return [row for row in all_rows if isinstance(row, dict)]
 
 
 def test_every_pattern_of_types_is_of_one() -> None:
-    assert [wanted for wanted in ROWS if not _tokens(wanted)] == []
+    assert [pattern for pattern in ROWS if not _tokens(pattern)] == []
 
 
-def _tokens(wanted: str) -> list[str]:
-    return [token for token in GOOGLE["types"] if fnmatchcase(token, wanted)]
+def _tokens(pattern: str) -> list[str]:
+    return [token for token in GOOGLE["types"] if fnmatchcase(token, pattern)]
 
 
 def _errors(token: str, inputs: dict[str, Any]) -> list[Problem]:
-    found = list[Problem]()
+    problems = list[Problem]()
     judge = check_of(token)
     assert judge
 
-    judge(inputs, (), found.append)
+    judge(inputs, (), problems.append)
 
-    return [problem for problem in found if problem.severity == "error"]
+    return [problem for problem in problems if problem.severity == "error"]
 
 
 def _names(row: dict[str, Any]) -> Iterator[str]:

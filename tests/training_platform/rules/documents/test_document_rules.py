@@ -33,6 +33,12 @@ PODS: dict[str, Any] = {
 WINDOW = {"startTime": "2026-01-03T06:00:00Z", "recurrence": "FREQ=DAILY"}
 FLAVORS = [{"name": "a", "resources": [{"name": "cpu", "nominalQuota": "1"}]}]
 TEMPLATE = "spec.template.spec"
+
+
+def _scheduled(*schedules: str) -> list[dict[str, Any]]:
+    return [{**RUN, "schedule": schedule} for schedule in schedules]
+
+
 CASES = [
     (POOL, "nodeConfig.spot", "type", [True, "true", None, UNKNOWN], ["yes", 1.5, {}]),
     (POOL, "nodeConfig.diskSizeGb", "type", [100, 100.0, "100"], [100.5, "large", [100]]),
@@ -114,8 +120,8 @@ CASES = [
      [{"selector": {}, "endpoints": [{"port": "a", "interval": "30s", "timeout": "31s"}]}]),
     (NETWORK, "spec", "required", [{"type": "Device"}], [{"parametersRef": REFERENCE}]),
     (NETWORK, "spec.subnet", "unknown-field", [None], ["a"]),
-    (CRON, "spec", "format", [{**RUN, "schedule": each} for each in ("*/5 0-23 1,15 JAN-MAR ?", "@daily", "0 0 * * 6")],
-     [{**RUN, "schedule": each} for each in ("60 0 * * *", "0 24 * * *", "0 0 32 * *", "0 0 * 13 *", "0 0 * * 7")]),
+    (CRON, "spec", "format", _scheduled("*/5 0-23 1,15 JAN-MAR ?", "@daily", "0 0 * * 6"),
+     _scheduled("60 0 * * *", "0 24 * * *", "0 0 32 * *", "0 0 * 13 *", "0 0 * * 7")),
     (JOB, f"{TEMPLATE}.containers.0.resources.limits", "format", [{"cpu": "1", "nvidia.com/gpu": "1"}], [{"gpu": "1"}]),
 ]  # fmt: skip
 
@@ -123,7 +129,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("kind", "path", "rule", "right", "wrong"),
     CASES,
-    ids=[f"{each[0].rpartition(':')[2]}-{each[2]}-{each[1]}" for each in CASES],
+    ids=[f"{case[0].rpartition(':')[2]}-{case[2]}-{case[1]}" for case in CASES],
 )
 def test_a_value_is_refused_by_its_document_and_one_beside_it_is_taken(
     kind: str, path: str, rule: str, right: list[Any], wrong: list[Any]
@@ -148,7 +154,7 @@ def test_lustre_has_a_throughput_or_is_of_the_dynamic_tier() -> None:
     }
 
     def refused(**inputs: Any) -> list[str]:
-        return [each.path for each in found("gcp:lustre/instance:Instance", **lustre, **inputs)]
+        return [finding.path for finding in found("gcp:lustre/instance:Instance", **lustre, **inputs)]
 
     assert refused(dynamicTierOptions={"mode": "DEFAULT_CACHE"}) == []
     assert refused(perUnitStorageThroughput="1000") == []
@@ -159,7 +165,8 @@ def test_a_workbench_has_one_interface() -> None:
     def refused(count: int) -> list[str]:
         setup = {"networkInterfaces": [{"nicType": "GVNIC"}] * count}
         return [
-            each.path for each in found("gcp:workbench/instance:Instance", location="us-central1-a", gceSetup=setup)
+            finding.path
+            for finding in found("gcp:workbench/instance:Instance", location="us-central1-a", gceSetup=setup)
         ]
 
     assert refused(1) == []
@@ -176,7 +183,7 @@ def test_every_kind_of_constraint_is_tried() -> None:
 def test_what_may_be_newer_than_the_documents_is_a_warning() -> None:
     enum, name = found(POOL, cluster="main", placementPolicy={"type": "SPREAD"}, weather="fair")
 
-    assert [(each.rule, each.severity, each.path) for each in (enum, name)] == [
+    assert [(finding.rule, finding.severity, finding.path) for finding in (enum, name)] == [
         ("document-enum", "warning", "placementPolicy.type"),
         ("document-unknown-field", "warning", "weather"),
     ]
@@ -194,7 +201,9 @@ def test_a_finding_names_the_input_as_the_program_writes_it_and_the_nearest_valu
 
 
 def test_two_values_that_are_wrong_alike_are_both_found() -> None:
-    assert [each.path for each in found(POOL, cluster="main", nodeConfig={"spot": "yes", "flexStart": "yes"})] == [
+    assert [
+        finding.path for finding in found(POOL, cluster="main", nodeConfig={"spot": "yes", "flexStart": "yes"})
+    ] == [
         "nodeConfig.spot",
         "nodeConfig.flexStart",
     ]
@@ -213,7 +222,9 @@ def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
     other = StackResource(stack="dev", type="kubernetes:example.com/v1:Thing", name="c", inputs={})
     whole = program(views_of_plan([*newer, other]), stack="dev", environment="dev", team=None, production=False)
 
-    assert [(each.rule, each.severity) for each in evaluate(whole, DOCUMENTS)] == [("document-missing", "note")]
+    assert [(finding.rule, finding.severity) for finding in evaluate(whole, DOCUMENTS)] == [
+        ("document-missing", "note")
+    ]
 
 
 def test_a_key_with_dots_is_named_whole() -> None:
@@ -270,14 +281,14 @@ TOGETHER: list[tuple[str, dict[str, Any], list[dict[str, Any]], list[dict[str, A
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "base", "right", "wrong"), TOGETHER, ids=[each[0] for each in TOGETHER])
+@pytest.mark.parametrize(("kind", "base", "right", "wrong"), TOGETHER, ids=[case[0] for case in TOGETHER])
 def test_inputs_of_one_resource_go_together(
     kind: str, base: dict[str, Any], right: list[dict[str, Any]], wrong: list[dict[str, Any]]
 ) -> None:
     for inputs in right:
         assert found(f"gcp:{kind}", **{**base, **inputs}) == [], inputs
     for inputs in wrong:
-        errors = [each for each in found(f"gcp:{kind}", **{**base, **inputs}) if each.severity == "error"]
+        errors = [finding for finding in found(f"gcp:{kind}", **{**base, **inputs}) if finding.severity == "error"]
         assert len(errors) == 1, (inputs, errors)
         assert errors[0].allowed
 
@@ -318,7 +329,8 @@ KUBERNETES: list[tuple[str, str, list[Any], list[Any]]] = [
      [[{"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"url": "https://a.example.com"}, "rules": [
             {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*", "CREATE"], "resources": ["pods"]}]}]]),
-    ("kubernetes:autoscaling/v2:HorizontalPodAutoscaler", "spec", [_scaled(each) for each in ("500m", "1m", "1", 2.0)],
+    ("kubernetes:autoscaling/v2:HorizontalPodAutoscaler", "spec",
+     [_scaled(scale) for scale in ("500m", "1m", "1", 2.0)],
      [_scaled("0")]),
     ("kubernetes:core/v1:Secret", "data", [{"key": "YWJj\nZGVm\n"}], [{"key": "not base64"}]),
     ("kubernetes:ray.io/v1:RayJob", "metadata", [{"name": "a" * 47}], [{"name": "a" * 48}]),
@@ -331,13 +343,13 @@ KUBERNETES: list[tuple[str, str, list[Any], list[Any]]] = [
 ROLE: dict[str, Any] = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "train"}}
 
 
-@pytest.mark.parametrize(("kind", "path", "right", "wrong"), KUBERNETES, ids=[each[0] for each in KUBERNETES])
+@pytest.mark.parametrize(("kind", "path", "right", "wrong"), KUBERNETES, ids=[case[0] for case in KUBERNETES])
 def test_objects_are_judged_as_their_server_does(kind: str, path: str, right: list[Any], wrong: list[Any]) -> None:
     base: dict[str, Any] = ROLE if kind.endswith("RoleBinding") else {}
     if kind.endswith("RayJob"):
         base = {"spec": {"rayClusterSpec": {"headGroupSpec": {"template": {}}}}}
 
-    assert [each for value in right for each in found(kind, **{**base, **of(kind, path, value)})] == []
+    assert [finding for value in right for finding in found(kind, **{**base, **of(kind, path, value)})] == []
     for value in wrong:
         (problem,) = found(kind, **{**base, **of(kind, path, value)})
         assert problem.severity == "error"
@@ -361,9 +373,9 @@ INSTANCE = "gcp:compute/instance:Instance"
 def test_an_unknown_value_is_an_error_in_lists_of_the_pinned_provider_alone(
     kind: str, path: str, severity: str, message: str
 ) -> None:
-    findings = [each for each in found(kind, **of(kind, path, "QUUX")) if each.rule == "document-enum"]
+    findings = [finding for finding in found(kind, **of(kind, path, "QUUX")) if finding.rule == "document-enum"]
 
-    assert [(each.severity, each.message) for each in findings] == [(severity, message)]
+    assert [(finding.severity, finding.message) for finding in findings] == [(severity, message)]
 
 
 @pytest.mark.parametrize(
@@ -386,6 +398,8 @@ def test_an_unknown_value_is_an_error_in_lists_of_the_pinned_provider_alone(
 def test_a_text_that_the_provider_takes_for_a_right_one_is_right(
     kind: str, path: str, value: str, *, wrong: bool
 ) -> None:
-    at = re.sub(r"[.](\d+)", r"[\1]", path)
+    input_path = re.sub(r"[.](\d+)", r"[\1]", path)
 
-    assert [each.severity for each in found(kind, **of(kind, path, value)) if each.path == at] == ["error"] * wrong
+    assert [finding.severity for finding in found(kind, **of(kind, path, value)) if finding.path == input_path] == [
+        "error"
+    ] * wrong

@@ -1,4 +1,4 @@
-"""Forms of texts, each at its boundary, and where an input's name alone tells its form."""
+"""Forms of strings, each at its boundary, and inputs whose form follows from their name."""
 
 from __future__ import annotations
 
@@ -87,8 +87,9 @@ def test_an_input_has_the_form_of_what_it_names(
     kind: str, path: str, rule: str, right: list[Any], wrong: list[Any]
 ) -> None:
     def of_rule(value: Any) -> list[str]:
-        return [each.path or "" for each in found(kind, **of(kind, path, value)) if each.rule == f"document-{rule}"
-                and re.sub(r"\[\d+\]", "", each.path or "").startswith(path)]  # fmt: skip
+        findings = [finding for finding in found(kind, **of(kind, path, value)) if finding.rule == f"document-{rule}"]
+        paths = [finding.path or "" for finding in findings]
+        return [found_path for found_path in paths if re.sub(r"\[\d+\]", "", found_path).startswith(path)]
 
     assert [value for value in right if of_rule(value)] == []
     assert [value for value in wrong if not of_rule(value)] == []
@@ -99,7 +100,7 @@ def test_a_length_of_time_is_a_multiple_where_its_api_counts_minutes(duration: s
     condition = {"displayName": "a", "conditionThreshold": {"comparison": "COMPARISON_GT", "duration": duration}}
     rows = found("gcp:monitoring/alertPolicy:AlertPolicy", conditions=[condition], combiner="OR", displayName="a")
 
-    assert len([each for each in rows if each.rule == "document-range"]) == count
+    assert len([row for row in rows if row.rule == "document-range"]) == count
 
 
 @pytest.mark.parametrize(("drained", "paths"), [(["b"], []), (["b", "a"], ["drainNatIps[1]"])])
@@ -109,7 +110,7 @@ def test_what_is_drained_is_not_in_use(drained: list[str], paths: list[str]) -> 
         sourceSubnetworkIpRangesToNat="ALL_SUBNETWORKS_ALL_IP_RANGES", drainNatIps=drained,
     )  # fmt: skip
 
-    assert [each.path for each in rows] == paths
+    assert [row.path for row in rows] == paths
 
 
 def test_a_range_that_does_not_begin_at_its_first_address_is_doubted_where_nobody_saw_it_refused() -> None:
@@ -186,9 +187,9 @@ def _shape(token: str, path: str) -> Any:
 
 
 def _problems(check: Any, value: str) -> list[Problem]:
-    found = list[Problem]()
-    check(value, (None, "input"), found.append)
-    return found
+    problems = list[Problem]()
+    check(value, (None, "input"), problems.append)
+    return problems
 
 
 def test_a_name_says_nothing_of_an_input_of_another_kind() -> None:

@@ -13,6 +13,6 @@ from tests.training_platform.rules.documents.whole_objects import found
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_what_a_gateway_cannot_be_is_found_where_it_is(case: Case) -> None:
     def paths(part: dict[str, Any]) -> list[str]:
-        return [each.path for each in found(f"kubernetes:{case.version}:{case.kind}", **inputs(case.kind, part))]
+        return [finding.path for finding in found(f"kubernetes:{case.version}:{case.kind}", **inputs(case.kind, part))]
 
     assert (paths(case.wrong), paths(case.right)) == ([case.path], [])

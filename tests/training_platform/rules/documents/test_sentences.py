@@ -94,22 +94,22 @@ def _recorded() -> frozenset[str]:
 @cache
 def _sentences() -> Mapping[str, tuple[str, list[Place]]]:
     """Return by its key each sentence that constrains, and its places: pools have the sentences of clusters too."""
-    found: dict[str, tuple[str, list[Place]]] = {}
+    sentences: dict[str, tuple[str, list[Place]]] = {}
     for token in TYPES:
         for path, text in _texts(resource(token), root(token), ""):
             for sentence in SENTENCE_END.split(re.sub(r"\s+", " ", text)):
                 if CONSTRAINS.search(sentence):
                     name = path.rpartition(".")[2]
                     key = f"{name}~{hashlib.sha256(sentence.strip().encode()).hexdigest()[:6]}"
-                    found.setdefault(key, (sentence.strip(), []))[1].append(Place(token, path))
-    return found
+                    sentences.setdefault(key, (sentence.strip(), []))[1].append(Place(token, path))
+    return sentences
 
 
-def _texts(inputs: Block, field: DocumentField | None, at: str) -> Iterator[tuple[str, str]]:
+def _texts(inputs: Block, field: DocumentField | None, prefix: str) -> Iterator[tuple[str, str]]:
     """Yield the path of each input with what the provider says of it, and what the API does."""
     for name in sorted(inputs.inputs):
         place = field_of(name, field) if field else None
-        path = f"{at}.{name}".removeprefix(".")
+        path = f"{prefix}.{name}".removeprefix(".")
         yield path, inputs.docs.get(name, "")
         if place:
             yield path, place.field.schema.get("description", "")
@@ -127,24 +127,25 @@ def _block_of(kind: Any) -> Block | None:
 
 @cache
 def _constrained(token: str) -> frozenset[str]:
-    """Return the paths of inputs of which the documents or a row say more than what kind of value they have."""
+    """Return the paths of inputs for which the documents or a row say more than the type of their value."""
     number = Additions(GOOGLE["shapes"], strict=False).to_type(token, GOOGLE["types"][token])
     return frozenset(path.replace("[]", "").removeprefix(".") for path in _below(GOOGLE["shapes"], number, ""))
 
 
-def _below(shapes: list[Any], number: int, at: str) -> Iterator[str]:
+def _below(shapes: list[Any], number: int, path: str) -> Iterator[str]:
     shape = shapes[number]
     if shape["is"] != "block":
         if shape["is"] == "output" or shape.keys() - {"is", "of"}:
-            yield at
+            yield path
         if shape["is"] == "list":
-            yield from _below(shapes, shape["of"], at)
+            yield from _below(shapes, shape["of"], path)
         return
     shape = Additions(shapes, strict=False).by_name(shape)
     named = {*shape.get("required", ())}
     named |= {name for group in shape.get("groups", ()) for name in group["of"]}
     named |= {name for order in shape.get("orders", ()) for name in order[:2]}
-    named |= {name for case in shape.get("cases", ()) for names in case.values() for name in names}
-    yield from (f"{at}.{name}" for name in named)
+    for case in shape.get("cases", ()):
+        named = named.union(*case.values())
+    yield from (f"{path}.{name}" for name in named)
     for name, inner in shape["fields"].items():
-        yield from _below(shapes, inner, f"{at}.{name}")
+        yield from _below(shapes, inner, f"{path}.{name}")

@@ -48,9 +48,12 @@ def _judged() -> list[str]:
 
 
 def _unread(token: str) -> Iterator[str]:
-    read = {_path(each) for kind in VIEWS_OF[token] for field in kind.FIELDS.values() for each in field.inputs}
+    fields = [field for kind in VIEWS_OF[token] for field in kind.FIELDS.values()]
+    read = {_path(spelled) for field in fields for spelled in field.inputs}
     for path, shape in _leaves(token):
-        seen = any(f"{path}.".startswith(f"{each}.") or f"{each}.".startswith(f"{path}.") for each in read)
+        seen = any(
+            f"{path}.".startswith(f"{path_read}.") or f"{path_read}.".startswith(f"{path}.") for path_read in read
+        )
         if not seen and shape in FREE:
             yield path
 
@@ -66,12 +69,12 @@ def _leaves(token: str) -> Iterator[tuple[str, Any]]:
     yield from _below(content["shapes"], number, "")
 
 
-def _below(shapes: list[Any], number: int, at: str) -> Iterator[tuple[str, Any]]:
+def _below(shapes: list[Any], number: int, path: str) -> Iterator[tuple[str, Any]]:
     shape = shapes[number]
     if shape["is"] == "block":
         for name, inner in Additions(shapes, strict=False).by_name(shape)["fields"].items():
-            yield from _below(shapes, inner, f"{at}.{name}" if at else name)
+            yield from _below(shapes, inner, f"{path}.{name}" if path else name)
     elif shape["is"] == "list":
-        yield from _below(shapes, shape["of"], at)
+        yield from _below(shapes, shape["of"], path)
     else:
-        yield at, {key: value for key, value in shape.items() if shape["is"] != "map" or key != "of"}
+        yield path, {key: value for key, value in shape.items() if shape["is"] != "map" or key != "of"}

@@ -29,9 +29,9 @@ def of(kind: str, path: str, value: Any) -> dict[str, Any]:
     if kind == JOB:
         container = {"name": "train", "image": "registry.example.com/train"}
         inputs = {"spec": {"template": {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}}}
-    at = inputs
+    part = inputs
     keys = path.split(".")
     for key, after in pairwise(keys):
-        at = at[int(key)] if isinstance(at, list) else at.setdefault(key, [{}] if after.isdecimal() else {})
-    at[int(keys[-1]) if isinstance(at, list) else keys[-1]] = value
+        part = part[int(key)] if isinstance(part, list) else part.setdefault(key, [{}] if after.isdecimal() else {})
+    part[int(keys[-1]) if isinstance(part, list) else keys[-1]] = value
     return dict(inputs)

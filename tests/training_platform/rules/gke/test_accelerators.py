@@ -224,7 +224,7 @@ def test_another_mtu_is_refused_for_rdma_and_one_that_is_not_written_only_said(
 ) -> None:
     network = {"name": "roce", "profile": "us-central1-a-vpc-roce", "mtu": mtu}
 
-    assert [each.severity for each in check("rdma-network", *example(gpu_pool=RDMA, network=network))] == (
+    assert [finding.severity for finding in check("rdma-network", *example(gpu_pool=RDMA, network=network))] == (
         [severity] if severity else []
     )
 

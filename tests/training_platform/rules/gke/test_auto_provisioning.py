@@ -144,19 +144,20 @@ PRIORITIES = [
 def test_a_priority_is_refused_for_what_would_never_bring_a_node(
     rule: str, priority: dict[str, Any], findings: int
 ) -> None:
-    found = check(rule, of({"nodepools": ["first"]}, priority))
+    priority_findings = check(rule, of({"nodepools": ["first"]}, priority))
 
-    assert [finding.rule for finding in found] == [rule] * findings
-    assert all(finding.allowed for finding in found)
-    assert all(finding.message.startswith("priority 2: ") for finding in found)
+    assert [finding.rule for finding in priority_findings] == [rule] * findings
+    assert all(finding.allowed for finding in priority_findings)
+    assert all(finding.message.startswith("priority 2: ") for finding in priority_findings)
 
 
 @pytest.mark.parametrize(("scores", "findings"), [((), 0), ((1,), 1), ((2,), 1), ((1, 2), 0)])
 def test_every_priority_has_a_score_or_none_has(scores: tuple[int, ...], findings: int) -> None:
     rows: list[dict[str, Any]] = [{"nodepools": ["first"]}, {**H100, "spot": True}]
-    scored = [{**row, **({"priorityScore": 5} if place in scores else {})} for place, row in enumerate(rows, 1)]
+    for number in scores:
+        rows[number - 1]["priorityScore"] = 5
 
-    assert len(check("compute-class-priority", of(*scored))) == findings
+    assert len(check("compute-class-priority", of(*rows))) == findings
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,9 @@ def test_pools_of_a_class_carry_its_label_and_scale_for_pods(pool: dict[str, Any
     ],
 )
 def test_a_class_wants_the_gke_that_knows_it(*, version: str | None, limits: bool, severities: list[str]) -> None:
-    views = [cluster(version=version), of(H100), *([nap()] if limits else [])]
+    views = [cluster(version=version), of(H100)]
+    if limits:
+        views.append(nap())
 
     assert [finding.severity for finding in check("compute-class-floor", *views)] == severities
 
@@ -217,7 +220,9 @@ def test_a_class_wants_the_gke_that_knows_it(*, version: str | None, limits: boo
     ],
 )
 def test_what_a_class_makes_has_a_limit(limits: tuple[ResourceLimit, ...] | None, severities: list[str]) -> None:
-    views = [cluster(), of({"nodepools": ["first"]}, H100), *([nap(limits=limits)] if limits else [])]
+    views = [cluster(), of({"nodepools": ["first"]}, H100)]
+    if limits:
+        views.append(nap(limits=limits))
 
     assert [finding.severity for finding in check("compute-class-limits", *views)] == severities
 

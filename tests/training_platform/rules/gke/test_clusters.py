@@ -159,11 +159,13 @@ def excluded(start: str, end: str | None, scope: str = "NO_UPGRADES") -> Exclusi
 )
 def test_upgrades_have_48_hours_in_parts_of_4(end: str, recurrence: str, severities: list[str]) -> None:
     window = Window("2026-01-03T06:00:00Z", f"2026-01-03T{end}:00Z", recurrence)
-    found = check("maintenance-window", cluster(window=window))
+    findings = check("maintenance-window", cluster(window=window))
 
-    assert [each.severity for each in found] == severities
+    assert [finding.severity for finding in findings] == severities
     assert all(
-        "newer copies of GKE's docs say 92" in (each.allowed or "") for each in found if each.severity == "warning"
+        "newer copies of GKE's docs say 92" in (finding.allowed or "")
+        for finding in findings
+        if finding.severity == "warning"
     )
 
 
@@ -193,21 +195,23 @@ def test_times_that_are_none_are_found(broken: str) -> None:
 def test_all_upgrades_stay_away_for_90_days_at_most_and_older_sources_say_30(
     exclusion: Exclusion, severities: list[str]
 ) -> None:
-    found = check("maintenance-exclusion", cluster(exclusions=(exclusion,)))
+    findings = check("maintenance-exclusion", cluster(exclusions=(exclusion,)))
 
-    assert [each.severity for each in found] == severities
+    assert [finding.severity for finding in findings] == severities
     assert all(
-        "newer copies of GKE's docs say 90" in (each.allowed or "") for each in found if each.severity == "warning"
+        "newer copies of GKE's docs say 90" in (finding.allowed or "")
+        for finding in findings
+        if finding.severity == "warning"
     )
 
 
 @pytest.mark.parametrize(("days", "end"), [(31, "2026-12-31"), (91, "2027-03-01")])
 def test_the_nearest_end_of_an_exclusion_is_named(days: int, end: str) -> None:
     late = {31: "2027-01-01", 91: "2027-03-02"}[days]
-    (found,) = check("maintenance-exclusion", cluster(exclusions=(excluded("2026-12-01", late),)))
+    (finding,) = check("maintenance-exclusion", cluster(exclusions=(excluded("2026-12-01", late),)))
 
-    assert f"for {days} days" in found.message
-    assert found.nearest == f"end {end}T00:00:00Z"
+    assert f"for {days} days" in finding.message
+    assert finding.nearest == f"end {end}T00:00:00Z"
 
 
 @pytest.mark.parametrize(("count", "findings"), [(3, 0), (4, 1)])

@@ -25,13 +25,13 @@ GREEN = {"upgrade_strategy": "BLUE_GREEN", "blue_green": True}
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said"),
+    ("nodes", "message"),
     [(14_994, "above 5,000, Google has to raise the limit"), (14_995, "GKE documents a limit of 15,000")],
 )
-def test_a_cluster_of_many_nodes_has_a_limit_above_the_one_that_is_raised(nodes: int, said: str) -> None:
-    (found,) = check("cluster-nodes", *example(gpu_pool={"max_nodes": nodes}))
+def test_a_cluster_of_many_nodes_has_a_limit_above_the_one_that_is_raised(nodes: int, message: str) -> None:
+    (finding,) = check("cluster-nodes", *example(gpu_pool={"max_nodes": nodes}))
 
-    assert said in found.message
+    assert message in finding.message
 
 
 T4 = {"machine_type": "n1-standard-8", "accelerator_type": "nvidia-tesla-t4", "accelerator_count": 1}
@@ -231,7 +231,7 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
     ],
 )
 def test_in_production_the_system_pool_is_the_system_s(changes: dict[str, Any], count: int) -> None:
-    found = check("system-pool-shared", cluster(), system_pool(**changes), production=True)
+    findings = check("system-pool-shared", cluster(), system_pool(**changes), production=True)
 
     assert check("system-pool-shared", cluster(), system_pool(**changes), production=False) == []
-    assert [finding.nearest for finding in found] == ["cpu_pools: {general: {max_nodes: 2}}"] * count
+    assert [finding.nearest for finding in findings] == ["cpu_pools: {general: {max_nodes: 2}}"] * count

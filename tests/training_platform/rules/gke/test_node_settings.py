@@ -167,7 +167,7 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
 def test_label_that_gke_sets_is_a_warning_and_kubernetes_own_an_error() -> None:
     labels = {"cloud.google.com/gke-spot": "true", "kubernetes.io/role": "a"}
 
-    assert [each.severity for each in check("node-labels", gpu_pool(node_labels=labels))] == ["warning", "error"]
+    assert [finding.severity for finding in check("node-labels", gpu_pool(node_labels=labels))] == ["warning", "error"]
 
 
 @pytest.mark.parametrize(
@@ -220,18 +220,18 @@ def test_images_are_in_the_region_of_the_nodes_or_around_it(
 ) -> None:
     clusters = [cluster(name=region, location=region) for region in regions]
 
-    found = check("images-streamed", repository(location=location), *clusters)
+    findings = check("images-streamed", repository(location=location), *clusters)
 
-    assert [each.nearest for each in found] == ([nearest] if nearest else [])
-    assert [each.path for each in found] == ["section.location"] * len(found)
+    assert [finding.nearest for finding in findings] == ([nearest] if nearest else [])
+    assert [finding.path for finding in findings] == ["section.location"] * len(findings)
 
 
 def test_a_cache_of_the_repository_serves_the_nodes_of_its_region() -> None:
-    own = repository(location="us")
+    images = repository(location="us")
     far = cluster(location="europe-west4")
     cache = repository(name="cache", location="europe", mode="REMOTE_REPOSITORY")
     other = repository(name="other", location="europe", mode="REMOTE_REPOSITORY", repository="dev-images-docker-hub")
 
-    assert check("images-streamed", own, cache, far) == []
-    assert len(check("images-streamed", own, other, far)) == 1
+    assert check("images-streamed", images, cache, far) == []
+    assert len(check("images-streamed", images, other, far)) == 1
     assert check("images-streamed", repository(location="us", format="PYTHON"), far) == []

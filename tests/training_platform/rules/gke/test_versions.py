@@ -156,15 +156,15 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
 )
 def test_queued_flex_start_tpus_are_refused_before_1_35_and_disputed_after(version: str | None, severity: str) -> None:
     pool = {"queued": True, "flex_start": True, "machine_type": "ct6e-standard-4t"}
-    (found,) = check("queued-tpu", *example(gpu_pool=pool, cluster={"version": version}))
+    (finding,) = check("queued-tpu", *example(gpu_pool=pool, cluster={"version": version}))
 
-    assert found.severity == severity
+    assert finding.severity == severity
 
 
 def test_pool_whose_cluster_is_not_named_yet_is_of_the_only_one() -> None:
-    found = check("gke-floor", *example(gpu_pool={**IRONWOOD, "cluster": UNKNOWN}, cluster={"version": "1.33"}))
+    findings = check("gke-floor", *example(gpu_pool={**IRONWOOD, "cluster": UNKNOWN}, cluster={"version": "1.33"}))
 
-    assert [each.severity for each in found] == ["warning"]
+    assert [finding.severity for finding in findings] == ["warning"]
 
 
 FLOOR = "1.34.0-gke.2201000"
@@ -262,11 +262,11 @@ def found_pairs(kueue: str, trainer: str, clusters: tuple[str, str] = ("a", "a")
 def test_trainer_of_a_version_that_kueue_does_not_read_is_found_at_its_line(
     kueue: str, trainer: str, nearest: str
 ) -> None:
-    (each,) = found_pairs(kueue, trainer)
+    (finding,) = found_pairs(kueue, trainer)
 
-    assert (each.severity, each.path, each.nearest) == ("error", "charts.trainer.version", nearest)
-    assert each.position is not None
-    assert each.position.line == 7
+    assert (finding.severity, finding.path, finding.nearest) == ("error", "charts.trainer.version", nearest)
+    assert finding.position is not None
+    assert finding.position.line == 7
     assert found_pairs(kueue, nearest) == []
     assert found_pairs(kueue, trainer, clusters=("a", "b")) == []
 
@@ -277,4 +277,4 @@ def test_trainer_of_a_version_that_kueue_does_not_read_is_found_at_its_line(
 def test_a_cluster_older_than_kueue_supports_is_found(kueue: str, gke: str, count: int) -> None:
     trainer = "2.3.0" if kueue == "0.20.0" else "2.2.1"
 
-    assert [each.nearest for each in found_pairs(kueue, trainer, gke=gke)] == ["1.34"] * count
+    assert [finding.nearest for finding in found_pairs(kueue, trainer, gke=gke)] == ["1.34"] * count

@@ -183,11 +183,11 @@ PART = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
     ],
 )
 def test_a_group_is_divided_into_whole_subgroups(group: dict[str, Any], right: bool) -> None:
-    found = wrong(
+    paths = wrong(
         "lws-subgroup-size", "leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", spec={"leaderWorkerTemplate": group}
     )
 
-    assert found == ([] if right else [PART])
+    assert paths == ([] if right else [PART])
 
 
 @pytest.mark.parametrize(
@@ -268,6 +268,6 @@ def test_a_step_of_a_runtime_is_one_job_with_its_container(replicas: int, contai
     }
     spec = {"template": {"spec": {"replicatedJobs": [step]}}}
 
-    found = wrong("runtime-steps", "trainer.kubeflow.org/v1alpha1:TrainingRuntime", spec=spec)
+    wrong_paths = wrong("runtime-steps", "trainer.kubeflow.org/v1alpha1:TrainingRuntime", spec=spec)
 
-    assert found == [f"spec.template.spec.replicatedJobs[0].{path}" for path in paths]
+    assert wrong_paths == [f"spec.template.spec.replicatedJobs[0].{path}" for path in paths]

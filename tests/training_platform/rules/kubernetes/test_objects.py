@@ -97,9 +97,9 @@ def test_an_exception_is_a_part_of_its_range(part: str, peers: str, cidr: str, h
 def test_a_version_that_is_gone_names_the_one_that_is_there(kind: str, instead: str | None) -> None:
     planned = StackResource(stack="dev", type=f"kubernetes:{kind}", name="thing", inputs={})
     whole = program(views_of_plan([planned]), stack="dev", environment="dev", team=None, production=False)
-    found = evaluate(whole, [RULES["removed-version"]])
+    findings = evaluate(whole, [RULES["removed-version"]])
 
-    assert [(each.path, each.allowed, each.severity) for each in found] == (
+    assert [(finding.path, finding.allowed, finding.severity) for finding in findings] == (
         [("apiVersion", instead, "error")] if instead else []
     )
 

@@ -61,7 +61,7 @@ def test_a_mount_is_of_a_volume_of_the_pod(pod: dict[str, Any], path: str | None
 
 
 @pytest.mark.parametrize(
-    ("claims", "found"),
+    ("claims", "is_missing"),
     [
         ([{"templates": [{"metadata": {"name": "data"}}]}], False),
         ([{"templates": [{"metadata": {"name": "more"}}]}], True),
@@ -70,13 +70,14 @@ def test_a_mount_is_of_a_volume_of_the_pod(pod: dict[str, Any], path: str | None
         ([], True),
     ],
 )
-def test_claims_of_a_job_set_are_volumes_of_its_pods(claims: Any, found: bool) -> None:
+def test_claims_of_a_job_set_are_volumes_of_its_pods(claims: Any, is_missing: bool) -> None:
     template = {"spec": job([container(volumeMounts=[{"name": "data", "mountPath": "/data"}])])}
     replicated = [{"name": "node", "template": template}]
 
-    at = f"spec.replicatedJobs[0].template.{FIRST}.volumeMounts[0].name"
+    name_path = f"spec.replicatedJobs[0].template.{FIRST}.volumeMounts[0].name"
     assert (
-        wrong("pod-parts", JOB_SET, spec={"replicatedJobs": replicated, "volumeClaimPolicies": claims}) == [at] * found
+        wrong("pod-parts", JOB_SET, spec={"replicatedJobs": replicated, "volumeClaimPolicies": claims})
+        == [name_path] * is_missing
     )
 
 
@@ -125,7 +126,7 @@ def test_a_selector_matches_its_own_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "found"),
+    ("expression", "is_wrong"),
     [
         ({"key": "app", "operator": "In", "values": ["install", "other"]}, False),
         ({"key": "app", "operator": "In", "values": ["other"]}, True),
@@ -139,11 +140,11 @@ def test_a_selector_matches_its_own_pods() -> None:
         ({"key": "rank", "operator": "In", "values": ["0"]}, False),
     ],
 )
-def test_an_expression_of_a_selector_matches_its_own_pods(expression: dict[str, Any], found: bool) -> None:
+def test_an_expression_of_a_selector_matches_its_own_pods(expression: dict[str, Any], is_wrong: bool) -> None:
     template = {"metadata": {"labels": {"app": "install", "rank": UNKNOWN}}}
     spec = {"selector": {"matchExpressions": [expression]}, "template": template}
 
-    assert wrong("pod-selector", "apps/v1:Deployment", spec=spec) == ["spec.selector.matchExpressions[0]"] * found
+    assert wrong("pod-selector", "apps/v1:Deployment", spec=spec) == ["spec.selector.matchExpressions[0]"] * is_wrong
 
 
 @pytest.mark.parametrize(
@@ -191,9 +192,11 @@ def test_the_pods_of_every_workload_are_judged(kind: str) -> None:
     pod = {"containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]}
     template = {"template": {"spec": pod}}
     of_kind = {"core/v1:Pod": pod, "batch/v1:CronJob": {"jobTemplate": {"spec": template}}}
-    at = {"core/v1:Pod": "spec", "batch/v1:CronJob": "spec.jobTemplate.spec.template.spec"}.get(kind, POD)
+    pod_path = {"core/v1:Pod": "spec", "batch/v1:CronJob": "spec.jobTemplate.spec.template.spec"}.get(kind, POD)
 
-    assert wrong("pod-parts", kind, spec=of_kind.get(kind, template)) == [f"{at}.containers[0].volumeMounts[0].name"]
+    assert wrong("pod-parts", kind, spec=of_kind.get(kind, template)) == [
+        f"{pod_path}.containers[0].volumeMounts[0].name"
+    ]
 
 
 def test_a_stateful_set_mounts_its_own_claims_and_containers_that_run_first_have_other_names() -> None:
@@ -322,7 +325,7 @@ def test_several_ports_of_a_service_have_a_name_each() -> None:
 
 def test_a_port_of_a_service_is_there_once() -> None:
     def ports(*more: dict[str, Any]) -> list[str]:
-        rows = [{"port": 80.0, "name": str(index), **each} for index, each in enumerate(({}, *more))]
+        rows = [{"port": 80.0, "name": str(index), **port} for index, port in enumerate(({}, *more))]
         return wrong("service-ports", SERVICE, spec={"ports": rows})
 
     assert ports({"protocol": "UDP"}) == []
