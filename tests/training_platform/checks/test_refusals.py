@@ -181,7 +181,7 @@ def change(
     sides = []
     for name, capacity, more in (("before", before, extra), ("after", after, extra if now is None else now)):
         (root / name).mkdir()
-        sides.append(workspace(root / name, capacity=capacity, one=1, other=1, tier=tier, extra=more))
+        sides.append(workspace(root / name, capacity=capacity, one_gib=1, other_gib=1, tier=tier, extra=more))
     return list(kept_instances(sides[1], sides[0]))
 
 
@@ -242,7 +242,7 @@ def lustre(root: Path, before: str, after: str) -> list[Finding]:
     sides = []
     for name, spec in (("before", before), ("after", after)):
         (root / name).mkdir()
-        workspace(root / name, capacity=1024, one=1, other=1)
+        workspace(root / name, capacity=1024, one_gib=1, other_gib=1)
         path = root / name / "stacks" / "Pulumi.env.yaml"
         path.write_text(path.read_text().rstrip() + LUSTRE.replace("SPEC", spec))
         sides.append(read_workspace(root / name))

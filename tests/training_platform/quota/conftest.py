@@ -45,9 +45,9 @@ def limits() -> Limits:
 
     def snapshots(text: str) -> Snapshots:
         body = f'project: example-train\ntaken: "2026-11-01"\nlimits:\n{indent(dedent(text), "  ")}'
-        found, findings = parse_snapshot("example-train", parse_source(body, "stacks/quotas/example-train.yaml"))
-        assert isinstance(found, Snapshot), findings
-        return Snapshots({"example-train": found})
+        snapshot, findings = parse_snapshot("example-train", parse_source(body, "stacks/quotas/example-train.yaml"))
+        assert isinstance(snapshot, Snapshot), findings
+        return Snapshots({"example-train": snapshot})
 
     return snapshots
 

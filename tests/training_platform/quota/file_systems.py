@@ -35,14 +35,16 @@ config:
 """
 
 
-def workspace(root: Path, *, capacity: int, one: int, other: int, tier: str = "ZONAL", extra: str = "") -> Workspace:
+def workspace(
+    root: Path, *, capacity: int, one_gib: int, other_gib: int, tier: str = "ZONAL", extra: str = ""
+) -> Workspace:
     (root / "stacks").mkdir(exist_ok=True)
     environment = ENVIRONMENT.replace("CAPACITY", str(capacity)).replace("TIER", tier)
     environment = environment.replace(", EXTRA", f", {extra}" if extra else "")
     (root / "stacks" / "Pulumi.env.yaml").write_text(environment, encoding="utf-8")
-    for name, size in (("one", one), ("other", other)):
+    for name, size in (("one", one_gib), ("other", other_gib)):
         team = TEAM.replace("NAME", name).replace("SIZE", str(size))
         (root / "stacks" / f"Pulumi.env-{name}.yaml").write_text(team, encoding="utf-8")
-    found = read_workspace(root)
-    assert not [str(each) for stack in found.stacks.values() for each in stack.findings]
-    return found
+    loaded = read_workspace(root)
+    assert not [str(finding) for stack in loaded.stacks.values() for finding in stack.findings]
+    return loaded

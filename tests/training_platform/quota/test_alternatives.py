@@ -43,8 +43,8 @@ PLENTY = {"all": 1000, "here": 1000, "there": 0, "spot": 0, "tpu": 1000}
 def nearest(build: Build, limits: Limits, stack: str, **short: int) -> list[str]:
     workspace = build(dev=stack)
     ledgers = project_ledgers(workspace_demand(workspace), limits(LISTED % {**PLENTY, **short}))
-    found: list[Finding] = quota_findings(ledgers.values(), workspace)
-    return [part for finding in found for part in (finding.nearest or "").split("; or ")]
+    findings: list[Finding] = quota_findings(ledgers.values(), workspace)
+    return [part for finding in findings for part in (finding.nearest or "").split("; or ")]
 
 
 def test_enough_quota_is_no_finding(build: Build, limits: Limits) -> None:
@@ -66,11 +66,11 @@ def test_limit_to_ask_for_is_what_all_holders_need(build: Build, limits: Limits)
 def test_other_capacity_is_named_where_its_quota_holds_the_pool(
     build: Build, limits: Limits, spot: int, named: bool
 ) -> None:
-    found = nearest(build, limits, H100, here=0, spot=spot)
+    suggestions = nearest(build, limits, H100, here=0, spot=spot)
 
     told = f"with {spot} of PREEMPTIBLE-NVIDIA-H100-GPUS-per-project-region left"
-    wanted = [f"capacity spot, {told}", f"capacity flex-start or queued-provisioning, {told}"] if named else []
-    assert [part for part in found if part.startswith("capacity")] == wanted
+    expected = [f"capacity spot, {told}", f"capacity flex-start or queued-provisioning, {told}"] if named else []
+    assert [part for part in suggestions if part.startswith("capacity")] == expected
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_other_capacity_is_named_where_its_quota_holds_the_pool(
 def test_zones_elsewhere_are_named_where_the_machine_and_quota_for_it_are(
     build: Build, limits: Limits, there: int, named: list[str]
 ) -> None:
-    found = nearest(build, limits, H100, here=0, there=there)
+    suggestions = nearest(build, limits, H100, here=0, there=there)
 
-    assert [part for part in found if part.startswith("a cluster")] == named
+    assert [part for part in suggestions if part.startswith("a cluster")] == named
 
 
 def test_shortage_of_all_regions_sends_nobody_to_another(build: Build, limits: Limits) -> None:
@@ -92,7 +92,7 @@ def test_shortage_of_all_regions_sends_nobody_to_another(build: Build, limits: L
 
 
 @pytest.mark.parametrize(
-    ("asked", "tpu", "smaller"),
+    ("slices", "tpu", "smaller"),
     [
         (("8x8", 1), 63, ["4x8"]),
         (("8x8", 1), 31, ["4x4"]),
@@ -102,11 +102,13 @@ def test_shortage_of_all_regions_sends_nobody_to_another(build: Build, limits: L
     ],
 )
 def test_smaller_slice_is_named_where_the_pools_own_does_not_fit_once(
-    build: Build, limits: Limits, asked: tuple[str, int], tpu: int, smaller: list[str]
+    build: Build, limits: Limits, slices: tuple[str, int], tpu: int, smaller: list[str]
 ) -> None:
-    found = nearest(build, limits, SLICE % asked, tpu=tpu)
+    suggestions = nearest(build, limits, SLICE % slices, tpu=tpu)
 
-    assert [part for part in found if part.startswith("topology")] == [f"topology {each} for v5e" for each in smaller]
+    assert [part for part in suggestions if part.startswith("topology")] == [
+        f"topology {topology} for v5e" for topology in smaller
+    ]
 
 
 SUGGESTED_LIMITS = (
@@ -137,7 +139,7 @@ def one(build: Build, snapshots: Snapshots, pools: str, rule: str) -> Finding:
     views = views_of_model(stack, workspace)
     whole = program(views, stack="dev", environment="dev", team=None, production=False)
     ledgers = project_ledgers(workspace_demand(workspace), snapshots)
-    (finding,) = (each for each in evaluate(whole, file=stack) if each.rule == rule)
+    (finding,) = (finding for finding in evaluate(whole, file=stack) if finding.rule == rule)
     (suggested,) = Suggestions(workspace, ledgers).to([finding])
     assert (suggested.position, suggested.path, suggested.message) == (
         finding.position,
@@ -194,10 +196,10 @@ def test_where_no_quota_holds_the_pool_the_request_is_named(build: Build, limits
 
 
 def test_a_limit_that_the_snapshot_does_not_list_is_called_unknown(build: Build, limits: Limits) -> None:
-    found = zone(build, limits(SUGGESTED_LIMITS + DISKS))
+    finding = zone(build, limits(SUGGESTED_LIMITS + DISKS))
 
-    assert (found.allowed or "").startswith("offered, quota not known: us-central1-a, us-central1-b, us-central1-c")
-    assert found.nearest == ("us-central1-a; its limits are not known: training-platform quota pull example-train")
+    assert (finding.allowed or "").startswith("offered, quota not known: us-central1-a, us-central1-b, us-central1-c")
+    assert finding.nearest == ("us-central1-a; its limits are not known: training-platform quota pull example-train")
 
 
 def test_another_limit_that_is_short_there_counts_too(build: Build, limits: Limits) -> None:
@@ -227,7 +229,7 @@ def test_a_way_to_get_vms_is_named_with_its_quota(build: Build, limits: Limits, 
 
 
 @pytest.mark.parametrize(
-    ("asked", "chips", "nearest"),
+    ("slices", "chips", "nearest"),
     [
         (("2x16", 1), 32, "4x8"),
         (("2x16", 1), 31, "4x8; 4x4 fits the 31 chips of quota that are left, 4x8 takes 32"),
@@ -238,12 +240,12 @@ def test_a_way_to_get_vms_is_named_with_its_quota(build: Build, limits: Limits, 
     ],
 )
 def test_a_slice_that_the_quota_holds_is_named_beside_the_legal_one(
-    build: Build, limits: Limits, asked: tuple[str, int], chips: int, nearest: str
+    build: Build, limits: Limits, slices: tuple[str, int], chips: int, nearest: str
 ) -> None:
     text = f"{SUGGESTED_LIMITS}{DISKS}      TPU-LITE-PODSLICE-V5-per-project-region: [{{limit: {chips}}}]\n"
-    rule = "tpu-flavor-topology" if asked[0] == "1x3" else "tpu-topology"
+    rule = "tpu-flavor-topology" if slices[0] == "1x3" else "tpu-topology"
 
-    assert one(build, limits(text), f"v5e: {V5E % asked}", rule).nearest == nearest
+    assert one(build, limits(text), f"v5e: {V5E % slices}", rule).nearest == nearest
 
 
 def test_a_project_without_a_ledger_keeps_what_the_rule_says(build: Build) -> None:

@@ -116,28 +116,31 @@ def test_amount_is_shown_as_people_write_it(amount: float, text: str) -> None:
     assert shown(amount) == text
 
 
-def line(found: Workspace, instance: str = "data") -> FileLine:
-    return next(each for each in file_ledger(found) if each.instance == instance)
+def line(loaded: Workspace, instance: str = "data") -> FileLine:
+    return next(file_line for file_line in file_ledger(loaded) if file_line.instance == instance)
 
 
 def test_a_line_sums_up_what_directories_are_promised(tmp_path: Path) -> None:
-    found = line(workspace(tmp_path, capacity=2560, one=1000, other=500))
+    data_line = line(workspace(tmp_path, capacity=2560, one_gib=1000, other_gib=500))
 
-    assert (found.promised, found.headroom, found.over) == (1000 + 500, 2560 - 1500, False)
-    assert [(share.holder.label, share.amount) for share in found.shares] == [("one/sets", 1000), ("other/sets", 500)]
+    assert (data_line.promised, data_line.headroom, data_line.over) == (1000 + 500, 2560 - 1500, False)
+    assert [(share.holder.label, share.amount) for share in data_line.shares] == [
+        ("one/sets", 1000),
+        ("other/sets", 500),
+    ]
 
 
 def test_homes_of_notebooks_count(tmp_path: Path) -> None:
-    found = line(workspace(tmp_path, capacity=2560, one=1, other=1), "homes")
+    homes_line = line(workspace(tmp_path, capacity=2560, one_gib=1, other_gib=1), "homes")
 
-    assert (found.promised, found.shares[0].holder.label) == (2048, "homes of c")
+    assert (homes_line.promised, homes_line.shares[0].holder.label) == (2048, "homes of c")
 
 
 def test_directories_may_be_promised_all_of_an_instance_and_no_gib_more(tmp_path: Path) -> None:
-    full = workspace(tmp_path, capacity=1024, one=1000, other=24)
+    full = workspace(tmp_path, capacity=1024, one_gib=1000, other_gib=24)
     assert file_findings(file_ledger(full), full) == []
 
-    over = workspace(tmp_path, capacity=1024, one=1000, other=25)
+    over = workspace(tmp_path, capacity=1024, one_gib=1000, other_gib=25)
     first, second = file_findings(file_ledger(over), over)
 
     assert (first.rule, first.severity, first.path) == ("file-capacity-exceeded", "error", "directories.sets.size_gib")
@@ -150,7 +153,7 @@ def test_directories_may_be_promised_all_of_an_instance_and_no_gib_more(tmp_path
 
 
 def test_an_instance_that_cannot_grow_so_far_is_not_offered_as_the_way_out(tmp_path: Path) -> None:
-    over = workspace(tmp_path, capacity=9984, one=9984, other=1)
+    over = workspace(tmp_path, capacity=9984, one_gib=9984, other_gib=1)
     first, _ = file_findings(file_ledger(over), over)
 
     assert first.allowed == "at most 9,983 besides the others"
@@ -170,16 +173,16 @@ def test_an_instance_that_cannot_grow_so_far_is_not_offered_as_the_way_out(tmp_p
     ],
 )
 def test_throughput_follows_tier_and_capacity(tmp_path: Path, tier: str, capacity: int, read: int, write: int) -> None:
-    found = line(workspace(tmp_path, capacity=capacity, one=1, other=1, tier=tier))
+    data_line = line(workspace(tmp_path, capacity=capacity, one_gib=1, other_gib=1, tier=tier))
 
-    assert found.throughput is not None
-    assert (found.throughput.read_mibps, found.throughput.write_mibps) == (read, write)
+    assert data_line.throughput is not None
+    assert (data_line.throughput.read_mibps, data_line.throughput.write_mibps) == (read, write)
 
 
 def test_of_iops_that_are_set_no_throughput_is_told(tmp_path: Path) -> None:
-    found = line(workspace(tmp_path, capacity=1024, one=1, other=1, extra="iops: 4000"))
+    data_line = line(workspace(tmp_path, capacity=1024, one_gib=1, other_gib=1, extra="iops: 4000"))
 
-    assert found.throughput is None
+    assert data_line.throughput is None
 
 
 HOLDS = 8 * 8  # GPUs of prod's reserved H100
@@ -200,9 +203,9 @@ def with_cohort(root: Path, quota: int) -> Workspace:
 
 def line_of(workspace: Workspace) -> CapacityLine:
     lines = (
-        each for each in capacity_ledger(workspace) if each.environment == "prod" and each.cluster == "us-central1"
+        line for line in capacity_ledger(workspace) if line.environment == "prod" and line.cluster == "us-central1"
     )
-    return next(each for each in lines if each.flavor.name == "h100-reservation")
+    return next(line for line in lines if line.flavor.name == "h100-reservation")
 
 
 def test_quota_of_a_cohort_is_promised_beside_that_of_teams(tmp_path: Path) -> None:
@@ -223,8 +226,10 @@ def test_quota_of_a_cohort_that_pools_do_not_hold_whole_is_found_at_its_line(
     left = int(line_of(read_workspace(ORGANISATION)).headroom)
     workspace = with_cohort(tmp_path, left + more)
 
-    findings = [each for each in capacity_findings(capacity_ledger(workspace), workspace) if each.stack == "prod"]
+    findings = [
+        finding for finding in capacity_findings(capacity_ledger(workspace), workspace) if finding.stack == "prod"
+    ]
 
-    assert [each.rule for each in findings] == rules
-    assert {each.path for each in findings} == ({PATH} if rules else set())
-    assert all(each.position and each.position.line == 6 for each in findings)
+    assert [finding.rule for finding in findings] == rules
+    assert {finding.path for finding in findings} == ({PATH} if rules else set())
+    assert all(finding.position and finding.position.line == 6 for finding in findings)

@@ -61,21 +61,21 @@ def plans(workspace: Workspace, snapshots: Snapshots) -> list[ProjectRequests]:
 
 
 def plan(workspace: Workspace, limits: Limits, **numbers: int) -> ProjectRequests:
-    (found,) = plans(workspace, limits(LISTED % {"all": NEEDS, "here": NEEDS, "there": 0, **numbers}))
-    return found
+    (project_requests,) = plans(workspace, limits(LISTED % {"all": NEEDS, "here": NEEDS, "there": 0, **numbers}))
+    return project_requests
 
 
 def test_nothing_is_asked_for_where_all_fits(build: Build, limits: Limits) -> None:
-    found = plan(build(dev=POOLS), limits)
+    project_requests = plan(build(dev=POOLS), limits)
 
-    assert (found.needed, found.waiting, found.unknown) == ((), (), ())
-    assert request_lines(found) == []
+    assert (project_requests.needed, project_requests.waiting, project_requests.unknown) == ((), (), ())
+    assert request_lines(project_requests) == []
 
 
 def test_one_request_for_each_exceeded_limit_asks_for_what_all_stacks_hold(build: Build, limits: Limits) -> None:
-    found = plan(build(dev=POOLS), limits, here=NEEDS - 1)
+    project_requests = plan(build(dev=POOLS), limits, here=NEEDS - 1)
 
-    (need,) = found.needed
+    (need,) = project_requests.needed
     assert need.value == NEEDS
     assert need.name == "gpus-per-gpu-family-nvidia-h100-us-central1"
     assert need.dimensions == {"region": "us-central1", "gpu_family": "NVIDIA_H100"}
@@ -83,9 +83,9 @@ def test_one_request_for_each_exceeded_limit_asks_for_what_all_stacks_hold(build
 
 
 def test_two_exceeded_limits_are_two_requests_with_two_names(build: Build, limits: Limits) -> None:
-    found = plan(build(dev=POOLS), limits, here=0, all=0)
+    project_requests = plan(build(dev=POOLS), limits, here=0, all=0)
 
-    assert [(need.name, need.value) for need in found.needed] == [
+    assert [(need.name, need.value) for need in project_requests.needed] == [
         ("gpus-all-regions", NEEDS),
         ("gpus-per-gpu-family-nvidia-h100-us-central1", NEEDS),
     ]
@@ -97,20 +97,22 @@ def test_a_region_is_named_where_the_largest_holder_would_fit_today(
 ) -> None:
     (need,) = plan(build(dev=POOLS), limits, here=0, there=there).needed
 
-    wanted = f"dev/h100: a cluster in another region, zone us-east4-a, us-east4-b, us-east4-c ({there} GPUs left)"
-    assert need.instead == ((wanted,) if named else ())
+    expected = f"dev/h100: a cluster in another region, zone us-east4-a, us-east4-b, us-east4-c ({there} GPUs left)"
+    assert need.instead == ((expected,) if named else ())
 
 
 def test_lines_to_paste_are_a_request_that_the_model_and_the_rules_take(build: Build, limits: Limits) -> None:
     workspace = build(dev=POOLS)
     snapshots = limits(LISTED % {"all": NEEDS, "here": 16, "there": 0})
-    (found,) = plans(workspace, snapshots)
-    lines = "\n".join(request_lines(found)).replace('contact: ""  # whom Google may ask', "contact: a@example.com")
+    (project_requests,) = plans(workspace, snapshots)
+    lines = "\n".join(request_lines(project_requests)).replace(
+        'contact: ""  # whom Google may ask', "contact: a@example.com"
+    )
     source = yaml.safe_dump(workspace.stacks["dev"].source.value) + indent(lines, " " * 4)
 
     stack = parse_stack("dev", parse_source(source, "stacks/Pulumi.dev.yaml"))
 
-    assert [str(each) for each in stack.findings] == []
+    assert [str(finding) for finding in stack.findings] == []
     with_it = Workspace(workspace.root, {"dev": stack})
     (after,) = plans(with_it, snapshots)
     assert after.needed == ()
@@ -136,9 +138,9 @@ quota_requests:
     stack = parse_stack("dev", parse_source(source, "stacks/Pulumi.dev.yaml"))
     assert not stack.findings
 
-    found = plan(Workspace(workspace.root, {"dev": stack}), limits, all=0)
+    project_requests = plan(Workspace(workspace.root, {"dev": stack}), limits, all=0)
 
-    assert [(need.name, need.value) for need in found.needed] == [("mine", NEEDS)]
+    assert [(need.name, need.value) for need in project_requests.needed] == [("mine", NEEDS)]
 
 
 def test_a_contact_that_nobody_named_is_left_for_a_person_to_fill_in(build: Build, limits: Limits) -> None:
@@ -148,10 +150,10 @@ def test_a_contact_that_nobody_named_is_left_for_a_person_to_fill_in(build: Buil
 
 
 def test_a_limit_that_the_snapshot_does_not_list_is_not_guessed(build: Build, limits: Limits) -> None:
-    (found,) = plans(build(dev=POOLS), limits("    compute.googleapis.com:\n" + UNLIMITED))
+    (project_requests,) = plans(build(dev=POOLS), limits("    compute.googleapis.com:\n" + UNLIMITED))
 
-    assert found.needed == ()
-    assert {line.key.quota_id for line in found.unknown} == {
+    assert project_requests.needed == ()
+    assert {line.key.quota_id for line in project_requests.unknown} == {
         "GPUS-ALL-REGIONS-per-project",
         "GPUS-PER-GPU-FAMILY-per-project-region",
     }
@@ -162,7 +164,10 @@ def test_a_project_that_no_environment_has_gets_no_lines(build: Build) -> None:
         "project: other-train\nvertex: {persistent_resources: {t: {region: us-central1, machine_type: a2-highgpu-1g}}}"
     )
 
-    homes = {each.ledger.project: each.stack for each in plans(build(dev=POOLS, dev_vision=team), Snapshots())}
+    homes = {
+        project_requests.ledger.project: project_requests.stack
+        for project_requests in plans(build(dev=POOLS, dev_vision=team), Snapshots())
+    }
 
     assert homes["other-train"] is None
     assert homes["example-train"] is not None
@@ -248,7 +253,7 @@ def test_a_quota_id_that_the_snapshot_alone_knows_is_taken(build: Build, limits:
 
 
 @pytest.mark.parametrize(
-    ("dimensions", "path", "said", "severity"),
+    ("dimensions", "path", "message", "severity"),
     [
         ("{gpu_family: NVIDIA_H100}", "dimensions", "does not say which region", "error"),
         ("{region: us-central1}", "dimensions", "does not say which gpu_family", "error"),
@@ -258,13 +263,13 @@ def test_a_quota_id_that_the_snapshot_alone_knows_is_taken(build: Build, limits:
     ],
 )
 def test_dimensions_that_the_quota_has_not_are_found(  # noqa: PLR0917
-    build: Build, limits: Limits, dimensions: str, path: str, said: str, severity: str
+    build: Build, limits: Limits, dimensions: str, path: str, message: str, severity: str
 ) -> None:
     text = REQUEST.replace("{region: us-central1, gpu_family: NVIDIA_H100}", dimensions)
 
     first = found(build, limits(REQUEST_LIMITS % 64), h100=text)[0]
 
-    assert said in first.message
+    assert message in first.message
     assert (first.path, first.severity) == (f"quota_requests.h100.{path}", severity)
 
 
@@ -289,7 +294,7 @@ def test_a_decrease_by_more_than_a_tenth_has_to_be_meant(
 ) -> None:
     fields = f"quota_id: CPUS-per-project-region, dimensions: {{region: us-west4}}, value: {value}{check}}}"
 
-    assert [each.nearest for each in found(build, limits(REQUEST_LIMITS % 64), less=OTHER + fields)] == nearest
+    assert [finding.nearest for finding in found(build, limits(REQUEST_LIMITS % 64), less=OTHER + fields)] == nearest
 
 
 def test_the_end_of_an_unlimited_quota_is_a_decrease(build: Build, limits: Limits) -> None:
@@ -310,7 +315,7 @@ def test_what_is_requested_is_no_limit_and_is_said(build: Build, limits: Limits)
     line = next(line for line in ledgers[0].lines if line.key.quota_id == H100)
 
     assert (line.limit, line.requested, line.open_request, line.over) == (16, 64, 64, True)
-    (finding,) = [each for each in quota_findings(ledgers, workspace) if each.rule == "quota-exceeded"]
+    (finding,) = [finding for finding in quota_findings(ledgers, workspace) if finding.rule == "quota-exceeded"]
     assert finding.message.endswith("; 64 requested, no limit before it is granted")
 
 

@@ -74,10 +74,10 @@ def pulled(listings: Any, text: str | None = OLD, needed: tuple[tuple[str, str],
 
 
 def snapshot(text: str) -> Snapshot:
-    found, findings = parse_snapshot("example-train", parse_source(text, "stacks/quotas/example-train.yaml"))
-    assert found is not None
+    parsed, findings = parse_snapshot("example-train", parse_source(text, "stacks/quotas/example-train.yaml"))
+    assert parsed is not None
     assert findings == []
-    return found
+    return parsed
 
 
 def compute(**changes: Any) -> Any:
@@ -86,28 +86,28 @@ def compute(**changes: Any) -> Any:
 
 
 def test_nothing_but_the_day_changes_where_no_limit_does() -> None:
-    found = pulled(SAME)
+    new = pulled(SAME)
 
-    assert found.changes == ()
-    assert found.text == OLD.replace("2026-11-01", "2026-11-21")
-    assert found.file == "stacks/quotas/example-train.yaml"
+    assert new.changes == ()
+    assert new.text == OLD.replace("2026-11-01", "2026-11-21")
+    assert new.file == "stacks/quotas/example-train.yaml"
 
 
 def test_a_changed_limit_is_told_and_all_around_it_stays() -> None:
-    found = pulled(compute(gpus=[(128, {})]))
+    new = pulled(compute(gpus=[(128, {})]))
 
-    assert [str(each) for each in found.changes] == ["GPUS-ALL-REGIONS-per-project: 64 -> 128"]
-    assert found.text == OLD.replace("2026-11-01", "2026-11-21").replace("limit: 64 #", "limit: 128 #")
+    assert [str(change) for change in new.changes] == ["GPUS-ALL-REGIONS-per-project: 64 -> 128"]
+    assert new.text == OLD.replace("2026-11-01", "2026-11-21").replace("limit: 64 #", "limit: 128 #")
 
 
 def test_rows_come_after_those_that_were_there_and_go_where_they_stood() -> None:
-    found = pulled(compute(cpus=[region(200, "us-central1"), region(8, "europe-west4"), region(16, "asia-east1")]))
+    new = pulled(compute(cpus=[region(200, "us-central1"), region(8, "europe-west4"), region(16, "asia-east1")]))
 
-    assert [str(each) for each in found.changes] == [
+    assert [str(change) for change in new.changes] == [
         "CPUS-per-project-region asia-east1: not listed -> 16",
         "CPUS-per-project-region us-west4: 72 -> not listed",
     ]
-    rows = found.text.partition("CPUS-per-project-region:\n")[2].partition("  file")[0]
+    rows = new.text.partition("CPUS-per-project-region:\n")[2].partition("  file")[0]
     assert [line.strip() for line in rows.splitlines()] == [
         "- {limit: 200, region: us-central1} # nodes of all clusters",
         "- {limit: 8, region: europe-west4}",
@@ -116,10 +116,10 @@ def test_rows_come_after_those_that_were_there_and_go_where_they_stood() -> None
 
 
 def test_what_google_lists_no_more_is_not_kept_as_if_it_had_been_read() -> None:
-    found = pulled({COMPUTE: SAME[COMPUTE]})
+    new = pulled({COMPUTE: SAME[COMPUTE]})
 
-    assert [str(each) for each in found.changes] == ["EnterpriseStorageGibPerRegion us-central1: 2,048 -> not listed"]
-    assert FILE not in found.text
+    assert [str(change) for change in new.changes] == ["EnterpriseStorageGibPerRegion us-central1: 2,048 -> not listed"]
+    assert FILE not in new.text
 
 
 def test_an_id_that_the_catalogue_knows_is_added_and_another_is_not() -> None:
@@ -127,18 +127,18 @@ def test_an_id_that_the_catalogue_knows_is_added_and_another_is_not() -> None:
         **{"A2-CPUS-per-project-region": [region(96, "us-central1")], "SNAPSHOTS-per-project": [(5, {})]}
     )
 
-    found = pulled(listings)
+    new = pulled(listings)
 
-    assert [each.quota_id for each in found.changes] == ["A2-CPUS-per-project-region"]
-    assert "    A2-CPUS-per-project-region:\n      - {limit: 96, region: us-central1}\n" in found.text
+    assert [change.quota_id for change in new.changes] == ["A2-CPUS-per-project-region"]
+    assert "    A2-CPUS-per-project-region:\n      - {limit: 96, region: us-central1}\n" in new.text
 
 
 def test_an_id_that_the_file_lists_is_kept_although_the_catalogue_does_not_know_it() -> None:
     text = OLD.replace("  file", "    SNAPSHOTS-per-project:\n      - limit: 5\n  file")
 
-    found = pulled(compute(**{"SNAPSHOTS-per-project": [(6, {})]}), text)
+    new = pulled(compute(**{"SNAPSHOTS-per-project": [(6, {})]}), text)
 
-    assert [str(each) for each in found.changes] == ["SNAPSHOTS-per-project: 5 -> 6"]
+    assert [str(change) for change in new.changes] == ["SNAPSHOTS-per-project: 5 -> 6"]
 
 
 def test_an_id_that_stacks_need_and_google_does_not_list_is_told() -> None:
@@ -157,19 +157,19 @@ def test_all_services_of_the_catalogue_and_of_the_file_are_asked() -> None:
 
 
 def test_a_first_snapshot_is_a_whole_file_that_can_be_read() -> None:
-    found = pulled(SAME, None)
+    new = pulled(SAME, None)
 
-    assert found.text.startswith("# yaml-language-server: $schema=./quotas.schema.json\n")
-    assert len(found.changes) == 1 + 3 + 1
-    assert snapshot(found.text).limits[COMPUTE][CPUS][0].limit == 8
-    assert pulled(SAME, found.text).text == found.text
+    assert new.text.startswith("# yaml-language-server: $schema=./quotas.schema.json\n")
+    assert len(new.changes) == 1 + 3 + 1
+    assert snapshot(new.text).limits[COMPUTE][CPUS][0].limit == 8
+    assert pulled(SAME, new.text).text == new.text
 
 
 def test_the_limit_for_all_other_places_says_so() -> None:
-    found = pulled(compute(cpus=[region(200, "us-central1"), (24, {})]))
+    new = pulled(compute(cpus=[region(200, "us-central1"), (24, {})]))
 
-    assert "      - {limit: 24, region: others}\n" in found.text
-    assert snapshot(found.text).limits[COMPUTE][CPUS][-1].place is None
+    assert "      - {limit: 24, region: others}\n" in new.text
+    assert snapshot(new.text).limits[COMPUTE][CPUS][-1].place is None
 
 
 @pytest.mark.parametrize(
@@ -190,19 +190,19 @@ def test_a_limit_of_0_is_left_out_unless_a_wider_row_would_speak_for_it(rows: An
 
 
 def test_a_quota_that_is_0_everywhere_is_listed_without_rows() -> None:
-    found = pulled(compute(cpus=[region(0, "us-west4")]))
+    new = pulled(compute(cpus=[region(0, "us-west4")]))
 
-    assert "CPUS-per-project-region: []\n" in found.text
-    assert snapshot(found.text).limits[COMPUTE][CPUS] == ()
+    assert "CPUS-per-project-region: []\n" in new.text
+    assert snapshot(new.text).limits[COMPUTE][CPUS] == ()
 
 
 def test_text_of_a_file_is_no_wider_than_it_was_written() -> None:
     family = "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region"
     dimensions = {"region": "northamerica-northeast2", "vm_family": "A3" * 60}
 
-    found = pulled({COMPUTE: {family: [(1, dimensions)]}}, None)
+    new = pulled({COMPUTE: {family: [(1, dimensions)]}}, None)
 
-    assert dedent("- {limit: 1, region: northamerica-northeast2, vm_family: " + "A3" * 60 + "}") in found.text
+    assert dedent("- {limit: 1, region: northamerica-northeast2, vm_family: " + "A3" * 60 + "}") in new.text
 
 
 def test_without_the_library_for_comments_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,10 +235,10 @@ class Session(requests.Session):
 
 
 def response(code: int, body: Any) -> requests.Response:
-    made = requests.Response()
-    made.status_code = code
-    made._content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return made
+    answer = requests.Response()
+    answer.status_code = code
+    answer._content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return answer
 
 
 def info(quota_id: str, *rows: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -270,9 +270,9 @@ def test_every_page_is_read() -> None:
         {"quotaInfos": [info("A")], "nextPageToken": "two"}, {"quotaInfos": [info("B")], "nextPageToken": ""}
     )
 
-    found = quotas(session)
+    listed_quotas = quotas(session)
 
-    assert [each.quota_id for each in found] == ["A", "B"]
+    assert [quota.quota_id for quota in listed_quotas] == ["A", "B"]
     assert [url for url, _ in session.asked] == [PATH, PATH]
     assert [parameters.get("pageToken") for _, parameters in session.asked] == [None, "two"]
 
@@ -280,20 +280,20 @@ def test_every_page_is_read() -> None:
 def test_a_limit_has_its_dimensions_and_one_that_is_left_out_is_0() -> None:
     zero: dict[str, Any] = {"dimensions": {"region": "us-west4"}, "details": {}}
 
-    (found,) = listed({"quotaInfos": [info("A", row("64", region="us-central1"), zero, row("-1"))]})
+    (quota,) = listed({"quotaInfos": [info("A", row("64", region="us-central1"), zero, row("-1"))]})
 
-    assert found.rows == (
+    assert quota.rows == (
         LimitRow({"region": "us-central1"}, 64),
         LimitRow({"region": "us-west4"}, 0),
         LimitRow({}, -1),
     )
-    assert found.dimensions == ("region",)
+    assert quota.dimensions == ("region",)
 
 
 def test_rates_and_limits_of_folders_are_left_out() -> None:
     infos = [info("RATE", refreshInterval="minute"), info("FOLDER", containerType="FOLDER"), info("A")]
 
-    assert [each.quota_id for each in listed({"quotaInfos": infos})] == ["A"]
+    assert [quota.quota_id for quota in listed({"quotaInfos": infos})] == ["A"]
 
 
 def test_a_project_without_quotas_has_none() -> None:
@@ -315,10 +315,10 @@ def test_a_project_without_quotas_has_none() -> None:
     ],
 )
 def test_an_answer_of_another_shape_is_one_sentence(body: Any) -> None:
-    said = refused(200, body)
+    message = refused(200, body)
 
-    assert "\n" not in said
-    assert said.endswith(".")
+    assert "\n" not in message
+    assert message.endswith(".")
 
 
 def test_a_server_that_never_stops_is_left() -> None:
@@ -329,7 +329,7 @@ def test_a_server_that_never_stops_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "reason", "said"),
+    ("code", "reason", "advice"),
     [
         (403, "SERVICE_DISABLED", "gcloud services enable cloudquotas.googleapis.com --project example-train"),
         (403, "IAM_PERMISSION_DENIED", "roles/cloudquotas.viewer may"),
@@ -339,12 +339,12 @@ def test_a_server_that_never_stops_is_left() -> None:
         (400, "", "(HTTP 400)"),
     ],
 )
-def test_a_refusal_says_what_to_do_and_what_google_said(code: int, reason: str, said: str) -> None:
+def test_a_refusal_says_what_to_do_and_what_google_said(code: int, reason: str, advice: str) -> None:
     body = {"error": {"code": code, "message": "No\n  way.", "details": [{"@type": "x", "reason": reason}]}}
 
     message = refused(code, body)
 
-    assert said in message
+    assert advice in message
     assert message.endswith("It says: No way.")
 
 

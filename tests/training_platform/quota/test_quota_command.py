@@ -85,7 +85,7 @@ def test_a_limit_is_shown_with_its_holders_and_their_teams(repository: Path) -> 
 def test_a_teams_share_has_what_is_its_own_and_what_it_may_borrow_and_lend(repository: Path) -> None:
     document = shown(repository, "--stack", "prod", "--region", "us-west4")
 
-    slices = next(each for each in document["capacity"] if each["flavor"] == "tpu-v5e-4x8-reservation")
+    slices = next(line for line in document["capacity"] if line["flavor"] == "tpu-v5e-4x8-reservation")
     assert (slices["pools_hold"], slices["free"]) == (128, 0)
     assert slices["shares"] == [
         # vision lends 32 of its 64 and no more; nlp has no lending limit, and vision may borrow 64 at most
@@ -143,15 +143,15 @@ def test_sections_have_what_each_team_has_in_json_too(repository: Path) -> None:
 def test_what_snapshots_leave_open_is_said(repository: Path) -> None:
     edit(repository, PROD, "TPU-PODSLICE-V4-per", "TPU-V2-per")
 
-    known = shown(repository, "--today", "2026-12-02")["not_known"]
+    not_known = shown(repository, "--today", "2026-12-02")["not_known"]
 
-    assert "example-train-prod: its snapshot does not list TPU-PODSLICE-V4-per-project-region" in known
-    assert "example-train-dev: its limits were read 31 days ago, and may have changed since" in known
-    assert known[-1].startswith("a snapshot contains limits only")
+    assert "example-train-prod: its snapshot does not list TPU-PODSLICE-V4-per-project-region" in not_known
+    assert "example-train-dev: its limits were read 31 days ago, and may have changed since" in not_known
+    assert not_known[-1].startswith("a snapshot contains limits only")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--stack", "pord"], "stack 'pord'. Nearest: prod."),
         (["--team", "visoin"], "team 'visoin'. Nearest: vision."),
@@ -161,15 +161,15 @@ def test_what_snapshots_leave_open_is_said(repository: Path) -> None:
         (["--today", "soon"], "'soon' is not a day"),
     ],
 )
-def test_a_name_that_nothing_is_known_of_is_one_sentence(repository: Path, arguments: list[str], said: str) -> None:
+def test_a_name_that_nothing_is_known_of_is_one_sentence(repository: Path, arguments: list[str], message: str) -> None:
     done = run(repository, "show", *arguments)
 
     assert (done.exit_code, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "message"),
     [
         ("stacks/Pulumi.prod-vision.yaml", "config:", "config: [", "is not YAML"),
         (PROD, "limits:", "limits: [", "is not YAML"),
@@ -177,14 +177,14 @@ def test_a_name_that_nothing_is_known_of_is_one_sentence(repository: Path, argum
 )
 @pytest.mark.parametrize("command", ["show", "plan"])
 def test_a_file_that_is_not_counted_is_named_and_ends_with_2(  # noqa: PLR0917
-    repository: Path, command: str, file: str, old: str, new: str, said: str
+    repository: Path, command: str, file: str, old: str, new: str, message: str
 ) -> None:
     edit(repository, file, old, new)
 
     done = run(repository, command)
 
     assert done.exit_code == 2
-    assert said in done.output
+    assert message in done.output
     assert "not counted" in done.output
     assert "Traceback" not in done.output
 
@@ -197,12 +197,12 @@ def test_every_error_of_the_files_is_said_with_what_is_allowed(repository: Path,
 
     done = run(repository, command)
 
-    said = [line.partition("not counted: ")[2] for line in done.output.splitlines() if "not counted: " in line]
+    errors = [line.partition("not counted: ")[2] for line in done.output.splitlines() if "not counted: " in line]
     assert done.exit_code == 2
-    assert len(said) == 5
-    assert sum("Pulumi.prod-vision.yaml:" in each for each in said) == 2
-    assert sum(f"{PROD}:" in each for each in said) == 3
-    assert all("Allowed: " in each for each in said)
+    assert len(errors) == 5
+    assert sum("Pulumi.prod-vision.yaml:" in error for error in errors) == 2
+    assert sum(f"{PROD}:" in error for error in errors) == 3
+    assert all("Allowed: " in error for error in errors)
 
 
 def test_a_plan_says_the_request_and_the_lines_to_paste(repository: Path) -> None:
@@ -215,8 +215,8 @@ def test_a_plan_says_the_request_and_the_lines_to_paste(repository: Path) -> Non
     assert "1 request to make." in text
     pasted = yaml.safe_load(text[text.index("quota_requests:") :])["quota_requests"]
     assert pasted["gpus-per-gpu-family-nvidia-h100-us-central1"]["value"] == 64
-    requests = {each["project"]: each["requests"] for each in document["projects"]}
-    assert [each["value"] for each in requests["example-train-prod"]] == [64]
+    requests = {project["project"]: project["requests"] for project in document["projects"]}
+    assert [request["value"] for request in requests["example-train-prod"]] == [64]
     assert requests["example-train-dev"] == []
     assert "**64**" in run(repository, "plan", "--format", "markdown").stdout
 
@@ -227,8 +227,8 @@ def test_a_line_to_paste_is_whole_however_long_it_is(repository: Path) -> None:
     text = run(repository, "plan", "--project", "example-train-prod").stdout
 
     request = yaml.safe_load(text[text.index("quota_requests:") :])["quota_requests"]["gpus-all-regions"]
-    said = "h100 of prod 64, h100-mega of prod 64, a100 of prod 32 and 1 more."
-    assert request["justification"] == f"GPUs of the training platform: {said}"
+    holders = "h100 of prod 64, h100-mega of prod 64, a100 of prod 32 and 1 more."
+    assert request["justification"] == f"GPUs of the training platform: {holders}"
 
 
 def test_a_pull_says_what_changed_and_a_dry_run_writes_nothing(repository: Path, google: str) -> None:
@@ -268,18 +268,18 @@ def test_a_project_without_a_snapshot_gets_one(repository: Path, google: str) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["X"], "'X' is not a project id"),
         (["--endpoint", "http://quotas.example.com"], "http://127.0.0.1:PORT/ for a local server"),
         (["--today", "soon"], "'soon' is not a day"),
     ],
 )
-def test_a_pull_that_cannot_be_is_one_sentence(repository: Path, arguments: list[str], said: str) -> None:
+def test_a_pull_that_cannot_be_is_one_sentence(repository: Path, arguments: list[str], message: str) -> None:
     done = run(repository, "pull", *arguments)
 
     assert (done.exit_code, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def vms(machine_type: str, **changes: Any) -> VmUsage:
@@ -290,9 +290,9 @@ def vms(machine_type: str, **changes: Any) -> VmUsage:
 
 def amounts(usages: list[Usage]) -> dict[str, float]:
     """Return amounts by quota id; an id that is charged twice would hide, so it is refused."""
-    found = {usage.keys[0].quota_id: usage.amount for usage in usages}
-    assert len(found) == len(usages)
-    return found
+    amount_of = {usage.keys[0].quota_id: usage.amount for usage in usages}
+    assert len(amount_of) == len(usages)
+    return amount_of
 
 
 def test_h100_charges_family_global_disk_and_instances_for_every_vm() -> None:
@@ -306,24 +306,24 @@ def test_h100_charges_family_global_disk_and_instances_for_every_vm() -> None:
 
 
 def test_a100_charges_its_own_vcpus_and_the_global_ones() -> None:
-    found = amounts(vm_usage(vms("a2-highgpu-8g", nodes=2, disk_type="pd-standard")))
+    charged = amounts(vm_usage(vms("a2-highgpu-8g", nodes=2, disk_type="pd-standard")))
 
-    assert found["NVIDIA-A100-GPUS-per-project-region"] == 2 * 8
-    assert found["A2-CPUS-per-project-region"] == found["CPUS-ALL-REGIONS-per-project"] == 2 * 96
-    assert found["DISKS-TOTAL-GB-per-project-region"] == 2 * 100
-    assert "LOCAL-SSD-TOTAL-GB-per-project-region" not in found
+    assert charged["NVIDIA-A100-GPUS-per-project-region"] == 2 * 8
+    assert charged["A2-CPUS-per-project-region"] == charged["CPUS-ALL-REGIONS-per-project"] == 2 * 96
+    assert charged["DISKS-TOTAL-GB-per-project-region"] == 2 * 100
+    assert "LOCAL-SSD-TOTAL-GB-per-project-region" not in charged
 
 
 def test_spot_charges_preemptible_quota() -> None:
-    found = amounts(vm_usage(vms("a2-highgpu-8g", capacity="spot")))
+    charged = amounts(vm_usage(vms("a2-highgpu-8g", capacity="spot")))
 
-    assert found["PREEMPTIBLE-NVIDIA-A100-GPUS-per-project-region"] == 8
-    assert found["PREEMPTIBLE-CPUS-per-project-region"] == 96
-    assert "NVIDIA-A100-GPUS-per-project-region" not in found
+    assert charged["PREEMPTIBLE-NVIDIA-A100-GPUS-per-project-region"] == 8
+    assert charged["PREEMPTIBLE-CPUS-per-project-region"] == 96
+    assert "NVIDIA-A100-GPUS-per-project-region" not in charged
 
 
 def test_flex_start_falls_back_to_standard_quota() -> None:
-    (usage,) = [each for each in vm_usage(vms("ct5lp-hightpu-8t", capacity="flex-start")) if each.unit == "chips"]
+    (usage,) = [usage for usage in vm_usage(vms("ct5lp-hightpu-8t", capacity="flex-start")) if usage.unit == "chips"]
 
     assert [key.quota_id for key in usage.keys] == [
         "PREEMPTIBLE-TPU-LITE-PODSLICE-V5-per-project-region",
@@ -333,16 +333,16 @@ def test_flex_start_falls_back_to_standard_quota() -> None:
 
 
 def test_reserved_tpu_charges_no_chips_and_no_gpu_quota() -> None:
-    found = amounts(vm_usage(vms("ct5lp-hightpu-4t", nodes=8, capacity="reservation")))
+    charged = amounts(vm_usage(vms("ct5lp-hightpu-4t", nodes=8, capacity="reservation")))
 
-    assert found == {"INSTANCES-per-project-region": 8, "SSD-TOTAL-GB-per-project-region": 8 * 100}
+    assert charged == {"INSTANCES-per-project-region": 8, "SSD-TOTAL-GB-per-project-region": 8 * 100}
 
 
 @pytest.mark.parametrize(("count", "gb"), [(None, 8 * 375), (8, 8 * 375), (0, None)])
 def test_local_ssd_is_what_the_machine_brings_unless_given(count: int | None, gb: float | None) -> None:
-    found = amounts(vm_usage(vms("a2-ultragpu-8g", local_ssd_count=count)))
+    charged = amounts(vm_usage(vms("a2-ultragpu-8g", local_ssd_count=count)))
 
-    assert found.get("LOCAL-SSD-TOTAL-GB-per-project-region") == gb
+    assert charged.get("LOCAL-SSD-TOTAL-GB-per-project-region") == gb
 
 
 def test_place_is_the_region_and_empty_for_the_whole_project() -> None:

@@ -1,4 +1,4 @@
-"""``training-platform quota request`` as people run it: what it writes, what it leaves alone, and what it refuses."""
+"""``training-platform quota request`` as people run it: what it writes, what it leaves unchanged, what it refuses."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_what_is_needed_is_written_and_every_other_line_stays(repository: Path) 
             "contact": "ml-platform-oncall@example.com",
         }
     }
-    at = after.index("    quota_requests:")
-    assert after[:at] + after[at + 8 :] == before
+    first_line = after.index("    quota_requests:")
+    assert after[:first_line] + after[first_line + 8 :] == before
     assert "What is requested is enough, once it is granted." in run(repository, "plan").stdout
 
 
@@ -97,7 +97,10 @@ def test_a_request_that_is_too_low_is_raised_and_others_come_beside_it(repositor
     done = run(repository, "request", "--justification", 'Two "teams": # x')
 
     assert done.exit_code == 0, done.output
-    assert {name: each["value"] for name, each in requests(repository).items()} == {NAME: 64, "gpus-all-regions": 192}
+    assert {name: request["value"] for name, request in requests(repository).items()} == {
+        NAME: 64,
+        "gpus-all-regions": 192,
+    }
     assert requests(repository)["gpus-all-regions"]["justification"] == 'Two "teams": # x'
     assert requests(repository)[NAME]["justification"] != 'Two "teams": # x'
     if layout == "flow":
@@ -129,7 +132,7 @@ def test_one_project_may_be_asked_for_alone(repository: Path) -> None:
     run(repository, "request", "--project", "example-train-dev")
 
     assert requests(repository) == {}
-    assert [each["value"] for each in requests(repository, DEV).values()] == [32]
+    assert [request["value"] for request in requests(repository, DEV).values()] == [32]
 
 
 def test_where_one_file_cannot_take_them_none_is_written(repository: Path) -> None:

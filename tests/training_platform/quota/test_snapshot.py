@@ -97,14 +97,14 @@ def test_row_of_others_holds_where_no_other_row_does() -> None:
     ],
 )
 def test_spoilt_file_is_a_finding_at_its_line(old: str, new: str, path: str, line: int) -> None:
-    found = parse(TEXT.replace(old, new, 1))
+    findings = parse(TEXT.replace(old, new, 1))
 
-    assert found, "nothing was found"
-    assert found[0].file == "stacks/quotas/example-train.yaml"
-    assert found[0].path.startswith(path)
-    assert found[0].position is not None
-    assert found[0].position.line == line
-    assert found[0].severity == "error"
+    assert findings, "nothing was found"
+    assert findings[0].file == "stacks/quotas/example-train.yaml"
+    assert findings[0].path.startswith(path)
+    assert findings[0].position is not None
+    assert findings[0].position.line == line
+    assert findings[0].severity == "error"
 
 
 EVERYTHING_WRONG = """\
@@ -128,13 +128,13 @@ limits:
 
 
 def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
-    found = {
-        (f"{each.position.line}:{each.position.column}", each.message.split(",")[0], each.nearest)
-        for each in parse(EVERYTHING_WRONG)
-        if each.position
+    wrong = {
+        (f"{finding.position.line}:{finding.position.column}", finding.message.split(",")[0], finding.nearest)
+        for finding in parse(EVERYTHING_WRONG)
+        if finding.position
     }
 
-    assert found == {
+    assert wrong == {
         ("1:1", "is 'example-trai' in a file that is called after 'example-train'", "example-train"),
         ("6:10", "is -2", "2"),
         ("6:21", "'TPUs' is not the unit of GPUS-ALL-REGIONS-per-project", "GPUs"),
@@ -166,11 +166,11 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
     ],
 )
 def test_a_file_of_another_shape_is_rejected_and_no_traceback(text: str) -> None:
-    assert [each.severity for each in parse(text)].count("error") >= 1
+    assert [finding.severity for finding in parse(text)].count("error") >= 1
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said", "nearest"),
+    ("old", "new", "message", "nearest"),
     [
         ("GPUS-ALL-REGIONS", "GPU-ALL-REGIONS", "not a quota id in the catalogue", "GPUS-ALL-REGIONS-per-project"),
         ("region: us-west4", "region: us-west44", "not a region in the catalogue", "us-west4"),
@@ -178,10 +178,10 @@ def test_a_file_of_another_shape_is_rejected_and_no_traceback(text: str) -> None
         ("region: us-central1}", "region: us-central1, rgion: us-west4}", "not a dimension of CPUS", "region"),
     ],
 )
-def test_what_the_catalogue_may_be_too_old_to_know_is_a_warning(old: str, new: str, said: str, nearest: str) -> None:
+def test_what_the_catalogue_may_be_too_old_to_know_is_a_warning(old: str, new: str, message: str, nearest: str) -> None:
     (finding,) = parse(TEXT.replace(old, new, 1))
 
-    assert said in finding.message
+    assert message in finding.message
     assert (finding.severity, finding.nearest) == ("warning", nearest)
 
 

@@ -63,7 +63,10 @@ def test_demand_over_the_limit_says_who_holds_what_and_what_fits(build: Build, l
     (finding,) = verdict(build(dev=POOLS), limits(LISTED % (8 * 8 - 1)))
 
     assert finding.rule == "quota-exceeded"
-    assert finding.message == f"{H100} (NVIDIA_H100) in us-central1 needs 64, of which h100 48 and eval 16"
+    assert (
+        finding.message
+        == f"{H100} (NVIDIA_H100) in us-central1 needs 64, of which h100 48 and eval 16"  # readable: a list follows
+    )
     assert finding.allowed == "63 GPUs"
     assert (
         finding.nearest
@@ -110,8 +113,10 @@ def test_a_disk_too_large_for_one_vm_is_named_and_not_the_number_of_vms(
 
     findings = verdict(build(dev=pools), limits(text % gpus))
 
-    (said,) = (finding.nearest for finding in findings if finding.nearest and finding.path.endswith("h100.max_nodes"))
-    assert said.startswith(nearest)
+    (nearest_of_pool,) = (
+        finding.nearest for finding in findings if finding.nearest and finding.path.endswith("h100.max_nodes")
+    )
+    assert nearest_of_pool.startswith(nearest)
 
 
 def test_nearest_never_falls_below_the_fields_own_minimum(build: Build, limits: Limits) -> None:
@@ -125,23 +130,27 @@ def test_nearest_never_falls_below_the_fields_own_minimum(build: Build, limits: 
 def test_every_holding_stack_gets_its_own_finding_that_names_the_others(build: Build, limits: Limits) -> None:
     other = "node_pools: {big: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 4}}"
 
-    found = verdict(build(dev=POOLS, stage=other), limits(LISTED % 64))
+    findings = verdict(build(dev=POOLS, stage=other), limits(LISTED % 64))
 
-    assert [(finding.stack, finding.nearest) for finding in found] == [
+    assert [(finding.stack, finding.nearest) for finding in findings] == [
         ("dev", "max_nodes 2 for h100; or request 96 GPUs (training-platform quota plan)"),
         ("stage", "request 96 GPUs (training-platform quota plan)"),
     ]
-    assert found[0].message.endswith("needs 96, of which h100 48, big of stage 32 and eval 16")
-    assert found[1].message.endswith("needs 96, of which h100 of dev 48, big 32 and eval of dev 16")
+    assert findings[0].message.endswith(
+        "needs 96, of which h100 48, big of stage 32 and eval 16"  # readable: a list follows
+    )
+    assert findings[1].message.endswith(
+        "needs 96, of which h100 of dev 48, big 32 and eval of dev 16"  # readable: a list follows
+    )
 
 
 def test_unlisted_quota_is_an_error_once_for_each_id_and_stack(build: Build, limits: Limits) -> None:
-    found = verdict(build(dev=POOLS), limits((LISTED % 64).replace(H100, "SOMETHING-ELSE")))
+    findings = verdict(build(dev=POOLS), limits((LISTED % 64).replace(H100, "SOMETHING-ELSE")))
 
-    assert [(finding.rule, finding.severity) for finding in found] == [("quota-unknown", "error")]
-    assert H100 in found[0].message
-    assert "stacks/quotas/example-train.yaml" in found[0].message
-    assert found[0].path == "clusters.main.node_pools.h100.max_nodes"
+    assert [(finding.rule, finding.severity) for finding in findings] == [("quota-unknown", "error")]
+    assert H100 in findings[0].message
+    assert "stacks/quotas/example-train.yaml" in findings[0].message
+    assert findings[0].path == "clusters.main.node_pools.h100.max_nodes"
 
 
 @pytest.mark.parametrize("spelling", ["quota_id", "dimensions"])
@@ -169,13 +178,13 @@ def test_a_limit_that_the_snapshot_has_for_such_a_quota_is_held(build: Build, li
 def test_project_without_a_snapshot_is_one_error_for_each_stack(build: Build) -> None:
     team = "vertex: {persistent_resources: {t: {region: us-central1, machine_type: a2-highgpu-1g}}}"
 
-    found = verdict(build(dev=POOLS, dev_vision=team), Snapshots())
+    findings = verdict(build(dev=POOLS, dev_vision=team), Snapshots())
 
-    assert [(finding.rule, finding.stack, finding.path) for finding in found] == [
+    assert [(finding.rule, finding.stack, finding.path) for finding in findings] == [
         ("quota-no-snapshot", "dev", "project"),
         ("quota-no-snapshot", "dev-vision", "environment"),
     ]
-    assert [finding.position.line for finding in found if finding.position] == [3, 3]
+    assert [finding.position.line for finding in findings if finding.position] == [3, 3]
 
 
 def capacity(build: Build, vision: int, nlp: int) -> list[Finding]:
@@ -192,16 +201,19 @@ def test_shares_that_the_pools_hold_are_no_finding(build: Build) -> None:
 
 
 def test_shares_over_capacity_are_found_at_every_team_that_could_lower_its(build: Build) -> None:
-    found = capacity(build, 2 * 32, 2 * 32)
+    findings = capacity(build, 2 * 32, 2 * 32)
 
-    assert [(finding.rule, finding.stack) for finding in found] == [
+    assert [(finding.rule, finding.stack) for finding in findings] == [
         ("capacity-exceeded", "dev-nlp"),
         ("capacity-exceeded", "dev-vision"),
     ]
-    assert "is promised 128 google.com/tpu, of which nlp 64 and vision 64; its pools hold 96" in found[0].message
-    assert found[0].path == "shares.main.tpu-v5e-4x8.nominal_quota"
-    assert found[0].nearest == str(3 * 32 - 2 * 32)
-    assert found[0].position is not None
+    assert (
+        "is promised 128 google.com/tpu, of which nlp 64 and vision 64; its pools hold 96"
+        in findings[0].message  # readable: a list follows
+    )
+    assert findings[0].path == "shares.main.tpu-v5e-4x8.nominal_quota"
+    assert findings[0].nearest == str(3 * 32 - 2 * 32)
+    assert findings[0].position is not None
 
 
 def test_what_fits_is_in_whole_slices(build: Build) -> None:
@@ -211,7 +223,7 @@ def test_what_fits_is_in_whole_slices(build: Build) -> None:
 
 
 def test_a_share_without_which_the_others_still_do_not_fit_is_not_said_to_be_too_large(build: Build) -> None:
-    (finding,) = [each for each in capacity(build, 320, 32) if each.rule == "capacity-exceeded"]
+    (finding,) = [finding for finding in capacity(build, 320, 32) if finding.rule == "capacity-exceeded"]
 
     assert (finding.stack, finding.nearest) == ("dev-vision", str(3 * 32 - 32))
 
@@ -290,8 +302,9 @@ def test_the_model_sums_up_to_what_views_charge(name: str, tmp_path: Path) -> No
     ],
 )
 def test_a_team_that_names_what_is_not_there_is_still_counted(damage: str) -> None:
-    own = "environment: dev\n" if not damage.startswith("environment") else ""
-    team = f"{damage}\n{own}name: vision\nproject: other-train\nmembers: [group:vision@example.com]\n{MACHINES}"
+    environment_line = "environment: dev\n" if not damage.startswith("environment") else ""
+    name = "name: vision\nproject: other-train\nmembers: [group:vision@example.com]\n"
+    team = f"{damage}\n{environment_line}{name}{MACHINES}"
     environment = (
         "project: example-train\nclusters: {main: {location: us-central1, "
         "subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}}}"
@@ -312,8 +325,8 @@ MACHINES = "vertex: {persistent_resources: {tuning: {region: us-central1, machin
 
 
 def test_gpu_pool_is_counted_at_max_nodes(build: Build) -> None:
-    found = pool(build, "h100", "{machine_type: a3-highgpu-8g, zone: us-central1-a, min_nodes: 1, max_nodes: 4}")
-    gpus = found["GPUS-PER-GPU-FAMILY-per-project-region"]
+    charged = pool(build, "h100", "{machine_type: a3-highgpu-8g, zone: us-central1-a, min_nodes: 1, max_nodes: 4}")
+    gpus = charged["GPUS-PER-GPU-FAMILY-per-project-region"]
 
     assert gpus.amount == 4 * 8
     assert gpus.holder.label == "h100"
@@ -323,40 +336,40 @@ def test_gpu_pool_is_counted_at_max_nodes(build: Build) -> None:
 
 def test_every_slice_of_a_tpu_pool_is_counted(build: Build) -> None:
     text = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 2x4, slices: 3, min_slices: 2}"
-    found = pool(build, "v5e", text)
-    chips = found["TPU-LITE-PODSLICE-V5-per-project-region"]
+    charged = pool(build, "v5e", text)
+    chips = charged["TPU-LITE-PODSLICE-V5-per-project-region"]
 
     assert chips.amount == 3 * 8
     assert (chips.holder.field[-1], chips.holder.step, chips.holder.base) == ("slices", 8, 2)
-    assert found["INSTANCES-per-project-region"].amount == 3 * 2
-    assert found["SSD-TOTAL-GB-per-project-region"].amount == 3 * 2 * 100
+    assert charged["INSTANCES-per-project-region"].amount == 3 * 2
+    assert charged["SSD-TOTAL-GB-per-project-region"].amount == 3 * 2 * 100
 
 
 def test_pool_without_a_zone_is_counted_in_three_zones(build: Build) -> None:
-    found = pool(build, "h100", "{machine_type: a3-highgpu-8g, max_nodes: 2}")
+    charged = pool(build, "h100", "{machine_type: a3-highgpu-8g, max_nodes: 2}")
 
-    assert found["GPUS-ALL-REGIONS-per-project"].amount == 2 * 3 * 8
+    assert charged["GPUS-ALL-REGIONS-per-project"].amount == 2 * 3 * 8
 
 
 def test_boot_disk_is_charged_by_its_type_and_size(build: Build) -> None:
     text = "{machine_type: a2-highgpu-1g, zone: us-central1-a, boot_disk: {type: pd-ssd, size_gb: 300}, max_nodes: 2}"
-    found = pool(build, "a100", text)
+    charged = pool(build, "a100", text)
 
-    assert found["SSD-TOTAL-GB-per-project-region"].amount == 2 * 300
+    assert charged["SSD-TOTAL-GB-per-project-region"].amount == 2 * 300
 
 
 def test_boot_disk_without_a_type_is_the_machines_default(build: Build) -> None:
-    found = pool(build, "a100", "{machine_type: a2-highgpu-1g, zone: us-central1-a}")
+    charged = pool(build, "a100", "{machine_type: a2-highgpu-1g, zone: us-central1-a}")
 
-    assert found["DISKS-TOTAL-GB-per-project-region"].amount == 100
+    assert charged["DISKS-TOTAL-GB-per-project-region"].amount == 100
 
 
 def test_system_pool_is_counted_over_all_zones(build: Build) -> None:
-    found = charges(build(dev=""), "dev", *SYSTEM)
+    charged = charges(build(dev=""), "dev", *SYSTEM)
 
-    assert found["CPUS-per-project-region"].amount == 3 * 4
-    assert found["SSD-TOTAL-GB-per-project-region"].amount == 3 * 50
-    assert found["INSTANCES-per-project-region"].amount == 3
+    assert charged["CPUS-per-project-region"].amount == 3 * 4
+    assert charged["SSD-TOTAL-GB-per-project-region"].amount == 3 * 50
+    assert charged["INSTANCES-per-project-region"].amount == 3
 
 
 def test_managed_lustre_is_counted_in_its_zone() -> None:
@@ -370,21 +383,23 @@ config:
       more: {location: us-central1-a, capacity_gib: 18000}
 """
     stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
-    found = [each for each in stack_demand(stack, Workspace(Path(), {"dev": stack})) if "lustre" in each.key.service]
+    lustre_charges = [
+        charge for charge in stack_demand(stack, Workspace(Path(), {"dev": stack})) if "lustre" in charge.key.service
+    ]
 
-    assert {str(each.key) for each in found} == {"Capacity in us-central1-a"}
-    assert {each.holder.label: each.amount for each in found} == {"scratch": 36000, "more": 18000}
-    assert found[0].holder.field == ("lustre", "scratch", "capacity_gib")
-    assert is_guess(found[0].key, listed=True)  # a warning, whatever the snapshot lists
+    assert {str(charge.key) for charge in lustre_charges} == {"Capacity in us-central1-a"}
+    assert {charge.holder.label: charge.amount for charge in lustre_charges} == {"scratch": 36000, "more": 18000}
+    assert lustre_charges[0].holder.field == ("lustre", "scratch", "capacity_gib")
+    assert is_guess(lustre_charges[0].key, listed=True)  # a warning, whatever the snapshot lists
 
 
 def test_the_pool_of_heads_is_charged_for_its_most(build: Build) -> None:
     workspace = build(dev="        pathways: {machine_type: n2-standard-64, max_nodes: 3, boot_disk: {size_gb: 50}}\n")
 
-    found = charges(workspace, "dev", "clusters", "main", "pathways")
+    charged = charges(workspace, "dev", "clusters", "main", "pathways")
 
-    assert found["N2-CPUS-per-project-region"].amount == 3 * 64
-    assert found["INSTANCES-per-project-region"].amount == 3
+    assert charged["N2-CPUS-per-project-region"].amount == 3 * 64
+    assert charged["INSTANCES-per-project-region"].amount == 3
 
 
 def test_filestore_and_one_address_for_each_region_are_counted() -> None:
@@ -400,9 +415,9 @@ config:
       c: {location: us-west4, subnet: {nodes: 10.2.0.0/20, pods: 10.66.0.0/16, services: 10.2.16.0/20}}
 """
     stack = parse_stack("dev", parse_source(text, "stacks/Pulumi.dev.yaml"))
-    found = stack_demand(stack, Workspace(Path(), {"dev": stack}))
+    charged = stack_demand(stack, Workspace(Path(), {"dev": stack}))
     totals: Counter[tuple[str, str]] = Counter()
-    for charge in found:
+    for charge in charged:
         totals[charge.key.quota_id, charge.key.location] += int(charge.amount)
 
     assert totals["EnterpriseStorageGibPerRegion", "us-central1"] == 1536
@@ -430,9 +445,9 @@ def test_parts_of_networks_are_counted() -> None:
     stack = parse_stack("dev", parse_source(NETWORKED, "stacks/Pulumi.dev.yaml"))
     workspace = Workspace(Path(), {"dev": stack})
 
-    def parts(found: list[Charge]) -> dict[tuple[str, str], float]:
+    def parts(charged: list[Charge]) -> dict[tuple[str, str], float]:
         totals: Counter[tuple[str, str]] = Counter()
-        for charge in found:
+        for charge in charged:
             totals[charge.key.quota_id.partition("-per-")[0], charge.key.location] += int(charge.amount)
         return {
             key: totals[key] for key in totals if key[0] in {"ROUTERS", "FIREWALLS", "STATIC-ADDRESSES", "NETWORKS"}
@@ -453,8 +468,10 @@ def test_a_gateway_may_take_the_addresses_that_its_vms_want_for_all_of_their_por
         workspace = build(
             dev=f"node_pools:\n  gpu: {{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: {nodes}}}"
         )
-        found = stack_demand(workspace.stacks["dev"], workspace)
-        return int(sum(each.amount for each in found if each.key.quota_id == "IN-USE-ADDRESSES-per-project-region"))
+        charged = stack_demand(workspace.stacks["dev"], workspace)
+        return int(
+            sum(charge.amount for charge in charged if charge.key.quota_id == "IN-USE-ADDRESSES-per-project-region")
+        )
 
     # With the system pool's 3: by 4,096 ports, of which an address has 64,512.
     assert [addresses(nodes) for nodes in (12, 13, 28, 29)] == [1, 2, 2, 3]
@@ -466,30 +483,30 @@ def persistent(build: Build, text: str) -> dict[str, Charge]:
 
 
 def test_persistent_resource_is_counted_at_max_replicas(build: Build) -> None:
-    found = persistent(build, "{region: us-central1, machine_type: a2-highgpu-2g, replicas: 2, max_replicas: 5}")
-    gpus = found["CustomModelTrainingA100GPUsPerProjectPerRegion"]
+    charged = persistent(build, "{region: us-central1, machine_type: a2-highgpu-2g, replicas: 2, max_replicas: 5}")
+    gpus = charged["CustomModelTrainingA100GPUsPerProjectPerRegion"]
 
     assert gpus.amount == 5 * 2
     assert (gpus.holder.field[-1], gpus.holder.step, gpus.holder.base) == ("max_replicas", 2, 2)
-    assert found["CustomModelTrainingPDSSDPerProjectPerRegion"].amount == 5 * 100
+    assert charged["CustomModelTrainingPDSSDPerProjectPerRegion"].amount == 5 * 100
 
 
 def test_persistent_resource_without_a_maximum_is_counted_at_its_replicas(build: Build) -> None:
-    found = persistent(build, "{region: us-central1, machine_type: a2-highgpu-2g, replicas: 3}")
-    gpus = found["CustomModelTrainingA100GPUsPerProjectPerRegion"]
+    charged = persistent(build, "{region: us-central1, machine_type: a2-highgpu-2g, replicas: 3}")
+    gpus = charged["CustomModelTrainingA100GPUsPerProjectPerRegion"]
 
     assert gpus.amount == 3 * 2
     assert gpus.holder.field[-1] == "replicas"
 
 
 def test_gpus_that_are_attached_to_a_persistent_resource_are_counted(build: Build) -> None:
-    found = persistent(
+    charged = persistent(
         build,
         "{region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2, max_replicas: 3}",
     )
 
-    assert found["CustomModelTrainingT4GPUsPerProjectPerRegion"].amount == 3 * 2
-    assert found["CustomModelTrainingCPUsPerProjectPerRegion"].amount == 3 * 8
+    assert charged["CustomModelTrainingT4GPUsPerProjectPerRegion"].amount == 3 * 2
+    assert charged["CustomModelTrainingCPUsPerProjectPerRegion"].amount == 3 * 8
 
 
 def test_every_pool_of_a_persistent_resource_is_counted_at_its_own_most(build: Build) -> None:
@@ -502,7 +519,7 @@ def test_every_pool_of_a_persistent_resource_is_counted_at_its_own_most(build: B
         if charge.key.quota_id == "CustomModelTrainingA100GPUsPerProjectPerRegion"
     ]
 
-    assert [(each.holder.label, each.amount) for each in gpus] == [("tuning", 2 * 2), ("tuning-servers", 3 * 1)]
+    assert [(charge.holder.label, charge.amount) for charge in gpus] == [("tuning", 2 * 2), ("tuning-servers", 3 * 1)]
     assert gpus[1].holder.field[-3:] == ("more_pools", "servers", "max_replicas")
 
 
@@ -527,13 +544,13 @@ def test_team_with_its_own_project_is_charged_there(build: Build) -> None:
 def test_room_for_a_pools_upgrades_is_counted(build: Build, capacity: str, upgrades: str, more: int) -> None:
     text = f"{{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 3, capacity: {capacity}{upgrades}}}"
     workspace = build(dev=f"node_pools:\n  h100: {text}")
-    found = [
+    upgrade_vms = [
         charge.amount
         for charge in stack_demand(workspace.stacks["dev"], workspace)
         if charge.holder.label == f"h100{UPGRADING}" and charge.key.quota_id == "INSTANCES-per-project-region"
     ]
 
-    assert found == ([more] if more else [])
+    assert upgrade_vms == ([more] if more else [])
 
 
 def test_a_slice_over_several_hosts_is_upgraded_without_room(build: Build) -> None:
@@ -546,12 +563,12 @@ def test_a_slice_over_several_hosts_is_upgraded_without_room(build: Build) -> No
 
 def test_a_system_pool_has_one_vm_more_while_it_is_upgraded(build: Build) -> None:
     workspace = build(dev="")
-    found = {
+    upgrade_charges = {
         charge.key.quota_id: charge.amount
         for charge in stack_demand(workspace.stacks["dev"], workspace)
         if charge.holder.label == f"main-system{UPGRADING}"
     }
 
-    assert found["CPUS-per-project-region"] == 4
-    assert found["SSD-TOTAL-GB-per-project-region"] == 50
-    assert found["INSTANCES-per-project-region"] == 1
+    assert upgrade_charges["CPUS-per-project-region"] == 4
+    assert upgrade_charges["SSD-TOTAL-GB-per-project-region"] == 50
+    assert upgrade_charges["INSTANCES-per-project-region"] == 1
