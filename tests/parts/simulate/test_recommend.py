@@ -101,6 +101,21 @@ def test_the_cheapest_change_is_left_out_if_a_rule_for_one_stack_refuses_it(tmp_
     assert without_nlp in best
 
 
+def test_a_change_that_the_own_resources_refuse_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path, TEAMS)
+    refuse_lending = """
+def add_resources(own):
+    shares = own.team.shares["main"].values() if own.team else ()
+    assert all(share.lending_limit in (0, None) for share in shares)
+"""
+    (tmp_path / "own_resources.py").write_text(refuse_lending, encoding="utf-8")
+
+    done = recommend(tmp_path, {"wait": {"vision": "p90 < 30 min"}})
+
+    assert done.exit_code == 0, done.output
+    assert "lends 8, not 0" not in done.stderr
+
+
 def test_steps_of_one_number_are_one_change_and_quota_is_given_to_a_team_with_a_wish(tmp_path: Path) -> None:
     write(tmp_path, {"vision": shares(h100_reservation=16), "nlp": shares(h100_reservation=0)})
     rows = "".join(f"{number * 60},vision,8 h100,7200\n" for number in range(36))
@@ -141,6 +156,17 @@ def test_a_wish_about_a_team_without_jobs_is_not_decided_and_its_share_is_kept(t
     assert share(files, "nlp") == {"h100-reservation": {"nominal_quota": 8}}
     assert nothing.exit_code == 2
     assert "has no jobs of the teams with wishes: nlp." in nothing.stderr
+
+
+def test_a_team_without_jobs_gets_no_new_share(tmp_path: Path) -> None:
+    write(tmp_path, {"vision": shares(h100_reservation=16), "nlp": shares(h100_reservation=0)})
+    rows = "".join(f"0,vision,16 h100,{24 * 3600}\n" for _ in range(2))
+    (tmp_path / "trace.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
+
+    done = recommend(tmp_path, {"wait": {"vision": "longest < 4h", "nlp": "longest < 4h"}})
+
+    assert "vision's h100-spot in main: 16, a new share" in done.stderr
+    assert "nlp's h100-spot" not in done.stderr
 
 
 def test_a_team_falls_back_to_spot_where_nothing_else_can_be_had(tmp_path: Path) -> None:

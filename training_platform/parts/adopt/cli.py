@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -127,12 +124,13 @@ def _contents(
 
 def planner(folder: Path) -> Plan:
     """Return the planner of a stack beside those of a repository, which exits if the model rejects a file."""
-    from training_platform.config.workspace import read_workspace
+    from training_platform.checks.repository_copy import repository_copy
+    from training_platform.config.workspace import read_workspace, stack_file
     from training_platform.resources.stack_plan import stack_plan
     from training_platform.resources.stack_resource import StackResource
 
     def plan(texts: Mapping[str, str], name: str) -> list[StackResource]:
-        with stacks_beside(folder, texts) as copy:
+        with repository_copy(folder, {stack_file(stack): text for stack, text in texts.items()}) as copy:
             workspace = read_workspace(copy)
             stack = workspace.stacks[name]
             composed = None if stack.findings else stack_plan(stack, workspace)
@@ -143,21 +141,6 @@ def planner(folder: Path) -> Plan:
             return composed.planned()
 
     return plan
-
-
-@contextmanager
-def stacks_beside(folder: Path, texts: Mapping[str, str]) -> Iterator[Path]:
-    """Yield a temporary repository with the same stacks and own resources, and with these stacks by name."""
-    from training_platform.resources.stack_plan import OWN_RESOURCES
-
-    with TemporaryDirectory() as name:
-        copy = Path(name)
-        if (folder / OWN_RESOURCES).is_file():
-            shutil.copy(folder / OWN_RESOURCES, copy)
-        shutil.copytree(folder / "stacks", copy / "stacks")
-        for stack, text in texts.items():
-            (copy / "stacks" / f"Pulumi.{stack}.yaml").write_text(text, encoding="utf-8")
-        yield copy
 
 
 def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -323,7 +322,8 @@ def recommend(
     from training_platform.config.own_prices import read_own_prices
     from training_platform.config.reading.clock import today as clock
     from training_platform.parts.simulate.machines import read_machines
-    from training_platform.parts.simulate.recommend import Search, read_wishes
+    from training_platform.parts.simulate.recommend import Search
+    from training_platform.parts.simulate.wishes import read_wishes
 
     folder = repository(root)
     times = read_machines(machines)
@@ -339,25 +339,29 @@ def recommend(
         seeds=range(seed, seed + runs),
         today=clock(folder, today),
     )
-    best = search.run(tries, lambda text: say(text, err=True))
-    next_best = (candidate for candidate in search.tried if candidate is not best and search.passes(candidate))
-    shown = [best, *islice(next_best, 5)]
-    for wish in search.undecided:
+    recommendation = search.run(tries, lambda text: say(text, err=True))
+    baseline = recommendation.baseline
+    best = recommendation.best
+    for wish in baseline.undecided:
         say(f"not decided: {wish}; {trace} has no jobs of {wish.team}, whose shares stay as they are", err=True)
-    for candidate in shown:
+    for candidate in (best, *recommendation.alternatives):
         label = "best" if candidate is best else "next"
-        say(f"{label}: ${candidate.usd:,.0f} a day, {search.verdict(candidate)}", err=True)
-        for words in candidate.words or ("the stack files as they are",):
-            say(f"  {words}", err=True)
+        say(f"{label}: ${candidate.usd:,.0f} a day, {baseline.verdict(candidate)}", err=True)
+        for sentence in candidate.differences or ("the stack files as they are",):
+            say(f"  {sentence}", err=True)
     each_in = f", each in {runs} runs" if runs > 1 else ""
-    say(f"{len(search.tried)} changes were played{each_in}.", err=True)
+    say(f"{recommendation.played} changes were played{each_in}.", err=True)
     if output_format == "json":
-        documents = [search.document(candidate) for candidate in shown]
-        undecided = [str(wish) for wish in search.undecided]
-        print_json({"played": len(search.tried), "undecided": undecided, "best": documents[0], "next": documents[1:]})
+        document = {
+            "played": recommendation.played,
+            "undecided": [str(wish) for wish in baseline.undecided],
+            "best": baseline.as_json(best),
+            "next": [baseline.as_json(candidate) for candidate in recommendation.alternatives],
+        }
+        print_json(document)
     else:
-        click.echo(search.difference(best), nl=False)
-    sys.exit(1 if best.missing or search.undecided else 0)
+        click.echo(baseline.patch(best), nl=False)
+    sys.exit(1 if best.missed or baseline.undecided else 0)
 
 
 trace_app = Commands("trace", help="Make, import and pull traces: the jobs that simulate plays.")
