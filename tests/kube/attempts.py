@@ -85,7 +85,7 @@ OF_POD_SECURITY = [way for way in ESCAPES if way != "unmasked /proc"]
 
 
 class Cluster(Protocol):
-    """What is tried on: a real API server, or the policies alone."""
+    """A cluster that attempts run against: a real API server, or only the policies."""
 
     def ask(self, kind: str, obj: Json, who: dict[str, str] | None = None, *, keep: bool = False) -> str: ...
 
@@ -136,14 +136,14 @@ def member(way: str, kind: str, obj: Json, says: str, stopped_by: str) -> Attemp
     return Attempt(way, stopped_by, lambda server: server.ask(kind, copy.deepcopy(obj), MEMBER), says)
 
 
-def on(way: str, obj: Json, what: Callable[[Cluster], str], says: str, stopped_by: str) -> Attempt:
-    """Try something with an object that controllers made, and that is there meanwhile."""
+def on(way: str, obj: Json, attempted: Callable[[Cluster], str], says: str, stopped_by: str) -> Attempt:
+    """Try something with an object of controllers, which is deleted afterwards."""
 
     def attempt(server: Cluster) -> str:
         held = copy.deepcopy(obj)
         assert server.ask(held["kind"], held, JOBSET_CONTROLLER, keep=True) == ""
         try:
-            return what(server)
+            return attempted(server)
         finally:
             server.delete(held["kind"], held)
 
@@ -157,8 +157,8 @@ def changed(way: str, obj: Json, patch: Json, says: str, stopped_by: str = JOBS)
 
 def deleted(way: str, obj: Json, options: Json) -> Attempt:
     """Try to delete a job."""
-    what = "deleted with its pods"
-    return on(way, obj, lambda server: server.end(obj["kind"], obj, options, MEMBER), what, DELETIONS)
+    message = "deleted with its pods"
+    return on(way, obj, lambda server: server.end(obj["kind"], obj, options, MEMBER), message, DELETIONS)
 
 
 def device(path: str) -> Attempt:
@@ -183,8 +183,15 @@ def of_the_list(gain: str) -> list[Attempt]:
     """Return what `verify` tries in a project too: the rights and writes of its list that are about a gain."""
     to_it = RIGHTS.get(gain, ())
     return [
-        *(right(one.verb, one.resource, PLACES_OF.get(one.namespace, one.namespace)) for one in to_it),
-        *(written(one) for one in writes("vision", "vision") if one.gain == gain),
+        *(
+            right(
+                access.verb,
+                access.resource,
+                PLACES_OF.get(access.namespace, access.namespace),
+            )
+            for access in to_it
+        ),
+        *(written(write) for write in writes("vision", "vision") if write.gain == gain),
     ]
 
 
@@ -262,7 +269,7 @@ STARVING = [
         "enlarge a part of an admitted job",
         sized("a4", ownerReferences=[CONTROLLER], finalizers=["example.com/kept"]),
         {"spec": {"parallelism": 8}},
-        "changed by its controller alone",
+        "changed by its controller alone",  # readable: deployed as it is
     ),
     changed(
         "make a Job a part of an admitted one",
@@ -334,7 +341,7 @@ KEEPING = [
             f"change the {field} of a part of an admitted job, by which JobSet counts it",
             sized(f"b6-{field}", labels=OF_TINY, ownerReferences=[CONTROLLER], finalizers=["example.com/kept"]),
             {"metadata": {field: value}},
-            "changed by its controller alone",
+            "changed by its controller alone",  # readable: deployed as it is
         )
         for field, value in (
             ("labels", {**OF_TINY, "jobset.sigs.k8s.io/replicatedjob-name": "big"}),
@@ -402,12 +409,12 @@ def daemon(way: str, says: str = KERNEL, **spoiled: Any) -> Attempt:
 
 def alone(node: NodeAccess, gpu: str) -> Json:
     """Return a pod whose only container is the daemon, which takes every command that names none."""
-    made = copy.deepcopy(with_daemon(node, gpu))
-    made["spec"]["containers"] = [
-        {key: value for key, value in each.items() if key != "restartPolicy"}
-        for each in made["spec"].pop("initContainers")
+    pod = copy.deepcopy(with_daemon(node, gpu))
+    pod["spec"]["containers"] = [
+        {key: value for key, value in container.items() if key != "restartPolicy"}
+        for container in pod["spec"].pop("initContainers")
     ]
-    return made
+    return pod
 
 
 def other_daemon(way: str, body: Json) -> Attempt:
@@ -429,18 +436,18 @@ def spoiled_mounts(**change: str) -> list[Json]:
     return [*others, {**sockets, **change}]
 
 
-EMPTY_DIRS = [{"name": each["name"], "emptyDir": {}} for each in TCPXO.volumes]
+EMPTY_DIRS = [{"name": volume["name"], "emptyDir": {}} for volume in TCPXO.volumes]
 _ENV = TCPXO.daemons[0]["env"]
 _OF_TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _RIGHTS = {"capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE", "SYS_ADMIN"]}}
 _PROBE = {"exec": {"command": ["sh", "-c", "own"]}}
 _GPUS = "cloud.google.com/gke-accelerator"
 DAEMONS = [
-    other_daemon("be the daemon of TCPXO alone", alone(TCPXO, "nvidia-h100-mega-80gb")),
-    other_daemon("be the daemon of TCPX alone", alone(TCPX, "nvidia-h100-80gb")),
-    *(command(each, MEMBER, part="exec") for each in commands()),
+    other_daemon("be only the daemon of TCPXO", alone(TCPXO, "nvidia-h100-mega-80gb")),
+    other_daemon("be only the daemon of TCPX", alone(TCPX, "nvidia-h100-80gb")),
+    *(command(stated, MEMBER, part="exec") for stated in commands()),
     # Members may not attach at all, so who may do anything tries that.
-    *(command(each, {}, part="attach") for each in commands()),
+    *(command(stated, {}, part="attach") for stated in commands()),
     daemon("run another image as the daemon", image="example.com/own:1"),
     daemon("run another program as the daemon", command=["/bin/sh"]),
     daemon("give the daemon arguments", args=["own"]),
@@ -545,7 +552,7 @@ GAINS: dict[str, list[Attempt]] = {
     "take a reserved machine from a notebook": NOTEBOOKS,
     "see another team's jobs beyond totals": of_the_list("see another team's jobs beyond totals"),
 }
-ATTEMPTS = [(gain, each) for gain, attempts in GAINS.items() for each in attempts]
+ATTEMPTS = [(gain, attempt) for gain, attempts in GAINS.items() for attempt in attempts]
 
 
 class Accepted(NamedTuple):

@@ -32,8 +32,8 @@ def pod_of(manifest: Json, **labels: str) -> Json:
     about["annotations"] = template.get("metadata", {}).get("annotations", {})
     spec = template["spec"]
     index = {"name": "JOB_COMPLETION_INDEX", "value": "0"}
-    for each in (*spec["containers"], *spec.get("initContainers", [])):
-        each.setdefault("env", []).append(index)
+    for container in (*spec["containers"], *spec.get("initContainers", [])):
+        container.setdefault("env", []).append(index)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
 
 
@@ -77,10 +77,10 @@ def with_daemon(node: NodeAccess, gpu: str, **spoiled: Any) -> Json:
 
 def templated(**fields: Json) -> Json:
     """Return a Job with fields of its pods' template: ``metadata``, ``spec``."""
-    made = job()
+    templated_job = job()
     for field, value in fields.items():
-        made["spec"]["template"].setdefault(field, {}).update(value)
-    return made
+        templated_job["spec"]["template"].setdefault(field, {}).update(value)
+    return templated_job
 
 
 def secret(**fields: Any) -> Json:
@@ -96,9 +96,9 @@ TOKEN = secret(
 
 def sized(name: str, *, suspend: bool = False, **metadata: Any) -> Json:
     """Return a Job without pods."""
-    made = job(name=name, suspend=suspend, **metadata)
-    made["spec"]["parallelism"] = 0
-    return made
+    sized_job = job(name=name, suspend=suspend, **metadata)
+    sized_job["spec"]["parallelism"] = 0
+    return sized_job
 
 
 def jobset(name: str, **spec: Any) -> Json:

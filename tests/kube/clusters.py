@@ -41,7 +41,7 @@ def kueue_cluster(
     """
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     binaries = needed_binaries(needed)
-    definitions = [each for name in kinds for each in read_definitions(folder_of(name))]
+    definitions = [definition for name in kinds for definition in read_definitions(folder_of(name))]
     with ControlPlanes(programs, folder, quotas=quotas) as planes:
         server = planes.server("main")
         controllers = run_controllers(server, binaries, folder / "controllers", definitions, settings)

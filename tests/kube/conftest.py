@@ -35,8 +35,8 @@ CONTROLLERS = ("jobset-system:jobset-controller", "kueue-system:kueue-controller
 @pytest.fixture(scope="session")
 def plans() -> dict[str, PlannedStack]:
     workspace = read_workspace(ORGANISATION)
-    wanted = [workspace.stacks[name] for name in ("prod", *NAMESPACES)]
-    return {stack.name: plan for stack, plan in planned_stacks(workspace, wanted)}
+    planned = [workspace.stacks[name] for name in ("prod", *NAMESPACES)]
+    return {stack.name: plan for stack, plan in planned_stacks(workspace, planned)}
 
 
 @pytest.fixture(scope="session")
@@ -57,13 +57,13 @@ def server(
     with ExitStack() as stack:
         api_server = stack.enter_context(ControlPlanes(binaries, folder, quotas=True)).server("prod-us-central1")
         stack.enter_context(run_controllers(api_server, manager, folder / "controllers", jobset_crd, {}))
-        made = Server(stack.enter_context(api_server.client()))
-        for each in (*map(administrator, CONTROLLERS), *_planned(plans)):
-            assert made.ask(each["kind"], each, keep=True) == "", each["metadata"]
-        _wait_for_policies(made)
+        admission_server = Server(stack.enter_context(api_server.client()))
+        for body in (*map(administrator, CONTROLLERS), *_planned(plans)):
+            assert admission_server.ask(body["kind"], body, keep=True) == "", body["metadata"]
+        _wait_for_policies(admission_server)
         for team_stack in NAMESPACES:
-            made.wait_for_quota(team_stack.removeprefix("prod-"), START_SECONDS)
-        yield made
+            admission_server.wait_for_quota(team_stack.removeprefix("prod-"), START_SECONDS)
+        yield admission_server
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +81,7 @@ def _planned(plans: dict[str, PlannedStack]) -> Iterator[Json]:
 
 
 def administrator(account: str) -> Json:
-    """Return a binding by which a service account may do anything; what it is refused, admission refuses."""
+    """Return a binding by which a service account may do anything, so that only admission refuses anything."""
     namespace, name = account.split(":")
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -137,8 +137,8 @@ def rendered(organisation: Path) -> Callable[[str], Json]:
     """Return a function that renders a job of the samples, or an example, for GKE."""
 
     def render(file: str) -> Json:
-        found = render_job(organisation / file, organisation, "gke", date(2026, 11, 21))
-        loaded: Json = yaml.safe_load(found.text)
+        rendered_job = render_job(organisation / file, organisation, "gke", date(2026, 11, 21))
+        loaded: Json = yaml.safe_load(rendered_job.text)
         return loaded
 
     return render

@@ -32,8 +32,8 @@ class Deployed(NamedTuple):
 
     def values(self, release: str) -> Json:
         """Return what the chart of a release in the cluster is told."""
-        found = self.plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-{release}-release")
-        return dict(found.inputs["values"])
+        planned_release = self.plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-{release}-release")
+        return dict(planned_release.inputs["values"])
 
 
 @contextmanager
@@ -46,11 +46,11 @@ def deployed(
     settings = yaml.safe_load(release["managerConfig"]["controllerManagerConfigYaml"])
     kinds = (*KINDS, "gmp", *definitions)
     with kueue_cluster(folder / "cluster", settings, kinds, needed, quotas=True) as kueue:
-        stacks = (each for name, plan in plans.items() for each in rendered(name, name, plan))
-        bodies = [each.body for each in stacks if each.cluster[1] == CLUSTER]
+        stacks = (rendered_object for name, plan in plans.items() for rendered_object in rendered(name, name, plan))
+        bodies = [rendered_object.body for rendered_object in stacks if rendered_object.cluster[1] == CLUSTER]
         queues = Queues(kueue.client)
         _apply(queues, ApiServer(kueue.client), bodies)
-        (flavor,) = (each for each in bodies if each["kind"] == "ResourceFlavor" and each["metadata"]["name"] == FLAVOR)
+        (flavor,) = (body for body in bodies if body["kind"] == "ResourceFlavor" and body["metadata"]["name"] == FLAVOR)
         labels = {**flavor["spec"]["nodeLabels"], "node.kubernetes.io/instance-type": "a2-highgpu-8g"}
         taints = [{"key": GPU, "value": "present", "effect": "NoSchedule"}]
         for index in range(2):
@@ -64,10 +64,10 @@ def _apply(queues: Queues, server: ApiServer, bodies: list[Json]) -> None:
     for chart in CHARTS.values():
         name = {"metadata": {"name": chart.namespace}}
         server.refusal({"apiVersion": "v1", "kind": "Namespace", **name}, keep=True)
-    for body in sorted(bodies, key=lambda each: each["kind"] != "Namespace"):
-        known = (body["apiVersion"], body["kind"]) not in GKES_OWN
-        if known and body["kind"] not in PATHS:
+    for body in sorted(bodies, key=lambda obj: obj["kind"] != "Namespace"):
+        is_served = (body["apiVersion"], body["kind"]) not in GKES_OWN
+        if is_served and body["kind"] not in PATHS:
             assert (server.refusal(body, keep=True) or "409")[:3] == "409", body["metadata"]
-    queues.deploy_all([each for each in bodies if each["kind"] in PATHS])
+    queues.deploy_all([body for body in bodies if body["kind"] in PATHS])
     quota = f"/api/v1/namespaces/{TEAM}/resourcequotas/team"
     until(lambda: queues.get(quota), lambda now: "pods" in now.get("status", {}).get("used", {}))

@@ -29,11 +29,11 @@ class MetricsApi:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                found = api.answer(urlsplit(self.path).path)
-                self.send_response(404 if found is None else 200)
+                answer = api.answer(urlsplit(self.path).path)
+                self.send_response(404 if answer is None else 200)
                 self.send_header("Content-Type", "application/json")
                 self.end_headers()
-                self.wfile.write(json.dumps(found or {}).encode())
+                self.wfile.write(json.dumps(answer or {}).encode())
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -48,7 +48,7 @@ _PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-cri
 
 def namespace_objects(plan: PlannedStack, component: str, team: str) -> Iterator[Json]:
     """Yield the objects of a team's namespace, by the component of its share of a cluster, as they are deployed."""
-    planned = [each for each in plan.resources if each.name.startswith(f"{component}-tenancy")]
+    planned = [resource for resource in plan.resources if resource.name.startswith(f"{component}-tenancy")]
     for kind in _OF_TEAMS:
         for resource in planned:
             if resource.inputs.get("kind") != kind:
@@ -63,9 +63,9 @@ def namespace_objects(plan: PlannedStack, component: str, team: str) -> Iterator
 
 def admission_objects(plan: PlannedStack, cluster: str) -> Iterator[Json]:
     """Yield the policies of a cluster and their bindings, by the plan of its environment."""
-    planned = [each for each in plan.resources if each.name.startswith(f"{cluster}-admission-")]
+    planned = [resource for resource in plan.resources if resource.name.startswith(f"{cluster}-admission-")]
     for kind in _ADMISSION:
-        yield from (dict(each.inputs) for each in planned if each.inputs.get("kind") == kind)
+        yield from (dict(resource.inputs) for resource in planned if resource.inputs.get("kind") == kind)
 
 
 def refused_requests(cluster: Offline, requests: Iterable[str], who: dict[str, str]) -> list[str]:
@@ -141,30 +141,30 @@ class Offline:
     def __init__(self, objects: Iterable[Json], controllers: Sequence[str], priorities: Mapping[str, int]) -> None:
         """Take a cluster's objects; ``controllers`` are accounts without limits, ``priorities`` values of classes."""
         held = list(objects)
-        self.policies = [OfflinePolicy(each) for each in held if each["kind"] == "ValidatingAdmissionPolicy"]
-        self._namespaces = {each["metadata"]["name"]: each for each in held if each["kind"] == "Namespace"}
+        self.policies = [OfflinePolicy(obj) for obj in held if obj["kind"] == "ValidatingAdmissionPolicy"]
+        self._namespaces = {obj["metadata"]["name"]: obj for obj in held if obj["kind"] == "Namespace"}
         self._roles = {
-            (each["metadata"]["namespace"], each["metadata"]["name"]): each["rules"]
-            for each in held
-            if each["kind"] == "Role"
+            (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj["rules"]
+            for obj in held
+            if obj["kind"] == "Role"
         }
-        self._bindings = [each for each in held if each["kind"] == "RoleBinding"]
+        self._bindings = [obj for obj in held if obj["kind"] == "RoleBinding"]
         self._unlimited = {*(f"system:serviceaccount:{account}" for account in controllers)}
         self._priorities = {**_PRIORITIES, **priorities}
         self._kept: dict[tuple[str, str, str], Json] = {}
 
     def ask(self, kind: str, obj: Json, who: dict[str, str] | None = None, *, keep: bool = False) -> str:
-        """Create an object, which is there afterwards if it is kept."""
-        made = self._filled(kind, obj)
-        refusal = self._admit("CREATE", kind, who or {}, made=made)
+        """Create an object, which stays only with ``keep``."""
+        filled = self._filled(kind, obj)
+        refusal = self._admit("CREATE", kind, who or {}, new=filled)
         if keep and not refusal:
-            self._kept[_key(kind, obj)] = made
+            self._kept[_key(kind, obj)] = filled
         return refusal
 
     def change(self, kind: str, obj: Json, patch: Json, who: dict[str, str]) -> str:
-        """Change an object that is there, which stays as it was."""
+        """Change an existing object, as a dry run."""
         before = self._kept[_key(kind, obj)]
-        return self._admit("UPDATE", kind, who, made=_merged(before, patch), before=before)
+        return self._admit("UPDATE", kind, who, new=_merged(before, patch), before=before)
 
     def end(self, kind: str, obj: Json, options: Json, who: dict[str, str]) -> str:
         """Delete an object with options, which stays."""
@@ -183,17 +183,17 @@ class Offline:
             if binding["metadata"]["namespace"] == namespace
             and names & {subject["name"] for subject in binding["subjects"]}
         )
-        wanted = "/".join(filter(None, (plain, part)))
+        full_name = "/".join(filter(None, (plain, part)))
         return any(
-            group in rule["apiGroups"] and wanted in rule["resources"] and verb in rule["verbs"]
+            group in rule["apiGroups"] and full_name in rule["resources"] and verb in rule["verbs"]
             for rules in bound
             for rule in rules
         )
 
     def run(self, pod: Json, container: str, who: dict[str, str], *, attach: bool = False) -> str:
-        """Run a command in a container of a pod that is there, or attach to it."""
+        """Run a command in a container of an existing pod, or attach to it."""
         options = {"container": container} if container else {}
-        return self._admit("CONNECT", "Pod", who, part="attach" if attach else "exec", made=options, namespace=pod)
+        return self._admit("CONNECT", "Pod", who, part="attach" if attach else "exec", new=options, namespace=pod)
 
     def delete(self, kind: str, obj: Json) -> None:
         """Forget an object."""
@@ -206,12 +206,12 @@ class Offline:
         who: Mapping[str, str],
         *,
         part: str = "",
-        made: Json | None = None,
+        new: Json | None = None,
         before: Json | None = None,
         options: Json | None = None,
         namespace: Json | None = None,
     ) -> str:
-        about = (namespace or made or before or {})["metadata"]
+        about = (namespace or new or before or {})["metadata"]
         path = PLURALS[kind].removeprefix("/").split("/")
         group, version = (path[1], path[2]) if path[0] == "apis" else ("", path[1])
         verb = {"CONNECT": "create"}.get(operation, operation.lower())
@@ -226,7 +226,7 @@ class Offline:
             "options": options or {},
         }
         data = {
-            "object": made,
+            "object": new,
             "oldObject": before,
             "request": request,
             "namespaceObject": self._namespaces[about["namespace"]],
@@ -239,14 +239,14 @@ class Offline:
 
     def _filled(self, kind: str, obj: Json) -> Json:
         """Return an object with what the API server fills in before admission judges it."""
-        made = copy.deepcopy(obj)
+        filled = copy.deepcopy(obj)
         if kind == "Pod":
-            spec = made["spec"]
+            spec = filled["spec"]
             spec["volumes"] = [*spec.get("volumes", ()), {"name": _TOKEN["name"], "projected": {}}]
             spec.setdefault("priority", self._priorities.get(spec.get("priorityClassName", ""), 0))
             for container in (*spec["containers"], *spec.get("initContainers", ())):
                 container["volumeMounts"] = [*container.get("volumeMounts", ()), _TOKEN]
-        return made
+        return filled
 
 
 def _key(kind: str, obj: Json) -> tuple[str, str, str]:

@@ -94,13 +94,13 @@ def planned(workspace: Workspace, environment: str = "lab", cluster: str = "main
         for _, team, _ in workspace.teams():
             if team.environment != environment or cluster not in team.shares:
                 continue
-            own = team_scope(team, home)
+            scope_of_team = team_scope(team, home)
             queues = into.component("test:index:Queues", f"{team.name}-queues")
-            team_queues(queues, team, cluster, flavors, scope=own, namespace=team.name)
+            team_queues(queues, team, cluster, flavors, scope=scope_of_team, namespace=team.name)
             for name, server in team.serving.get(cluster, {}).items():
                 servers = into.component("test:index:Server", f"{team.name}-{name}")
                 flavor = flavors[server.flavor]
-                model_server(servers, own, name, server, team=team.name, flavor=flavor, namespace=team.name)
+                model_server(servers, scope_of_team, name, server, team=team.name, flavor=flavor, namespace=team.name)
 
     plan = composed(compose, "main-flavors")
     return [dict(resource.inputs) for resource in plan.resources if resource.inputs.get("kind") in PATHS]
@@ -137,10 +137,10 @@ class Queues:
         assert answer.is_success, answer.text
 
     def _ready(self, team: str) -> bool:
-        found = self.get(f"{KUEUE}/clusterqueues/{team}")
-        conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
+        queue = self.get(f"{KUEUE}/clusterqueues/{team}")
+        conditions = {condition["type"]: condition for condition in queue.get("status", {}).get("conditions", ())}
         active = conditions.get("Active", {})
-        seen = active.get("observedGeneration") == found["metadata"]["generation"]
+        seen = active.get("observedGeneration") == queue["metadata"]["generation"]
         return bool(seen) and (active["status"] == "True" or active["reason"] == "Stopped")
 
     def submit(
@@ -163,22 +163,25 @@ class Queues:
     def workload(self, team: str, name: str) -> Json:
         """Return the Workload of a job, empty before there is one."""
         every = self.get(f"{KUEUE}/namespaces/{team}/workloads")["items"]
-        owned = (each for each in every if each["metadata"]["ownerReferences"][0]["name"] == name)
+        owned = (workload for workload in every if workload["metadata"]["ownerReferences"][0]["name"] == name)
         return next(owned, {})
 
     def conditions(self, team: str, name: str) -> dict[str, Json]:
         """Return the conditions of a job's Workload by type."""
-        found = self.workload(team, name).get("status", {}).get("conditions", ())
-        return {each["type"]: each for each in found}
+        conditions = self.workload(team, name).get("status", {}).get("conditions", ())
+        return {condition["type"]: condition for condition in conditions}
 
     def flavor(self, team: str, name: str) -> str | None:
         """Return the flavor that a job runs on, None while it waits."""
         status = self.workload(team, name).get("status", {})
-        admitted = any(each["type"] == "Admitted" and each["status"] == "True" for each in status.get("conditions", ()))
+        admitted = any(
+            condition["type"] == "Admitted" and condition["status"] == "True"
+            for condition in status.get("conditions", ())
+        )
         if not admitted or "admission" not in status:
             return None
         pod_sets = status["admission"]["podSetAssignments"]  # some of which may ask for nothing that is counted
-        (flavor,) = {flavor for each in pod_sets for flavor in each.get("flavors", {}).values()}
+        (flavor,) = {flavor for pod_set in pod_sets for flavor in pod_set.get("flavors", {}).values()}
         return str(flavor)
 
     def nodes_of(self, team: str, name: str) -> set[str]:
@@ -193,7 +196,11 @@ class Queues:
         owner = until(lambda: self.workload(team, name), bool)["metadata"]["uid"]
 
         def own() -> list[Json]:
-            return [each for each in self.get(path)["items"] if each["metadata"]["ownerReferences"][0]["uid"] == owner]
+            return [
+                workload
+                for workload in self.get(path)["items"]
+                if workload["metadata"]["ownerReferences"][0]["uid"] == owner
+            ]
 
         return until(own, bool)[-1]
 
@@ -209,7 +216,7 @@ class Queues:
         assert answer.is_success, answer.text
 
     def create(self, path: str, body: Json) -> None:
-        """Create an object, of which the API server has to know every field."""
+        """Create an object; the API server refuses unknown fields."""
         answer = self._client.post(path, json=body, params={"fieldValidation": "Strict"})
         assert answer.is_success, answer.text
 
@@ -272,21 +279,23 @@ class Queues:
     def clear(self) -> None:
         """Delete all jobs and queues, and wait until they are gone."""
         self.delete("/api/v1/nodes")
-        for namespace in (each["metadata"]["name"] for each in self.get("/api/v1/namespaces")["items"]):
+        for namespace in (
+            namespace_object["metadata"]["name"] for namespace_object in self.get("/api/v1/namespaces")["items"]
+        ):
             self.delete(f"/apis/batch/v1/namespaces/{namespace}/jobs")
         until(lambda: self.get(f"{KUEUE}/workloads")["items"], lambda left: not left)
         for kind in reversed(REPLACED):
             every = self.get(PATHS[kind].replace("/namespaces/{}", ""))["items"]
-            for each in every:
-                path = PATHS[kind].format(each["metadata"].get("namespace", ""))
-                self.delete(f"{path}/{each['metadata']['name']}")
+            for obj in every:
+                path = PATHS[kind].format(obj["metadata"].get("namespace", ""))
+                self.delete(f"{path}/{obj['metadata']['name']}")
             until(lambda kind=kind: self.get(PATHS[kind].replace("/namespaces/{}", ""))["items"], lambda left: not left)  # type: ignore[misc]
 
 
 def until(read: Callable[[], T], right: Callable[[T], bool], seconds: float = SECONDS) -> T:
     """Return what ``read`` returns once that is right; the test fails where it never is."""
     deadline = time.monotonic() + seconds
-    while not right(found := read()):
-        assert time.monotonic() < deadline, f"this never came true: {found}"
+    while not right(last := read()):
+        assert time.monotonic() < deadline, f"this never came true: {last}"
         time.sleep(0.1)
-    return found
+    return last

@@ -50,7 +50,7 @@ class Server:
         return self._answer("POST", path, obj, who or {}, options)
 
     def change(self, kind: str, obj: Json, patch: Json, who: dict[str, str]) -> str:
-        """Patch an object that is there, as a dry run."""
+        """Patch an existing object, as a dry run."""
         path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
         headers = {**who, "Content-Type": "application/merge-patch+json"}
         return self._answer("PATCH", path, patch, headers, {"dryRun": "All"})
@@ -64,10 +64,10 @@ class Server:
         """Whether roles let somebody do something to ``pods/log`` or ``jobs.batch``; no namespace stands for all."""
         name, _, part = resource.partition("/")
         plain, _, group = name.partition(".")
-        asked = {"verb": verb, "resource": plain, "subresource": part, "group": group, "namespace": namespace}
+        attributes = {"verb": verb, "resource": plain, "subresource": part, "group": group, "namespace": namespace}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        answer = self._http.post(path, json={**review, "spec": {"resourceAttributes": asked}}, headers=who)
+        answer = self._http.post(path, json={**review, "spec": {"resourceAttributes": attributes}}, headers=who)
         assert answer.is_success, answer.text
         return bool(answer.json()["status"]["allowed"])
 
@@ -99,7 +99,9 @@ class Server:
         """Run a command in a container, or attach to it; without a container's name the request has none."""
         part = "attach" if attach else "exec"
         path = f"{PLURALS['Pod'].format(pod['metadata']['namespace'])}/{pod['metadata']['name']}/{part}"
-        options = {"stdout": "true", **({} if attach else {"command": "true"})}
+        options = {"stdout": "true"}
+        if not attach:
+            options["command"] = "true"
         if container:
             options["container"] = container
         return self._answer("POST", path, None, who, options)

@@ -39,20 +39,20 @@ def from_repositories(server: Server) -> Iterator[None]:
     """Hold images to ``example.com/`` in the namespaces of teams, for one test."""
     policy = pod_images(["example.com/"], IMAGES)
     kinds = {"ValidatingAdmissionPolicy": policy.spec, "ValidatingAdmissionPolicyBinding": policy.binding}
-    made: list[Json] = [
+    bodies: list[Json] = [
         {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": policy.name}, "spec": spec}
         for kind, spec in kinds.items()
     ]
-    for each in made:
-        assert server.ask(each["kind"], each, keep=True) == ""
+    for body in bodies:
+        assert server.ask(body["kind"], body, keep=True) == ""
     other = plain(container={"image": "docker.io/a:1"})
     deadline = time.monotonic() + 30
     while "an image comes from example.com/" not in server.ask("Pod", other, JOB_CONTROLLER):
         assert time.monotonic() < deadline, "the image is still let in"
         time.sleep(0.2)
     yield
-    for each in reversed(made):
-        server.delete(each["kind"], each)
+    for body in reversed(bodies):
+        server.delete(body["kind"], body)
     while server.ask("Pod", other, JOB_CONTROLLER):
         time.sleep(0.2)
 
@@ -95,10 +95,10 @@ def test_a_part_of_an_admitted_job_grows_by_its_controller_alone(server: Server)
     assert server.ask("Job", part, JOBSET_CONTROLLER, keep=True) == ""
     more = {"spec": {"parallelism": 3, "completions": 3}}
 
-    assert "changed by its controller alone" in server.change("Job", part, more, MEMBER)
+    assert "changed by its controller alone" in server.change("Job", part, more, MEMBER)  # readable: deployed as it is
     assert server.change("Job", part, more, JOBSET_CONTROLLER) == ""
     note = {"metadata": {"annotations": {"note": "mine"}}}
-    assert "changed by its controller alone" in server.change("Job", part, note, MEMBER)
+    assert "changed by its controller alone" in server.change("Job", part, note, MEMBER)  # readable: deployed as it is
     server.delete("Job", part)
 
 
@@ -138,11 +138,11 @@ def test_a_job_that_waits_is_started_by_kueue_alone(server: Server) -> None:
 
 @pytest.mark.parametrize(("value", "let_in"), [(1000, True), (1001, False)])
 def test_a_pods_priority_is_at_most_the_environments_highest(server: Server, value: int, let_in: bool) -> None:
-    given = {
+    priority_class = {
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
         "metadata": {"name": f"of-{value}"}, "value": value,
     }  # fmt: skip
-    assert server.ask("PriorityClass", given, keep=True) == ""
+    assert server.ask("PriorityClass", priority_class, keep=True) == ""
     pod = plain("nlp", priorityClassName=f"of-{value}")
     deadline = time.monotonic() + 10
     while "no PriorityClass" in (refusal := server.ask("Pod", pod, JOB_CONTROLLER)):
@@ -151,7 +151,7 @@ def test_a_pods_priority_is_at_most_the_environments_highest(server: Server, val
 
     assert (refusal == "") is let_in
     assert let_in or "no priority above 1000" in refusal
-    server.delete("PriorityClass", given)
+    server.delete("PriorityClass", priority_class)
 
 
 def test_a_finalizer_that_is_there_may_stay_or_go(server: Server) -> None:
@@ -191,15 +191,15 @@ def test_a_pod_that_names_no_cpu_is_counted_as_nothing(server: Server) -> None:
 
 def test_a_pod_over_the_quota_is_refused(server: Server, plans: dict[str, PlannedStack]) -> None:
     (quota,) = (
-        each.inputs["spec"]["hard"]
-        for each in plans["prod-nlp"].resources
-        if each.inputs.get("kind") == "ResourceQuota" and each.name.startswith("share-us-west4")
+        resource.inputs["spec"]["hard"]
+        for resource in plans["prod-nlp"].resources
+        if resource.inputs.get("kind") == "ResourceQuota" and resource.name.startswith("share-us-west4")
     )
     chips = int(quota["requests.google.com/tpu"])
     assert chips > 0
 
-    for asked, refused in ((chips, False), (chips + 1, True)):
-        pod = plain(container={"resources": {"limits": {"google.com/tpu": str(asked)}}}, labels=PODSET)
+    for requested, refused in ((chips, False), (chips + 1, True)):
+        pod = plain(container={"resources": {"limits": {"google.com/tpu": str(requested)}}}, labels=PODSET)
         refusal = server.ask("Pod", pod, JOB_CONTROLLER)
         assert ("exceeded quota: team, requested: requests.google.com/tpu=" in refusal) is refused, refusal
     much = plain(container={"resources": {"requests": {"cpu": str(int(quota["requests.cpu"]) + 1)}}})

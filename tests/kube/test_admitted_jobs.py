@@ -30,7 +30,7 @@ class Team(Queues):
 
     def ask(self, method: str, path: str, body: Json | None = None, **query: str) -> str:
         """Call the API server as a member; return the refusal."""
-        headers = {**MEMBER, **(MERGE if method == "PATCH" else {})}
+        headers = MEMBER | MERGE if method == "PATCH" else MEMBER
         answer = self._http.request(method, path, json=body, params=query, headers=headers)
         return "" if answer.is_success else str(answer.json()["message"])
 
@@ -41,16 +41,18 @@ class Team(Queues):
         until(self.counted, lambda gpus: gpus == 8 * pods)
 
     def pods(self) -> list[Json]:
-        return [each for each in self.get(PODS)["items"] if not each["metadata"].get("deletionTimestamp")]
+        return [pod for pod in self.get(PODS)["items"] if not pod["metadata"].get("deletionTimestamp")]
 
     def placed(self) -> list[str]:
         """Return the nodes of all pods that are not being deleted."""
-        return [node for each in self.pods() if (node := each["spec"].get("nodeName"))]
+        return [pod["spec"]["nodeName"] for pod in self.pods() if pod["spec"].get("nodeName")]
 
     def counted(self) -> int:
         """Return the GPUs that Kueue counts in the team's queue."""
         flavors = self.get(QUEUE)["status"]["flavorsUsage"]
-        return sum(int(each["total"]) for flavor in flavors for each in flavor["resources"] if each["name"] == GPU)
+        return sum(
+            int(resource["total"]) for flavor in flavors for resource in flavor["resources"] if resource["name"] == GPU
+        )
 
     def reap(self) -> None:
         """Take away pods that are being deleted, as a kubelet does."""
@@ -76,9 +78,11 @@ class Team(Queues):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    with deployed(tmp_path_factory.mktemp("admitted"), NOTHING_TO_EDIT, (*NEEDED, "jobset")) as found:
-        team = Team(found.kueue.client)
-        until(lambda: team.ask("POST", JOBS, owned(job()), dryRun="All"), lambda said: "has no controller" in said)
+    with deployed(tmp_path_factory.mktemp("admitted"), NOTHING_TO_EDIT, (*NEEDED, "jobset")) as cluster_of_team:
+        team = Team(cluster_of_team.kueue.client)
+        until(
+            lambda: team.ask("POST", JOBS, owned(job()), dryRun="All"), lambda refusal: "has no controller" in refusal
+        )
         yield team
 
 
@@ -220,12 +224,12 @@ def test_a_job_of_a_high_class_preempts_nobody(team: Team) -> None:
 
 def test_a_node_is_drained(team: Team) -> None:
     team.run(JOBS, job(1), 1)
-    (pod,) = (each["metadata"]["name"] for each in team.pods())
+    (pod,) = (pod["metadata"]["name"] for pod in team.pods())
     evicted = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": TEAM}}
 
     team.create(f"{PODS}/{pod}/eviction", evicted)
 
-    until(lambda: [each["metadata"]["name"] for each in team.pods()], lambda names: pod not in names)
+    until(lambda: [pod["metadata"]["name"] for pod in team.pods()], lambda names: pod not in names)
 
 
 def test_a_namespace_is_deleted_with_the_jobs_in_it(team: Team) -> None:
@@ -239,6 +243,6 @@ def test_a_namespace_is_deleted_with_the_jobs_in_it(team: Team) -> None:
     team.delete("/api/v1/namespaces/leaving")
 
     def names() -> list[str]:
-        return [each["metadata"]["name"] for each in team.get("/api/v1/namespaces")["items"]]
+        return [namespace["metadata"]["name"] for namespace in team.get("/api/v1/namespaces")["items"]]
 
     until(names, lambda left: "leaving" not in left)

@@ -1,4 +1,4 @@
-"""Each attack of a member of a team is stopped by a real API server, and by the policies alone in the same words.
+"""A real API server stops each attack of a team's member, and so do the policies by themselves, in the same words.
 
 Nodes enforce NetworkPolicies, and none are here: the API server takes them, and which connections they let through is
 tested in tests/training_platform/resources/network.
@@ -22,7 +22,7 @@ from training_platform.parts.verify.tenancy_probes import EVERY_DAY, Command, co
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
 
-@pytest.mark.parametrize(("gain", "attempt"), ATTEMPTS, ids=[f"{gain}: {each.way}" for gain, each in ATTEMPTS])
+@pytest.mark.parametrize(("gain", "attempt"), ATTEMPTS, ids=[f"{gain}: {tried.way}" for gain, tried in ATTEMPTS])
 def test_an_attempt_is_stopped(server: Server, offline: Offline, gain: str, attempt: Attempt) -> None:
     refusal = attempt.attempt(server)
 
@@ -43,7 +43,7 @@ def test_a_command_is_refused_before_its_pod_is_looked_for(server: Server, tried
     assert '"no-such-pod" not found' in server.run(nowhere, "training", MEMBER)
 
 
-@pytest.mark.parametrize("accepted", ACCEPTED, ids=[each.way for each in ACCEPTED])
+@pytest.mark.parametrize("accepted", ACCEPTED, ids=[example.way for example in ACCEPTED])
 def test_what_is_done_every_day_is_let_through(server: Server, offline: Offline, accepted: Accepted) -> None:
     assert server.ask(accepted.kind, accepted.body, accepted.who) == ""
     assert offline.ask(accepted.kind, accepted.body, accepted.who) == ""
@@ -71,8 +71,8 @@ def test_only_controllers_are_let_through(server: Server, user: str) -> None:
 
 def test_what_members_do_every_day_is_let_through(server: Server) -> None:
     """Else all of the above would be stopped by what stops everything."""
-    for one in RIGHTS[EVERY_DAY]:
-        assert server.may(one.verb, one.resource, PLACES_OF[one.namespace], MEMBER), one
+    for right in RIGHTS[EVERY_DAY]:
+        assert server.may(right.verb, right.resource, PLACES_OF[right.namespace], MEMBER), right
     assert server.ask("Job", job(labels=QUEUED), MEMBER) == ""
     assert server.ask("Pod", mega(), JOB_CONTROLLER) == ""
 
@@ -83,15 +83,15 @@ def test_a_pod_that_names_no_cpus_gives_way_to_those_that_do(server: Server) -> 
     held["metadata"]["name"] = "idle"
     assert server.ask("Pod", held, JOB_CONTROLLER, keep=True) == ""
     try:
-        (found,) = (each for each in server.read("Pod", "vision") if each["metadata"]["name"] == "idle")
-        assert found["status"]["qosClass"] == "BestEffort"
+        (idle,) = (pod for pod in server.read("Pod", "vision") if pod["metadata"]["name"] == "idle")
+        assert idle["status"]["qosClass"] == "BestEffort"
     finally:
         server.delete("Pod", held)
 
 
 def test_a_namespace_is_closed_in_both_directions(server: Server) -> None:
     for namespace in ("vision", "nlp"):
-        policies = {each["metadata"]["name"]: each["spec"] for each in server.read("NetworkPolicy", namespace)}
+        policies = {policy["metadata"]["name"]: policy["spec"] for policy in server.read("NetworkPolicy", namespace)}
 
         assert {name: spec["policyTypes"] for name, spec in policies.items()} == {
             "same-namespace": ["Ingress"],
@@ -110,7 +110,11 @@ def test_the_namespace_bounds_objects_pods_cpus_and_memory(server: Server) -> No
 
 
 def test_every_gain_of_the_list_is_tried() -> None:
-    assert {*RIGHTS, *(one.gain for one in writes("vision", "vision")), *(one.gain for one in commands())} == {
+    assert {
+        *RIGHTS,
+        *(listed.gain for listed in writes("vision", "vision")),
+        *(listed.gain for listed in commands()),
+    } == {
         EVERY_DAY,
         *GAINS,
     }

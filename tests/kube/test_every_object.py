@@ -79,7 +79,7 @@ class Kind(NamedTuple):
 
 
 class ApiServer:
-    """A real API server that is asked to create objects of which it has to know every field."""
+    """A real API server that creates objects and refuses unknown fields."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
@@ -91,16 +91,18 @@ class ApiServer:
             for group in self._client.get(path, headers=accept).json()["items"]:
                 for version in group["versions"]:
                     named = "/".join(filter(None, (group["metadata"].get("name"), version["version"])))
-                    for each in version.get("resources", ()):
-                        row = Kind(each["resource"], each["scope"] == "Namespaced")
-                        yield (named, each["responseKind"]["kind"]), row
+                    for served in version.get("resources", ()):
+                        row = Kind(served["resource"], served["scope"] == "Namespaced")
+                        yield (named, served["responseKind"]["kind"]), row
 
     def refusal(self, body: Json, *, keep: bool = False) -> str:
         """Return what is said of a new object, an empty text where it is taken; it stays where it is to be kept."""
         kind = self.kinds[body["apiVersion"], body["kind"]]
         space = f"/namespaces/{body['metadata'].get('namespace', 'default')}" if kind.namespaced else ""
         path = f"/{'apis' if '/' in body['apiVersion'] else 'api'}/{body['apiVersion']}{space}/{kind.plural}"
-        options = {"fieldValidation": "Strict", **({} if keep else {"dryRun": "All"})}
+        options = {"fieldValidation": "Strict"}
+        if not keep:
+            options["dryRun"] = "All"
         answer = self._client.post(path, json=body, params=options)
         return "" if answer.is_success else f"{answer.status_code} {answer.text}"
 
@@ -108,10 +110,10 @@ class ApiServer:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KueueCluster]:
     """All definitions at hand, with the controllers and webhooks of Kueue, JobSet and LeaderWorkerSet."""
-    own = (GKE_DEFINITIONS,) if GKE_DEFINITIONS in os.environ else ()
+    definitions_of_gke = (GKE_DEFINITIONS,) if GKE_DEFINITIONS in os.environ else ()
     settings = configuration(["reservation", "queued-provisioning"], pods=True)
     folder = tmp_path_factory.mktemp("every-object")
-    with kueue_cluster(folder, settings, (*DEFINITIONS, *own), (*NEEDED, "jobset", "lws")) as cluster:
+    with kueue_cluster(folder, settings, (*DEFINITIONS, *definitions_of_gke), (*NEEDED, "jobset", "lws")) as cluster:
         yield cluster
 
 
@@ -119,7 +121,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KueueCluster]:
 def server(cluster: KueueCluster, objects: list[Rendered]) -> ApiServer:
     """The API server, with every namespace, those that releases of Helm and GKE bring too."""
     server = ApiServer(cluster.client)
-    spaces = {each.body["metadata"]["name"]: each.body for each in objects if each.kind[1] == "Namespace"}
+    spaces = {
+        rendered_object.body["metadata"]["name"]: rendered_object.body
+        for rendered_object in objects
+        if rendered_object.kind[1] == "Namespace"
+    }
     for name in {chart.namespace for chart in CHARTS.values()} | set(NAMESPACES):
         spaces.setdefault(name, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for body in spaces.values():
@@ -133,11 +139,14 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Rendered]:
     fleet = tmp_path_factory.mktemp("fleet")
     write_fleet(fleet, Shape(environments=1, pools=20, teams=2))
     folders = {"samples": ROOT, "organisation": ORGANISATION, "fleet": fleet}
-    found = [
-        *(each for source, folder in folders.items() for each in _of_folder(source, folder)),
+    every = [
+        *(rendered_object for source, folder in folders.items() for rendered_object in _of_folder(source, folder)),
         *_of_every_field(),
     ]
-    once = {json.dumps([each.cluster, each.body], sort_keys=True): each for each in found}
+    once = {
+        json.dumps([rendered_object.cluster, rendered_object.body], sort_keys=True): rendered_object
+        for rendered_object in every
+    }
     return list(once.values())
 
 
@@ -151,21 +160,20 @@ def _of_every_field() -> Iterator[Rendered]:
     """Yield the objects of stacks in which every field of the model has a value, and then another."""
     home = field_changes.ENV
     mates = field_changes.MATES
-    alone = {name: mates.section[name] for name in ("environment", "name", "members")}
-    for_teams = _rounds(home, every_field.FOR_TEAMS, lambda each: (each, mates.section))
+    small_team = {name: mates.section[name] for name in ("environment", "name", "members")}
+    with_small_team = _rounds(home, home.changes(), lambda section: (section, small_team))
+    for_teams = _rounds(home, every_field.FOR_TEAMS, lambda section: (section, mates.section))
+    teams = _rounds(mates, mates.changes(), lambda section: (home.section, section))
     pairs = [
-        *((home.stack, each, alone) for each in _rounds(home, home.changes(), lambda each: (each, alone))),
-        *((mates.stack, each, mates.section) for each in for_teams),
-        *(
-            (mates.stack, home.section, each)
-            for each in _rounds(mates, mates.changes(), lambda each: (home.section, each))
-        ),
+        *((home.stack, environment, small_team) for environment in with_small_team),
+        *((mates.stack, environment, mates.section) for environment in for_teams),
+        *((mates.stack, home.section, team) for team in teams),
         (mates.stack, home.section, every_field.TEAM),  # with a server over several VMs
     ]
     for number, (stack, environment, team) in enumerate(pairs):
-        for each in sorted({home.stack, stack}):  # the queues of a team name flavors of its environment
-            plan = every_field.planned(environment, team, each)
-            yield from rendered(f"{stack}, round {number} of fields", each, plan)
+        for planned_stack in sorted({home.stack, stack}):  # the queues of a team name flavors of its environment
+            plan = every_field.planned(environment, team, planned_stack)
+            yield from rendered(f"{stack}, round {number} of fields", planned_stack, plan)
 
 
 def _rounds(kind: field_changes.Kind, changes: Changes, pair: Callable[[Json], tuple[Json, Json]]) -> Iterator[Json]:
@@ -186,10 +194,10 @@ def _rounds(kind: field_changes.Kind, changes: Changes, pair: Callable[[Json], t
 
 
 def _side_by_side(changes: Changes) -> list[dict[field_changes.Path_, Any]]:
-    """Return all changes in groups of which none changes what another one is within."""
+    """Return all changes in groups; within a group no path contains another."""
     groups: list[dict[field_changes.Path_, Any]] = []
     for path in sorted(changes, key=len, reverse=True):
-        fitting = (each for each in groups if not any(other[: len(path)] == path for other in each))
+        fitting = (group for group in groups if not any(other[: len(path)] == path for other in group))
         group = next(fitting, None)
         if group is None:
             groups.append(group := {})
@@ -208,14 +216,14 @@ def _taken(environment: Json, team: Json) -> bool:
 
 def rendered(source: str, stack: str, plan: PlannedStack) -> Iterator[Rendered]:
     """Yield a plan's objects as a deployment makes them, but what only a deployment tells and no place depends on."""
-    by_key = {each.key: each for each in plan.resources}
-    for each in plan.resources:
-        if each.type.startswith("kubernetes:") and each.type != HELM_RELEASE:
-            body = _told(each.inputs)
-            if each.inputs["metadata"].get("namespace") is UNKNOWN:
-                body["metadata"]["namespace"] = _namespace(each, by_key)
-            cluster = each.options["provider"].removeprefix("share-").removesuffix("-kubernetes")
-            yield Rendered((source, cluster), f"{stack} {each.name}", body)
+    by_key = {resource.key: resource for resource in plan.resources}
+    for resource in plan.resources:
+        if resource.type.startswith("kubernetes:") and resource.type != HELM_RELEASE:
+            body = _told(resource.inputs)
+            if resource.inputs["metadata"].get("namespace") is UNKNOWN:
+                body["metadata"]["namespace"] = _namespace(resource, by_key)
+            cluster = resource.options["provider"].removeprefix("share-").removesuffix("-kubernetes")
+            yield Rendered((source, cluster), f"{stack} {resource.name}", body)
 
 
 def _namespace(planned: StackResource, by_key: Mapping[tuple[str, str], StackResource]) -> str:
@@ -236,24 +244,29 @@ def _told(value: Any) -> Any:
 
 
 def test_only_what_gke_alone_defines_is_not_asked_about(server: ApiServer, objects: list[Rendered]) -> None:
-    assert {each.kind for each in objects} - server.kinds.keys() <= GKES_OWN.keys()
-    assert GKES_OWN.keys() <= {each.kind for each in objects}
+    assert {rendered_object.kind for rendered_object in objects} - server.kinds.keys() <= GKES_OWN.keys()
+    assert GKES_OWN.keys() <= {rendered_object.kind for rendered_object in objects}
 
 
 def test_every_object_is_accepted(server: ApiServer, objects: list[Rendered]) -> None:
-    asked = {json.dumps(each.body, sort_keys=True): each for each in objects if each.kind in server.kinds}
-    refused = {
-        each.name: said
-        for each in asked.values()
-        if each.kind[1] != "Namespace" and (said := server.refusal(each.body))  # those are there
+    distinct = {
+        json.dumps(rendered_object.body, sort_keys=True): rendered_object
+        for rendered_object in objects
+        if rendered_object.kind in server.kinds
     }
+    others = [rendered_object for rendered_object in distinct.values() if rendered_object.kind[1] != "Namespace"]
+    refusals = {rendered_object.name: server.refusal(rendered_object.body) for rendered_object in others}
 
-    assert refused == {}
-    assert len(asked) > 500
+    assert {name: refusal for name, refusal in refusals.items() if refusal} == {}
+    assert len(distinct) > 500
 
 
 def test_an_object_with_one_field_more_is_refused(server: ApiServer, objects: list[Rendered]) -> None:
-    one_each = {each.kind: each.body for each in objects if each.kind in server.kinds}
+    one_each = {
+        rendered_object.kind: rendered_object.body
+        for rendered_object in objects
+        if rendered_object.kind in server.kinds
+    }
 
     taken = [kind for kind, body in one_each.items() if "spoiled" not in server.refusal({**body, "spoiled": True})]
 
@@ -261,7 +274,9 @@ def test_an_object_with_one_field_more_is_refused(server: ApiServer, objects: li
 
 
 def test_what_webhooks_alone_refuse_is_refused(server: ApiServer, objects: list[Rendered]) -> None:
-    queue = copy.deepcopy(next(each.body for each in objects if each.kind[1] == "ClusterQueue"))
+    queue = copy.deepcopy(
+        next(rendered_object.body for rendered_object in objects if rendered_object.kind[1] == "ClusterQueue")
+    )
     quota = queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
     quota["lendingLimit"] = str(int(quota["nominalQuota"]) + 1)
 
@@ -271,32 +286,36 @@ def test_what_webhooks_alone_refuse_is_refused(server: ApiServer, objects: list[
 @pytest.mark.usefixtures("server")  # namespaces
 def test_every_queue_becomes_active(cluster: KueueCluster, objects: list[Rendered]) -> None:
     queues = Queues(cluster.client)
-    of_queues = sorted((each for each in objects if each.kind[1] in QUEUE_KINDS), key=lambda each: each.cluster)
-    asked = set()
-    for _, every in groupby(of_queues, key=lambda each: each.cluster):
-        bodies = [each.body for each in every]
-        if (said := json.dumps(bodies, sort_keys=True)) not in asked:
-            asked.add(said)
+    of_queues = sorted(
+        (rendered_object for rendered_object in objects if rendered_object.kind[1] in QUEUE_KINDS),
+        key=lambda rendered_object: rendered_object.cluster,
+    )
+    tried = set()
+    for _, every in groupby(of_queues, key=lambda rendered_object: rendered_object.cluster):
+        bodies = [rendered_object.body for rendered_object in every]
+        text = json.dumps(bodies, sort_keys=True)
+        if text not in tried:
+            tried.add(text)
             queues.deploy_all(bodies)  # which waits for the ClusterQueues
             _wait_for_local_queues(queues, bodies)
             _clear(queues)
 
-    assert len(asked) > 10
+    assert len(tried) > 10
 
 
 def _wait_for_local_queues(queues: Queues, bodies: Iterable[Json]) -> None:
     """Wait until each is active, but those of a queue that is held."""
-    of_kind = {kind: [each for each in bodies if each["kind"] == kind] for kind in ("ClusterQueue", "LocalQueue")}
-    held = {each["metadata"]["name"] for each in of_kind["ClusterQueue"] if each["spec"]["stopPolicy"] != "None"}
-    for each in of_kind["LocalQueue"]:
-        if each["spec"]["clusterQueue"] not in held:
-            about = each["metadata"]
+    of_kind = {kind: [body for body in bodies if body["kind"] == kind] for kind in ("ClusterQueue", "LocalQueue")}
+    held = {queue["metadata"]["name"] for queue in of_kind["ClusterQueue"] if queue["spec"]["stopPolicy"] != "None"}
+    for local_queue in of_kind["LocalQueue"]:
+        if local_queue["spec"]["clusterQueue"] not in held:
+            about = local_queue["metadata"]
             path = f"{PATHS['LocalQueue'].format(about['namespace'])}/{about['name']}"
             until(lambda path=path: _conditions(queues.get(path)), lambda now: now.get("Active") == "True")  # type: ignore[misc]
 
 
 def _conditions(body: Json) -> dict[str, str]:
-    return {each["type"]: each["status"] for each in body.get("status", {}).get("conditions", ())}
+    return {condition["type"]: condition["status"] for condition in body.get("status", {}).get("conditions", ())}
 
 
 def _clear(queues: Queues) -> None:
@@ -304,8 +323,8 @@ def _clear(queues: Queues) -> None:
     queues.clear()
     for kind in reversed(QUEUE_KINDS):
         path = PATHS[kind].replace("/namespaces/{}", "")
-        for each in queues.get(path)["items"]:
-            queues.delete(f"{PATHS[kind].format(each['metadata'].get('namespace', ''))}/{each['metadata']['name']}")
+        for obj in queues.get(path)["items"]:
+            queues.delete(f"{PATHS[kind].format(obj['metadata'].get('namespace', ''))}/{obj['metadata']['name']}")
     for kind in QUEUE_KINDS:
         path = PATHS[kind].replace("/namespaces/{}", "")
         until(lambda path=path: queues.get(path)["items"], lambda left: not left)  # type: ignore[misc]

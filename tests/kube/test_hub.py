@@ -77,16 +77,16 @@ class Hub(Queues):
             return [
                 *self.pods(TEAM),
                 *self.pods(HUB_NAMESPACE),
-                *(each for user in users for each in self.servers(user)),
+                *(server for user in users for server in self.servers(user)),
             ]
 
-        until(left, lambda found: not found)
+        until(left, lambda pods: not pods)
 
     def servers(self, user: str) -> dict[str, Json]:
         """Return what the hub says of a user's notebooks."""
         answer = self._api.get(f"/users/{user}", params={"include_stopped_servers": "1"})
-        found = answer.json().get("servers", {}) if answer.is_success else {}
-        return {name: each for name, each in found.items() if each["ready"] or each["pending"]}
+        servers = answer.json().get("servers", {}) if answer.is_success else {}
+        return {name: server for name, server in servers.items() if server["ready"] or server["pending"]}
 
     def progress(self, user: str) -> str:
         """Return what the hub tells a person of the start."""
@@ -97,15 +97,15 @@ class Hub(Queues):
 
         def found() -> Json:
             pod = self.pod(namespace)
-            return pod if any(each["ready"] for each in self.servers(user).values()) else {}
+            return pod if any(server["ready"] for server in self.servers(user).values()) else {}
 
         return until(found, bool)
 
     def pods(self, namespace: str) -> list[Json]:
         """Return a namespace's pods, after what a kubelet does: those with a node run, and those deleted go."""
         path = f"/api/v1/namespaces/{namespace}/pods"
-        found = self.get(path)["items"]
-        for pod in found:
+        pods = self.get(path)["items"]
+        for pod in pods:
             name = pod["metadata"]["name"]
             if pod["metadata"].get("deletionTimestamp"):
                 self._http.request("DELETE", f"{path}/{name}", json={"gracePeriodSeconds": 0})
@@ -113,28 +113,28 @@ class Hub(Queues):
                 ready = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady", "PodScheduled")]
                 containers = [
                     {
-                        "name": each["name"],
+                        "name": container["name"],
                         "ready": True,
                         "restartCount": 0,
                         "image": "",
                         "imageID": "",
                         "state": {"running": {}},
                     }
-                    for each in pod["spec"]["containers"]
+                    for container in pod["spec"]["containers"]
                 ]
                 status = {"phase": "Running", "podIP": ADDRESS, "podIPs": [{"ip": ADDRESS}], "conditions": ready}
                 self.change(f"{path}/{name}/status", {"status": {**status, "containerStatuses": containers}})
-        return list(found)
+        return list(pods)
 
     def pod(self, namespace: str) -> Json:
         """Return the one notebook of a namespace, empty before it is made."""
-        found = self.pods(namespace)
-        return found[0] if found else {}
+        pods = self.pods(namespace)
+        return pods[0] if pods else {}
 
     def gates(self) -> list[str] | None:
-        """Return the gates that the team's notebook waits at; None where there is none."""
-        found = self.pod(TEAM)
-        return [each["name"] for each in found["spec"].get("schedulingGates", [])] if found else None
+        """Return the gates that the team's notebook waits at; None without a notebook."""
+        pod = self.pod(TEAM)
+        return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])] if pod else None
 
     def bind(self, namespace: str) -> None:
         """Say that claims are bound to the volumes that they name, as no controller does here."""
@@ -160,14 +160,14 @@ def merged(first: Any, second: Any) -> Any:
     """Return values of a chart as Helm lays others over them."""
     if not (isinstance(first, Mapping) and isinstance(second, Mapping)):
         return second
-    return {**first, **{key: merged(first.get(key), each) for key, each in second.items()}}
+    return {**first, **{key: merged(first.get(key), value) for key, value in second.items()}}
 
 
 def files_of_the_hub(folder: Path, chart: Path, values: Json) -> None:
     """Write what the chart mounts into the hub: its programs, names, and the Secret with all values."""
     about = yaml.safe_load((chart / "Chart.yaml").read_text())
     defaults = yaml.safe_load((chart / "values.yaml").read_text())
-    whole = merged({key: each for key, each in defaults.items() if each is not None}, values)
+    whole = merged({key: value for key, value in defaults.items() if value is not None}, values)
     whole["Chart"] = {"Name": about["name"], "Version": CHARTS["jupyterhub"].version}
     whole["Release"] = {"Name": "jupyterhub", "Namespace": HUB_NAMESPACE, "Service": "Helm"}
     whole["hub"]["services"] = {"tests": {}}
@@ -179,21 +179,21 @@ def files_of_the_hub(folder: Path, chart: Path, values: Json) -> None:
         "secret/hub.services.tests.apiToken": TOKEN,
         "secret/hub.config.JupyterHub.cookie_secret": secrets.token_hex(32),
         "secret/hub.config.CryptKeeper.keys": secrets.token_hex(32),
-        **{each.name: each.read_text() for each in (chart / "files" / "hub").glob("*.py")},
+        **{file.name: file.read_text() for file in (chart / "files" / "hub").glob("*.py")},
     }
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def run_hub(stack: ExitStack, folder: Path, found: Deployed) -> httpx.Client:
+def run_hub(stack: ExitStack, folder: Path, cluster: Deployed) -> httpx.Client:
     """Start the proxy and the hub with an ``/usr/local/etc`` of its own, and return who asks the hub's API."""
     programs = Path(os.environ[PROGRAMS])
     chart = Path(os.environ[CHART])
     ports = {name: free_port() for name in ("hub", "proxy", "api")}
-    files_of_the_hub(folder / "etc", chart, found.values("notebooks"))
+    files_of_the_hub(folder / "etc", chart, cluster.values("notebooks"))
     config = folder / "kubeconfig"
-    config.write_text(kubeconfig_of_the_hub(found.kueue.server), encoding="utf-8")
+    config.write_text(kubeconfig_of_the_hub(cluster.kueue.server), encoding="utf-8")
     token = secrets.token_hex(16)
     on_loopback = [f"--{name}=127.0.0.1" for name in ("ip", "api-ip")]
     on_ports = [f"--port={ports['proxy']}", f"--api-port={ports['api']}"]
@@ -206,7 +206,7 @@ def run_hub(stack: ExitStack, folder: Path, found: Deployed) -> httpx.Client:
     place = "/usr/local/etc/jupyterhub"
     script = f'mount -t tmpfs tmpfs /usr/local/etc && cp -r "$0" {place} && exec "$@"'
     inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, str(folder / "etc")]
-    told = ["env", "-C", str(folder), *(f"{name}={each}" for name, each in variables.items())]
+    told = ["env", "-C", str(folder), *(f"{name}={value}" for name, value in variables.items())]
     # It listens to every address in its pod.
     url = f"http://127.0.0.1:{ports['hub']}"
     hub = ["jupyterhub", f"--config={place}/jupyterhub_config.py", f"--JupyterHub.hub_bind_url={url}"]
@@ -239,8 +239,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         pytest.skip(f"not named by settings: {', '.join(missing)}")
     folder = tmp_path_factory.mktemp("hub")
     with ExitStack() as stack:
-        found = stack.enter_context(deployed(folder, NOTEBOOKS, NEEDED))
-        rights = Queues(found.kueue.client)
+        cluster_of_hub = stack.enter_context(deployed(folder, NOTEBOOKS, NEEDED))
+        rights = Queues(cluster_of_hub.kueue.client)
         for body in role_objects("hub", HUB_NAMESPACE, OF_THE_CHART, ACCOUNT):
             kind = f"{body['kind'].lower()}s"
             rights.create(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{HUB_NAMESPACE}/{kind}", body)
@@ -248,7 +248,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         stack.callback(server.server_close)
         Thread(target=server.serve_forever, daemon=True).start()
         stack.callback(server.shutdown)
-        hub = Hub(found.kueue.client, run_hub(stack, folder, found))
+        hub = Hub(cluster_of_hub.kueue.client, run_hub(stack, folder, cluster_of_hub))
         for namespace in (TEAM, HUB_NAMESPACE):
             hub.bind(namespace)
         yield hub
@@ -275,7 +275,7 @@ def test_a_notebook_of_a_team_waits_for_quota_and_starts_when_it_is_there(hub: H
     assert pod["spec"]["nodeName"].startswith("gpu-")
     assert pod["spec"]["containers"][0]["resources"]["limits"][GPU] == "8"
     assert pod["spec"]["serviceAccountName"] == "training"
-    mounts = {each["mountPath"]: each.get("subPath") for each in pod["spec"]["containers"][0]["volumeMounts"]}
+    mounts = {mount["mountPath"]: mount.get("subPath") for mount in pod["spec"]["containers"][0]["volumeMounts"]}
     assert mounts == {"/home/jovyan": "vision/ada", "/data/corpora": None}
     assert hub.pods(HUB_NAMESPACE) == []
 
@@ -287,7 +287,7 @@ def test_a_notebook_that_a_job_takes_the_place_of_is_gone_for_the_hub_too(hub: H
     hub.submit(TEAM, "train", 16)
 
     hub.runs(TEAM, "train", FLAVOR)
-    until(lambda: hub.pods(TEAM), lambda pods: "jupyter-ada" not in {each["metadata"]["name"] for each in pods})
+    until(lambda: hub.pods(TEAM), lambda pods: "jupyter-ada" not in {pod["metadata"]["name"] for pod in pods})
     until(lambda: hub.servers("ada"), lambda now: now == {})
 
 
@@ -302,5 +302,5 @@ def test_a_notebook_without_accelerators_runs_in_the_hubs_namespace(hub: Hub) ->
 def test_who_is_not_of_the_team_gets_none_of_its_notebooks(hub: Hub) -> None:
     hub.start("grace", profile=PROFILE, gpus="gpus-8")
 
-    until(lambda: hub.progress("grace"), lambda said: "No such profile" in said)
+    until(lambda: hub.progress("grace"), lambda progress: "No such profile" in progress)
     assert [*hub.pods(TEAM), *hub.pods(HUB_NAMESPACE)] == []

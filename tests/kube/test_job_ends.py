@@ -63,21 +63,24 @@ def attempt(queues: Heads, number: int) -> list[Json]:
 
     def pods() -> list[Json]:
         queues.reap("vision")
-        found = queues.pods(RUN)
+        pods_of_run = queues.pods(RUN)
         label = "jobset.sigs.k8s.io/restart-attempt"
         return [
-            pod for pod in found
+            pod for pod in pods_of_run
             if pod["metadata"]["labels"][label] == str(number) and pod["status"].get("phase") == "Running"
         ]  # fmt: skip
 
-    return until(pods, lambda found: len(found) == 2)
+    return until(pods, lambda running: len(running) == 2)
 
 
 def end(queues: Heads, pod: Json, code: int, *conditions: Json) -> None:
     """Say of a pod that its program ended, as a kubelet does."""
     ended = {"exitCode": code, "reason": "OOMKilled" if code == OUT_OF_MEMORY else "Error", "message": "the last line"}
     containers = [{"name": "training", "image": "a", "imageID": "", "ready": False, "restartCount": 0}]
-    status = {"phase": "Failed", "containerStatuses": [{**each, "state": {"terminated": ended}} for each in containers]}
+    status = {
+        "phase": "Failed",
+        "containerStatuses": [{**container, "state": {"terminated": ended}} for container in containers],
+    }
     path = f"/api/v1/namespaces/vision/pods/{pod['metadata']['name']}/status"
     queues.change(path, {"status": {**status, "conditions": [*pod["status"]["conditions"], *conditions]}})
 
@@ -93,8 +96,8 @@ def failed(queues: Heads) -> Json:
 
     def condition() -> list[Json]:
         queues.reap("vision")
-        found = queues.get(f"{JOBSETS}/{RUN}")["status"].get("conditions", ())
-        return [each for each in found if each["type"] == "Failed" and each["status"] == "True"]
+        conditions = queues.get(f"{JOBSETS}/{RUN}")["status"].get("conditions", ())
+        return [row for row in conditions if row["type"] == "Failed" and row["status"] == "True"]
 
     (row,) = until(condition, bool)
     return row
@@ -105,15 +108,15 @@ def restart_events(queues: Heads) -> dict[str, int]:
     every = queues.get("/api/v1/namespaces/vision/events")["items"]
     uid = queues.get(f"{JOBSETS}/{RUN}")["metadata"]["uid"]
     return dict(Counter(
-        each["reason"] for each in every
-        if each["involvedObject"].get("uid") == uid and each["reason"] in RESTARTS and not each.get("series")
+        event["reason"] for event in every
+        if event["involvedObject"].get("uid") == uid and event["reason"] in RESTARTS and not event.get("series")
     ))  # fmt: skip
 
 
 def held(queues: Heads) -> int:
     """Return the GPUs of the team that are in use."""
     rows = queues.get(f"{KUEUE}/clusterqueues/vision")["status"]["flavorsReservation"]
-    return sum(int(each["total"]) for row in rows for each in row["resources"])
+    return sum(int(resource["total"]) for row in rows for resource in row["resources"])
 
 
 def test_a_leak_of_memory_ends_and_gives_its_machines_back(queues: Heads) -> None:
@@ -190,14 +193,14 @@ def test_a_job_without_the_teams_limit_of_time_is_refused(queues: Heads) -> None
         assert server.ask(kind, {"metadata": {"name": policy.name}, "spec": spec}, keep=True) == ""
 
     def refusal(seconds: str) -> str:
-        made = job({**QUEUED, **({RUN_LABEL: seconds} if seconds else {})})
-        return server.ask("Job", made)
+        labels = {**QUEUED, RUN_LABEL: seconds} if seconds else QUEUED
+        return server.ask("Job", job(labels))
 
-    until(lambda: refusal(""), lambda said: "ValidatingAdmissionPolicy" in said)
+    until(lambda: refusal(""), lambda message: "ValidatingAdmissionPolicy" in message)
     refusals = {seconds: refusal(seconds) for seconds in LIMITS}
 
-    assert {seconds: said == "" for seconds, said in refusals.items()} == LIMITS
-    assert all(f"{RUN_LABEL} is missing, or above" in said for said in refusals.values() if said)
+    assert {seconds: message == "" for seconds, message in refusals.items()} == LIMITS
+    assert all(f"{RUN_LABEL} is missing, or above" in message for message in refusals.values() if message)
     for kind in parts:
         server.delete(kind, {"metadata": {"name": policy.name}})
     queues.change("/api/v1/namespaces/vision", {"metadata": {"annotations": {MAX_RUN_SECONDS: None}}})

@@ -61,7 +61,7 @@ def queues(cluster: Queues) -> Iterator[Queues]:
 
 
 def left(queues: Queues, namespace: str) -> list[Json]:
-    """Delete a namespace's pods at once, as no kubelet does here, and return those that are there still."""
+    """Delete a namespace's pods at once, as no kubelet does here; return the pods and Jobs that remain."""
     pods = f"/api/v1/namespaces/{namespace}/pods"
     queues.delete(pods, gracePeriodSeconds=0)
     jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
@@ -84,7 +84,9 @@ def case(machine: MachineType | str, job: Json, **pool: Any) -> tuple[Json, Json
 
 def gpus() -> Iterator[tuple[str, tuple[Json, Json]]]:
     for name, machine in LARGEST.items():
-        for nodes in (1, 2) if machine.kind == "gpu" else ():
+        if machine.kind != "gpu":
+            continue
+        for nodes in (1, 2):
             yield f"{name} {nodes} VMs", case(machine, {"nodes": nodes}, max_nodes=2)
 
 
@@ -95,9 +97,11 @@ def tpus() -> Iterator[tuple[str, tuple[Json, Json]]]:
             continue
         if machine.single_host:
             yield f"{name} one VM", case(machine, {"slices": 1}, topology=machine.single_host, slices=2)
-        several = (each for each in legal_topologies(machine) if (hosts(machine, each) or 1) > 1)
-        whole = min(several, key=lambda each: hosts(machine, each) or 0, default=None)
-        for slices in (1, 2) if machine.multi_host and whole else ():
+        several = (topology for topology in legal_topologies(machine) if (hosts(machine, topology) or 1) > 1)
+        whole = min(several, key=lambda topology: hosts(machine, topology) or 0, default=None)
+        if not machine.multi_host or not whole:
+            continue
+        for slices in (1, 2):
             yield f"{name} {slices} slices", case(machine, {"slices": slices}, topology=whole, slices=2)
 
 
@@ -121,7 +125,7 @@ CASES = {**dict(gpus()), **dict(tpus()), **OTHERS}
 def test_every_accelerator_of_the_catalogue_is_here() -> None:
     used = (MACHINE_TYPES[pool["machine_type"]].accelerator for pool, _ in CASES.values())
 
-    assert {each.name for each in used if each} == LARGEST.keys()
+    assert {accelerator.name for accelerator in used if accelerator} == LARGEST.keys()
     assert {pool["capacity"] for pool, _ in CASES.values()} == set(get_args(Capacity))
 
 
@@ -202,9 +206,9 @@ def test_programs_of_the_pods_find_each_other_by_their_variables_alone(
         env = {name: value.replace(first, "127.0.0.1").replace("29500", port) for name, value in env.items()}
         (container,) = pod["spec"]["containers"]
         programs.append(subprocess.Popen(command(container), env=env, stdout=subprocess.PIPE, text=True))
-    said = [program.communicate(timeout=60)[0] for program in programs]
+    outputs = [program.communicate(timeout=60)[0] for program in programs]
 
-    assert "".join(said) == f"{ranks} True\n"
+    assert "".join(outputs) == f"{ranks} True\n"
     assert [program.returncode for program in programs] == [0] * len(programs)
 
 
@@ -252,12 +256,12 @@ def test_a_job_without_accelerators_runs_on_the_pool_that_it_names_and_on_no_oth
 def variables(pod: Json) -> dict[str, str]:
     """Return the variables of a pod's container as its kubelet would set them."""
     about = pod["metadata"]
-    found = {}
-    for each in pod["spec"]["containers"][0]["env"]:
-        path = each.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
+    values = {}
+    for variable in pod["spec"]["containers"][0]["env"]:
+        path = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
         kind, _, key = path.removeprefix("metadata.").partition("['")
-        found[each["name"]] = about[kind][key.removesuffix("']")] if path else each["value"]
-    return found
+        values[variable["name"]] = about[kind][key.removesuffix("']")] if path else variable["value"]
+    return values
 
 
 def command(container: Json) -> list[str]:
@@ -273,8 +277,8 @@ def lab(
     pools = {"pool": pool, **{f"other-{index}": other for index, other in enumerate(others)}}
     clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools, "cpu_pools": cpu_pools or {}}}
     flavors = stacks({"clusters": clusters}, {}).flavors("lab", "main")
-    (flavor,) = (name for name, found in flavors.items() if found.pools[0].name == "pool")
-    share = {"main": {name: {"nominal_quota": found.capacity_chips} for name, found in flavors.items()}}
+    (flavor,) = (name for name, candidate in flavors.items() if candidate.pools[0].name == "pool")
+    share = {"main": {name: {"nominal_quota": candidate.capacity_chips} for name, candidate in flavors.items()}}
     workspace = stacks({"clusters": clusters}, {TEAM: {"shares": share, "host_network": True}})
     gke = {"cluster": "main", "flavor": flavor, **target}
     text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "cpu": 1, **spec, "gke": gke})

@@ -56,7 +56,7 @@ def condition(queues: Queues, path: str) -> dict[str, Any]:
 
     def active() -> list[Json]:
         conditions = queues.get(path).get("status", {}).get("conditions", ())
-        return [each for each in conditions if each["type"] == "Active"]
+        return [row for row in conditions if row["type"] == "Active"]
 
     return dict(until(active, bool)[0])
 
@@ -70,11 +70,11 @@ def test_a_worker_is_not_reached_as_gke_is_but_by_a_token(queues: Queues, name: 
     body = {"apiVersion": API, "kind": "MultiKueueCluster", "metadata": {"name": name}, "spec": source}
     queues.create(f"{KUEUE}/multikueueclusters", body)
 
-    found = condition(queues, f"{KUEUE}/multikueueclusters/{name}")
+    answer = condition(queues, f"{KUEUE}/multikueueclusters/{name}")
 
-    assert found["status"] == "False"  # nobody answers at the other's address either
-    assert ("exec" in found["message"].lower()) is refused, found
-    assert (found["reason"] == "InsecureKubeConfig") is refused, found
+    assert answer["status"] == "False"  # nobody answers at the other's address either
+    assert ("exec" in answer["message"].lower()) is refused, answer
+    assert (answer["reason"] == "InsecureKubeConfig") is refused, answer
 
 
 def test_a_queue_has_no_check_of_both_other_clusters_and_requested_vms(queues: Queues) -> None:
@@ -99,8 +99,8 @@ def test_a_queue_has_no_check_of_both_other_clusters_and_requested_vms(queues: Q
     def reason() -> str:
         return str(condition(queues, f"{KUEUE}/clusterqueues/spans")["message"])
 
-    said = until(reason, lambda text: "MultiKueue" in text)
-    assert "ProvisioningRequest" in said or "provisioning" in said.lower()
+    message = until(reason, lambda text: "MultiKueue" in text)
+    assert "ProvisioningRequest" in message or "provisioning" in message.lower()
 
 
 # Kueue reads the certificates of its servers from /etc and /visibility alone: it gets a root of its own with both.
@@ -130,10 +130,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     root = tmp_path_factory.mktemp("root")
 
     def visible(name: str, settings: Any, ports: Ports, certificate: Path, folder: Path) -> Start:
-        found = start(name, settings, ports, certificate, folder)
-        certificates = found.inside[-1]
+        started = start(name, settings, ports, certificate, folder)
+        certificates = started.inside[-1]
         inside = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OWN_ROOT, str(root), certificates)
-        body = {**found.settings, "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": port}}
+        body = {**started.settings, "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": port}}
         return Start(inside, {"feature-gates": "VisibilityOnDemand=true"}, body)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -162,15 +162,15 @@ def test_a_run_that_waits_is_told_how_many_are_before_it(shown: Shown, tmp_path:
     queues.submit("vision", "second", 8, priority="low")
     queues.submit("vision", "third", 8, priority="normal")
 
-    pending = until(lambda: api.pending("vision", "vision") or [], lambda found: len(found) == 2)
+    pending = until(lambda: api.pending("vision", "vision") or [], lambda rows: len(rows) == 2)
     workloads = {name: queues.workload("vision", name) for name in ("second", "third")}
 
-    assert [each["metadata"]["name"] for each in pending] == [
+    assert [workload["metadata"]["name"] for workload in pending] == [
         workloads[name]["metadata"]["name"] for name in ("third", "second")
     ]
-    said = {name: " ".join(why(run_of(name), seen_of(each, pending))) for name, each in workloads.items()}
-    assert "No run is before it." in said["third"]
-    assert "Runs before it: 1 of the team's own." in said["second"]
+    reasons = {name: " ".join(why(run_of(name), seen_of(workload, pending))) for name, workload in workloads.items()}
+    assert "No run is before it." in reasons["third"]
+    assert "Runs before it: 1 of the team's own." in reasons["second"]
     assert api.pending("vision", "nobody") is None  # Kueue answers 404
 
 

@@ -38,11 +38,11 @@ OF_SCRAPES = set(metrics()["kueue"]["labels"])  # which managed Prometheus adds
 
 def labels(cluster: KueueCluster) -> dict[str, set[str]]:
     """Return the labels of each metric that Kueue gives now, by the name without a histogram's endings."""
-    found: dict[str, set[str]] = {}
-    for name, given in SAMPLE.findall(cluster.client.get(cluster.metrics_url).raise_for_status().text):
+    labels_of: dict[str, set[str]] = {}
+    for name, sample in SAMPLE.findall(cluster.client.get(cluster.metrics_url).raise_for_status().text):
         base = next((name.removesuffix(end) for end in OF_HISTOGRAMS if name.endswith(end)), name)
-        found[base] = set(re.findall(r'(\w+)="', given)) - {"le"}
-    return found
+        labels_of[base] = set(re.findall(r'(\w+)="', sample)) - {"le"}
+    return labels_of
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KueueCluster]:
 def test_kueue_gives_every_metric_that_is_asked_for_with_its_labels(cluster: KueueCluster) -> None:
     queues = Queues(cluster.client)
     source = metrics()["kueue"]
-    asked = {name: {*source["labels"], *own} for name, own in source["metrics"].items() if name != "up"}
+    expected = {
+        name: {*source["labels"], *labels_of_metric}
+        for name, labels_of_metric in source["metrics"].items()
+        if name != "up"
+    }
     shares = {"main": {"h100-reservation": {"nominal_quota": 8}}}
     queues.deploy({"vision": {"shares": shares}, "nlp": {"shares": shares}}, lend_unpromised=True)
     # Its counters come with the first job they count: no alert can wait for them to rise from 0.
@@ -67,9 +71,13 @@ def test_kueue_gives_every_metric_that_is_asked_for_with_its_labels(cluster: Kue
     queues.submit("vision", "high", 8, priority="high")  # which stops a job
     queues.runs("vision", "high")
 
-    given = until(lambda: labels(cluster), lambda now: asked.keys() <= now.keys())
+    labels_of = until(lambda: labels(cluster), lambda now: expected.keys() <= now.keys())
 
-    wrong = {name: given[name] for name in asked.keys() & given.keys() if given[name] | OF_SCRAPES != asked[name]}
+    wrong = {
+        name: labels_of[name]
+        for name in expected.keys() & labels_of.keys()
+        if labels_of[name] | OF_SCRAPES != expected[name]
+    }
     assert wrong == {}
 
 
@@ -94,20 +102,20 @@ def test_chip_hours_are_what_queues_held_and_a_deleted_job_keeps_its_own(cluster
     queues.runs("vision", "four")
     both = until(lambda: held(cluster), lambda now: "32" in now.values())
     queues.delete("/apis/batch/v1/namespaces/vision/jobs/four")
-    one = until(lambda: held(cluster), lambda now: "8" in now.values())
+    first = until(lambda: held(cluster), lambda now: "8" in now.values())
     queues.delete("/apis/batch/v1/namespaces/vision/jobs/one")
     none = until(lambda: held(cluster), lambda now: set(now.values()) == {"0"})
     # Two hours with both, three with the first alone, and nothing until the month's tenth hour; a sample each minute.
-    samples = {key: f"{both[key]}+0x120 {one[key]}+0x179 {none[key]}+0x300" for key in both}
+    samples = {key: f"{both[key]}+0x120 {first[key]}+0x179 {none[key]}+0x300" for key in both}
     home = workspace.stacks["lab"].environment
     assert home is not None
-    asked = question(home, "lab", "1970-01", datetime(1970, 1, 1, 10, tzinfo=UTC))
-    assert asked is not None
+    month_query = question(home, "lab", "1970-01", datetime(1970, 1, 1, 10, tzinfo=UTC))
+    assert month_query is not None
 
     rows = [{"series": series, "values": values} for series, values in samples.items()]
     sum_of_all = 2 * 32 + 3 * 8
     labels = '{cluster="lab-main",cluster_queue="vision",flavor="h100-reservation"}'
-    expected = {"expr": asked.expr, "eval_time": "10h", "exp_samples": [{"labels": labels, "value": sum_of_all}]}
+    expected = {"expr": month_query.expr, "eval_time": "10h", "exp_samples": [{"labels": labels, "value": sum_of_all}]}
     tests = {"tests": [{"interval": "1m", "input_series": rows, "promql_expr_test": [expected]}]}
     (tmp_path / "tests.yaml").write_text(json.dumps(tests))
     played = subprocess.run(
@@ -233,7 +241,7 @@ def pod(name: str, labels: Any) -> Json:
 def test_the_adapter_says_of_each_pod_what_the_autoscaler_asks(
     api_server: ApiServer, cloud: Cloud, tmp_path: Path, scope: Scope
 ) -> None:
-    bodies = {each["kind"]: each for each in planned(stacks({}, team(16, 2)))}
+    bodies = {body["kind"]: body for body in planned(stacks({}, team(16, 2)))}
     (metric,) = bodies["HorizontalPodAutoscaler"]["spec"]["metrics"]
     labels = bodies["Deployment"]["spec"]["selector"]["matchLabels"]
     with api_server.client() as client:
@@ -258,8 +266,8 @@ def test_the_adapter_says_of_each_pod_what_the_autoscaler_asks(
         process.close()
 
     assert answer.is_success, answer.text
-    said = {each["describedObject"]["name"]: each["value"] for each in answer.json()["items"]}
-    assert said == {"chat-a": "3", "chat-b": "4"}
-    (asked,) = cloud.filters
+    values = {row["describedObject"]["name"]: row["value"] for row in answer.json()["items"]}
+    assert values == {"chat-a": "3", "chat-b": "4"}
+    (monitoring_filter,) = cloud.filters
     for part in (f'metric.type = "{METRIC}"', 'resource.type = "prometheus_target"', f'cluster = "{CLUSTER}"'):
-        assert part in asked
+        assert part in monitoring_filter

@@ -62,11 +62,11 @@ start = controller_programs.start
 
 def elected(name: str, settings: Any, ports: Ports, certificate: Path, folder: Path) -> Start:
     """Start Kueue as in a cluster: one of two replicas leads."""
-    found = start(name, settings, ports, certificate, folder)
+    started = start(name, settings, ports, certificate, folder)
     if name != "kueue":
-        return found
+        return started
     election = {**settings["leaderElection"], "resourceNamespace": "kueue-system"}
-    return Start(found.inside, found.flags, {**found.settings, "leaderElection": election})
+    return Start(started.inside, started.flags, {**started.settings, "leaderElection": election})
 
 
 class Night:
@@ -137,10 +137,10 @@ class Night:
         bundle = base64.b64encode(certificate.read_bytes()).decode("ascii")
         for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
             path = f"/apis/admissionregistration.k8s.io/v1/{kind}/kueue"
-            found = self.queues.get(path)
-            for hook in found["webhooks"]:
+            configuration = self.queues.get(path)
+            for hook in configuration["webhooks"]:
                 hook["clientConfig"]["caBundle"] = bundle
-            self.server.call("PUT", path, json=found)
+            self.server.call("PUT", path, json=configuration)
 
     def collector(self) -> TiedProcess:
         """Run the controller that deletes the pods of nodes that are gone."""
@@ -172,8 +172,8 @@ class Night:
         return {str(pod["metadata"]["uid"]) for pod in self.queues.pods(run) if pod["spec"].get("nodeName")}
 
     def restarts(self, run: str) -> int:
-        found = self.queues.get(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets/{run}")
-        return int(found["status"].get("restarts", 0))
+        job_set = self.queues.get(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets/{run}")
+        return int(job_set["status"].get("restarts", 0))
 
     def rings(self, minutes: int = 90) -> set[str]:
         """Return the alerts that would be open if it stayed for so long as controllers say now."""
@@ -184,7 +184,8 @@ class Night:
             series[f"up{{{target}}}"] = int(self.alive(unit))
             for name, labels, value in self._scraped(unit):
                 series[f"{name}{{{target},{labels}}}"] = value
-        for pod in self.queues.get("/api/v1/pods")["items"] if self.answers() else ():
+        pods = self.queues.get("/api/v1/pods")["items"] if self.answers() else []
+        for pod in pods:
             reasons = {row.get("reason") for row in pod["status"].get("conditions", ())}
             labels = f'cluster="prod-us-central1",namespace="vision",pod="{pod["metadata"]["name"]}"'
             series[f"kube_pod_status_unschedulable{{{labels}}}"] = int("Unschedulable" in reasons)
@@ -211,15 +212,15 @@ class Night:
 
 def processes(binary: Path, folder: Path) -> list[int]:
     """Return the processes of a program whose command line names a file in a folder."""
-    found = []
+    process_ids = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = file.read_text().split("\0")
         except OSError:  # it has just ended
             continue
         if command[0] == str(binary) and any(f"{folder}/" in word for word in command):
-            found.append(int(file.parent.name))
-    return found
+            process_ids.append(int(file.parent.name))
+    return process_ids
 
 
 @pytest.fixture(scope="module")
@@ -236,18 +237,18 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         stack.enter_context(pytest.MonkeyPatch.context()).setattr(controller_programs, "start", elected)
         planes = stack.enter_context(ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), root / "api-servers"))
         server = planes.server(CLUSTER)
-        server.define([each for kind in KINDS for each in read_definitions(folder_of(kind))])
+        server.define([definition for kind in KINDS for definition in read_definitions(folder_of(kind))])
         server.ensure_namespace("kueue-system")
-        made = Night(root, server, binaries, Heads(stack.enter_context(server.client())))
-        stack.callback(made.close)
-        made.start(*UNITS)
-        made.queues.deploy_all(planned(read_workspace(root), "lab", "gpus"))
-        made.add_nodes()
-        made.queues.node("system", {}, "example.com/none", 1)
-        made.submit(RUNS)
-        until(lambda: made.pods(RUNS), lambda pods: len(pods) == 2)
-        made.submit(WAITS)
-        yield made
+        cluster = Night(root, server, binaries, Heads(stack.enter_context(server.client())))
+        stack.callback(cluster.close)
+        cluster.start(*UNITS)
+        cluster.queues.deploy_all(planned(read_workspace(root), "lab", "gpus"))
+        cluster.add_nodes()
+        cluster.queues.node("system", {}, "example.com/none", 1)
+        cluster.submit(RUNS)
+        until(lambda: cluster.pods(RUNS), lambda pods: len(pods) == 2)
+        cluster.submit(WAITS)
+        yield cluster
 
 
 @pytest.fixture(autouse=True)
@@ -257,11 +258,11 @@ def as_before(night: Night) -> Iterator[None]:
     night.tend()
     third = "train-third"
     until(lambda: night.pods(RUNS), lambda pods: len(pods) == 2)
-    until(lambda: night.submit(third), lambda said: said.endswith(third))
+    until(lambda: night.submit(third), lambda output: output.endswith(third))
     for run in (WAITS, third):
-        until(lambda run=run: night.job("why", run), lambda said: "waits for quota in queue vision" in said)  # type: ignore[misc]
+        until(lambda run=run: night.job("why", run), lambda output: "waits for quota in queue vision" in output)  # type: ignore[misc]
     night.job("cancel", third)
-    until(lambda: night.job("status", third), lambda said: third not in said or "no run" in said.lower())
+    until(lambda: night.job("status", third), lambda output: third not in output or "no run" in output.lower())
 
 
 @contextmanager
@@ -280,8 +281,8 @@ def plain_job(name: str, namespace: str) -> tuple[str, Json]:
 
 
 def pods_in(night: Night, namespace: str) -> list[Json]:
-    found = night.queues.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
-    return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+    pods = night.queues.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+    return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
 
 
 def test_nothing_rings_while_a_job_runs_and_another_waits(night: Night) -> None:
@@ -292,8 +293,8 @@ def test_kueue_is_killed_in_both_replicas(night: Night) -> None:
     with untouched(night):
         night.kill(*KUEUES)
 
-        said = night.submit("train-refused")
-        assert "failed calling webhook" in said
+        output = night.submit("train-refused")
+        assert "failed calling webhook" in output
         assert "train-refused" not in night.job("list")
         assert "waits for quota" in night.job("why", WAITS)
         assert night.rings() == {"KueueControllerDown", "KueueReplicaDown"}
@@ -320,7 +321,7 @@ def test_kubernetes_own_controllers_and_scheduler_are_killed(night: Night) -> No
         night.kill("kubernetes")
 
         assert night.submit("train-late").endswith("\ntrain-late")
-        until(lambda: night.job("why", "train-late"), lambda said: "waits for quota" in said)
+        until(lambda: night.job("why", "train-late"), lambda output: "waits for quota" in output)
         assert night.rings() == set()
 
         night.start("kubernetes")
@@ -336,8 +337,8 @@ def test_the_leader_of_kueue_loses_its_lease(night: Night) -> None:
         until(lambda: [unit for unit in KUEUES if not night.alive(unit)], bool)  # it gives up after ten seconds
         assert night.rings() == {"KueueReplicaDown"}
         night.tend()
-        until(lambda: night.submit("train-next"), lambda said: said.endswith("train-next"))
-        until(lambda: night.job("why", "train-next"), lambda said: "waits for quota" in said)
+        until(lambda: night.submit("train-next"), lambda output: output.endswith("train-next"))
+        until(lambda: night.job("why", "train-next"), lambda output: "waits for quota" in output)
         assert night.queues.get(LEASE)["spec"]["holderIdentity"] not in (leader, "somebody")
     night.job("cancel", "train-next")
 
@@ -349,12 +350,12 @@ def test_the_certificate_of_kueues_webhooks_expires(night: Night, tmp_path: Path
     with untouched(night):
         night.certify(tmp_path / "tls.crt", tmp_path / "tls.key")
 
-        until(lambda: night.submit("train-refused"), lambda said: "certificate has expired" in said)
+        until(lambda: night.submit("train-refused"), lambda output: "certificate has expired" in output)
         assert "waits for quota" in night.job("why", WAITS)
         assert night.rings() == set()
 
         night.certify(valid, valid.with_suffix(".key"))
-        until(lambda: night.submit("train-next"), lambda said: said.endswith("train-next"))
+        until(lambda: night.submit("train-next"), lambda output: output.endswith("train-next"))
     night.job("cancel", "train-next")
 
 
@@ -381,11 +382,11 @@ def test_etcd_is_killed_and_started_again(night: Night) -> None:
         command = Path(f"/proc/{etcd}/cmdline").read_text().split("\0")[:-1]
         os.kill(etcd, signal.SIGKILL)
 
-        said = night.job("list")
-        assert "refuses (504)" in said or "cannot be reached" in said
+        output = night.job("list")
+        assert "refuses (504)" in output or "cannot be reached" in output
         night.programs_again.append(TiedProcess(command, night.root / "etcd.log"))
         until(night.answers, bool)
-        until(lambda: night.job("why", WAITS), lambda said: "waits for quota" in said)
+        until(lambda: night.job("why", WAITS), lambda output: "waits for quota" in output)
 
 
 def test_a_node_pool_is_gone_and_comes_back(night: Night) -> None:

@@ -69,16 +69,20 @@ def members(server: Server) -> Server:
         PLURALS[NAMES[kind.resource]] = f"/apis/{kind.group}/{kind.version}/namespaces/{{}}/{kind.resource}"
         assert server.ask("CustomResourceDefinition", definition(kind), keep=True) == ""
     for policy in queued_operator_jobs(tuple(KINDS.values()), Bounds()):
-        for what, body in (("Policy", policy.spec), ("PolicyBinding", policy.binding)):
-            made = {"apiVersion": API_VERSION, "kind": f"ValidatingAdmission{what}", "metadata": {"name": policy.name}}
-            assert server.ask(str(made["kind"]), {**made, "spec": body}, keep=True) == ""
+        for part, body in (("Policy", policy.spec), ("PolicyBinding", policy.binding)):
+            policy_object = {
+                "apiVersion": API_VERSION,
+                "kind": f"ValidatingAdmission{part}",
+                "metadata": {"name": policy.name},
+            }
+            assert server.ask(str(policy_object["kind"]), {**policy_object, "spec": body}, keep=True) == ""
     rules = [
         {"apiGroups": [rule.api_group], "resources": list(rule.resources), "verbs": list(rule.verbs)}
         for rule in rules_of(KINDS.values())
     ]
     grace = {"kind": "User", "name": "grace@example.com", "apiGroup": RBAC}
-    for each in role_objects("operator-jobs", "vision", rules, grace):
-        assert server.ask(each["kind"], each, keep=True) == ""
+    for grant in role_objects("operator-jobs", "vision", rules, grace):
+        assert server.ask(grant["kind"], grant, keep=True) == ""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if all(PODSET_LABEL in server.ask(NAMES[kind], job(kind, FORGED), GRACE) for kind in KINDS):
@@ -151,12 +155,12 @@ def test_a_job_that_would_start_at_once_is_refused(members: Server, kind: str) -
 
 
 def test_a_ray_job_may_carry_a_template_of_its_submitter_but_no_forged_one(members: Server) -> None:
-    made = job("rayjobs")
+    ray_job = job("rayjobs")
 
-    made["spec"]["submitterPodTemplate"] = POD
-    assert members.ask("RayJob", made, GRACE) == ""
-    made["spec"]["submitterPodTemplate"] = FORGED
-    assert "is Kueue's to set" in members.ask("RayJob", made, GRACE)
+    ray_job["spec"]["submitterPodTemplate"] = POD
+    assert members.ask("RayJob", ray_job, GRACE) == ""
+    ray_job["spec"]["submitterPodTemplate"] = FORGED
+    assert "is Kueue's to set" in members.ask("RayJob", ray_job, GRACE)
 
 
 TEAM = "vision"
@@ -179,9 +183,9 @@ def agent(server: Server) -> Server:
     }  # fmt: skip
     account = {"kind": "ServiceAccount", "name": agent_account(TEAM), "namespace": OWN}
     rights = {TEAM: agent_rules(TEAM), OWN: OF_THE_CHART}
-    grants = [each for where, rules in rights.items() for each in role_objects("agent", where, rules, account)]
-    for made in (namespace, quota, *grants):
-        assert server.ask(str(made["kind"]), made, keep=True) == ""
+    grants = [grant for where, rules in rights.items() for grant in role_objects("agent", where, rules, account)]
+    for body in (namespace, quota, *grants):
+        assert server.ask(str(body["kind"]), body, keep=True) == ""
     server.wait_for_quota(OWN, 60)
     return server
 
@@ -211,8 +215,8 @@ def test_it_makes_no_pods_and_reads_no_secret_but_the_copy_of_its_key(agent: Ser
     assert agent.may("watch", "jobsets.jobset.x-k8s.io", TEAM, AGENT)
     assert agent.ask("Secret", secret(key_secret(TEAM)), AGENT) == ""
     assert agent.ask("Secret", secret("other"), keep=True) == ""
-    for name, said in ((key_secret(TEAM), "not found"), ("other", "forbidden")):
-        assert said in agent.find("Secret", secret(name), AGENT)
+    for name, answer in ((key_secret(TEAM), "not found"), ("other", "forbidden")):
+        assert answer in agent.find("Secret", secret(name), AGENT)
 
 
 def test_another_teams_namespace_is_closed_to_it(agent: Server) -> None:

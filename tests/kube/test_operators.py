@@ -49,7 +49,9 @@ class Operated(Queues):
 
     def refusal(self, path: str, body: Json, *, keep: bool = False) -> str:
         """Create an object as a member, a dry run unless it is to stay; return the refusal."""
-        options = {"fieldValidation": "Strict", **({} if keep else {"dryRun": "All"})}
+        options = {"fieldValidation": "Strict"}
+        if not keep:
+            options["dryRun"] = "All"
         answer = self._http.post(path, json=body, params=options, headers=MEMBER)
         return "" if answer.is_success else str(answer.json()["message"])
 
@@ -69,14 +71,14 @@ class Operated(Queues):
 
     def pods(self, selector: str) -> list[Json]:
         """Return the pods that run, after those with a node were said to be ready."""
-        found = self.get(f"{PODS}?labelSelector={selector}")["items"]
-        for pod in found:
+        pods = self.get(f"{PODS}?labelSelector={selector}")["items"]
+        for pod in pods:
             if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
                 conditions = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]
                 status = {"phase": "Running", "podIP": "192.0.2.1", "podIPs": [{"ip": "192.0.2.1"}]}
                 path = f"{PODS}/{pod['metadata']['name']}/status"
                 self.change(path, {"status": {**status, "conditions": conditions}})
-        return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
+        return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
 
     def nodes_of_pods(self, selector: str) -> set[str]:
         """Return the nodes of the pods that ask for GPUs."""
@@ -105,15 +107,19 @@ class Operated(Queues):
         """Return the name of the Ray cluster that a RayJob has; while it is suspended none of that name is made."""
 
         def name() -> str:
-            found = str(self.get(f"{RAYJOBS}/{job}").get("status", {}).get("rayClusterName", ""))
-            return found if found in {each["metadata"]["name"] for each in self.get(RAYCLUSTERS)["items"]} else ""
+            cluster_name = str(self.get(f"{RAYJOBS}/{job}").get("status", {}).get("rayClusterName", ""))
+            return (
+                cluster_name
+                if cluster_name in {ray_cluster["metadata"]["name"] for ray_cluster in self.get(RAYCLUSTERS)["items"]}
+                else ""
+            )
 
         return until(name, bool)
 
     def workloads(self) -> list[str]:
         """Return the owners of the team's workloads."""
         every = self.get(f"{KUEUE}/namespaces/{TEAM}/workloads")["items"]
-        return sorted(each["metadata"]["ownerReferences"][0]["name"] for each in every)
+        return sorted(workload["metadata"]["ownerReferences"][0]["name"] for workload in every)
 
     def clear(self) -> None:
         """Delete all jobs of the team, and wait until nothing of them is left."""
@@ -123,7 +129,7 @@ class Operated(Queues):
         def left() -> list[Json]:
             self.reap()
             paths = (RAYJOBS, RAYCLUSTERS, TRAINJOBS, JOBSETS, JOBS, PODS, f"{KUEUE}/namespaces/{TEAM}/workloads")
-            return [each for path in paths for each in self.get(path)["items"]]
+            return [body for path in paths for body in self.get(path)["items"]]
 
         until(left, lambda items: not items)
 
@@ -131,10 +137,10 @@ class Operated(Queues):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
     needed = (*NEEDED, "jobset", "kuberay", "trainer")
-    with deployed(tmp_path_factory.mktemp("operators"), OPERATORS, needed, DEFINITIONS) as found:
-        operated = Operated(found.kueue.client)
+    with deployed(tmp_path_factory.mktemp("operators"), OPERATORS, needed, DEFINITIONS) as cluster_of_team:
+        operated = Operated(cluster_of_team.kueue.client)
         for path, body in KINDS_OF_JOBS.values():
-            until(partial(operated.refusal, path, owned(body)), lambda said: "has no controller" in said)
+            until(partial(operated.refusal, path, owned(body)), lambda refusal: "has no controller" in refusal)
         yield operated
 
 
@@ -157,8 +163,10 @@ def about(kind: str, name: str, api_version: str, **labels: str) -> Json:
 
 def pods_of(container: str, gpus: int = 0) -> Json:
     """Return a template of pods."""
-    limits = {"limits": {"cpu": "1", "memory": "1Gi", **({GPU: str(gpus)} if gpus else {})}}
-    return {"spec": {"containers": [{"name": container, "image": IMAGE, "resources": limits}]}}
+    limits = {"cpu": "1", "memory": "1Gi"}
+    if gpus:
+        limits[GPU] = str(gpus)
+    return {"spec": {"containers": [{"name": container, "image": IMAGE, "resources": {"limits": limits}}]}}
 
 
 def ray(workers: int = 2) -> Json:
@@ -304,7 +312,8 @@ def test_members_change_no_part_of_an_admitted_job(operated: Operated) -> None:
     name = operated.cluster_of("sweep")
     (group,) = operated.get(f"{RAYCLUSTERS}/{name}")["spec"]["workerGroupSpecs"]
     more = {"spec": {"workerGroupSpecs": [{**group, "replicas": 3, "maxReplicas": 3}]}}
-    assert "changed by its controller alone" in operated.changed(f"{RAYCLUSTERS}/{name}", more)
+    refusal = "changed by its controller alone"  # readable: deployed as it is
+    assert refusal in operated.changed(f"{RAYCLUSTERS}/{name}", more)
     operated.delete(f"{RAYJOBS}/sweep")
     operated.gone(of_ray(name))
 
@@ -312,8 +321,8 @@ def test_members_change_no_part_of_an_admitted_job(operated: Operated) -> None:
     operated.make(TRAINJOBS, train_job())
     until(lambda: operated.nodes_of_pods("jobset.sigs.k8s.io/jobset-name=tune"), lambda nodes: nodes == BOTH)
     larger = {"spec": {"parallelism": 3, "completions": 3}}
-    assert "changed by its controller alone" in operated.changed(f"{JOBS}/tune-node-0", larger)
-    assert "changed by its controller alone" in operated.changed(f"{JOBSETS}/tune", {"spec": {"suspend": True}})
+    assert refusal in operated.changed(f"{JOBS}/tune-node-0", larger)
+    assert refusal in operated.changed(f"{JOBSETS}/tune", {"spec": {"suspend": True}})
 
 
 def test_a_ray_cluster_is_deleted_with_its_pods_only(operated: Operated) -> None:
@@ -458,7 +467,7 @@ def test_pods_of_a_ray_cluster_obey_the_namespace(operated: Operated) -> None:
 
     def events() -> str:
         every = operated.get(f"/api/v1/namespaces/{TEAM}/events")["items"]
-        return " ".join(str(each.get("message")) for each in every if each.get("type") == "Warning")
+        return " ".join(str(event.get("message")) for event in every if event.get("type") == "Warning")
 
-    until(events, lambda said: "violates PodSecurity" in said)
+    until(events, lambda messages: "violates PodSecurity" in messages)
     assert operated.pods(f"{of_ray('rays')},ray.io/node-type=head") == []

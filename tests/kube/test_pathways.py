@@ -31,7 +31,7 @@ class Heads(Queues):
     def pods(self, run: str) -> list[Json]:
         """Return the pods of a run, after those that have a node were said to be ready."""
         path = f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}"
-        pods = [each for each in self.get(path)["items"] if not each["metadata"].get("deletionTimestamp")]
+        pods = [pod for pod in self.get(path)["items"] if not pod["metadata"].get("deletionTimestamp")]
         for pod in pods:
             if pod["spec"].get("nodeName") and pod["status"].get("phase") not in ("Running", "Failed"):
                 ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -40,12 +40,12 @@ class Heads(Queues):
 
     def nodes_of_roles(self, run: str) -> dict[str, set[str]]:
         """Return by replicated job the node pools of a run's pods."""
-        pools = {each["metadata"]["name"]: each["metadata"]["labels"][NODE_POOL] for each in self.nodes()}
-        found: dict[str, set[str]] = {}
+        pools = {node["metadata"]["name"]: node["metadata"]["labels"][NODE_POOL] for node in self.nodes()}
+        pools_of_jobs: dict[str, set[str]] = {}
         for pod in self.pods(run):
             job = pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"]
-            found.setdefault(job, set()).add(pools.get(pod["spec"].get("nodeName", ""), ""))
-        return found
+            pools_of_jobs.setdefault(job, set()).add(pools.get(pod["spec"].get("nodeName", ""), ""))
+        return pools_of_jobs
 
     def end(self, run: str) -> None:
         """Take a run's pods away at once, as no kubelet does here."""
@@ -94,14 +94,16 @@ def test_a_job_is_admitted_whole_and_a_second_one_waits_whole(queues: Heads, awa
     pools = {"pathways": {"max_nodes": 2}, "node_pools": {"slices": slices, **plain}}
     clusters = {"main": {"location": "us-central1-a", "subnet": SUBNET, **pools}}
     flavor = "tpu-v5e-2x4"
-    shares = {name: {"nominal_quota": 16} for name in (flavor, *(["tpu-v5e-4x4"] if aware else []))}
+    shares = {flavor: {"nominal_quota": 16}}
+    if aware:
+        shares["tpu-v5e-4x4"] = {"nominal_quota": 16}
     team = {"shares": {"main": shares}, "buckets": {"state": {"location": "us-central1"}}}
     workspace = stacks({"clusters": clusters}, {"vision": team})
     gke = {"cluster": "main", "flavor": flavor, "slices": 2, "pathways": True}
     text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "output": "state", "gke": gke})
     job, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), workspace)
     assert job is not None, findings
-    assert [str(each) for each in job_findings(job) if each.severity == "error"] == []
+    assert [str(finding) for finding in job_findings(job) if finding.severity == "error"] == []
     queues.deploy_all(planned(workspace))
     labels = workspace.flavors("lab", "main")[flavor].node_labels
     for index in range(4):

@@ -14,10 +14,10 @@ from tests.kube.attempts import ACCEPTED, ATTEMPTS, POD_SECURITY, QUOTA, ROLES, 
 from tests.kube.offline import Offline
 from tests.places import ROOT
 
-OFFLINE = [(gain, each) for gain, each in ATTEMPTS if each.stopped_by not in (QUOTA, POD_SECURITY)]
+OFFLINE = [(gain, attempt) for gain, attempt in ATTEMPTS if attempt.stopped_by not in (QUOTA, POD_SECURITY)]
 
 
-@pytest.mark.parametrize(("gain", "attempt"), OFFLINE, ids=[f"{gain}: {each.way}" for gain, each in OFFLINE])
+@pytest.mark.parametrize(("gain", "attempt"), OFFLINE, ids=[f"{gain}: {tried.way}" for gain, tried in OFFLINE])
 def test_an_attempt_is_refused(offline: Offline, gain: str, attempt: Attempt) -> None:
     refusal = attempt.attempt(offline)
 
@@ -28,7 +28,7 @@ def test_an_attempt_is_refused(offline: Offline, gain: str, attempt: Attempt) ->
         assert attempt.says in refusal
 
 
-@pytest.mark.parametrize("accepted", ACCEPTED, ids=[each.way for each in ACCEPTED])
+@pytest.mark.parametrize("accepted", ACCEPTED, ids=[example.way for example in ACCEPTED])
 def test_what_is_done_every_day_is_let_through(offline: Offline, accepted: Accepted) -> None:
     assert offline.ask(accepted.kind, accepted.body, accepted.who) == ""
 
@@ -85,9 +85,11 @@ def test_each_attack_of_the_page_is_in_the_list_is_tested_elsewhere_or_says_that
             file, _, name = tried.partition("::")
             assert f"\ndef {name}(" in (ROOT / "tests" / "kube" / file).read_text(encoding="utf-8"), attack
         else:
-            attempts = [each for _, each in ATTEMPTS if re.fullmatch(tried, each.way)]
-            policies = {each.stopped_by for each in attempts if each.stopped_by.startswith("training-platform-")}
+            attempts = [attempt for _, attempt in ATTEMPTS if re.fullmatch(tried, attempt.way)]
+            policies = {
+                attempt.stopped_by for attempt in attempts if attempt.stopped_by.startswith("training-platform-")
+            }
             assert attempts, attack
             assert {name for name in policies if f"`{name}`" not in refused_by} == set(), attack
-    named = {each.stopped_by for _, each in ATTEMPTS if each.stopped_by.startswith("training-")}
+    named = {attempt.stopped_by for _, attempt in ATTEMPTS if attempt.stopped_by.startswith("training-")}
     assert {name for name in named if f"`{name}`" not in table} == set()

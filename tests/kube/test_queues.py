@@ -58,7 +58,10 @@ def test_what_nobody_was_promised_is_borrowed_where_the_environment_lends_it(que
 
     queues.submit("nlp", "idle", 48)
 
-    (queues.runs if lends else queues.waits)("nlp", "idle")
+    if lends:
+        queues.runs("nlp", "idle")
+    else:
+        queues.waits("nlp", "idle")
     queues.submit("nlp", "more", 8)  # which nobody has
     queues.waits("nlp", "more")
 
@@ -256,8 +259,8 @@ def test_a_flavor_takes_a_topology_and_keeps_it(queues: Queues, before: bool, ta
         clusters = yaml.safe_load(ENVIRONMENT)["clusters"]
         clusters["main"]["node_pools"]["placed"]["topology_aware"] = aware
         files = stacks({"clusters": clusters}, {})
-        (found,) = (each for each in planned(files) if each["metadata"]["name"] == MEGA)
-        return files, {**found, "metadata": {"name": f"placed-{before}".lower()}}
+        (placed,) = (body for body in planned(files) if body["metadata"]["name"] == MEGA)
+        return files, {**placed, "metadata": {"name": f"placed-{before}".lower()}}
 
     base, old = flavor(before)
     head, new = flavor(not before)
@@ -268,7 +271,7 @@ def test_a_flavor_takes_a_topology_and_keeps_it(queues: Queues, before: bool, ta
     else:
         with pytest.raises(AssertionError, match="topologyName is immutable when topologyName is set"):
             queues.apply(new)
-    assert [found.rule for found in placed_flavors(head, base)] == ([] if taken else ["placed-flavor"])
+    assert [finding.rule for finding in placed_flavors(head, base)] == ([] if taken else ["placed-flavor"])
 
 
 def test_a_job_of_slices_gets_them_whole_and_another_when_a_node_of_its_own_dies(queues: Queues) -> None:
@@ -312,8 +315,8 @@ def test_a_queued_job_whose_vms_do_not_come_is_to_be_tried_again(queues: Queues)
     queues.says(queues.request("vision", "never"), "Failed")
 
     def check() -> dict[str, Any]:
-        (found,) = queues.workload("vision", "never")["status"]["admissionChecks"]
-        return dict(found)
+        (admission_check,) = queues.workload("vision", "never")["status"]["admissionChecks"]
+        return dict(admission_check)
 
     tried = until(check, lambda now: now["state"] == "Retry")
     assert tried["requeueAfterSeconds"] == 60

@@ -124,7 +124,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         provider.configure(clusterIdentifier=CLUSTER)
         deploy(root, provider)
         yield Sandbox(root, servers.cloud)
-    assert [each for each in commands() if str(folder.path) in each] == []
+    assert [command for command in commands() if str(folder.path) in command] == []
 
 
 def deploy(root: Path, provider: plugin.Client) -> None:
@@ -132,9 +132,14 @@ def deploy(root: Path, provider: plugin.Client) -> None:
     workspace = read_workspace(root)
     plans = [plan for _, plan in planned_stacks(workspace, list(workspace.stacks.values()))]
     for kind in KINDS:
-        for each in (one for plan in plans for one in plan.resources if kind in (one.type, one.inputs.get("kind"))):
-            inputs, _ = provider.check(each.type, each.name, known(each.inputs))
-            provider.create(each.type, each.name, inputs)
+        for resource in (
+            planned
+            for plan in plans
+            for planned in plan.resources
+            if kind in (planned.type, planned.inputs.get("kind"))
+        ):
+            inputs, _ = provider.check(resource.type, resource.name, known(resource.inputs))
+            provider.create(resource.type, resource.name, inputs)
 
 
 def known(value: Any) -> Any:
@@ -171,18 +176,18 @@ def test_two_jobs_exceed_a_queue_and_the_second_starts_when_the_first_is_cancell
     sandbox: Sandbox, ask: Callable[[str], dict[str, Any]]
 ) -> None:
     nodes = {"gke-lab-gpus-l4-0", "gke-lab-gpus-l4-1"}
-    until(lambda: {each["metadata"]["name"] for each in ask("/api/v1/nodes")["items"]}, lambda names: names == nodes)
+    until(lambda: {node["metadata"]["name"] for node in ask("/api/v1/nodes")["items"]}, lambda names: names == nodes)
     first = sandbox.job("submit", str(sandbox.root / "jobs/vision/train.yaml"))
     until(sandbox.states, lambda states: states == {first: "starting"})
     second = sandbox.job("submit", str(sandbox.root / "jobs/vision/train.yaml"))
     until(sandbox.states, lambda states: states == {first: "starting", second: "waiting"})
 
-    said = until(lambda: sandbox.job("why", second), lambda text: "Team vision holds 2 of its 2" in text)
+    reason = until(lambda: sandbox.job("why", second), lambda text: "Team vision holds 2 of its 2" in text)
 
-    assert said.startswith(f"{second} waits for quota in queue vision of gpus.")
-    assert "more needed" in said
-    assert f"Runs of the team that hold some: {first}" in said
-    until(lambda: placed(ask), lambda found: found == nodes)
+    assert reason.startswith(f"{second} waits for quota in queue vision of gpus.")
+    assert "more needed" in reason
+    assert f"Runs of the team that hold some: {first}" in reason
+    until(lambda: placed(ask), lambda used_nodes: used_nodes == nodes)
 
     sandbox.job("cancel", first)
 

@@ -34,10 +34,10 @@ class Groups(Servers):
     def nodes(self, team: str) -> dict[str, set[str]]:
         """Return by group the nodes of its pods that run, after those with a node were said to."""
         self.run(team)
-        found: dict[str, set[str]] = {}
+        nodes_of_groups: dict[str, set[str]] = {}
         for pod in self.pods(team, running=True):
-            found.setdefault(pod["metadata"]["labels"][GROUP], set()).add(pod["spec"]["nodeName"])
-        return found
+            nodes_of_groups.setdefault(pod["metadata"]["labels"][GROUP], set()).add(pod["spec"]["nodeName"])
+        return nodes_of_groups
 
     def slices(self, count: int, hosts: int, flavor: str, topology: str) -> None:
         """Add the nodes of TPU slices, each a node pool."""
@@ -48,7 +48,7 @@ class Groups(Servers):
             self.node(f"slice-{index // hosts}-{index % hosts}", {**labels, **pool}, "google.com/tpu", 4)
 
     def clear(self) -> None:
-        for namespace in (each["metadata"]["name"] for each in self.get("/api/v1/namespaces")["items"]):
+        for namespace in (namespace["metadata"]["name"] for namespace in self.get("/api/v1/namespaces")["items"]):
             self.delete(PATHS["LeaderWorkerSet"].format(namespace))
         super().clear()
 
@@ -60,8 +60,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Groups, 
         groups = Groups(cluster.client)
 
         def leaders(team: str) -> list[str]:
-            about = (each["metadata"] for each in groups.pods(team, running=True))
-            return [each["name"] for each in about if each["labels"][WORKER] == "0"]
+            about = (pod["metadata"] for pod in groups.pods(team, running=True))
+            return [pod["name"] for pod in about if pod["labels"][WORKER] == "0"]
 
         with MetricsApi(cluster.server, leaders) as metrics:
             yield groups, metrics
@@ -91,10 +91,12 @@ def test_each_group_has_a_slice_for_itself(groups: Groups, flavor: str, topology
 
     groups.deploy(team(flavor, 2 * hosts * 4, 2, min_replicas=2))
 
-    found = until(lambda: groups.nodes("vision"), lambda now: sum(map(len, now.values())) == 2 * hosts)
-    assert sorted(found.values(), key=min) == whole(2, hosts)
-    (asked,) = {each["spec"]["queueName"] for each in groups.get(f"{KUEUE}/namespaces/vision/workloads")["items"]}
-    assert asked == "vision"
+    nodes_of_groups = until(lambda: groups.nodes("vision"), lambda now: sum(map(len, now.values())) == 2 * hosts)
+    assert sorted(nodes_of_groups.values(), key=min) == whole(2, hosts)
+    (queue,) = {
+        workload["spec"]["queueName"] for workload in groups.get(f"{KUEUE}/namespaces/vision/workloads")["items"]
+    }
+    assert queue == "vision"
 
 
 def test_groups_follow_the_load_and_training_yields_to_a_whole_one(
@@ -119,13 +121,13 @@ def test_no_pod_of_a_group_starts_before_there_is_room_for_all(groups: Groups) -
         groups.node(f"h100-{index}", H100, "nvidia.com/gpu", 8)
     teams = team("h100-reservation", 16, 1, vms=2)
     teams["vision"]["preemption"] = {"within_queue": "Never"}
-    groups.deploy({"vision": {key: each for key, each in teams["vision"].items() if key != "serving"}})
+    groups.deploy({"vision": {key: value for key, value in teams["vision"].items() if key != "serving"}})
     groups.submit("vision", "train", 8)
     groups.runs("vision", "train")
 
     groups.deploy(teams)
 
     until(lambda: len(groups.pods("vision")), lambda pods: pods == 2)
-    assert all(each["spec"]["schedulingGates"] for each in groups.pods("vision"))
+    assert all(pod["spec"]["schedulingGates"] for pod in groups.pods("vision"))
     groups.delete("/apis/batch/v1/namespaces/vision/jobs/train")
     until(lambda: groups.nodes("vision"), lambda now: [*map(len, now.values())] == [2])

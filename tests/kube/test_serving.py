@@ -38,8 +38,8 @@ class Servers(Queues):
     def pods(self, team: str, *, running: bool = False) -> list[Json]:
         """Return the pods of servers that are not being deleted."""
         every = self.get(f"/api/v1/namespaces/{team}/pods?labelSelector={self.selector}")["items"]
-        alive = [each for each in every if not each["metadata"].get("deletionTimestamp")]
-        return [each for each in alive if not running or each.get("status", {}).get("phase") == "Running"]
+        alive = [pod for pod in every if not pod["metadata"].get("deletionTimestamp")]
+        return [pod for pod in alive if not running or pod.get("status", {}).get("phase") == "Running"]
 
     def run(self, team: str) -> int:
         """Say of every pod with a node that it runs and is ready; return how many there are."""
@@ -53,7 +53,7 @@ class Servers(Queues):
         return len(self.pods(team, running=True))
 
     def clear(self) -> None:
-        for namespace in (each["metadata"]["name"] for each in self.get("/api/v1/namespaces")["items"]):
+        for namespace in (namespace["metadata"]["name"] for namespace in self.get("/api/v1/namespaces")["items"]):
             for kind in ("HorizontalPodAutoscaler", "Deployment"):
                 self.delete(PATHS[kind].format(namespace))
             until(lambda namespace=namespace: self._pods_gone(namespace), bool)  # type: ignore[misc]
@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Servers,
         servers = Servers(cluster.client)
 
         def running(team: str) -> list[str]:
-            return [each["metadata"]["name"] for each in servers.pods(team, running=True)]
+            return [pod["metadata"]["name"] for pod in servers.pods(team, running=True)]
 
         with MetricsApi(cluster.server, running) as metrics:
             yield servers, metrics
@@ -109,14 +109,14 @@ ADAPTER_PATHS = {
 def adapter_objects(scope: Scope) -> list[Json]:
     """Return what a deployment of the adapter makes in a cluster."""
     plan = composed(lambda into: metrics_adapter(into, scope, "a@example.com"), "main-adapter")
-    return [dict(each.inputs) for each in plan.resources if each.inputs.get("kind") in ADAPTER_PATHS]
+    return [dict(resource.inputs) for resource in plan.resources if resource.inputs.get("kind") in ADAPTER_PATHS]
 
 
 def test_the_api_server_takes_what_the_adapter_is_made_of(cluster: tuple[Servers, MetricsApi], scope: Scope) -> None:
     servers, _ = cluster
     bodies = adapter_objects(scope)
 
-    assert {each["kind"] for each in bodies} == ADAPTER_PATHS.keys()
+    assert {body["kind"] for body in bodies} == ADAPTER_PATHS.keys()
     for body in bodies:
         servers.apply(body, ADAPTER_PATHS, dryRun="All")
 
@@ -164,8 +164,8 @@ def test_a_pod_waits_at_its_gate_where_no_training_yields(servers: Servers, metr
     metrics.load = 10
 
     until(lambda: len(servers.pods("vision")), lambda pods: pods == 2)
-    gated = [each for each in servers.pods("vision") if each["spec"].get("schedulingGates")]
-    assert [gate["name"] for each in gated for gate in each["spec"]["schedulingGates"]][:1] == [
+    gated = [pod for pod in servers.pods("vision") if pod["spec"].get("schedulingGates")]
+    assert [gate["name"] for pod in gated for gate in pod["spec"]["schedulingGates"]][:1] == [
         "kueue.x-k8s.io/admission"
     ]
     assert servers.run("vision") == 1

@@ -1,4 +1,4 @@
-"""Simulated queues beside real Kueue: scenarios that are played anew, and a trace of what a cluster ran."""
+"""Simulated queues beside real Kueue: repeated scenarios, and a trace of what a cluster ran."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ TRIES = 2  # a busy machine lets a step be taken before Kueue is done
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     needed_binaries(("kueue",))
-    with running_cluster("fair") as found:
-        yield found
+    with running_cluster("fair") as running:
+        yield running
 
 
 def test_the_model_does_what_kueue_does_in_new_scenarios(cluster: Cluster) -> None:

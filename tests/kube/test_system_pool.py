@@ -75,8 +75,8 @@ def controller(queues: Queues, name: str, spec: ClusterSpec) -> None:
         "name": "manager", "image": "registry.example.com/kueue:1",
         "resources": {"requests": values["manager"]["resources"]["requests"]},
     }  # fmt: skip
-    own = {"tolerations": values["tolerations"], "priorityClassName": values["manager"]["priorityClassName"]}
-    body = {"metadata": {"name": name}, "spec": {"containers": [container], **own}}
+    placement = {"tolerations": values["tolerations"], "priorityClassName": values["manager"]["priorityClassName"]}
+    body = {"metadata": {"name": name}, "spec": {"containers": [container], **placement}}
     queues.create(PODS.format("kueue-system"), body)
 
 

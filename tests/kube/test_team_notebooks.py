@@ -45,13 +45,13 @@ class Hub(Queues):
     def notebook(self) -> Json | None:
         """Return the notebook's pod; None once it is deleted."""
         every = self.get("/api/v1/namespaces/vision/pods")["items"]
-        alive = (each for each in every if not each["metadata"].get("deletionTimestamp"))
-        return next((each for each in alive if each["metadata"]["name"] == "jupyter-ada"), None)
+        alive = (pod for pod in every if not pod["metadata"].get("deletionTimestamp"))
+        return next((pod for pod in alive if pod["metadata"]["name"] == "jupyter-ada"), None)
 
     def gates(self) -> list[str] | None:
-        """Return the names of the gates that the notebook waits at; None where there is none."""
+        """Return the names of the gates that the notebook waits at; None without a notebook."""
         pod = self.notebook()
-        return None if pod is None else [each["name"] for each in pod["spec"].get("schedulingGates", [])]
+        return None if pod is None else [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
 
     def clear(self) -> None:
         path = "/api/v1/namespaces/vision/pods"

@@ -65,16 +65,18 @@ class Releases:
             variable = variable_of(self._name, when)
             binaries[self._name] = Path(os.environ[variable])
             definitions = f"{variable}_DEFINITIONS"
-        found = [one for each in (definitions, "autoscaler") for one in read_definitions(folder_of(each))]
-        with run_controllers(self._server, binaries, self._folder / when, found, SETTINGS):
+        definitions_of_version = [
+            definition for kind in (definitions, "autoscaler") for definition in read_definitions(folder_of(kind))
+        ]
+        with run_controllers(self._server, binaries, self._folder / when, definitions_of_version, SETTINGS):
             yield
 
     def version(self, when: When) -> str:
         """Return the version that the controller says of itself in its log."""
         (log,) = (self._folder / when).glob(f"{self._name}*.log")
-        said = re.search(r'"gitVersion": ?"([^"]+)"', log.read_text(encoding="utf-8"))
-        assert said is not None
-        return said[1]
+        version = re.search(r'"gitVersion": ?"([^"]+)"', log.read_text(encoding="utf-8"))
+        assert version is not None
+        return version[1]
 
 
 def variable_of(name: str, when: When) -> str:
@@ -105,7 +107,7 @@ def jobsets(tmp_path: Path) -> Iterator[tuple[Releases, Heads]]:
     binaries = needed_binaries((*NEEDED, "jobset"))
     with api_server("jobset", tmp_path, "before") as server, server.client() as client:
         folders = map(folder_of, ("kueue", "autoscaler", f"{variable_of('jobset', 'before')}_DEFINITIONS"))
-        definitions = [one for folder in folders for one in read_definitions(folder)]
+        definitions = [definition for folder in folders for definition in read_definitions(folder)]
         jobset = {"jobset": binaries.pop("jobset")}
         with run_controllers(server, binaries, tmp_path / "others", definitions, SETTINGS):
             yield Releases("jobset", server, jobset, tmp_path), Heads(client)
@@ -113,20 +115,20 @@ def jobsets(tmp_path: Path) -> Iterator[tuple[Releases, Heads]]:
 
 def active(queues: Queues) -> dict[str, tuple[str, str]]:
     """Return what Kueue says of each ClusterQueue, with the version of the object that it says it of."""
-    found = {}
-    for each in queues.get(f"{KUEUE}/clusterqueues")["items"]:
-        (condition,) = (row for row in each["status"]["conditions"] if row["type"] == "Active")
-        assert condition["observedGeneration"] == each["metadata"]["generation"]
-        found[each["metadata"]["name"]] = (condition["status"], condition["reason"])
-    return found
+    conditions = {}
+    for queue in queues.get(f"{KUEUE}/clusterqueues")["items"]:
+        (condition,) = (row for row in queue["status"]["conditions"] if row["type"] == "Active")
+        assert condition["observedGeneration"] == queue["metadata"]["generation"]
+        conditions[queue["metadata"]["name"]] = (condition["status"], condition["reason"])
+    return conditions
 
 
 def without(version: str, definitions: list[Json]) -> list[Json]:
     """Return definitions that neither serve nor store a version."""
-    found = copy.deepcopy(definitions)
-    for each in found:
-        each["spec"]["versions"] = [row for row in each["spec"]["versions"] if row["name"] != version]
-    return found
+    changed = copy.deepcopy(definitions)
+    for definition in changed:
+        definition["spec"]["versions"] = [row for row in definition["spec"]["versions"] if row["name"] != version]
+    return changed
 
 
 def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
@@ -159,7 +161,7 @@ def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
         queues.waits("vision", "waits")
         queues.submit("nlp", "held", 8)
         queues.waits("nlp", "held")
-        said = active(queues)
+        states = active(queues)
         admitted = until(uids, lambda now: all(pods for _, pods in now.values()))
 
     versions = {kueue.version("before")}
@@ -169,7 +171,7 @@ def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
         with kueue.run(when):
             versions.add(kueue.version(when))
             queues.deploy(TEAMS, cohorts=COHORTS, priorities=PRIORITIES)
-            assert until(lambda: active(queues), lambda now: now == said)["vision"] == ("True", "Ready")
+            assert until(lambda: active(queues), lambda now: now == states)["vision"] == ("True", "Ready")
             for name, flavor in running.items():
                 queues.runs("vision", name, flavor)
             assert uids() == admitted
@@ -182,7 +184,7 @@ def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
             # 0.20.0 does not know v1beta1 (its notes; this commit still does): nothing here is stored in it.
             newest = without("v1beta1", read_definitions(folder_of(f"{variable_of('kueue', when)}_DEFINITIONS")))
             server.define(newest)
-            lists = [f"{KUEUE}/{each['spec']['names']['plural']}" for each in newest]
+            lists = [f"{KUEUE}/{definition['spec']['names']['plural']}" for definition in newest]
             until(lambda lists=lists: [server.http.get(path).is_success for path in lists], all)  # type: ignore[misc]
             queues.delete("/apis/batch/v1/namespaces/vision/jobs/runs")
             queues.runs("vision", "waits")
@@ -197,7 +199,9 @@ def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
 def test_a_version_that_objects_are_stored_in_stays_until_they_are_migrated(tmp_path: Path) -> None:
     """As a cluster has them whose Kueue was older than 0.16."""
     name = "resourceflavors.kueue.x-k8s.io"
-    (newer,) = (each for each in read_definitions(folder_of("kueue")) if each["metadata"]["name"] == name)
+    (newer,) = (
+        definition for definition in read_definitions(folder_of("kueue")) if definition["metadata"]["name"] == name
+    )
     older = copy.deepcopy(newer)
     for row in older["spec"]["versions"]:
         row["storage"] = row["name"] == "v1beta1"
@@ -223,7 +227,7 @@ def test_a_version_that_objects_are_stored_in_stays_until_they_are_migrated(tmp_
 
 
 def test_a_flavor_with_a_topology_can_change_its_labels_and_tolerations_under_the_next_version(tmp_path: Path) -> None:
-    kinds = [folder_of(each) for each in ("kueue", f"{variable_of('kueue', 'next')}_DEFINITIONS")]
+    kinds = [folder_of(name) for name in ("kueue", f"{variable_of('kueue', 'next')}_DEFINITIONS")]
     place = f"{KUEUE}/resourceflavors/h100"
     flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor"}
     spec: Json = {"topologyName": "blocks", "nodeLabels": {"pool": "a"}, "tolerations": []}

@@ -40,7 +40,7 @@ from training_platform.resources import resource_types
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
-OF_CLUSTERS = [name for name, one in PROBES.items() if "kubeconfig" in one.needs]
+OF_CLUSTERS = [name for name, probe in PROBES.items() if "kubeconfig" in probe.needs]
 OPTIONS: Mapping[Any, str] = {"group": "vision@example.com"}
 FURTHER = """\
     private_services_range: 10.200.0.0/20
@@ -175,7 +175,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     root = write_stacks(tmp_path_factory.mktemp("repository"), {"lab": LARGE, "lab-vision": TEAM, "lab-nlp": NLP})
     lab = lab_of(root, ["lab", "lab-nlp", "lab-vision"])
     _put_lustre(lab)
-    releases = {one.inputs["name"]: one.inputs for one in lab.resources if one.type == resource_types.RELEASE}
+    releases = {
+        resource.inputs["name"]: resource.inputs
+        for resource in lab.resources
+        if resource.type == resource_types.RELEASE
+    }
     settings = yaml.safe_load(releases["kueue"]["values"]["managerConfig"]["controllerManagerConfigYaml"])
     with ExitStack() as stack:
         kueue = stack.enter_context(
@@ -200,18 +204,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         _apply(queues, server, lab)
         config = folder / "kubeconfig.json"
         config.write_text(kueue.server.kubeconfig("lab-main"), encoding="utf-8")
-        made = Site(queues, kueue.client, lab, str(config), messages)
+        verified_site = Site(queues, kueue.client, lab, str(config), messages)
         ended = threading.Event()
-        thread = threading.Thread(target=_play, args=(made, ended), daemon=True)
+        thread = threading.Thread(target=_play, args=(verified_site, ended), daemon=True)
         thread.start()
-        yield made
+        yield verified_site
         ended.set()
         thread.join()
 
 
 def _put_lustre(lab: Lab) -> None:
     """Put the instance of Managed Lustre into the cloud, without the network's peering that its creation asks for."""
-    (planned,) = (one for one in lab.resources if one.type == resource_types.LUSTRE)
+    (planned,) = (resource for resource in lab.resources if resource.type == resource_types.LUSTRE)
     name = f"projects/example-lab/locations/us-central1-a/instances/{planned.inputs['instanceId']}"
     fields = {key: value for key, value in planned.inputs.items() if key in ("filesystem", "capacityGib", "labels")}
     body = {**fields, "name": name, "state": "ACTIVE", "mountPoint": "10.200.0.2@tcp:/lustre",
@@ -235,9 +239,9 @@ def _apply(queues: Queues, server: ApiServer, lab: Lab) -> None:
     accounts = {stack: f"{stack}-jobs@example-lab.iam.gserviceaccount.com" for stack in ("lab-vision", "lab-nlp")}
     bodies = []
     for stack in ("lab", *accounts):
-        plan = PlannedStack(resources=[one for one in lab.resources if one.stack == stack])
-        for one in rendered("lab", stack, plan):
-            text = json.dumps(one.body).replace('"unknown"', f'"{accounts.get(stack)}"')
+        plan = PlannedStack(resources=[resource for resource in lab.resources if resource.stack == stack])
+        for rendered_object in rendered("lab", stack, plan):
+            text = json.dumps(rendered_object.body).replace('"unknown"', f'"{accounts.get(stack)}"')
             bodies.append(json.loads(text))
     for body in sorted(bodies, key=lambda body: body["kind"] != "Namespace"):
         if body["kind"] not in PATHS:
@@ -310,10 +314,10 @@ def told_lines(certificate: Path, messages: Mapping[str, str]) -> Iterator[int]:
         server.server_close()
 
 
-def logged(messages: Mapping[str, str], asked: str) -> list[Json]:
+def logged(messages: Mapping[str, str], log_filter: str) -> list[Json]:
     """Return what Cloud Logging has of the job that a filter is about: events, or the lines of its first attempt."""
-    run = re.findall(r"verify-[0-9a-f]{8}-job", asked)[0]
-    if 'log_id("events")' in asked:
+    run = re.findall(r"verify-[0-9a-f]{8}-job", log_filter)[0]
+    if 'log_id("events")' in log_filter:
         reasons = [("RestartJobSetFailurePolicyAction", "05"), (messages["record"], "09")]
         return [
             {
@@ -338,22 +342,22 @@ def _tried(call: Callable[..., object], *arguments: object) -> None:
 def ran(platform: Platform, *names: str) -> dict[str, list[str]]:
     """Run probes as a run does, and return the answers by verdict, each with its probe."""
     done = run_probes([PROBES[name] for name in names], platform, platform.maker.object_record, lambda *_: None)
-    said: dict[str, list[str]] = {"proven": [], "refuted": [], "undecided": []}
-    for name, asked in done.items():
-        for answer in asked.answers:
-            said[answer.verdict].append(f"{name}: {answer.says} ({answer.evidence})")
-    return said
+    lines: dict[str, list[str]] = {"proven": [], "refuted": [], "undecided": []}
+    for name, probe_run in done.items():
+        for answer in probe_run.answers:
+            lines[answer.verdict].append(f"{name}: {answer.says} ({answer.evidence})")
+    return lines
 
 
 def test_a_deployed_cluster_refutes_nothing_and_keeps_nothing(site: Site, tmp_path: Path) -> None:
     before = {kind: _names(site, kind) for kind in ("namespaces", "persistentvolumes")}
     with site.platform(tmp_path) as platform:
-        said = ran(platform, *OF_CLUSTERS)
-        made = platform.maker.object_record.last_number
+        lines = ran(platform, *OF_CLUSTERS)
+        last_object = platform.maker.object_record.last_number
 
-    assert (said["refuted"], said["undecided"]) == ([], [])
-    assert {line.partition(":")[0] for line in said["proven"]} == set(OF_CLUSTERS)
-    assert made > len(OF_CLUSTERS)
+    assert (lines["refuted"], lines["undecided"]) == ([], [])
+    assert {line.partition(":")[0] for line in lines["proven"]} == set(OF_CLUSTERS)
+    assert last_object > len(OF_CLUSTERS)
     assert {kind: _names(site, kind) for kind in before} == before
 
 
@@ -398,7 +402,7 @@ def let_in(site: Site) -> Fault:
 
 def without_policy(site: Site) -> Fault:
     """Take the policy of jobs out of force."""
-    rows = (one for one in writes("vision", "vision") if one.way == "say that Kueue admitted it")
+    rows = (write for write in writes("vision", "vision") if write.way == "say that Kueue admitted it")
     body = next(rows).body
     return gone(site, JOB_POLICY, lambda: Server(site.http).ask("Job", body, MEMBER) == "")
 
@@ -479,20 +483,20 @@ def test_a_planted_fault_is_refuted_by_its_probe(site: Site, tmp_path: Path, fau
     name, spoil, says = FAULTS[fault]
     with spoil(site), site.platform(tmp_path) as platform:
         try:
-            said = verdicts(answers_of(name, platform))
+            lines = verdicts(answers_of(name, platform))
         finally:
             platform.maker.remove()
 
-    assert any(says in line for line in said["refuted"]), said
+    assert any(says in line for line in lines["refuted"]), lines
 
 
 def test_probes_after_a_refuted_one_are_not_decided(site: Site, tmp_path: Path) -> None:
     with silent(site), site.platform(tmp_path) as platform:
-        said = ran(platform, *OF_CLUSTERS)
+        lines = ran(platform, *OF_CLUSTERS)
 
-    assert [line.partition(":")[0] for line in said["refuted"]] == ["cluster-answers"]
-    assert said["proven"] == []
-    because = {line.partition(":")[0]: line for line in said["undecided"]}
+    assert [line.partition(":")[0] for line in lines["refuted"]] == ["cluster-answers"]
+    assert lines["proven"] == []
+    because = {line.partition(":")[0]: line for line in lines["undecided"]}
     assert because.keys() == set(OF_CLUSTERS) - {"cluster-answers"}
     assert all("not decided, because of " in line for line in because.values())
     assert "because of queues-active" in because["queues-admission"]
@@ -533,21 +537,21 @@ def as_viewer(site: Site, platform: Platform) -> Iterator[None]:
 def test_probes_that_only_read_run_as_a_viewer(site: Site, tmp_path: Path) -> None:
     readers = [name for name in OF_CLUSTERS if not PROBES[name].makes]
     with site.platform(tmp_path) as platform, as_viewer(site, platform):
-        said = ran(platform, *readers)
-        made = platform.maker.object_record.last_number
+        lines = ran(platform, *readers)
+        last_object = platform.maker.object_record.last_number
 
     assert len(readers) >= 4
-    assert (said["refuted"], said["undecided"], made) == ([], [], 0)
-    assert {line.partition(":")[0] for line in said["proven"]} == set(readers)
+    assert (lines["refuted"], lines["undecided"], last_object) == ([], [], 0)
+    assert {line.partition(":")[0] for line in lines["proven"]} == set(readers)
 
 
 def test_a_viewer_who_may_create_nothing_decides_nothing_and_leaves_nothing(site: Site, tmp_path: Path) -> None:
     makers = ["storage-disk", "queues-admission"]
     before = _names(site, "namespaces")
     with site.platform(tmp_path) as platform, as_viewer(site, platform):
-        said = ran(platform, *makers)
+        lines = ran(platform, *makers)
         assert platform.maker.object_record.open == {}
 
-    assert (said["refuted"], said["proven"]) == ([], [])
-    assert all("does not let you" in line for line in said["undecided"])
+    assert (lines["refuted"], lines["proven"]) == ([], [])
+    assert all("does not let you" in line for line in lines["undecided"])
     assert _names(site, "namespaces") == before
