@@ -11,6 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from training_platform.cli.main import app
+from training_platform.parts.simulate.quotas import amount
 
 FLAVORS = {"x": {"nvidia.com/gpu": 8, "cpu": 64, "memory": "256Gi"}}
 TRACE = "submitted,team,needs,seconds,priority\n"
@@ -275,3 +276,11 @@ def test_a_trace_of_workloads_asks_for_all_of_their_resources(tmp_path: Path) ->
         "x cpu": 4.75,
         "x memory": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("resource", "quantity", "counted"),
+    [("nvidia.com/gpu", "8", 8), ("nvidia.com/gpu", "1e2", 100), ("cpu", "1500m", 1500), ("cpu", "2e1", 20_000)],
+)
+def test_quantities_are_counted_as_kueue_does(resource: str, quantity: str, counted: int) -> None:
+    assert amount(resource, quantity) == counted

@@ -246,3 +246,14 @@ def test_vm_with_a_public_address_is_found() -> None:
 
     assert len(check("no-external-address", address)) == 1
     assert check("no-external-address", address.replaced(public=0)) == []
+
+
+def test_a_rule_without_a_network_is_of_none() -> None:
+    vpc = network(name="vpc", network="lab")
+
+    assert [vpc.is_meant(reference, "network") for reference in ("vpc", "lab", "other", None)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
