@@ -32,19 +32,19 @@ def missing(plan: PlannedStack, preview: Preview) -> list[str]:
 
 
 def different_inputs(plan: PlannedStack, preview: Preview, *, deployed: bool = False) -> list[str]:
-    """Return each input that is another in the preview, is missing there, or is there without being a default.
+    """Return each input that differs in the preview, is missing from it, or is only in it without being a default.
 
     ``deployed`` says that the preview knows another stack's outputs, which the plan may not: anything may stand where
     the plan has an unknown value.
     """
-    known = _Known(preview.resources)
-    found = _Comparison(lambda value: deployed or known(value))
+    known_to_provider = _Known(preview.resources)
+    comparison = _Comparison(lambda value: deployed or known_to_provider(value))
     for resource in plan.resources:
         state = preview.resources.get(resource.key)
         if state is not None:
             added = _ADDED_TO_PROVIDERS if resource.type.startswith(PROVIDER) else set()
-            found.mapping(" ".join(resource.key), resource.inputs, state.get("inputs", {}), added)
-    return found.differences
+            comparison.mapping(" ".join(resource.key), resource.inputs, state.get("inputs", {}), added)
+    return comparison.differences
 
 
 def different_options(plan: PlannedStack, preview: Preview) -> list[str]:
@@ -52,29 +52,29 @@ def different_options(plan: PlannedStack, preview: Preview) -> list[str]:
 
     Of the recorded options only ``deleteBeforeReplace`` cannot be compared: a preview does not say it.
     """
-    found = []
+    differences = []
     for resource in plan.resources:
         state = preview.resources.get(resource.key)
         if state is not None:
             planned = _planned_options(resource)
             seen = _seen_options(state)
             different = [name for name in seen if planned[name] != seen[name]]
-            found += [f"{' '.join(resource.key)}: {name} {planned[name]} / {seen[name]}" for name in different]
-    return found
+            differences += [f"{' '.join(resource.key)}: {name} {planned[name]} / {seen[name]}" for name in different]
+    return differences
 
 
 def different_outputs(plan: PlannedStack, preview: Preview) -> list[str]:
     """Return each export that is another in the preview."""
-    found = _Comparison(_Known(preview.resources))
-    found.mapping("outputs", plan.outputs, preview.outputs)
-    return found.differences
+    comparison = _Comparison(_Known(preview.resources))
+    comparison.mapping("outputs", plan.outputs, preview.outputs)
+    return comparison.differences
 
 
 @dataclass
 class _Comparison:
-    """Walks two values; ``known`` says which values of a preview may stand where the plan has an unknown one."""
+    """Walks two values; ``may_be_unknown`` says which values of a preview the plan may have as unknown."""
 
-    known: Known
+    may_be_unknown: Known
     differences: list[str] = field(default_factory=list)
 
     def mapping(self, path: str, planned: Mapping[str, Any], seen: Json, added: set[str] | None = None) -> None:
@@ -91,7 +91,7 @@ class _Comparison:
     def value(self, path: str, planned: Any, seen: Any) -> None:
         """Compare two values; numbers by value, and a boolean is no number."""
         if planned is UNKNOWN:
-            same = seen == UNKNOWN_IN_PREVIEW or self.known(seen)
+            same = seen == UNKNOWN_IN_PREVIEW or self.may_be_unknown(seen)
         elif isinstance(planned, Mapping) and isinstance(seen, dict):
             return self.mapping(path, planned, seen)
         elif isinstance(planned, list) and isinstance(seen, list) and len(planned) == len(seen):
@@ -99,15 +99,15 @@ class _Comparison:
                 self.value(f"{path}[{index}]", *pair)
             return None
         else:
-            known = planned != UNKNOWN_IN_PREVIEW  # a plan has its own mark for what is not known
-            same = known and planned == seen and isinstance(planned, bool) is isinstance(seen, bool)
+            is_known = planned != UNKNOWN_IN_PREVIEW  # a plan has its own mark for what is not known
+            same = is_known and planned == seen and isinstance(planned, bool) is isinstance(seen, bool)
         if not same:
             self.differences.append(f"{path}: {planned!r} / {seen!r}")
         return None
 
 
 class _Known:
-    """What the gcp provider alone knows during a preview, so that a plan without it has an unknown value.
+    """Values that only the gcp provider knows during a preview, so that a plan without it has unknown values.
 
     These are the names that it makes up, and the email addresses of service accounts.
     """

@@ -56,9 +56,9 @@ PROJECT = "example-train-small"
 
 @dataclass
 class Adopted:
-    """What ``adopt`` said of the stack, what it wrote, and what the first preview planned."""
+    """The report of ``adopt`` on the stack, what it wrote, and what the first preview planned."""
 
-    said: dict[str, Any]
+    report: dict[str, Any]
     text: str
     settled: list[str]
     steps: dict[str, list[str]]
@@ -91,8 +91,8 @@ def first_preview(sandbox: Sandbox, files: list[Path], stack: str = "small") -> 
             steps.setdefault(metadata.op.value, []).append(metadata.urn.split("::", 3)[-1])
 
     with (
-        session(sandbox.folder, [stack], RunOptions(), console=Console(), ask=lambda _: False) as own,
-        own.engine(stack) as engine,
+        session(sandbox.folder, [stack], RunOptions(), console=Console(), ask=lambda _: False) as preview_session,
+        preview_session.engine(stack) as engine,
     ):
         for file in files:
             how = ("--yes", "--generate-code=false", "--protect=false", "--skip-preview")
@@ -133,17 +133,17 @@ def _adopted(brought_up: tuple[Sandbox, int]) -> Adopted:
 
 
 def test_an_adopted_stack_is_previewed_with_the_announced_changes_alone(adopted: Adopted) -> None:
-    announced = {each["name"] for each in adopted.said["new"]}
+    announced = {resource["name"] for resource in adopted.report["new"]}
     created = {name for name in adopted.steps["create"] if not name.startswith("pulumi:")}
 
     assert adopted.steps.keys() == {"same", "create"}, adopted.steps
     assert announced <= created
-    assert (adopted.said["changes"], adopted.said["unsaid"], adopted.said["left_out"]) == ([], [], {})
-    assert len(adopted.steps["same"]) > adopted.said["imported"]  # and the components above them
+    assert (adopted.report["changes"], adopted.report["unsaid"], adopted.report["left_out"]) == ([], [], {})
+    assert len(adopted.steps["same"]) > adopted.report["imported"]  # and the components above them
 
 
 def test_nothing_of_google_cloud_is_created_but_what_only_adds(adopted: Adopted) -> None:
-    kinds = {each["type"] for each in adopted.said["new"] if each["type"].startswith("gcp:")}
+    kinds = {resource["type"] for resource in adopted.report["new"] if resource["type"].startswith("gcp:")}
 
     assert kinds == {"gcp:projects/iAMMember:IAMMember", "gcp:projects/serviceIdentity:ServiceIdentity"}
 

@@ -65,9 +65,9 @@ Steps = dict[str, list[str]]
 
 @dataclass
 class Adopted:
-    """What ``adopt`` said of each stack and wrote for it, and what each first preview planned."""
+    """The reports of ``adopt`` by stack, what it wrote, and what each first preview planned."""
 
-    said: dict[str, dict[str, Any]]
+    reports: dict[str, dict[str, Any]]
     texts: dict[str, str]
     imports: dict[str, list[dict[str, Any]]]
     steps: dict[str, Steps]
@@ -105,33 +105,33 @@ def _adopted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adopted]:
         sandbox.steps("up", "small")  # which exports what the team reads
         _, team = first_preview(sandbox, files["small-vision"], "small-vision")
         yield Adopted(
-            {each["stack"]: each for each in json.loads(ran.stdout)["stacks"]},
+            {stack_report["stack"]: stack_report for stack_report in json.loads(ran.stdout)["stacks"]},
             {stack: (root / "stacks" / f"Pulumi.{stack}.yaml").read_text() for stack in STACKS},
-            {stack: rows_of(each) for stack, each in files.items()},
+            {stack: rows_of(stack_files) for stack, stack_files in files.items()},
             {"small": home, "small-vision": team},
         )
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_nothing_changes_but_what_was_announced(stack: str, adopted: Adopted) -> None:
-    said = adopted.said[stack]
+    report = adopted.reports[stack]
     steps = adopted.steps[stack]
     created = {name for name in steps.get("create", ()) if not name.startswith("pulumi:")}
 
-    assert (said["changes"], said["unsaid"], said["left_out"]) == ([], [], {})
+    assert (report["changes"], report["unsaid"], report["left_out"]) == ([], [], {})
     assert steps.keys() <= {"same", "create", "read"}, steps
-    assert {each["name"] for each in said["new"]} <= created
-    assert len(steps["same"]) > said["imported"]
+    assert {resource["name"] for resource in report["new"]} <= created
+    assert len(steps["same"]) > report["imported"]
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_every_object_and_every_release_is_imported(stack: str, adopted: Adopted) -> None:
-    assert [each for each in adopted.said[stack]["new"] if each["type"].startswith("kubernetes:")] == []
+    assert [resource for resource in adopted.reports[stack]["new"] if resource["type"].startswith("kubernetes:")] == []
 
 
 def test_objects_have_the_ids_that_the_provider_takes(adopted: Adopted) -> None:
-    every = [each for rows in adopted.imports.values() for each in rows]
-    ids = {(each["type"].rpartition(":")[2], each["id"]) for each in every if each["type"].startswith("kubernetes:")}
+    every = [row for rows in adopted.imports.values() for row in rows]
+    ids = {(row["type"].rpartition(":")[2], row["id"]) for row in every if row["type"].startswith("kubernetes:")}
 
     assert ids >= {
         ("ClusterQueue", "vision"), ("Cohort", "research"), ("LocalQueue", "vision/vision"), ("Namespace", "vision"),

@@ -29,7 +29,7 @@ config:
     one
     two
   training-platform:environment:
-    whole numbers: [0, -0, 7, +3, -3, 9007199254740992]
+    integers: [0, -0, 7, +3, -3, 9007199254740992]
     decimals: [1.5, -0.25, +2.5, 0.1, 0.30000000000000004, 123456789.125]
     whole decimals: [1.0, 2.50, 0.0, -0.0, 100000000000000000000.0]
     booleans: [true, false]

@@ -36,7 +36,7 @@ def planned(root: Path) -> list[FlatResource]:
     workspace = read_workspace(root)
     plan = stack_plan(workspace.stacks["small"], workspace)
     assert plan is not None
-    return [flat_resource(each) for each in plan.planned() if each.custom]
+    return [flat_resource(resource) for resource in plan.planned() if resource.custom]
 
 
 def test_what_is_deployed_differs_in_nothing_from_its_plan(deployed: Sandbox, tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ def test_a_preview_of_an_environment_with_keys_succeeds(workspace: MakeWorkspace
 
     assert (preview.code, preview.errors) == (0, [])
     kept = {
-        name: below(each["inputs"], FIELDS[kind]) for (kind, name), each in preview.resources.items() if kind in FIELDS
+        name: below(state["inputs"], FIELDS[kind])
+        for (kind, name), state in preview.resources.items()
+        if kind in FIELDS
     }
     assert kept["c-gpu-pool"] == kept["c-cluster"] == kept["filestore-homes-instance"] == CENTRAL
     assert None not in kept.values()
@@ -62,15 +64,15 @@ def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_pa
             again = place.run("preview", "--stack", stack, "--expect-no-changes", "--refresh")
             assert again.returncode == 0, again.stdout[-5000:] + again.stderr[-5000:]
 
-    policy = next(each.meta["policy"] for each in cloud.store.all() if each.name == f"cloudkms/{CENTRAL}")
+    policy = next(entity.meta["policy"] for entity in cloud.store.all() if entity.name == f"cloudkms/{CENTRAL}")
     agents = ["cloud-filer", "compute-system", "container-engine-robot", "gcp-sa-aiplatform"]
     agents += ["gcp-sa-artifactregistry", "gs-project-accounts"]
-    wanted = {
-        f"serviceAccount:service-{number(ENVIRONMENT['project'])}@{each}.iam.gserviceaccount.com" for each in agents
+    expected = {
+        f"serviceAccount:service-{number(ENVIRONMENT['project'])}@{agent}.iam.gserviceaccount.com" for agent in agents
     }
-    assert {member for binding in policy["bindings"] for member in binding["members"]} == wanted
+    assert {member for binding in policy["bindings"] for member in binding["members"]} == expected
 
-    (secret,) = [each for each in cloud.store.all() if each.name.startswith("secretmanager/")]
+    (secret,) = [entity for entity in cloud.store.all() if entity.name.startswith("secretmanager/")]
     (readers,) = secret.meta["policy"]["bindings"]
     assert secret.name.endswith("/secrets/env-vision-token")
     assert readers["role"] == "roles/secretmanager.secretAccessor"
@@ -92,7 +94,8 @@ def test_a_pool_of_every_family_comes_up(tmp_path: Path, kubernetes: int) -> Non
         ran = place.run("up", "--stack", "every", "--yes", "--skip-preview", "--parallel", "1000")
 
     assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-5000:]
-    pools = {each.name: each.body["status"] for each in cloud.store.all() if "/nodePools/" in each.name}
-    wanted = sum(len(cluster["node_pools"]) + 1 for cluster in section["clusters"].values())  # and a system pool each
-    assert len(pools) == wanted
+    pools = {entity.name: entity.body["status"] for entity in cloud.store.all() if "/nodePools/" in entity.name}
+    clusters = section["clusters"].values()
+    pool_count = sum(len(cluster["node_pools"]) + 1 for cluster in clusters)  # and a system pool each
+    assert len(pools) == pool_count
     assert set(pools.values()) == {"RUNNING"}

@@ -43,29 +43,29 @@ class Deployed:
 
     def create(self, plan: StackResource, seconds: float | None = None) -> None:
         properties = self._checked(plan)
-        asked = provider_pb2.CreateRequest(urn=URN, properties=properties, timeout=seconds or allowed(plan, "create"))
-        self.outputs = self._stub.Create(asked).properties
+        request = provider_pb2.CreateRequest(urn=URN, properties=properties, timeout=seconds or allowed(plan, "create"))
+        self.outputs = self._stub.Create(request).properties
 
     def update(self, plan: StackResource) -> None:
-        asked = provider_pb2.UpdateRequest(
+        request = provider_pb2.UpdateRequest(
             id=NAME, urn=URN, olds=self.outputs, news=self._checked(plan), timeout=allowed(plan, "update")
         )
-        self._stub.Update(asked)
+        self._stub.Update(request)
 
     def refresh(self) -> None:
-        asked = provider_pb2.ReadRequest(id=NAME, urn=URN, properties=self.outputs)
-        self.outputs = self._stub.Read(asked).properties
+        request = provider_pb2.ReadRequest(id=NAME, urn=URN, properties=self.outputs)
+        self.outputs = self._stub.Read(request).properties
 
     def changes(self, plan: StackResource, ignored: list[str] | None = None) -> list[str]:
         """Return what a deployment would change."""
-        asked = provider_pb2.DiffRequest(
+        request = provider_pb2.DiffRequest(
             id=NAME, urn=URN, olds=self.outputs, news=self._checked(plan), ignoreChanges=ignored
         )
-        return sorted(self._stub.Diff(asked).detailedDiff)
+        return sorted(self._stub.Diff(request).detailedDiff)
 
     def delete(self, plan: StackResource) -> None:
-        asked = provider_pb2.DeleteRequest(id=NAME, urn=URN, properties=self.outputs, timeout=allowed(plan, "delete"))
-        self._stub.Delete(asked)
+        request = provider_pb2.DeleteRequest(id=NAME, urn=URN, properties=self.outputs, timeout=allowed(plan, "delete"))
+        self._stub.Delete(request)
 
     def ask(self, verb: str, body: Json | None = None, **query: str) -> tuple[int, Json]:
         return self.cloud.handle("aiplatform", verb, f"v1/{NAME}", list(query.items()), body or {})
@@ -77,10 +77,10 @@ class Deployed:
         self.cloud.settings = CloudSettings(durations={"aiplatform.persistentResources": seconds}, check_services=False)
 
     def _checked(self, plan: StackResource) -> struct_pb2.Struct:
-        asked = provider_pb2.CheckRequest(
+        request = provider_pb2.CheckRequest(
             urn=URN, news=struct(copy.deepcopy(dict(plan.inputs))), olds=struct_pb2.Struct(), randomSeed=b"0" * 32
         )
-        checked = self._stub.Check(asked)
+        checked = self._stub.Check(request)
         assert not checked.failures, checked.failures
         inputs: struct_pb2.Struct = checked.inputs
         return inputs

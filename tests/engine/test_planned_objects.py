@@ -30,7 +30,7 @@ def provider(kubernetes: int) -> Iterator[Client]:
 
 
 def objects(plan: PlannedStack) -> list[StackResource]:
-    return [each for each in plan.resources if each.type.startswith("kubernetes:")]
+    return [resource for resource in plan.resources if resource.type.startswith("kubernetes:")]
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -38,26 +38,26 @@ def test_the_provider_takes_every_planned_object(stack: str, plans: dict[str, Pl
     planned = objects(plans[stack])
 
     assert len(planned) > 10
-    for each in planned:
-        assert provider.check(each.type, each.name, _on_wire(each.inputs))[1] == {}, each.key
+    for resource in planned:
+        assert provider.check(resource.type, resource.name, _on_wire(resource.inputs))[1] == {}, resource.key
 
 
 def test_no_two_stacks_make_the_same_object_in_one_cluster(plans: dict[str, PlannedStack]) -> None:
-    made = Counter(
-        (cluster, resource.type, _namespace(resource, plan), metadata["name"])
-        for plan in plans.values()
-        for resource, cluster in _with_clusters(plan)
-        if (metadata := resource.inputs.get("metadata") or resource.inputs)["name"] is not UNKNOWN
-    )
+    objects_by_place = Counter[tuple[Any, ...]]()
+    for plan in plans.values():
+        for resource, cluster in _with_clusters(plan):
+            name = (resource.inputs.get("metadata") or resource.inputs)["name"]
+            if name is not UNKNOWN:
+                objects_by_place[cluster, resource.type, _namespace(resource, plan), name] += 1
 
-    assert len(made) > 100
-    assert [key for key, count in made.items() if count > 1] == []
+    assert len(objects_by_place) > 100
+    assert [key for key, count in objects_by_place.items() if count > 1] == []
 
 
 def _with_clusters(plan: PlannedStack) -> Iterator[tuple[StackResource, str]]:
-    clusters = {each.name: each.inputs["clusterIdentifier"] for each in plan.of(PROVIDER)}
-    for each in objects(plan):
-        yield each, clusters[each.options["provider"]]
+    clusters = {provider.name: provider.inputs["clusterIdentifier"] for provider in plan.of(PROVIDER)}
+    for resource in objects(plan):
+        yield resource, clusters[resource.options["provider"]]
 
 
 def _namespace(resource: StackResource, plan: PlannedStack) -> Any:

@@ -59,14 +59,14 @@ class Judged:
     @property
     def errors(self) -> set[Error]:
         """The errors that check found; one without a place is on line 0."""
-        found = [each for each in self.report.all_findings() if each.severity == "error"]
-        return {Error(each.rule, each.position.line if each.position else 0) for each in found}
+        errors = [finding for finding in self.report.all_findings() if finding.severity == "error"]
+        return {Error(finding.rule, finding.position.line if finding.position else 0) for finding in errors}
 
     @property
     def violations(self) -> set[Error]:
         """The mandatory violations; every one names its rule and its place, or this fails."""
-        found = self.preview.violations("mandatory")
-        return {Error(_RULE.findall(message)[0], int(_PLACE.findall(message)[0])) for message in found}
+        messages = self.preview.violations("mandatory")
+        return {Error(_RULE.findall(message)[0], int(_PLACE.findall(message)[0])) for message in messages}
 
 
 def judge(make: MakeWorkspace, name: str, *planted: tuple[str, str]) -> Judged:
@@ -130,12 +130,12 @@ def test_a_rule_that_fails_stops_the_deployment_by_its_name_and_the_others_of_it
 
     seen = place.preview(STACK, "--policy-pack", "policies")
 
-    said = seen.violations("mandatory")
+    messages = seen.violations("mandatory")
     assert seen.code != 0
     assert any(
-        "boot-disk-type did not look at" in message and "bug of its own: KeyError" in message for message in said
+        "boot-disk-type did not look at" in message and "bug of its own: KeyError" in message for message in messages
     )
-    assert any("boot-disk-size" in message and "is 700,000 GB" in message for message in said)
+    assert any("boot-disk-size" in message and "is 700,000 GB" in message for message in messages)
     assert "a value of the file" not in seen.text
 
 
@@ -146,10 +146,10 @@ def test_what_the_model_rejects_ends_a_preview_with_the_words_of_check(workspace
     assert judged.preview.code != 0
     assert judged.preview.resources == {}
     assert "Traceback" not in judged.preview.text
-    said = [str(each) for each in judged.report.all_findings()]
-    assert len(said) == 1
-    assert said[0].startswith(f"{FILE}:{judged.lines[0]}:")
-    assert said[0].splitlines()[0] in judged.preview.text
+    findings = [str(finding) for finding in judged.report.all_findings()]
+    assert len(findings) == 1
+    assert findings[0].startswith(f"{FILE}:{judged.lines[0]}:")
+    assert findings[0].splitlines()[0] in judged.preview.text
 
 
 EXAMPLE_STACK = "dev"
@@ -165,29 +165,29 @@ FOUND = ["boot-disk-type", "labels", "labels", "quota-exceeded", "tpu-topology"]
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A project with the example's program and nothing of ours, and beside it the folder to publish."""
     program = (ROOT / "examples" / "plain_gcp" / "__main__.py").read_text(encoding="utf-8")
-    made = Workspace(tmp_path_factory.mktemp("plain"), program=program)
-    (made.root / "Pulumi.yaml").write_text(PROJECT_FILE, encoding="utf-8")
-    pack = made.root / "published"
+    workspace = Workspace(tmp_path_factory.mktemp("plain"), program=program)
+    (workspace.root / "Pulumi.yaml").write_text(PROJECT_FILE, encoding="utf-8")
+    pack = workspace.root / "published"
     build(pack)
     (pack / "PulumiPolicy.yaml").write_text(f"runtime: {{name: python, options: {{virtualenv: {PACK_ENVIRONMENT}}}}}\n")
-    site = made.root / "site"
+    site = workspace.root / "site"
     for wheel in pack.glob("*.whl"):
         shutil.unpack_archive(wheel, site, "zip")
-    made.environment["PYTHONPATH"] = str(site)
-    made.init(EXAMPLE_STACK)
-    return made
+    workspace.environment["PYTHONPATH"] = str(site)
+    workspace.init(EXAMPLE_STACK)
+    return workspace
 
 
 def preview(place: Workspace, pack: Path, **config: Any) -> Preview:
     limits = ROOT / "examples" / "plain_gcp" / "quotas" / "example-plain.yaml"
-    given = {"labels": {"environment": "dev", "team": "vision"}, "quota": {"snapshot": str(limits)}, **config}
+    settings = {"labels": {"environment": "dev", "team": "vision"}, "quota": {"snapshot": str(limits)}, **config}
     file = place.root / "policy-config.json"
-    file.write_text(json.dumps(given), encoding="utf-8")
+    file.write_text(json.dumps(settings), encoding="utf-8")
     return place.preview(EXAMPLE_STACK, "--policy-pack", str(pack), "--policy-pack-config", str(file))
 
 
 def rules(seen: Preview, level: str) -> list[str]:
-    return sorted(each.rpartition("Rule: ")[2].partition(".")[0] for each in seen.violations(level))
+    return sorted(violation.rpartition("Rule: ")[2].partition(".")[0] for violation in seen.violations(level))
 
 
 @pytest.mark.parametrize("pack", ["the checkout's", "the published"])
@@ -196,7 +196,7 @@ def test_the_pack_finds_the_examples_mistakes(pack: str, place: Workspace) -> No
 
     assert seen.code != 0
     assert rules(seen, "mandatory") == FOUND
-    assert any("other stacks are not counted" in each for each in seen.violations("advisory"))
+    assert any("other stacks are not counted" in violation for violation in seen.violations("advisory"))
 
 
 def test_what_has_one_right_answer_is_put_right_where_a_config_says_so(place: Workspace) -> None:

@@ -90,8 +90,8 @@ def test_an_environment_that_lacks_what_a_team_needs_ends_the_preview_with_one_s
     preview = place.preview("dev-vision")
 
     assert preview.code != 0
-    said = "Stack dev is deployed without Filestore instance scratch: run `pulumi up -s dev` first."
-    assert any(said in error for error in preview.errors), preview.errors
+    sentence = "Stack dev is deployed without Filestore instance scratch: run `pulumi up -s dev` first."
+    assert any(sentence in error for error in preview.errors), preview.errors
     assert "Traceback" not in preview.text
 
 
@@ -117,7 +117,8 @@ def test_a_preview_takes_every_pool_of_every_family(workspace: MakeWorkspace) ->
 
     preview = place.preview("every")
 
-    wanted = sum(len(cluster["node_pools"]) + 1 for cluster in section["clusters"].values())  # and a system pool each
+    clusters = section["clusters"].values()
+    pool_count = sum(len(cluster["node_pools"]) + 1 for cluster in clusters)  # and a system pool each
     assert preview.errors == []
     assert preview.code == 0
-    assert sum(kind == NODE_POOL for kind, _ in preview.resources) == wanted
+    assert sum(kind == NODE_POOL for kind, _ in preview.resources) == pool_count

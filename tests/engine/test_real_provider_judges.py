@@ -53,10 +53,10 @@ Resources = Mapping[str, tuple[str, Json]]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    made = Workspace(tmp_path_factory.mktemp("judges"), program=PROGRAM)
-    made.init(STACK)
-    (made.root / "stacks" / f"Pulumi.{STACK}.yaml").write_text(SETTINGS, encoding="utf-8")
-    return made
+    workspace = Workspace(tmp_path_factory.mktemp("judges"), program=PROGRAM)
+    workspace.init(STACK)
+    (workspace.root / "stacks" / f"Pulumi.{STACK}.yaml").write_text(SETTINGS, encoding="utf-8")
+    return workspace
 
 
 def preview(place: Workspace, resources: Resources) -> Preview:
@@ -66,8 +66,8 @@ def preview(place: Workspace, resources: Resources) -> Preview:
 
 def test_one_preview_takes_every_accepted_configuration(place: Workspace) -> None:
     resources = {
-        f"{at}-{name}".replace("_", "-"): (row["type"], row["inputs"])  # what has no name is called so
-        for at, entry in accepted().items()
+        f"{entry_name}-{name}".replace("_", "-"): (row["type"], row["inputs"])  # what has no name is called so
+        for entry_name, entry in accepted().items()
         for name, row in entry.get("resources", {}).items()
         if row["type"].startswith("gcp:")
     }

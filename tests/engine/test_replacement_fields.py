@@ -22,10 +22,10 @@ from training_platform.resources import resource_types
 
 PLANNED = sorted(
     {
-        each
+        token
         for path in (ORGANISATION / "inventories").glob("*.yaml")
-        for each in yaml.safe_load(path.read_text(encoding="utf-8"))["counts"]
-        if each.startswith("gcp:")
+        for token in yaml.safe_load(path.read_text(encoding="utf-8"))["counts"]
+        if token.startswith("gcp:")
     }
     | {token for token, row in resource_types.RESOURCE_TYPES.items() if token.startswith("gcp:") and row.replacing}
 )
@@ -54,7 +54,7 @@ def test_the_table_has_the_fields_that_the_schema_marks(schema: dict[str, Any], 
 
     assert resource_types.has_known_replacements(kind)
     assert resource_types.replacing_inputs(kind, sometimes=False) == {
-        each for each in marked if not each.startswith("nodePools[")
+        path for path in marked if not path.startswith("nodePools[")
     }
 
 
@@ -63,15 +63,17 @@ def test_the_table_has_the_fields_that_the_schema_marks(schema: dict[str, Any], 
 def test_the_plugin_knows_every_input_that_stacks_register(schema: dict[str, Any]) -> None:
     workspace = read_workspace(ORGANISATION)
     planned = [
-        each for _, plan in planned_stacks(workspace, list(workspace.stacks.values())) for each in plan.resources
+        resource
+        for _, plan in planned_stacks(workspace, list(workspace.stacks.values()))
+        for resource in plan.resources
     ]
-    ours = [each for each in planned if each.type.startswith("gcp:")]
+    ours = [resource for resource in planned if resource.type.startswith("gcp:")]
 
-    assert {each.type for each in ours} <= {*PLANNED}
+    assert {resource.type for resource in ours} <= {*PLANNED}
     assert {
-        f"{each.type} {path}"
-        for each in ours
-        for path in _unknown(schema, each.inputs, schema["resources"][each.type]["inputProperties"])
+        f"{resource.type} {path}"
+        for resource in ours
+        for path in _unknown(schema, resource.inputs, schema["resources"][resource.type]["inputProperties"])
     } == set()
 
 
@@ -81,20 +83,22 @@ def _unknown(schema: dict[str, Any], inputs: Mapping[str, Any], properties: dict
         if name not in properties:
             yield name
             continue
-        found = properties[name]
-        below = schema["types"].get(found.get("items", found).get("$ref", "").removeprefix("#/types/"), {})
-        for block in value if isinstance(value, list) else [value]:
+        schema_of_input = properties[name]
+        reference = schema_of_input.get("items", schema_of_input).get("$ref", "")
+        below = schema["types"].get(reference.removeprefix("#/types/"), {})
+        blocks = value if isinstance(value, list) else [value]
+        for block in blocks:
             if isinstance(block, dict) and "properties" in below:
                 yield from (f"{name}.{path}" for path in _unknown(schema, block, below["properties"]))
 
 
 def _marked(schema: dict[str, Any], properties: dict[str, Any], prefix: str) -> Iterator[str]:
     """Yield the paths of marked properties, as the table writes them."""
-    for name, found in properties.items():
+    for name, schema_of_property in properties.items():
         path = f"{prefix}{name}"
-        if found.get("willReplaceOnChanges"):
-            yield f"{path}.*" if "additionalProperties" in found else path
-        inner = found.get("items", found)
+        if schema_of_property.get("willReplaceOnChanges"):
+            yield f"{path}.*" if "additionalProperties" in schema_of_property else path
+        inner = schema_of_property.get("items", schema_of_property)
         if reference := inner.get("$ref", "").removeprefix("#/types/"):
             below = schema["types"].get(reference, {}).get("properties", {})
-            yield from _marked(schema, below, f"{path}[*]." if "items" in found else f"{path}.")
+            yield from _marked(schema, below, f"{path}[*]." if "items" in schema_of_property else f"{path}.")

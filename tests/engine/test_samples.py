@@ -122,20 +122,24 @@ def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet, monkeypatc
     def each(command: str, names: list[str], *options: str) -> dict[str, Ran]:
         ran: dict[str, Ran] = {}
         for member in dict.fromkeys(deployer_of(name, workspace) for name in names):
-            own = [name for name in names if deployer_of(name, workspace) == member]
-            ran |= fleet.each(command, own, "--as", member, *options)
+            names_of_member = [name for name in names if deployer_of(name, workspace) == member]
+            ran |= fleet.each(command, names_of_member, "--as", member, *options)
         return ran
 
     def run(command: str, names: list[str], *options: str) -> dict[str, str]:
         ran = each(command, names, *options)
-        assert {name: each.stdout + each.stderr for name, each in ran.items() if each.returncode} == {}
-        return {name: each.stdout for name, each in ran.items()}
+        assert {
+            name: ran_command.stdout + ran_command.stderr for name, ran_command in ran.items() if ran_command.returncode
+        } == {}
+        return {name: ran_command.stdout for name, ran_command in ran.items()}
 
     for level in (environments, teams):
         run("up", level)
     for command in ("refresh", "up"):
         ran = each(command, stacks)
-        assert {name: each.stdout for name, each in ran.items() if not unchanged(command, name, each)} == {}
+        assert {
+            name: ran_command.stdout for name, ran_command in ran.items() if not unchanged(command, name, ran_command)
+        } == {}
 
     for stack in stacks:
         change(root, stack)
@@ -145,7 +149,9 @@ def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet, monkeypatc
             assert re.search(r"\d+ (created|updated)", text), f"{stack}: {text}"
             assert "replace" not in text, f"{stack}: {text}"
     ran = each("refresh", stacks)
-    assert {name: each.stdout for name, each in ran.items() if not unchanged("refresh", name, each)} == {}
+    assert {
+        name: ran_command.stdout for name, ran_command in ran.items() if not unchanged("refresh", name, ran_command)
+    } == {}
 
     for level in (teams, environments):
         run("destroy", level, "--lift-protection")
@@ -162,19 +168,25 @@ def test_the_provider_says_what_iam_refuses_and_leaves_nothing(fleet: Fleet) -> 
     name = levels(workspace)[0][0]
     project = workspace.project_of(workspace.stacks[name])
     nobody = fleet.sandbox("up", name, "--as", "serviceAccount:nobody@example-admin.iam.gserviceaccount.com")
-    left = {each for each in held(fleet.sandbox.folder) if not KEPT.match(each)}
+    left = {record for record in held(fleet.sandbox.folder) if not KEPT.match(record)}
     set_up(workspace, fleet.ask)
     role = f"iam/v1/projects/{project}/roles/deploy_{name.replace('-', '_')}"
     permissions_ = fleet.ask("GET", role)["includedPermissions"]
     # A stack in a network of others makes none, and the accounts of its nodes.
-    lacks = next(each for each in ("compute.networks.create", "iam.serviceAccounts.create") if each in permissions_)
-    fleet.ask("PATCH", role, {"includedPermissions": [each for each in permissions_ if each != lacks]})
+    lacks = next(
+        permission
+        for permission in ("compute.networks.create", "iam.serviceAccounts.create")
+        if permission in permissions_
+    )
+    fleet.ask(
+        "PATCH", role, {"includedPermissions": [permission for permission in permissions_ if permission != lacks]}
+    )
 
     ran = fleet.sandbox("up", name, "--as", deployer_of(name, workspace))
 
     assert nobody.returncode == ran.returncode == 1
     assert "denied" in nobody.stdout + nobody.stderr
     assert left <= {thing.record for thing in existing_resources(workspace)}
-    said = ran.stdout + ran.stderr
-    assert lacks in said
-    assert "Traceback" not in said
+    output = ran.stdout + ran.stderr
+    assert lacks in output
+    assert "Traceback" not in output

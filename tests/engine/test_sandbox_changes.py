@@ -89,12 +89,12 @@ CHANGES: dict[str, Any] = {
 
 def environment(*, changed: bool) -> dict[str, Any]:
     """The environment before the changes, or with all of them."""
-    found = copy.deepcopy({**BEFORE, **(CHANGES if changed else {})})
-    cluster = {**CLUSTER, **(CHANGED_CLUSTER if changed else {})}
-    cluster["node_pools"] = {name: one | (new if changed else {}) for name, (one, new, _) in POOLS.items()}
-    found["clusters"] = {"main": cluster}
-    found["filestore"] = {name: one | (new if changed else {}) for name, (one, new, _) in FILESTORES.items()}
-    return found
+    section = copy.deepcopy({**BEFORE, **CHANGES} if changed else BEFORE)
+    cluster = {**CLUSTER, **CHANGED_CLUSTER} if changed else dict(CLUSTER)
+    cluster["node_pools"] = {name: before | (new if changed else {}) for name, (before, new, _) in POOLS.items()}
+    section["clusters"] = {"main": cluster}
+    section["filestore"] = {name: before | (new if changed else {}) for name, (before, new, _) in FILESTORES.items()}
+    return section
 
 
 class Changed:
@@ -122,7 +122,9 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, set[str]]
 
 def done_to(steps: dict[str, set[str]], name: str) -> str:
     ops = steps.get(name, set())
-    return "replace" if any("replace" in op for op in ops) else "update" if "update" in ops else "same"
+    if any("replace" in op for op in ops):
+        return "replace"
+    return "update" if "update" in ops else "same"
 
 
 @pytest.mark.parametrize("pool", POOLS)

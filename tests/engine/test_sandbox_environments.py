@@ -95,11 +95,11 @@ def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
 def autoscaled(place: Sandbox, key: str, pool: int, count: str) -> None:
     """Let Vertex AI's autoscaler set how many machines a pool of a persistent resource has."""
     cloud = LocalCloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
-    code, found = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
-    assert code == 200, found
-    found["resourcePools"][pool]["replicaCount"] = count
+    code, persistent_resource = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
+    assert code == 200, persistent_resource
+    persistent_resource["resourcePools"][pool]["replicaCount"] = count
     mask = [("updateMask", "resourcePools.replicaCount")]
-    body = {"resourcePools": found["resourcePools"]}
+    body = {"resourcePools": persistent_resource["resourcePools"]}
     code, answer = cloud.handle("aiplatform", "PATCH", f"v1/{RESOURCES}/lab-vision-{key}", mask, body)
     assert code == 200, answer
     cloud.settle()
@@ -108,8 +108,8 @@ def autoscaled(place: Sandbox, key: str, pool: int, count: str) -> None:
 
 def counts(place: Sandbox, key: str) -> list[str]:
     cloud = LocalCloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
-    _, found = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
-    return [pool["replicaCount"] for pool in found["resourcePools"]]
+    _, persistent_resource = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
+    return [pool["replicaCount"] for pool in persistent_resource["resourcePools"]]
 
 
 def test_what_the_autoscaler_did_is_kept_also_after_a_refresh(tmp_path: Path) -> None:
@@ -201,6 +201,6 @@ def test_it_comes_up_beside_what_is_there_and_leaves_that_when_it_goes(tmp_path:
         place.steps("destroy", "guest")
 
         left = fleet.ask("GET", f"container/v1/projects/{PROJECT}/locations/us-central1/clusters")["clusters"]
-        assert [each["name"] for each in left] == ["shared-training"]
+        assert [network["name"] for network in left] == ["shared-training"]
         assert not [pool["name"] for pool in left[0]["nodePools"] if "h100" in pool["name"]]
         assert fleet.ask("GET", f"compute/v1/projects/{HOST}/global/networks/shared-vpc")["name"] == "shared-vpc"

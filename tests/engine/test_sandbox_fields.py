@@ -54,7 +54,7 @@ class Place:
             (self.root / "stacks" / name).write_text(text, encoding="utf-8")
         checked = check_stacks(self.root, [kind.stack], CheckOptions(today=date(2026, 11, 22)), inputs=True)
         resources = result_of(checked).stacks[kind.stack].resources
-        assert resources is not None, [str(each) for each in checked.report.all_findings()]
+        assert resources is not None, [str(finding) for finding in checked.report.all_findings()]
         return resources
 
     def make_parts_of_others(self) -> None:
@@ -66,7 +66,7 @@ class Place:
             code, answer = cloud.handle(service, "POST", path, list(query.items()), body)
             assert code == 200, answer
 
-        for bucket in sorted({each["name"] for each in named("bucket")}):
+        for bucket in sorted({bucket_part["name"] for bucket_part in named("bucket")}):
             ask("storage", "v1/b", {"name": bucket, "location": "US-CENTRAL1"}, project=project)
         for backup in sorted(set(named("restore_from"))):
             path, _, name = backup.rpartition("/")
@@ -75,7 +75,9 @@ class Place:
         ask("serviceusage", f"v1/projects/{others}/services/compute.googleapis.com:enable", {})
         networks = f"projects/{others}/global/networks"
         ask("compute", f"v1/{networks}", {"name": "others", "autoCreateSubnetworks": False})
-        for number, subnet in enumerate(sorted({each for each in named("subnet") if isinstance(each, str)})):
+        for number, subnet in enumerate(
+            sorted({subnet_name for subnet_name in named("subnet") if isinstance(subnet_name, str)})
+        ):
             path, _, name = subnet.rpartition("/")
             body = {"name": name, "network": f"{networks}/others", "ipCidrRange": f"10.8.{number}.0/24"}
             ask("compute", f"v1/{path}", body)
@@ -107,7 +109,7 @@ def walk(place: Place, kind: Kind, scratch: Path) -> Iterator[Stage]:
     assert not failure, failure
     for round_ in kind.rounds(scratch):
         after = place.write(kind, round_.applied(kind.section))
-        announced = {f"{each.type} {each.name}": OPS[each.kind] for each in resource_changes(before, after)}
+        announced = {f"{change.type} {change.name}": OPS[change.kind] for change in resource_changes(before, after)}
         done, failure = place.run("up", kind.stack)
         again, second = place.run("preview", kind.stack) if not failure else ({}, "")
         yield Stage(round_, announced, done, again, failure or second)

@@ -27,8 +27,8 @@ LIFT = "            deletion_protection: false\n"
 
 def pools(sandbox: Sandbox) -> dict[str, str]:
     """Return the machine type of each node pool that the local cloud holds, by name."""
-    held = [each for each in Store(sandbox.folder.cloud).all() if each.name.count("/nodePools/")]
-    return {each.id: each.body["config"]["machineType"] for each in held}
+    held = [entity for entity in Store(sandbox.folder.cloud).all() if entity.name.count("/nodePools/")]
+    return {entity.id: entity.body["config"]["machineType"] for entity in held}
 
 
 def steps(sandbox: Sandbox) -> set[tuple[str, str]]:

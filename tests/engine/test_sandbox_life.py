@@ -85,8 +85,8 @@ class Fleet:
 
     def identity(self, stack: str, name: str) -> str:
         """Return the id of a resource by its logical name."""
-        (found,) = [each for each in self.sandbox.folder.resources(stack) if each["urn"].endswith(f"::{name}")]
-        return str(found["id"])
+        (resource,) = [state for state in self.sandbox.folder.resources(stack) if state["urn"].endswith(f"::{name}")]
+        return str(resource["id"])
 
     def ask(self, verb: str, path: str, body: object = None) -> Any:
         """Call the local cloud as anybody may who has access to the project."""
@@ -108,7 +108,7 @@ def repository(root: Path) -> Sandbox:
 
 def state(folder: SandboxFolder, stack: str) -> set[tuple[str, str]]:
     """Return the types and names of what a stack has."""
-    return {(each["type"], each["urn"].split("::", 3)[-1]) for each in folder.resources(stack)}
+    return {(resource["type"], resource["urn"].split("::", 3)[-1]) for resource in folder.resources(stack)}
 
 
 def unchanged(command: str, stack: str, ran: Ran) -> bool:
@@ -154,7 +154,7 @@ def test_a_stack_comes_up_with_all_that_check_planned(
 ) -> None:
     ran = brought_up.ran[stack]
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    planned = {(each.type, each.name) for each in plans[stack].resources}
+    planned = {(resource.type, resource.name) for resource in plans[stack].resources}
     assert len(planned) > 40
     assert planned <= state(fleet.sandbox.folder, stack)
 
@@ -179,7 +179,7 @@ def test_a_change_of_one_field_plans_just_that(fleet: Fleet, brought_up: Up) -> 
     for name, path in files.items():
         path.write_text(before[name])
 
-    assert {name: each.stderr for name, each in ran.items() if each.returncode} == {}
+    assert {name: ran_command.stderr for name, ran_command in ran.items() if ran_command.returncode} == {}
     assert {name: fleet.steps(name) for name in EDITS} == PLANNED
     assert "    updates us-central1-h100-pool (gcp NodePool): autoscaling.maxNodeCount\n" in ran["dev"].stdout
 
@@ -190,11 +190,11 @@ def test_what_changed_behind_pulumis_back_is_found_and_put_right(fleet: Fleet, b
     fleet.ask("PATCH", f"file/v1/{instance}?updateMask=labels", {"labels": {**labels, "environment": "by-hand"}})
     fleet.ask("DELETE", f"monitoring/v3/{policy}")
 
-    found = fleet.sandbox("refresh", "dev")
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert re.match(r"dev: refresh done: 1 deleted, \d+ unchanged, 1 updated\n", found.stdout), found.stdout
-    assert "    is gone: alerts-GpuHot (gcp AlertPolicy)\n" in found.stdout
-    assert "    drifted: filestore-homes-instance (gcp Instance): labels.environment\n" in found.stdout
+    refreshed = fleet.sandbox("refresh", "dev")
+    assert refreshed.returncode == 0, refreshed.stdout + refreshed.stderr
+    assert re.match(r"dev: refresh done: 1 deleted, \d+ unchanged, 1 updated\n", refreshed.stdout), refreshed.stdout
+    assert "    is gone: alerts-GpuHot (gcp AlertPolicy)\n" in refreshed.stdout
+    assert "    drifted: filestore-homes-instance (gcp Instance): labels.environment\n" in refreshed.stdout
 
     mended = fleet.sandbox("up", "dev")
     assert mended.returncode == 0, mended.stdout + mended.stderr
@@ -230,7 +230,7 @@ def test_a_shipped_stack_does_not_die_unasked(fleet: Fleet, brought_up: Up) -> N
 
     refused = fleet.each("destroy", ["dev", "prod", "prod-vision"])
 
-    assert {name: each.returncode for name, each in refused.items()} == dict.fromkeys(refused, 1)
+    assert {name: ran_command.returncode for name, ran_command in refused.items()} == dict.fromkeys(refused, 1)
     assert "dev-vision is still up in dev: destroy it first." in refused["dev"].stderr
     assert "prod-nlp, prod-vision is still up in prod: destroy it first." in refused["prod"].stderr
     assert "prod-vision is protected: " in refused["prod-vision"].stderr
@@ -244,8 +244,8 @@ def test_with_its_protection_lifted_a_stack_leaves_only_what_google_keeps(fleet:
 
     assert protected.returncode == 1
     assert "prod is protected: " in protected.stderr
-    assert {name: each.stderr for name, each in gone.items() if each.returncode} == {}
-    assert not any("forgotten" in each.stdout for each in gone.values())
+    assert {name: ran_command.stderr for name, ran_command in gone.items() if ran_command.returncode} == {}
+    assert not any("forgotten" in ran_command.stdout for ran_command in gone.values())
     assert "cluster " not in fleet.sandbox("status").stdout
     assert {name: state(fleet.sandbox.folder, name) for name in STACKS} == {name: set() for name in STACKS}
     assert [name for name in held(fleet.sandbox.folder) if not KEPT.match(name)] == []

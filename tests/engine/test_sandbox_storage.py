@@ -26,8 +26,8 @@ def tiers(*, grown: bool) -> dict[str, Any]:
     """An instance of every other tier, as small as it can be or a step larger."""
     return {
         name: {"location": place, "tier": tier, "capacity_gib": large if grown else small}
-        for place, found in (("us-central1-a", IN_A_ZONE), ("us-central1", IN_A_REGION))
-        for name, (tier, small, large) in found.items()
+        for place, tiers_of_place in (("us-central1-a", IN_A_ZONE), ("us-central1", IN_A_REGION))
+        for name, (tier, small, large) in tiers_of_place.items()
     }
 
 
@@ -92,22 +92,27 @@ class Repository:
         self.ask("file", "v1/" + BACKUP.rpartition("/")[0], body, backupId="before")
 
     def names(self, service: str, zone: str = "us-central1-a") -> set[str]:
-        """The resources of a service that are there, in a zone or region."""
+        """The existing resources of a service in a zone or region."""
         store = self.cloud().store
         kinds = {"file": "instances", "lustre": "instances", "compute": "disks", "backupdr": "backupVaults"}
         place = "zones" if service == "compute" else "locations"
         zone = "us-central1" if service == "backupdr" else zone
-        found = store.children(f"{service}/projects/{CLOUD_PROJECT}/{place}/{zone}/{kinds[service]}")
-        return {each.name.rpartition("/")[2] for each in found}
+        entities = store.children(f"{service}/projects/{CLOUD_PROJECT}/{place}/{zone}/{kinds[service]}")
+        return {entity.name.rpartition("/")[2] for entity in entities}
 
 
 def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -> None:
     place = Repository(tmp_path / "repository")
     place.write(ENVIRONMENT)
-    made = place.run("up", "files")
-    assert made["filestore-files-instance"] == made["data-disk-disk"] == made["filestore-files-plan"] == {"create"}
+    created = place.run("up", "files")
+    assert (
+        created["filestore-files-instance"]
+        == created["data-disk-disk"]
+        == created["filestore-files-plan"]
+        == {"create"}
+    )
     others = [f"filestore-{name}-instance" for name in tiers(grown=False)]
-    assert {name: made[name] for name in others} == {name: {"create"} for name in others}
+    assert {name: created[name] for name in others} == {name: {"create"} for name in others}
     place.ask("storage", "v1/b", {"name": "example-images", "location": "US-CENTRAL1"}, project=CLOUD_PROJECT)
     team = place.run("up", "files-vision")
     assert team["data-disk-main-volume"] == team["data-files-main-claim"] == {"create"}
@@ -161,9 +166,9 @@ KEPT: dict[str, Any] = {
 def test_lustre_grows_in_place_and_is_replaced_by_another_throughput(tmp_path: Path) -> None:
     place = Repository(tmp_path / "repository")
     place.write(WITHOUT_CLUSTERS, KEPT)
-    made = place.run("up", "files")
-    assert made["lustre-scratch-instance"] == made["network-lustre"] == {"create"}
-    assert made["vertex-network-us-central1-attachment"] == {"create"}
+    created = place.run("up", "files")
+    assert created["lustre-scratch-instance"] == created["network-lustre"] == {"create"}
+    assert created["vertex-network-us-central1-attachment"] == {"create"}
     assert place.run("up", "files-vision")["vertex-kept-persistent-resource"] == {"create"}
     (kept,) = place.cloud().store.children(
         f"aiplatform/projects/{CLOUD_PROJECT}/locations/us-central1/persistentResources"

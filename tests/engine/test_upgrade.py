@@ -40,7 +40,7 @@ def announced(version: str) -> list[Announced]:
     page = (ROOT / "docs" / "upgrade.md").read_text(encoding="utf-8")
     rows = re.findall(rf"^\| {re.escape(version)} \| (.*?) \|", page, re.MULTILINE)
     assert rows, f"docs/upgrade.md says nothing of what follows {version}"
-    return [Announced(*each) for row in rows for each in re.findall(r"`(\S+) (\S+)`", row)]
+    return [Announced(*name) for row in rows for name in re.findall(r"`(\S+) (\S+)`", row)]
 
 
 def checkout(version: str, folder: Path) -> Path:
@@ -57,10 +57,10 @@ def checkout(version: str, folder: Path) -> Path:
 def steps(sandbox: Sandbox, stack: str) -> dict[tuple[str, str], set[str]]:
     """Bring a stack up, and return what that did to each resource, by type and name."""
     sandbox.steps("up", stack)
-    found: dict[tuple[str, str], set[str]] = {}
+    operations: dict[tuple[str, str], set[str]] = {}
     for step in json.loads(sandbox.folder.summary(stack).read_text())["steps"]:
-        found.setdefault((step["type"], step["name"]), set()).add(step["op"])
-    return found
+        operations.setdefault((step["type"], step["name"]), set()).add(step["op"])
+    return operations
 
 
 class Upgraded(NamedTuple):
@@ -77,7 +77,7 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Upgraded:
     old = Sandbox(checkout(version, folder / "old"), program=folder / "old")
     for stack in STACKS:
         old.steps("up", stack)
-    before = {stack: {each["urn"] for each in old.folder.resources(stack)} for stack in STACKS}
+    before = {stack: {resource["urn"] for resource in old.folder.resources(stack)} for stack in STACKS}
 
     new = without_stacks(folder / "new")
     root = new.folder.root
@@ -97,7 +97,10 @@ def test_the_last_version_brings_its_samples_up(upgraded: Upgraded) -> None:
 def test_the_present_version_replaces_and_deletes_nothing_but_what_the_guide_says(upgraded: Upgraded) -> None:
     rows = announced(releases()[0].version)
     drastic = {
-        key: done & DRASTIC for found in upgraded.steps.values() for key, done in found.items() if done & DRASTIC
+        key: done & DRASTIC
+        for operations in upgraded.steps.values()
+        for key, done in operations.items()
+        if done & DRASTIC
     }
 
     def said(row: Announced, key: tuple[str, str]) -> bool:

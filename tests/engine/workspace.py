@@ -55,21 +55,21 @@ class Preview:
     @property
     def errors(self) -> list[str]:
         """What was said of each error, or all that was said where the engine did not even begin."""
-        said = [event["diagnosticEvent"] for event in self.events if "diagnosticEvent" in event]
-        found = [each["message"] for each in said if each["severity"] == "error"]
-        return found if found or self.code == 0 else [self.text]
+        diagnostics = [event["diagnosticEvent"] for event in self.events if "diagnosticEvent" in event]
+        errors = [diagnostic["message"] for diagnostic in diagnostics if diagnostic["severity"] == "error"]
+        return errors if errors or self.code == 0 else [self.text]
 
     @property
     def policies(self) -> set[str]:
         """The policies that the pack ran over some resource, or over the whole stack."""
         kinds = ("policyAnalyzeSummaryEvent", "policyAnalyzeStackSummaryEvent")
         ran = [event[kind] for event in self.events for kind in kinds if kind in event]
-        return {policy for each in ran for policy in (*each.get("passed", ()), *each.get("failed", ()))}
+        return {policy for event in ran for policy in (*event.get("passed", ()), *event.get("failed", ()))}
 
     def violations(self, level: str) -> list[str]:
         """The messages of the policy pack at one level of enforcement, ``mandatory`` or ``advisory``."""
-        found = [event["policyEvent"] for event in self.events if "policyEvent" in event]
-        return [each["message"] for each in found if each["enforcementLevel"] == level]
+        violations = [event["policyEvent"] for event in self.events if "policyEvent" in event]
+        return [violation["message"] for violation in violations if violation["enforcementLevel"] == level]
 
 
 class Workspace:
@@ -79,7 +79,8 @@ class Workspace:
         """With ``program`` it is no copy but a project of the same name, with that program and without stack files."""
         self.root = folder / "checkout"
         self.root.mkdir(parents=True)
-        for name in COPIED if program is None else COPIED[:1]:
+        copied = COPIED if program is None else COPIED[:1]
+        for name in copied:
             _copy(ROOT / name, self.root / name)
         if program is None:
             _copy(ORGANISATION / "stacks", self.root / "stacks")
