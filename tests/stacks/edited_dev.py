@@ -1,4 +1,4 @@
-"""Plans of dev and its team, of which texts were replaced."""
+"""Plans of dev and its team after edits of their stack files."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def plans_of_dev(root: Path, edits: Mapping[str, tuple[str, str]]) -> dict[str, 
         assert before in text
         file.write_text(text.replace(before, after, 1), encoding="utf-8")
     workspace = read_workspace(root)
-    wanted = [workspace.stacks[name] for name in ("dev", "dev-vision")]
-    assert not any(stack.findings for stack in wanted)
-    return {stack.name: plan for stack, plan in planned_stacks(workspace, wanted)}
+    stacks = [workspace.stacks[name] for name in ("dev", "dev-vision")]
+    assert not any(stack.findings for stack in stacks)
+    return {stack.name: plan for stack, plan in planned_stacks(workspace, stacks)}

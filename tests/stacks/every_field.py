@@ -693,7 +693,7 @@ def changed(value: dict[str, Any], path: Path, new: Any) -> dict[str, Any]:
 def stacks_of(environment: dict[str, Any], team: dict[str, Any]) -> Workspace:
     """Return the stacks of an environment and a team, and the environment that a team may move to."""
     sections = {"env": {"environment": environment}, "other": {"environment": ENVIRONMENT}, "team": {"team": team}}
-    workspace = Workspace(ORGANISATION, {name: parsed(name, each) for name, each in sections.items()})
+    workspace = Workspace(ORGANISATION, {name: parsed(name, section) for name, section in sections.items()})
     workspace = cross_check(workspace)
     assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
     return workspace
@@ -709,28 +709,28 @@ def _parsed(name: str, text: str) -> Stack:
     return parse_stack(name, parse_source(text, f"stacks/Pulumi.{name}.yaml"))  # YAML has all of JSON
 
 
-def planned(environment: dict[str, Any], team: dict[str, Any], wanted: str) -> PlannedStack:
+def planned(environment: dict[str, Any], team: dict[str, Any], stack: str) -> PlannedStack:
     """Return the plan of two files' environment or team, which tests share: nobody changes it."""
-    return _planned(json.dumps([environment, team]), wanted)
+    return _planned(json.dumps([environment, team]), stack)
 
 
 @lru_cache(maxsize=16)
-def _planned(files: str, wanted: str) -> PlannedStack:
+def _planned(files: str, stack: str) -> PlannedStack:
     workspace = stacks_of(*json.loads(files))
-    return planned_stack(workspace.stacks[wanted], workspace)
+    return planned_stack(workspace.stacks[stack], workspace)
 
 
 def steps(model: Any, path: Path) -> Iterator[tuple[type[BaseModel], str]]:
     """The section and the field that each part of a path goes through; only the last is what the path changes."""
-    found: list[tuple[type[BaseModel], str]] = []
+    sections: list[tuple[type[BaseModel], str]] = []
     for part in path:
         model = inner(model)
         if isinstance(model, type) and issubclass(model, BaseModel):
-            found.append((model, str(part)))
+            sections.append((model, str(part)))
             model = model.model_fields[str(part)].annotation
         else:
             model = get_args(model)[0 if isinstance(part, int) else 1]
-    yield from found[-1:]
+    yield from sections[-1:]
 
 
 def sections(model: Any) -> Iterator[type[BaseModel]]:

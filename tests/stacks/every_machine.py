@@ -21,13 +21,13 @@ FIRST = "us-central1"  # where most machines are: one cluster for all of them
 
 def zone_of(machine: MachineType) -> str:
     """Return a zone with the machine; one of a known region where no source says which zone."""
-    known = sorted(machine.zones or (f"{region}-a" for region in machine.regions or (FIRST,)))
-    return next((zone for zone in known if region_of(zone) == FIRST), known[0])
+    zones = sorted(machine.zones or (f"{region}-a" for region in machine.regions or (FIRST,)))
+    return next((zone for zone in zones if region_of(zone) == FIRST), zones[0])
 
 
 def pools_of(machine: MachineType) -> dict[str, dict[str, Any]]:
     """Return a pool for every capacity, with the smallest slice, and one with the smallest over several hosts."""
-    found: dict[str, dict[str, Any]] = {}
+    pools: dict[str, dict[str, Any]] = {}
     for capacity in machine.capacities:
         pool: dict[str, Any] = {"machine_type": machine.name, "zone": zone_of(machine), "capacity": capacity}
         if capacity == "reservation":
@@ -35,11 +35,11 @@ def pools_of(machine: MachineType) -> dict[str, dict[str, Any]]:
         if machine.kind == "tpu":
             pool["topology"] = machine.single_host
         name = f"{machine.name}-{capacity[:4].strip('-')}"  # names have 30 characters at most
-        found[name] = pool
+        pools[name] = pool
         if machine.multi_host:
             larger = next(shape for shape in legal_topologies(machine) if (hosts(machine, shape) or 0) > 1)
-            found[f"{name}-hosts"] = {**pool, "topology": larger}
-    return found
+            pools[f"{name}-hosts"] = {**pool, "topology": larger}
+    return pools
 
 
 def attached_pools() -> dict[str, dict[str, Any]]:

@@ -38,10 +38,10 @@ NO_SNAPSHOT = "quota-no-snapshot"  # limits are another matter
 
 def _sound(environment: Json) -> Json:
     """Return the reach test's environment without what Google refuses in it, and without protection."""
-    found = copy.deepcopy(environment)
-    cluster = found["clusters"]["c"]
-    found |= {"production": False, "deletion_protection": False}
-    found["quota_requests"]["gpus"]["value"] = 64
+    sound = copy.deepcopy(environment)
+    cluster = sound["clusters"]["c"]
+    sound |= {"production": False, "deletion_protection": False}
+    sound["quota_requests"]["gpus"]["value"] = 64
     limits = cluster["auto_provisioning"]
     limits |= {"cpu": 4000, "memory_gb": 40000}
     limits["accelerators"] |= {"tpu-v5-lite-podslice": 64, "nvidia-h100-mega-80gb": 64}
@@ -49,10 +49,10 @@ def _sound(environment: Json) -> Json:
     del pools["deep"]["partition"]
     pools["deep"]["accelerator_count"] = 2
     pools["sliced"] = {"machine_type": "a2-highgpu-1g", "partition": "1g.5gb"}
-    found["filestore"]["tiered"] = {"location": "us-central1", "tier": "REGIONAL", "capacity_gib": 1024}
+    sound["filestore"]["tiered"] = {"location": "us-central1", "tier": "REGIONAL", "capacity_gib": 1024}
     plain = {"machine_type": "a3-highgpu-8g", "capacity": "on-demand"}
     cluster["compute_classes"]["best"]["priorities"].append(plain)
-    return found
+    return sound
 
 
 ENVIRONMENT = _sound(reach.ENVIRONMENT)
@@ -75,7 +75,7 @@ ELSEWHERE: Mapping[Path_, tuple[Path_, Any]] = {
         {**ENVIRONMENT["clusters"]["c"]["auto_provisioning"]["accelerators"], "nvidia-h100-80gb": 72},
     ),
 }
-_MOVED = "another limit is another request: check --base refuses it, since Google changes the amount alone"
+_MOVED = "another limit is another request: check --base refuses it, since Google changes only the amount"
 REASONS: Mapping[Path_, str] = {
     (*reach.REQUEST, "service"): _MOVED,
     (*reach.REQUEST, "quota_id"): _MOVED,
@@ -130,44 +130,44 @@ class Kind:
 
     def changes(self) -> dict[Path_, Any]:
         """Return every change that is applied, by its path; what it stands for is a field of the same name."""
-        found = dict(ELSEWHERE.get(path, (path, new)) for path, new in self.table.items() if path not in REASONS)
-        for path in found:
+        changes = dict(ELSEWHERE.get(path, (path, new)) for path, new in self.table.items() if path not in REASONS)
+        for path in changes:
             if path[-1] == PROTECTION:
-                found[path] = len(path) == 1
-        return found
+                changes[path] = len(path) == 1
+        return changes
 
     def rounds(self, folder: Path) -> list[Round]:
         """Return all changes in as few rounds as they fit into, side by side."""
         last = Round({path: new for path, new in self.changes().items() if _comes_last(path)})
-        found: list[Round] = []
+        first: list[Round] = []
         effects = {path: self.effects(path, new) for path, new in self.changes().items()}
         for path in sorted(effects, key=lambda path: (len(effects[path][0]), -len(path))):
             if path in last.changes:
                 continue
-            fitting = (each for each in found if self._fits(path, each, effects, folder))
+            fitting = (round_ for round_ in first if self._fits(path, round_, effects, folder))
             round_ = next(fitting, None)
             if round_ is None:
-                found.append(round_ := Round())
+                first.append(round_ := Round())
             round_.changes[path] = self.changes()[path]
         # A quota request stays in a project that is left; the way back would make it again; the last round has none.
-        found.sort(key=lambda each: ("project",) in each.changes)
-        rounds = [*found, *([last] if last.changes else [])]
+        first.sort(key=lambda planned_round: ("project",) in planned_round.changes)
+        rounds = [*first, last] if last.changes else first
         for earlier, later in pairwise(rounds):
             later.changes |= {path: new for path, new in earlier.changes.items() if _only_grows(path, later)}
         return rounds
 
     def effects(self, path: Path_, new: Any) -> tuple[set[str], set[str]]:
-        """Return the resources that one change makes anew, and those that it changes in place."""
+        """Return the resources that one change replaces or adds, and those that it changes in place."""
         before = self.planned(self.section)
         after = self.planned(reach.changed(self.section, path, new))
         anew: set[str] = set()
         changed: set[str] = set()
-        for each in resource_changes(before, after):
-            (changed if each.kind == "changed" else anew).add(f"{each.type} {each.name}")
+        for change in resource_changes(before, after):
+            (changed if change.kind == "changed" else anew).add(f"{change.type} {change.name}")
         return anew, changed
 
     def _fits(self, path: Path_, round_: Round, effects: Mapping[Path_, Any], folder: Path) -> bool:
-        """Whether a change fits into a round: no path in another, and no change in place of what is made anew."""
+        """Whether a change fits into a round: no path in another, and no change in place of a replaced resource."""
         anew, changed = effects[path]
         for other in round_.changes:
             short = min(len(path), len(other))
@@ -178,20 +178,22 @@ class Kind:
 
     def planned(self, section: Json) -> list[FlatResource]:
         """Return the resources that a section is planned to be."""
-        found = []
+        resources = []
         for resource in self._resources(section):
             before, flat = self._before.get(resource.key, (None, None))
-            found.append(flat if flat and resource == before else flat_resource(resource))
-        return found
+            resources.append(flat if flat and resource == before else flat_resource(resource))
+        return resources
 
     @cached_property
     def _before(self) -> dict[tuple[str, str], tuple[StackResource, FlatResource]]:
         """What the section is planned to be before the changes: most of it is the same after each of them."""
-        return {each.key: (each, flat_resource(each)) for each in self._resources(self.section)}
+        return {resource.key: (resource, flat_resource(resource)) for resource in self._resources(self.section)}
 
     def _resources(self, section: Json) -> list[StackResource]:
         workspace = _workspace(self, section)
-        return [each for each in planned_stack(workspace.stacks[self.stack], workspace).resources if each.custom]
+        return [
+            resource for resource in planned_stack(workspace.stacks[self.stack], workspace).resources if resource.custom
+        ]
 
 
 ENV = Kind("env", "environment", ENVIRONMENT, reach.ENVIRONMENT_CHANGES, Environment)
@@ -214,16 +216,16 @@ def _under(value: Any, key: str) -> Iterator[Any]:
 
 def files(kind: Kind, section: Json) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of both stack files, with one section as given."""
-    for each in KINDS:
-        if each is kind or each is ENV:
-            yield f"Pulumi.{each.stack}.yaml", text_of({each.key: section if each is kind else each.section})
+    for other in KINDS:
+        if other is kind or other is ENV:
+            yield f"Pulumi.{other.stack}.yaml", text_of({other.key: section if other is kind else other.section})
 
 
 def _workspace(kind: Kind, section: Json) -> Workspace:
     stacks = {
-        each.stack: reach.parsed(each.stack, {each.key: section if each is kind else each.section})
-        for each in KINDS
-        if each is kind or each is ENV
+        other.stack: reach.parsed(other.stack, {other.key: section if other is kind else other.section})
+        for other in KINDS
+        if other is kind or other is ENV
     }
     return cross_check(Workspace(Path(), stacks))
 
@@ -234,5 +236,5 @@ def errors(folder: Path, kind: Kind, section: Json) -> list[str]:
     for name, text in files(kind, section):
         (folder / "stacks" / name).write_text(text, encoding="utf-8")
     report = check_stacks(folder, [kind.stack], CheckOptions(today=date(2026, 11, 22))).report
-    found = [each for stack in report.stacks for each in stack.findings if each.severity == "error"]
-    return [str(each) for each in found if each.rule != NO_SNAPSHOT]
+    errors = [finding for stack in report.stacks for finding in stack.findings if finding.severity == "error"]
+    return [str(finding) for finding in errors if finding.rule != NO_SNAPSHOT]

@@ -29,11 +29,11 @@ H100_SMALL = "machine_type: a3-highgpu-1g\n            zone: us-central1-a\n    
 
 @dataclass(frozen=True)
 class Slip:
-    """A text of ``prod`` and what stands there instead; the finding is where ``at`` of the new text is."""
+    """A text of ``prod`` and what stands there instead; the finding is where ``marked`` of the new text is."""
 
     old: str
     new: str
-    at: str
+    marked: str
     rule: str
     allowed: str
     nearest: str
@@ -81,19 +81,21 @@ def found_in_prod(tmp_path: Path, text: str) -> list[Finding]:
 
 @pytest.mark.parametrize("slip", SLIPS)
 def test_a_slip_in_the_organisation_is_found_at_its_line_with_the_fix(slip: str, tmp_path: Path) -> None:
-    made = SLIPS[slip]
+    planted = SLIPS[slip]
     text = (ORGANISATION / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8")
-    assert made.old in text
-    before, _, after = text.partition(made.old)
+    assert planted.old in text
+    before, _, after = text.partition(planted.old)
 
-    findings = found_in_prod(tmp_path, before + made.new + after)
+    findings = found_in_prod(tmp_path, before + planted.new + after)
 
-    line = (before + made.new[: made.new.index(made.at)]).count("\n") + 1
-    (finding,) = (each for each in findings if each.rule == made.rule)
+    line = (before + planted.new[: planted.new.index(planted.marked)]).count("\n") + 1
+    (finding,) = (finding for finding in findings if finding.rule == planted.rule)
     assert finding.position is not None
     assert (finding.file, finding.position.line) == ("stacks/Pulumi.prod.yaml", line)
-    assert (finding.allowed or "").startswith(made.allowed)
-    assert (finding.nearest or "").startswith(made.nearest) or made.nearest in (finding.nearest or "").split("; or ")
+    assert (finding.allowed or "").startswith(planted.allowed)
+    assert (finding.nearest or "").startswith(planted.nearest) or planted.nearest in (finding.nearest or "").split(
+        "; or "
+    )
 
 
 Change = dict[Any, Any]  # what is written at a path
@@ -154,11 +156,11 @@ def found_in(root: Path, environment: Change, team: Change) -> list[Finding]:
         text = text_of({kind: section})
         (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
     report = check_stacks(root, ["env", "env-vision"], CheckOptions(today=date(2026, 11, 22))).report
-    return [each for stack in report.stacks for each in stack.findings if each.rule != "quota-no-snapshot"]
+    return [finding for stack in report.stacks for finding in stack.findings if finding.rule != "quota-no-snapshot"]
 
 
 def test_the_stacks_without_a_slip_have_no_error(tmp_path: Path) -> None:
-    assert [str(each) for each in found_in(tmp_path, {}, {}) if each.severity == "error"] == []
+    assert [str(finding) for finding in found_in(tmp_path, {}, {}) if finding.severity == "error"] == []
 
 
 SLIPS_OF_FIELDS: dict[str, tuple[Change, Change, str, str, str]] = {
@@ -203,10 +205,10 @@ SLIPS_OF_FIELDS: dict[str, tuple[Change, Change, str, str, str]] = {
 
 @pytest.mark.parametrize("slip", SLIPS_OF_FIELDS)
 def test_a_slip_is_a_finding_at_its_line_with_the_fix(tmp_path: Path, slip: str) -> None:
-    environment, team, rule, path, said = SLIPS_OF_FIELDS[slip]
+    environment, team, rule, path, words = SLIPS_OF_FIELDS[slip]
     findings = found_in(tmp_path, environment, team)
-    one = next((each for each in findings if each.rule == rule and each.path == path), None)
+    slip_finding = next((finding for finding in findings if finding.rule == rule and finding.path == path), None)
 
-    assert one is not None, [str(each) for each in findings]
-    assert said in f"{one.message} {one.allowed} {one.nearest}"
-    assert one.position is not None
+    assert slip_finding is not None, [str(finding) for finding in findings]
+    assert words in f"{slip_finding.message} {slip_finding.allowed} {slip_finding.nearest}"
+    assert slip_finding.position is not None

@@ -18,12 +18,16 @@ MEMBER = "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember"
 
 def keys(environment: dict[str, Any], stack: str) -> dict[str, Any]:
     plan = planned(environment, TEAM, stack)
-    return {each.name: below(each.inputs, FIELDS[each.type]) for each in plan.resources if each.type in FIELDS}
+    return {
+        resource.name: below(resource.inputs, FIELDS[resource.type])
+        for resource in plan.resources
+        if resource.type in FIELDS
+    }
 
 
 def findings(environment: dict[str, Any], team: dict[str, Any]) -> list[tuple[str, str | None]]:
     checked = workspace_of({"env": {"environment": environment}, "env-vision": {"team": team}})
-    return [(each.path or "", each.nearest) for stack in checked.stacks.values() for each in stack.findings]
+    return [(finding.path or "", finding.nearest) for stack in checked.stacks.values() for finding in stack.findings]
 
 
 def test_all_that_an_environment_keeps_is_under_the_key_of_its_region() -> None:
@@ -59,25 +63,25 @@ def test_disks_and_instances_that_gke_makes_by_itself_are_under_the_key() -> Non
     assert (
         plan.one(resource_types.COMPUTE_CLASS).inputs["spec"]["priorities"][0]["storage"]["bootDiskKMSKey"] == CENTRAL
     )
-    parameters = [each.inputs["parameters"] for each in plan.of(resource_types.STORAGE_CLASS)]
-    assert [each["instance-encryption-kms-key"] for each in parameters] == [CENTRAL]
+    parameters = [storage_class.inputs["parameters"] for storage_class in plan.of(resource_types.STORAGE_CLASS)]
+    assert [row["instance-encryption-kms-key"] for row in parameters] == [CENTRAL]
 
 
 def test_every_account_that_uses_a_key_may_and_what_it_encrypts_waits_for_that() -> None:
     environment = planned(ENVIRONMENT, TEAM, "env")
     team = planned(ENVIRONMENT, TEAM, "team")
     agents = ("cloud-filer", "compute-system", "container-engine-robot", "gcp-sa-artifactregistry")
-    grants = {each.name: each for each in environment.of(MEMBER)}
+    grants = {grant.name: grant for grant in environment.of(MEMBER)}
 
     assert set(grants) == {f"agents-{agent}-key-{region}" for agent in agents for region in ("us-central1", "us-west4")}
-    one = grants["agents-compute-system-key-us-central1"]
-    assert one.inputs == {
+    grant = grants["agents-compute-system-key-us-central1"]
+    assert grant.inputs == {
         "cryptoKeyId": CENTRAL, "role": "roles/cloudkms.cryptoKeyEncrypterDecrypter", "member": UNKNOWN,
     }  # fmt: skip
-    assert one.options["retainOnDelete"] is True
+    assert grant.options["retainOnDelete"] is True
     after = environment.one(resource_types.NODE_POOL, "c-gpu-pool").options["dependsOn"]
     assert {(MEMBER, name) for name in grants if "-compute-" in name or "-robot-" in name} <= set(after)
-    assert {each.name.split("-key-")[0] for each in team.of(MEMBER)} == {
+    assert {grant.name.split("-key-")[0] for grant in team.of(MEMBER)} == {
         "agents-gcp-sa-aiplatform", "agents-gs-project-accounts",
     }  # fmt: skip
     bucket = team.one(resource_types.BUCKET).options["dependsOn"]
@@ -88,20 +92,20 @@ def test_the_disk_of_a_data_set_waits_until_compute_engine_may_use_its_key() -> 
     disk = {"weights": {"hyperdisk_ml": {"zone": "us-central1-a", "size_gib": 100}}}
     plan = planned(changed(ENVIRONMENT, ("data_sets",), disk), TEAM, "env")
 
-    found = plan.one(resource_types.DISK)
+    data_disk = plan.one(resource_types.DISK)
 
-    assert found.inputs["diskEncryptionKey"]["kmsKeySelfLink"] == CENTRAL
-    assert (MEMBER, "agents-compute-system-key-us-central1") in found.options["dependsOn"]
+    assert data_disk.inputs["diskEncryptionKey"]["kmsKeySelfLink"] == CENTRAL
+    assert (MEMBER, "agents-compute-system-key-us-central1") in data_disk.options["dependsOn"]
 
 
 def test_a_team_without_buckets_asks_nothing_for_the_account_of_cloud_storage() -> None:
     plan = planned(ENVIRONMENT, changed(TEAM, ("buckets",), {}), "team")
 
-    assert not [each for each in plan.of(MEMBER) if "gs-project-accounts" in each.name]
+    assert not [grant for grant in plan.of(MEMBER) if "gs-project-accounts" in grant.name]
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "found"),
+    ("path", "value", "field"),
     [
         (("images", "location"), "us-east5", "images.location"),
         (("filestore", "homes", "location"), "us-east5-a", "filestore.homes.location"),
@@ -109,13 +113,13 @@ def test_a_team_without_buckets_asks_nothing_for_the_account_of_cloud_storage() 
     ],
 )
 def test_a_region_of_an_environment_without_a_key_is_found_at_its_line(
-    path: tuple[str, ...], value: str, found: str
+    path: tuple[str, ...], value: str, field: str
 ) -> None:
-    assert [each for each, _ in findings(changed(ENVIRONMENT, path, value), TEAM)] == [found]
+    assert [finding_path for finding_path, _ in findings(changed(ENVIRONMENT, path, value), TEAM)] == [field]
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "found"),
+    ("path", "value", "field"),
     [
         (("buckets", "data", "location"), "us-east5", "buckets.data.location"),
         (("vertex", "tensorboards"), ["us-west4", "us-east5"], "vertex.tensorboards[1]"),
@@ -126,9 +130,9 @@ def test_a_region_of_an_environment_without_a_key_is_found_at_its_line(
         ),
     ],
 )
-def test_a_region_of_a_team_without_a_key_is_found_at_its_line(path: tuple[str, ...], value: Any, found: str) -> None:
+def test_a_region_of_a_team_without_a_key_is_found_at_its_line(path: tuple[str, ...], value: Any, field: str) -> None:
     assert findings(ENVIRONMENT, TEAM) == []
-    assert findings(ENVIRONMENT, changed(TEAM, path, value)) == [(found, "us-central1")]
+    assert findings(ENVIRONMENT, changed(TEAM, path, value)) == [(field, "us-central1")]
 
 
 @pytest.mark.parametrize(
@@ -143,16 +147,16 @@ def test_a_region_of_a_team_without_a_key_is_found_at_its_line(path: tuple[str, 
     ],
 )
 def test_what_is_not_one_key_of_a_region_is_refused(keys: list[str], nearest: str | None) -> None:
-    found = findings(changed(ENVIRONMENT, ("encryption", "keys"), keys), TEAM)
+    key_findings = findings(changed(ENVIRONMENT, ("encryption", "keys"), keys), TEAM)
 
-    assert found
-    assert all(path.startswith("encryption.keys") for path, _ in found)
-    assert nearest is None or nearest in {each for _, each in found}
+    assert key_findings
+    assert all(path.startswith("encryption.keys") for path, _ in key_findings)
+    assert nearest is None or nearest in {nearest_region for _, nearest_region in key_findings}
 
 
 @pytest.mark.parametrize("kind", sorted(FIELDS))
 def test_the_table_of_replacements_knows_what_a_key_replaces(kind: str) -> None:
-    """Adding a key to what is there: a bucket and a cluster's Secrets change in place, all others are made anew."""
+    """A key that is added later changes a bucket and a cluster's Secrets in place, and replaces all others."""
     path = ".".join(FIELDS[kind])
 
     assert forces_replacement(kind, path, FIELDS[kind][0]) is (

@@ -48,7 +48,11 @@ def test_an_operator_comes_from_its_chart_after_jobset(
 
 
 def test_what_is_gkes_own_is_switched_on_in_that_cluster_alone(plans: dict[str, PlannedStack]) -> None:
-    clusters = {each.name: each.inputs for each in plans["dev"].resources if each.type.endswith("cluster:Cluster")}
+    clusters = {
+        resource.name: resource.inputs
+        for resource in plans["dev"].resources
+        if resource.type.endswith("cluster:Cluster")
+    }
     chosen = {name for name, inputs in clusters.items() if "managedMachineLearningDiagnosticsConfig" in inputs}
 
     assert chosen == {"us-central1-cluster"}
@@ -74,9 +78,9 @@ def test_members_may_make_these_jobs_which_policies_hold_in_queues(plans: dict[s
         .inputs["rules"]
     )
     policies = {
-        each.name.removeprefix("us-central1-admission-queued-")
-        for each in plans["dev"].resources
-        if each.name.startswith("us-central1-admission-queued-") and not each.name.endswith("-binding")
+        resource.name.removeprefix("us-central1-admission-queued-")
+        for resource in plans["dev"].resources
+        if resource.name.startswith("us-central1-admission-queued-") and not resource.name.endswith("-binding")
     }
 
     assert kinds <= {resource for rule in rules for resource in rule["resources"]}
@@ -93,9 +97,9 @@ def test_the_namespace_of_a_team_bounds_these_kinds(plans: dict[str, PlannedStac
 def test_the_operator_of_ray_reaches_dashboards_in_that_cluster_alone(plans: dict[str, PlannedStack]) -> None:
     """Without it no RayJob ever ends well: its operator asks the dashboard what became of it."""
     policies = {
-        each.name: each.inputs["spec"]
-        for each in plans["dev-vision"].resources
-        if each.name.endswith("-tenancy-ray-policy")
+        resource.name: resource.inputs["spec"]
+        for resource in plans["dev-vision"].resources
+        if resource.name.endswith("-tenancy-ray-policy")
     }
 
     assert policies == {
@@ -155,7 +159,9 @@ def test_its_namespace_has_room_for_the_agent_alone(plan: PlannedStack) -> None:
     assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     assert "training-platform/team" not in namespace["labels"]  # its pods are not the team's
     hard = quota["spec"]["hard"]
-    assert {hard[each] for each in ("count/jobs.batch", "requests.nvidia.com/gpu", "requests.google.com/tpu")} == {"0"}
+    assert {hard[quota] for quota in ("count/jobs.batch", "requests.nvidia.com/gpu", "requests.google.com/tpu")} == {
+        "0"
+    }
 
 
 def test_it_makes_jobs_and_jobsets_in_the_teams_namespace_and_no_pods(plan: PlannedStack) -> None:

@@ -1,4 +1,4 @@
-"""Environments of which parts are left out or somebody else's: what is registered, counted and refused."""
+"""Environments whose parts are left out or somebody else's: what is registered, counted and refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MEMBER = "gcp:projects/iAMMember:IAMMember"
 FILESTORE = "gcp:filestore/instance:Instance"
 RELEASE = "kubernetes:helm.sh/v3:Release"
 CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
-FLAVOR, QUEUE = (f"kubernetes:kueue.x-k8s.io/v1beta2:{each}" for each in ("ResourceFlavor", "ClusterQueue"))
+FLAVOR, QUEUE = (f"kubernetes:kueue.x-k8s.io/v1beta2:{kind}" for kind in ("ResourceFlavor", "ClusterQueue"))
 SCRAPE = "kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"
 
 
@@ -61,7 +61,7 @@ def plan_of(cluster: Mapping[str, Any] = OWN, **fields: Any) -> PlannedStack:
 
 
 def names(plan: PlannedStack, kind: str) -> set[str]:
-    return {each.name for each in plan.of(kind)}
+    return {resource.name for resource in plan.of(kind)}
 
 
 def workspace(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -> Workspace:
@@ -70,7 +70,9 @@ def workspace(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -
 
 def refused(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -> dict[str, str]:
     """Return what is said of both files, by path."""
-    return {found.path: str(found) for stack in workspace(section, team).stacks.values() for found in stack.findings}
+    return {
+        finding.path: str(finding) for stack in workspace(section, team).stacks.values() for finding in stack.findings
+    }
 
 
 def test_an_existing_network_is_joined_and_nothing_of_it_is_made() -> None:
@@ -98,7 +100,7 @@ def test_a_subnet_of_ones_own_has_ranges_of_the_names_that_are_said() -> None:
     plan = plan_of({**OWN, "subnet": {**RANGES, "pods_range": "a"}})
 
     ranges = plan.one(SUBNET, "main-subnet").inputs["secondaryIpRanges"]
-    assert [each["rangeName"] for each in ranges] == ["a", "services"]
+    assert [row["rangeName"] for row in ranges] == ["a", "services"]
 
 
 def test_a_shared_vpc_is_the_host_projects_with_its_subnets_and_firewall() -> None:
@@ -109,21 +111,21 @@ def test_a_shared_vpc_is_the_host_projects_with_its_subnets_and_firewall() -> No
     assert cluster["network"] == "projects/example-host/global/networks/shared-vpc"
     assert cluster["subnetwork"] == "projects/example-host/regions/us-central1/subnetworks/train"
     assert "main-webhooks" not in names(plan, FIREWALL)
-    assert not [each for each in plan.resources if each.inputs.get("project") == "example-host"]
+    assert not [resource for resource in plan.resources if resource.inputs.get("project") == "example-host"]
 
 
 def test_roles_in_the_host_project_are_granted_where_that_is_asked_for_and_clusters_wait_for_them() -> None:
     plan = plan_of(NAMED, network={**HOST, "grant_roles": True})
 
-    granted = [each for each in plan.of(MEMBER) if each.inputs["project"] == "example-host"]
+    granted = [grant for grant in plan.of(MEMBER) if grant.inputs["project"] == "example-host"]
     of_vertex = "agents-vertex-network"
-    assert {each.name.partition("host-")[2] or each.name: each.inputs["role"] for each in granted} == {
+    assert {grant.name.partition("host-")[2] or grant.name: grant.inputs["role"] for grant in granted} == {
         "cloudservices-compute.networkUser": "roles/compute.networkUser",
         "container-engine-robot-compute.networkUser": "roles/compute.networkUser",
         "container-engine-robot-container.hostServiceAgentUser": "roles/container.hostServiceAgentUser",
         of_vertex: "projects/example-host/roles/training_platform_vertex_network",
     }
-    assert {each.key for each in granted if each.name != of_vertex} <= set(plan.one(CLUSTER).options["dependsOn"])
+    assert {grant.key for grant in granted if grant.name != of_vertex} <= set(plan.one(CLUSTER).options["dependsOn"])
 
 
 def test_storage_in_a_shared_vpc_joins_it_by_private_service_access() -> None:
@@ -159,7 +161,7 @@ def test_pools_and_software_go_into_an_existing_cluster_and_nothing_is_made_of_i
 def test_a_team_reaches_an_existing_cluster_by_its_own_name() -> None:
     plan = planned(environment(OTHERS), WITH_SHARE, "team")
 
-    (provider,) = (each for each in plan.resources if each.type == "pulumi:providers:kubernetes")
+    (provider,) = (resource for resource in plan.resources if resource.type == "pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == "projects/example-train/locations/us-central1/clusters/shared"
     assert len(plan.of(QUEUE)) == 1
 
@@ -188,23 +190,23 @@ def test_software_is_installed_as_the_cluster_says(
 
 def charged(section: dict[str, Any]) -> set[str]:
     """Return who is charged for what, but for the pool of accelerators."""
-    given = workspace(section)
-    holders = {charge.holder.label for charge in stack_demand(given.stacks["env"], given)}
+    loaded = workspace(section)
+    holders = {charge.holder.label for charge in stack_demand(loaded.stacks["env"], loaded)}
     return {label for label in holders if "h100" not in label and "GPU" not in label}
 
 
 def paid(section: dict[str, Any]) -> float:
-    made = workspace(section).stacks["env"].environment
-    assert made
-    return stack_cost(made).most
+    section_environment = workspace(section).stacks["env"].environment
+    assert section_environment
+    return stack_cost(section_environment).most
 
 
 def test_what_is_somebody_elses_is_not_charged() -> None:
-    own = charged(environment())
+    charged_to_own = charged(environment())
 
-    assert {"main", "main-system", "network", "NAT of us-central1"} <= own
-    assert charged(environment(NAMED, network={"name": "vpc"})) == own - {"network", "NAT of us-central1"}
-    assert charged(environment(NAMED, network=HOST)) == own - {"main", "network", "NAT of us-central1"}
+    assert {"main", "main-system", "network", "NAT of us-central1"} <= charged_to_own
+    assert charged(environment(NAMED, network={"name": "vpc"})) == charged_to_own - {"network", "NAT of us-central1"}
+    assert charged(environment(NAMED, network=HOST)) == charged_to_own - {"main", "network", "NAT of us-central1"}
     assert charged(environment(OTHERS, network={"name": "vpc"})) == set()
 
 
@@ -236,18 +238,18 @@ def test_settings_of_what_is_somebody_elses_are_refused_all_at_once() -> None:
     ],
 )
 def test_what_cannot_be_is_said_at_its_line(section: dict[str, Any], path: str, words: str) -> None:
-    said = refused(section)
+    refusals = refused(section)
 
-    assert said.keys() == {path}
-    assert words in said[path]
+    assert refusals.keys() == {path}
+    assert words in refusals[path]
 
 
 def test_a_share_of_a_cluster_without_kueue_is_refused() -> None:
     cohorts = {"research": {"shares": WITH_SHARE["shares"]}}
-    said = refused(environment({**OWN, "software": {"kueue": "none"}}, cohorts=cohorts), WITH_SHARE)
+    refusals = refused(environment({**OWN, "software": {"kueue": "none"}}, cohorts=cohorts), WITH_SHARE)
 
-    assert said.keys() == {"shares.main", "cohorts.research.shares.main"}
-    assert "no queue can be in it" in said["shares.main"]
+    assert refusals.keys() == {"shares.main", "cohorts.research.shares.main"}
+    assert "no queue can be in it" in refusals["shares.main"]
     assert refused(environment({**OWN, "software": {"kueue": "existing"}}), WITH_SHARE) == {}
 
 
@@ -262,17 +264,17 @@ def test_the_example_of_the_page_is_an_environment() -> None:
 
 def test_the_page_names_the_roles_that_are_granted() -> None:
     page = (ROOT / "docs" / "existing.md").read_text(encoding="utf-8")
-    said = re.findall(r"--role (\S+) \\\n *--member serviceAccount:(\S+)", page)
+    commands = re.findall(r"--role (\S+) \\\n *--member serviceAccount:(\S+)", page)
 
     granted = [(role, account.format("NUMBER")) for account, roles in HOST_ROLES.items() for role in roles]
-    assert sorted(said) == sorted(granted)
+    assert sorted(commands) == sorted(granted)
 
 
 NEVER_CHANGED: Mapping[str, set[str]] = {
     "gcp:compute/network:Network": {"autoCreateSubnetworks"},
     "gcp:compute/address:Address": {"addressType", "description"},
 }
-"""Inputs that no field of a stack file changes: the VPC and its addresses go with their project alone."""
+"""Inputs that no field of a stack file changes: only another project replaces the VPC and its addresses."""
 
 
 def _named(resource: StackResource) -> tuple[str, ...]:
@@ -291,10 +293,14 @@ def _in_its_place(resource: StackResource) -> Iterator[str]:
 
 
 def test_what_keeps_its_name_is_deleted_before_it_is_replaced() -> None:
-    found: dict[str, set[str]] = {}
+    inputs_of_types: dict[str, set[str]] = {}
     for stack in ("env", "team"):
-        for each in planned(ENVIRONMENT, TEAM, stack).resources:
-            if _named(each) and not each.options.get("deleteBeforeReplace") and (inputs := set(_in_its_place(each))):
-                found.setdefault(each.type, set()).update(inputs)
+        for resource in planned(ENVIRONMENT, TEAM, stack).resources:
+            if (
+                _named(resource)
+                and not resource.options.get("deleteBeforeReplace")
+                and (inputs := set(_in_its_place(resource)))
+            ):
+                inputs_of_types.setdefault(resource.type, set()).update(inputs)
 
-    assert found == NEVER_CHANGED
+    assert inputs_of_types == NEVER_CHANGED

@@ -47,7 +47,7 @@ def judged(stack: Stack) -> list[Finding]:
 
 @pytest.mark.parametrize("nature", NATURES)
 def test_no_rule_refuses_a_pool_of_this_nature(nature: str) -> None:
-    assert [str(each) for each in judged(stack_of(NATURES[nature])) if each.severity == "error"] == []
+    assert [str(finding) for finding in judged(stack_of(NATURES[nature])) if finding.severity == "error"] == []
 
 
 @pytest.mark.parametrize(
@@ -99,31 +99,32 @@ def test_kueue_counts_the_places_that_nodes_offer(
 
 def test_further_cards_are_in_networks_that_kubernetes_knows_by_name() -> None:
     plan = plan_of(stack_of(H100))
-    (pool,) = [each for each in plan.of(NODE_POOL) if each.name == "west-train-pool"]
+    (pool,) = [node_pool for node_pool in plan.of(NODE_POOL) if node_pool.name == "west-train-pool"]
     parameters = plan.of(PARAMETERS)
     cards = pool.inputs["networkConfig"]["additionalNodeNetworkConfigs"]
 
     assert cards == [{"network": f"dev-west-tcpx-{n}", "subnetwork": f"dev-west-tcpx-{n}"} for n in (1, 2, 3, 4)]
-    assert {each.inputs["spec"]["vpc"] for each in parameters} == {card["network"] for card in cards}
-    assert len({each.inputs["spec"]["vpcSubnet"] for each in parameters}) == len(parameters)
-    assert {each.inputs["spec"]["deviceMode"] for each in parameters} == {"NetDevice"}
+    assert {parameter.inputs["spec"]["vpc"] for parameter in parameters} == {card["network"] for card in cards}
+    assert len({parameter.inputs["spec"]["vpcSubnet"] for parameter in parameters}) == len(parameters)
+    assert {parameter.inputs["spec"]["deviceMode"] for parameter in parameters} == {"NetDevice"}
     referred = {
-        each.inputs["spec"]["parametersRef"]["name"] for each in plan.of("kubernetes:networking.gke.io/v1:Network")
+        network.inputs["spec"]["parametersRef"]["name"]
+        for network in plan.of("kubernetes:networking.gke.io/v1:Network")
     }
-    assert referred == {each.inputs["metadata"]["name"] for each in parameters}
+    assert referred == {parameter.inputs["metadata"]["name"] for parameter in parameters}
     installer, injector = plan.of("kubernetes:apps/v1:DaemonSet")
     template = installer.inputs["spec"]["template"]["spec"]
     assert template["nodeSelector"] == {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
     assert template["initContainers"][-1]["image"] == IMAGES["node-tcpx"]
     template = injector.inputs["spec"]["template"]["spec"]
     assert template["nodeSelector"] == {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
-    assert [each["image"] for each in template["containers"]] == [IMAGES["node-device-injector"]]
-    assert {each["hostPath"]["path"] for each in template["volumes"]} == {"/dev", "/var/run/nri"}
+    assert [container["image"] for container in template["containers"]] == [IMAGES["node-device-injector"]]
+    assert {volume["hostPath"]["path"] for volume in template["volumes"]} == {"/dev", "/var/run/nri"}
 
 
 def test_a_pool_goes_with_its_cards_subnets_by_the_cluster_s_name() -> None:
     """Not by ``networkConfig``: the provider (10.2.0) ends in a panic where the engine asks with that unknown."""
-    (pool,) = [each for each in plan_of(stack_of(H100)).of(NODE_POOL) if each.name == "west-train-pool"]
+    (pool,) = [node_pool for node_pool in plan_of(stack_of(H100)).of(NODE_POOL) if node_pool.name == "west-train-pool"]
     subnets = {("gcp:compute/subnetwork:Subnetwork", f"west-gpu-networks-tcpx-{n}-subnet") for n in (1, 2, 3, 4)}
 
     assert "networkConfig" not in pool.inputs_from
@@ -132,17 +133,23 @@ def test_a_pool_goes_with_its_cards_subnets_by_the_cluster_s_name() -> None:
 
 def test_a_rule_of_gpus_goes_with_its_vpc() -> None:
     """To the provider its network is an update, and Google keeps a VPC that a rule is in."""
-    rules = [each for each in plan_of(stack_of(H100)).of("gcp:compute/firewall:Firewall") if "gpu-net" in each.name]
+    rules = [
+        firewall
+        for firewall in plan_of(stack_of(H100)).of("gcp:compute/firewall:Firewall")
+        if "gpu-net" in firewall.name
+    ]
 
-    assert [each.options["replaceOnChanges"] for each in rules] == [["network"]] * 4
+    assert [rule.options["replaceOnChanges"] for rule in rules] == [["network"]] * 4
 
 
 def test_rdma_takes_no_firewall_rule_and_no_injector_and_its_devices_say_so() -> None:
     plan = plan_of(stack_of(NATURES["RDMA"]))
-    networks = {each.name: each.inputs for each in plan.of("gcp:compute/network:Network")}
-    firewalls = [each.name for each in plan.of("gcp:compute/firewall:Firewall") if "gpu-networks" in each.name]
-    modes = [each.inputs["spec"]["deviceMode"] for each in plan.of(PARAMETERS)]
-    installers = [each.name for each in plan.of("kubernetes:apps/v1:DaemonSet")]
+    networks = {network.name: network.inputs for network in plan.of("gcp:compute/network:Network")}
+    firewalls = [
+        firewall.name for firewall in plan.of("gcp:compute/firewall:Firewall") if "gpu-networks" in firewall.name
+    ]
+    modes = [resource.inputs["spec"]["deviceMode"] for resource in plan.of(PARAMETERS)]
+    installers = [resource.name for resource in plan.of("kubernetes:apps/v1:DaemonSet")]
 
     profile = networks["west-gpu-networks-rdma-us-central1-b-vpc"]["networkProfile"]
     assert profile == "projects/example-pools/global/networkProfiles/us-central1-b-vpc-roce"
@@ -170,7 +177,7 @@ def test_maintenance_exclusions_reach_the_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pools", "said", "frozen"),
+    ("pools", "maintenance", "frozen"),
     [
         (1, {}, True),
         (0, {}, False),
@@ -179,9 +186,12 @@ def test_maintenance_exclusions_reach_the_cluster() -> None:
     ],
 )
 def test_a_freeze_is_for_accelerators_unless_the_file_says_otherwise(
-    pools: int, said: dict[str, bool], frozen: bool
+    pools: int, maintenance: dict[str, bool], frozen: bool
 ) -> None:
-    environment = stack_of(A100, maintenance=said, **({} if pools else {"node_pools": {}})).environment
+    fields: dict[str, Any] = {"maintenance": maintenance}
+    if not pools:
+        fields["node_pools"] = {}
+    environment = stack_of(A100, **fields).environment
     assert environment is not None
 
     policy = maintenance_policy(environment.clusters["west"])
@@ -193,20 +203,20 @@ def test_a_flavors_pods_tolerate_the_taints_of_its_pools() -> None:
         "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
     )
 
-    own = {"key": "team", "operator": "Equal", "value": "vision", "effect": "NoSchedule"}
-    assert own in flavor.inputs["spec"]["tolerations"]
+    toleration = {"key": "team", "operator": "Equal", "value": "vision", "effect": "NoSchedule"}
+    assert toleration in flavor.inputs["spec"]["tolerations"]
 
 
 def test_512_slices_are_one_line_and_as_many_pools() -> None:
     ranges = {**RANGES, "nodes": "10.16.0.0/17", "pods": "100.64.0.0/12"}
     stack = stack_of({**V5E, "topology": "8x16", "slices": 512}, subnet=ranges)
     plan = plan_of(stack)
-    made = [each for each in plan.of(NODE_POOL) if "train" in each.name]
+    slice_pools = [pool for pool in plan.of(NODE_POOL) if "train" in pool.name]
     found_in_it = judged(stack)
 
-    assert len(made) == 512
-    assert sum(each.inputs["autoscaling"]["maxNodeCount"] for each in made) * 4 == 512 * 8 * 16
-    assert [each.rule for each in found_in_it if each.severity != "note"] == ["cluster-nodes"]  # 16,384 VMs
+    assert len(slice_pools) == 512
+    assert sum(pool.inputs["autoscaling"]["maxNodeCount"] for pool in slice_pools) * 4 == 512 * 8 * 16
+    assert [finding.rule for finding in found_in_it if finding.severity != "note"] == ["cluster-nodes"]  # 16,384 VMs
 
 
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
@@ -288,18 +298,18 @@ def test_a_finding_of_a_rule_names_the_field_of_the_file(case: str, bad_pools: l
     section = "clusters.west" if fields else f"clusters.west.node_pools.{name_of(case)}"
     findings = judged(stack_of(pool, **fields)) if fields else bad_pools
 
-    of_rule = [each for each in findings if each.rule == rule and each.path.startswith(section)]
-    assert {each.path for each in of_rule} == {f"{section}.{field}"}
+    of_rule = [finding for finding in findings if finding.rule == rule and finding.path.startswith(section)]
+    assert {finding.path for finding in of_rule} == {f"{section}.{field}"}
     assert of_rule[0].position is not None
 
 
 @pytest.fixture(scope="module")
 def workspace() -> Workspace:
-    found = cross_check(
+    checked = cross_check(
         Workspace(ORGANISATION, {"ways": parse_stack("ways", parse_source(EVERY_WAY, "stacks/Pulumi.ways.yaml"))})
     )
-    assert not [str(finding) for finding in found.stacks["ways"].findings]
-    return found
+    assert not [str(finding) for finding in checked.stacks["ways"].findings]
+    return checked
 
 
 def test_no_rule_refuses_a_provisioning_model(workspace: Workspace) -> None:
@@ -307,8 +317,8 @@ def test_no_rule_refuses_a_provisioning_model(workspace: Workspace) -> None:
     assert stack.section is not None
     views = views_of_plan(planned_stack(stack, workspace).resources, Locator(stack.section))
     whole = program(views, stack="ways", environment="ways", team=None, production=False)
-    found = [finding for finding in evaluate(whole, file=stack) if finding.severity != "note"]
-    assert [f"{finding.rule}: {finding.message}" for finding in found] == []
+    findings = [finding for finding in evaluate(whole, file=stack) if finding.severity != "note"]
+    assert [f"{finding.rule}: {finding.message}" for finding in findings] == []
 
 
 def test_auto_provisioning_is_charged_for_what_the_pools_leave_of_its_limits(workspace: Workspace) -> None:

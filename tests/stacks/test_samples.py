@@ -1,4 +1,4 @@
-"""What holds for whatever stands in ``stacks/`` and ``jobs/``, which are samples until a user's own files are there.
+"""What holds for any files in ``stacks/`` and ``jobs/``: samples, until a user replaces them.
 
 Nothing else in the tests reads these two folders: tests/conftest.py holds that.
 """
@@ -92,6 +92,6 @@ def test_the_experiment_with_storage_is_right_on_the_samples_as_they_are_shipped
     findings, unreadable = check_jobs(copies, tmp_path, read_workspace(tmp_path), date(2026, 11, 21))
 
     assert (len(copies), unreadable) == (2, [])
-    assert {(found.rule, found.severity) for found in findings} == {
+    assert {(finding.rule, finding.severity) for finding in findings} == {
         ("job-vertex-mount", "warning"), ("job-vertex-shared-memory", "warning"), ("job-vertex-submission", "note"),
     }  # fmt: skip

@@ -44,12 +44,12 @@ def test_every_google_cloud_resource_comes_after_its_api(
     name: str, plans: dict[str, tuple[Stack, PlannedStack]]
 ) -> None:
     _, plan = plans[name]
-    apis = {each.name: each.inputs["service"] for each in plan.of("gcp:projects/service:Service")}
+    apis = {service.name: service.inputs["service"] for service in plan.of("gcp:projects/service:Service")}
     for resource in plan.resources:
         if resource.type.startswith("gcp:") and resource.type != "gcp:projects/service:Service":
-            wanted = api_of(resource.type)
+            api = api_of(resource.type)
             after = {apis[other] for _, other in resource.options["dependsOn"] if other in apis}
-            assert wanted in after, f"{resource.type} {resource.name} does not wait for {wanted}"
+            assert api in after, f"{resource.type} {resource.name} does not wait for {api}"
 
 
 @every_stack
@@ -65,11 +65,11 @@ def test_every_kubernetes_object_is_made_through_a_cluster_s_own_provider(
     name: str, plans: dict[str, tuple[Stack, PlannedStack]]
 ) -> None:
     _, plan = plans[name]
-    providers = {each.name for each in plan.of("pulumi:providers:kubernetes")}
-    objects = [each for each in plan.resources if each.type.startswith("kubernetes:")]
+    providers = {provider.name for provider in plan.of("pulumi:providers:kubernetes")}
+    objects = [resource for resource in plan.resources if resource.type.startswith("kubernetes:")]
 
     assert objects
-    assert {each.options.get("provider") for each in objects} <= providers
+    assert {resource.options.get("provider") for resource in objects} <= providers
 
 
 @every_stack
@@ -101,11 +101,11 @@ def test_every_part_of_a_plan_is_traced_to_a_section(name: str, plans: dict[str,
 def test_production_is_protected_and_development_is_not(plans: dict[str, tuple[Stack, PlannedStack]]) -> None:
     cluster = "gcp:container/cluster:Cluster"
     filestore = "gcp:filestore/instance:Instance"
-    for name, wanted in (("prod", True), ("dev", False)):
+    for name, protected in (("prod", True), ("dev", False)):
         plan = plans[name][1]
-        assert {each.inputs["deletionProtection"] for each in plan.of(cluster)} == {wanted}
-        assert {each.inputs["deletionProtectionEnabled"] for each in plan.of(filestore)} == {wanted}
-        assert {each.options.get("protect", False) for each in plan.of(cluster)} == {wanted}
+        assert {resource.inputs["deletionProtection"] for resource in plan.of(cluster)} == {protected}
+        assert {resource.inputs["deletionProtectionEnabled"] for resource in plan.of(filestore)} == {protected}
+        assert {resource.options.get("protect", False) for resource in plan.of(cluster)} == {protected}
 
 
 NAMED: Mapping[str, str] = {
@@ -149,12 +149,14 @@ PARTS = {
 
 @pytest.fixture(scope="module")
 def resources() -> list[StackResource]:
-    both = [each for stack in ("env", "team") for each in planned(ENVIRONMENT, TEAM, stack).resources]
-    return [each for each in both if each.type.startswith("gcp:")]
+    both = [resource for stack in ("env", "team") for resource in planned(ENVIRONMENT, TEAM, stack).resources]
+    return [resource for resource in both if resource.type.startswith("gcp:")]
 
 
 def test_what_no_quota_is_charged_for_is_named(resources: list[StackResource]) -> None:
-    uncounted = {each.type for each in resources} - {each.type for each in resources if planned_demand([each])}
+    uncounted = {resource.type for resource in resources} - {
+        resource.type for resource in resources if planned_demand([resource])
+    }
 
     assert {kind.removeprefix("gcp:") for kind in uncounted} == {*NAMED, *PARTS}
 
