@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tests.training_platform.rules.corpus import accepted, judged
-from tests.violations.draw import Json, Keys, valid
+from tests.violations.draw import Json, Keys, entries, valid
 from tests.violations.refusers import NOT_SERVED
 from training_platform.rules import RULES
 
@@ -45,9 +45,9 @@ Drawn = tuple[str, Json]
 def bases() -> list[Drawn]:
     """Return the objects that are changed: valid ones, and those that others deploy as far as they are known."""
     rows = [*valid().values(), *(row for entry in accepted().values() for row in entry.get("resources", {}).values())]
-    found = [(row["type"], row["inputs"]) for row in rows if row["type"].startswith("kubernetes:")]
+    drawn = [(row["type"], row["inputs"]) for row in rows if row["type"].startswith("kubernetes:")]
     return [
-        (kind, inputs) for kind, inputs in found
+        (kind, inputs) for kind, inputs in drawn
         if not kind.endswith(NOT_SERVED) and inputs["metadata"].get("name") and len(inputs) > 1
         and "<unknown>" not in json.dumps(inputs)
     ]  # fmt: skip
@@ -68,13 +68,13 @@ class Changes:
 
     def changed(self, inputs: Json) -> Json:
         """Return an object with one change; places are as likely as they are different."""
-        found = copy.deepcopy(inputs)
+        changed = copy.deepcopy(inputs)
         places: dict[Keys, list[Keys]] = defaultdict(list)
-        for keys, _ in _walk(found):
+        for keys, _ in _walk(changed):
             if keys not in ((), ("metadata",), ("metadata", "name"), ("metadata", "namespace")):
                 places[tuple(0 if isinstance(key, int) else key for key in keys)].append(keys)
         *above, last = self._random.choice(self._random.choice(list(places.values())))
-        block: Any = found
+        block: Any = changed
         for key in above:
             block = block[key]
         if self._random.random() < 0.15:
@@ -82,14 +82,14 @@ class Changes:
         else:
             name = next((key for key in reversed((*above, last)) if isinstance(key, str)), "")
             block[last] = self._worse(name, block[last])
-        return found
+        return changed
 
     def _worse(self, name: str | int, value: Any) -> Any:
         pick = self._random.choice
         if self._random.random() < 0.25 and self._values[name]:
             return copy.deepcopy(pick(self._values[name]))
         if isinstance(value, dict) and self._beside[name]:
-            key = pick([each for each in self._beside[name] if each not in _SERVERS] or [""])
+            key = pick([key for key in self._beside[name] if key not in _SERVERS] or [""])
             return pick(({}, {**value, "bad key": "a"}, {**value, key: copy.deepcopy(self._beside[name].get(key))}))
         if isinstance(value, list):
             return pick(([], [*value, *copy.deepcopy(value[:1])], [*value, *copy.deepcopy(self._values[name][:1])]))
@@ -100,13 +100,12 @@ class Changes:
 
 def _walk(value: Any, keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
     yield keys, value
-    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in rows:
+    for key, part in entries(value):
         yield from _walk(part, (*keys, key))
 
 
 def errors(kind: str, inputs: Json) -> list[str]:
     """Return where the rules find an error that a server would."""
-    found = judged({"resources": {"thing": {"type": kind, "inputs": inputs}}})
-    return [f"{kind.rpartition(':')[2]} {each.path}: {each.message}" for each in found
-            if each.severity == "error" and RULES[each.rule].owner in OWNERS]  # fmt: skip
+    findings = judged({"resources": {"thing": {"type": kind, "inputs": inputs}}})
+    return [f"{kind.rpartition(':')[2]} {finding.path}: {finding.message}" for finding in findings
+            if finding.severity == "error" and RULES[finding.rule].owner in OWNERS]  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,8 +42,8 @@ class Change(NamedTuple):
 
 def valid() -> dict[str, Json]:
     """Return the valid objects by name."""
-    found: dict[str, Json] = load(FOLDER / "valid.yaml")
-    return found
+    objects: dict[str, Json] = load(FOLDER / "valid.yaml")
+    return objects
 
 
 def by_hand() -> list[Change]:
@@ -66,11 +66,11 @@ def drawn(name: str, inputs: Json) -> Iterator[Change]:
 
 def damaged(inputs: Json, change: Change) -> Json:
     """Return an object's inputs after a change."""
-    found = copy.deepcopy(inputs)
+    damaged_inputs = copy.deepcopy(inputs)
     for path, value in change.values.items():
         keys: list[Any] = [_key(part) for part in path.replace("\\.", "\0").split(".")]
         last = keys.pop()
-        block: Any = found
+        block: Any = damaged_inputs
         for key in keys:
             block = block[key] if isinstance(block, list) else block.setdefault(key, {})
         if value == ABSENT:
@@ -79,18 +79,24 @@ def damaged(inputs: Json, change: Change) -> Json:
             block.append(value)
         else:
             block[last] = copy.deepcopy(value)
-    return found
+    return damaged_inputs
 
 
 def _key(part: str) -> str | int:
     return int(part) if part.isdecimal() else part.replace("\0", ".")
 
 
+def entries(value: Any) -> Iterable[tuple[str | int, Any]]:
+    """Return the keys and values of a mapping, or the places and values of a list; nothing of other values."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
 def _walk(value: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
     if keys:
         yield keys, value
-    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in rows:
+    for key, part in entries(value):
         if not (isinstance(key, str) and ("." in key or "/" in key)):
             yield from _walk(part, (*keys, key))
 

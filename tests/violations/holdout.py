@@ -68,12 +68,12 @@ class Outcome(NamedTuple):
     kind: str
     change: str
     says: str
-    found: list[Finding]
+    findings: list[Finding]
 
     @property
     def verdict(self) -> str:
-        """What counts: whether an error is found, a warning alone, or nothing."""
-        severities = {finding.severity for finding in self.found}
+        """What counts: whether the rules find an error, only a warning, or nothing."""
+        severities = {finding.severity for finding in self.findings}
         return next((severity for severity in ("error", "warning") if severity in severities), "nothing")
 
 
@@ -86,26 +86,31 @@ def main() -> None:
     parser.add_argument("--violations", type=int, default=600, metavar="N", help="violations, at most")
     parser.add_argument("--again", action="store_true", help="take commits and a seed that were used before")
     parser.add_argument("--into", type=Path, help="the folder of the lists; a new one below /tmp without it")
-    asked = parser.parse_args()
-    checkouts = asked.checkout or [Path(each) for each in os.environ.get(SETTING, "").split(os.pathsep) if each]
+    options = parser.parse_args()
+    checkouts = options.checkout or [
+        Path(folder_name) for folder_name in os.environ.get(SETTING, "").split(os.pathsep) if folder_name
+    ]
     if not checkouts:
         sys.exit(f"name checkouts with --checkout or {SETTING}")
     if missing := [str(path) for path in checkouts if not path.is_dir()]:
         sys.exit(f"no folder {', '.join(missing)}")
     commits = {path: _commit(path) for path in checkouts}
-    if not asked.again:
-        refuse_what_was_used(asked.seed, commits)
-    folder = asked.into or Path(mkdtemp(prefix="holdout-"))
-    draw = random.Random(asked.seed)
+    if not options.again:
+        refuse_what_was_used(options.seed, commits)
+    folder = options.into or Path(mkdtemp(prefix="holdout-"))
+    draw = random.Random(options.seed)
     objects, invalid = everything(checkouts)
-    print(f"Seed {asked.seed}; {len(objects)} objects and {len(invalid)} that are meant to be invalid, from")
+    print(f"Seed {options.seed}; {len(objects)} objects and {len(invalid)} that are meant to be invalid, from")
     for path, commit in commits.items():
         print(f"  {_name(path)} at {commit[:12]}")
     with ExitStack() as stack:
         authority = Authority(stack)
-        taken, outcomes = accepted_of(objects, asked.accepted, draw, authority)
-        violations, wrongly = violations_of(taken, asked.violations, draw, authority)
-    violations += [Outcome(each, "invalid by its owner", "", each.path, errors_and_warnings(each)) for each in invalid]
+        taken, outcomes = accepted_of(objects, options.accepted, draw, authority)
+        violations, wrongly = violations_of(taken, options.violations, draw, authority)
+    violations += [
+        Outcome(drawn_object, "invalid by its owner", "", drawn_object.path, errors_and_warnings(drawn_object))
+        for drawn_object in invalid
+    ]
     report(folder, outcomes, violations, wrongly)
 
 
@@ -122,13 +127,13 @@ class Authority:
         try:
             if of.type.startswith("gcp:"):
                 return self._plugin.refusal(of.type, written(inputs, UNKNOWN))
-            said = self._cluster.applied(of.type, inputs)
+            refusal = self._cluster.applied(of.type, inputs)
         except ConnectionError:  # the plugin crashed: nothing is decided
             self._plugin = self._stack.enter_context(provider())
             return None
         except (AssertionError, KeyError, TypeError, ValueError):  # it cannot be sent, or no such group is served
             return None
-        return None if "could not find the requested resource" in said else said
+        return None if "could not find the requested resource" in refusal else refusal
 
 
 def refuse_what_was_used(seed: int, commits: dict[Path, str]) -> None:
@@ -148,7 +153,7 @@ def everything(checkouts: Sequence[Path]) -> tuple[list[Drawn], list[Drawn]]:
     """Return the objects of all checkouts, each once and none that a test has, and those meant to be invalid."""
     rows = [*valid().values(), *(row for entry in accepted().values() for row in entry.get("resources", {}).values())]
     seen = {_likeness(row["type"], row["inputs"]) for row in rows}
-    found: list[Drawn] = []
+    valid_objects: list[Drawn] = []
     invalid: list[Drawn] = []
     for checkout in sorted(checkouts):
         for path, text in _manifests(checkout):
@@ -156,10 +161,10 @@ def everything(checkouts: Sequence[Path]) -> tuple[list[Drawn], list[Drawn]]:
                 likeness = _likeness(type_, inputs)
                 if likeness not in seen:
                     seen.add(likeness)
-                    of_these = invalid if _INVALID.search(path) else found
+                    of_these = invalid if _INVALID.search(path) else valid_objects
                     if of_these is invalid or not _ASIDE.search(path):
                         of_these.append(Drawn(_name(checkout), path, type_, inputs))
-    return found, invalid
+    return valid_objects, invalid
 
 
 def accepted_of(
@@ -169,18 +174,18 @@ def accepted_of(
 
     Kinds take turns, as they do among violations: the many Services and Deployments do not stand for everything.
     """
-    turns = in_turns(draw.sample(objects, len(objects)), lambda each: each.type)
+    turns = in_turns(draw.sample(objects, len(objects)), lambda drawn_object: drawn_object.type)
     outcomes: list[Outcome] = []
     taken: list[Drawn] = []
-    for each in turns:
+    for drawn_object in turns:
         if len(outcomes) == most:
             break
-        says = authority.says(each, each.inputs)
+        says = authority.says(drawn_object, drawn_object.inputs)
         if says:
             continue
         if says is not None:
-            taken.append(each)
-        outcomes.append(Outcome(each, _class(each), "", says or "", errors_and_warnings(each)))
+            taken.append(drawn_object)
+        outcomes.append(Outcome(drawn_object, _class(drawn_object), "", says or "", errors_and_warnings(drawn_object)))
     return taken, outcomes
 
 
@@ -188,46 +193,50 @@ def violations_of(
     taken: list[Drawn], most: int, draw: random.Random, authority: Authority
 ) -> tuple[list[Outcome], list[Outcome]]:
     """Return violations, half of them Google Cloud's where there are as many, and accepted changes with an error."""
-    changes = Changes([(each.type, each.inputs) for each in taken], draw.getrandbits(32))
-    found: list[Outcome] = []
+    changes = Changes([(drawn_object.type, drawn_object.inputs) for drawn_object in taken], draw.getrandbits(32))
+    violations: list[Outcome] = []
     wrongly: list[Outcome] = []
     for google in (True, False):
-        own = [each for each in taken if each.type.startswith("gcp:") is google]
+        objects = [drawn_object for drawn_object in taken if drawn_object.type.startswith("gcp:") is google]
         # An object is damaged when its turn comes: a large one has thousands of values, each with copies of all others.
-        damages = [(each, change) for each in own for change in (*drawn("", each.inputs), *[None] * OTHER_VALUES)]
+        damages = [
+            (drawn_object, change)
+            for drawn_object in objects
+            for change in (*drawn("", drawn_object.inputs), *[None] * OTHER_VALUES)
+        ]
         count = 0
-        for each, change in in_turns(draw.sample(damages, len(damages)), lambda row: row[0].type):
+        for drawn_object, change in in_turns(draw.sample(damages, len(damages)), lambda row: row[0].type):
             if count == most // 2:
                 break
-            kind = f"{each.type.partition(':')[0]}, {change.constraint if change else 'other values'}"
+            kind = f"{drawn_object.type.partition(':')[0]}, {change.constraint if change else 'other values'}"
             values = change.values if change else {}
-            worse = damaged(each.inputs, change) if change else changes.changed(each.inputs)
-            says = authority.says(each, worse)
+            worse = damaged(drawn_object.inputs, change) if change else changes.changed(drawn_object.inputs)
+            says = authority.says(drawn_object, worse)
             if says is None:
                 continue
-            before = {(row.rule, row.path, row.message) for row in errors_and_warnings(each)}
-            new = [row for row in errors_and_warnings(each._replace(inputs=worse))
+            before = {(row.rule, row.path, row.message) for row in errors_and_warnings(drawn_object)}
+            new = [row for row in errors_and_warnings(drawn_object._replace(inputs=worse))
                    if (row.rule, row.path, row.message) not in before]  # fmt: skip
-            outcome = Outcome(each, kind, json.dumps(values or worse), says, new)
+            outcome = Outcome(drawn_object, kind, json.dumps(values or worse), says, new)
             if says:
                 count += 1
-                found.append(outcome)
+                violations.append(outcome)
             elif not google and _is_wrong(outcome):  # the provider takes much that its API refuses
                 wrongly.append(outcome)
-    return found, wrongly
+    return violations, wrongly
 
 
 def _is_wrong(taken: Outcome) -> bool:
     """Whether the rules refuse more of what a server takes than its controllers would."""
     kind = taken.of.type.rpartition(":")[2]
-    errors = [f"{kind} {each.path}: {each.message}" for each in taken.found if each.severity == "error"]
+    errors = [f"{kind} {finding.path}: {finding.message}" for finding in taken.findings if finding.severity == "error"]
     return any(not any(later.match(error) for later in _LATER) for error in errors)
 
 
 def errors_and_warnings(of: Drawn) -> list[Finding]:
     """Return what the rules find of an object by itself."""
-    found = judged({"resources": {"thing": {"type": of.type, "inputs": of.inputs}}})
-    return [each for each in found if each.severity in ("error", "warning")]
+    findings = judged({"resources": {"thing": {"type": of.type, "inputs": of.inputs}}})
+    return [finding for finding in findings if finding.severity in ("error", "warning")]
 
 
 def report(folder: Path, outcomes: list[Outcome], violations: list[Outcome], wrongly: list[Outcome]) -> None:
@@ -239,9 +248,9 @@ def report(folder: Path, outcomes: list[Outcome], violations: list[Outcome], wro
         counts = Counter((row.kind, row.verdict) for row in rows)
         print(f"\n{title:34}{'all':>8}" + "".join(f"{name:>11}" for name in names.values()))
         for kind in [*sorted({row.kind for row in rows}), None]:
-            own = [sum(count for key, count in counts.items() if key[1] == verdict and kind in (None, key[0]))
+            totals = [sum(count for key, count in counts.items() if key[1] == verdict and kind in (None, key[0]))
                    for verdict in names]  # fmt: skip
-            print(f"  {kind or 'all':32}{sum(own):>8}" + "".join(f"{count:>11}" for count in own))
+            print(f"  {kind or 'all':32}{sum(totals):>8}" + "".join(f"{count:>11}" for count in totals))
     print(f"\n{len(wrongly)} changes that an API server takes are errors; lists in {folder}")
     _write(folder / "refused.txt", [row for row in outcomes if row.verdict == "error"])
     _write(folder / "missed.txt", [row for row in violations if row.verdict != "error"])
@@ -252,7 +261,9 @@ def _write(path: Path, rows: list[Outcome]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (
         f"{row.of.repository} {row.of.path}\n  {row.of.type} {row.change[:600]}\n  authority: {row.says[:600]}\n"
-        + "".join(f"  {each.severity} {each.rule}: {each.path}: {each.message}\n" for each in row.found)
+        + "".join(
+            f"  {finding.severity} {finding.rule}: {finding.path}: {finding.message}\n" for finding in row.findings
+        )
         for row in rows
     )
     path.write_text("\n".join(lines), encoding="utf-8")
@@ -273,10 +284,10 @@ def _class(of: Drawn) -> str:
 
 def _likeness(type_: str, inputs: Json) -> str:
     """Return an object without its name and space: by it the same object in two places is drawn once."""
-    own = {**inputs, "name": None}
+    nameless = {**inputs, "name": None}
     if type_.startswith("kubernetes:"):
-        own["metadata"] = {**inputs.get("metadata", {}), "name": None, "namespace": None}
-    return f"{type_} {json.dumps(own, sort_keys=True, default=str)}"
+        nameless["metadata"] = {**inputs.get("metadata", {}), "name": None, "namespace": None}
+    return f"{type_} {json.dumps(nameless, sort_keys=True, default=str)}"
 
 
 def _name(checkout: Path) -> str:
@@ -313,7 +324,9 @@ def _manifests(checkout: Path) -> Iterator[tuple[str, str]]:
 def _objects(text: str) -> Iterator[tuple[str, Json]]:
     """Yield the objects of a file that are judged by their documents, without those that a template still fills in."""
     try:
-        documents = [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if isinstance(each, dict)]
+        documents = [
+            document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if isinstance(document, dict)
+        ]
     except (yaml.YAMLError, ValueError):
         return
     for document in documents:
@@ -325,9 +338,11 @@ def _objects(text: str) -> Iterator[tuple[str, Json]]:
         written = json.dumps(document, default=str)  # dates become texts, as a client sends them
         if _TEMPLATED.search(written):
             continue
-        known = _google(kind, json.loads(written)) if _GOOGLE in version else _kubernetes(version, json.loads(written))
-        if known is not None and len(known[1]) > 1:
-            yield known
+        converted = (
+            _google(kind, json.loads(written)) if _GOOGLE in version else _kubernetes(version, json.loads(written))
+        )
+        if converted is not None and len(converted[1]) > 1:
+            yield converted
 
 
 def _kubernetes(version: str, document: Json) -> tuple[str, Json] | None:
@@ -345,7 +360,7 @@ def _kubernetes(version: str, document: Json) -> tuple[str, Json] | None:
 def _google(kind: str, document: Json) -> tuple[str, Json] | None:
     """Return a resource of Config Connector, whose fields are the provider's, as pulumi-gcp names them."""
     shapes_of, types = _google_shapes()
-    type_ = next((each for each in types if _spelled(each) == kind.lower()), None)
+    type_ = next((token for token in types if _spelled(token) == kind.lower()), None)
     if type_ is None:
         return None
     fields = shapes_of[types[type_]]["fields"]
@@ -370,28 +385,32 @@ def _spelled(token: str) -> str:
 
 def _renamed(value: Any, rows: list[Json], shape: int | None) -> Any:
     """Return a block with plural names where pulumi-gcp has those; what a reference gives, only a deployment tells."""
-    own: Json = rows[shape] if shape is not None else {}
+    shape_of_value: Json = rows[shape] if shape is not None else {}
     if isinstance(value, list):
-        return [_renamed(each, rows, own.get("of")) for each in value]
+        return [_renamed(entry, rows, shape_of_value.get("of")) for entry in value]
     if not isinstance(value, dict):
         return value
-    if value.keys() & {"name", "external"} and value.keys() <= {"name", "external", "namespace", "kind"} and not own:
+    if (
+        value.keys() & {"name", "external"}
+        and value.keys() <= {"name", "external", "namespace", "kind"}
+        and not shape_of_value
+    ):
         return value.get("external", NOT_KNOWN)
-    if value.keys() == {"value"} and own.get("is") not in ("block", "map", "list"):
+    if value.keys() == {"value"} and shape_of_value.get("is") not in ("block", "map", "list"):
         return value["value"]
-    if own.get("is") == "list":  # a block of the one is a list of blocks of the other
-        return [_renamed(value, rows, own["of"])]
-    fields: Json = own.get("fields", {})
-    found: Json = {}
+    if shape_of_value.get("is") == "list":  # a block of the one is a list of blocks of the other
+        return [_renamed(value, rows, shape_of_value["of"])]
+    fields: Json = shape_of_value.get("fields", {})
+    renamed: Json = {}
     for key, inner in value.items():
         reference = key.removesuffix("Ref") if key not in fields else key
         plurals = (f"{reference}s", f"{reference}es", f"{reference.removesuffix('y')}ies", f"{reference}Url")
-        name = next((each for each in (key, reference, *plurals) if each in fields), reference)
+        name = next((candidate for candidate in (key, reference, *plurals) if candidate in fields), reference)
         if reference != key and isinstance(inner, dict):
-            found[name] = inner.get("external", NOT_KNOWN)
+            renamed[name] = inner.get("external", NOT_KNOWN)
         else:
-            found[name] = _renamed(inner, rows, fields.get(name))
-    return found
+            renamed[name] = _renamed(inner, rows, fields.get(name))
+    return renamed
 
 
 if __name__ == "__main__":

@@ -19,23 +19,25 @@ def change(row: Json) -> Change:
 
 
 def findings_of(name: str, inputs: Json) -> list[Finding]:
-    found = judged({"resources": {name: {"type": VALID[name]["type"], "inputs": inputs}}})
-    return [each for each in found if each.severity in ("error", "warning")]
+    findings = judged({"resources": {name: {"type": VALID[name]["type"], "inputs": inputs}}})
+    return [finding for finding in findings if finding.severity in ("error", "warning")]
 
 
 @cache
 def _before(name: str) -> frozenset[tuple[Any, ...]]:
-    return frozenset((each.rule, each.path, each.message) for each in findings_of(name, VALID[name]["inputs"]))
+    return frozenset(
+        (finding.rule, finding.path, finding.message) for finding in findings_of(name, VALID[name]["inputs"])
+    )
 
 
 def found(row: Json) -> list[Finding]:
     """Return what the rules find at the damaged inputs, or at the block that they stand in."""
     new = findings_of(row["of"], damaged(VALID[row["of"]]["inputs"], change(row)))
     return [
-        each
-        for each in new
-        if (each.rule, each.path, each.message) not in _before(row["of"])
-        and any(_is_at(each.path or "", path) for path in row["values"])
+        finding
+        for finding in new
+        if (finding.rule, finding.path, finding.message) not in _before(row["of"])
+        and any(_is_at(finding.path or "", path) for path in row["values"])
     ]
 
 

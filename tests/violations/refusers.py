@@ -80,7 +80,7 @@ class Provider:
             )
             checked = self.stub.Check(request, timeout=SECONDS)
             if checked.failures:
-                return "; ".join(f"{each.property} {each.reason}".strip() for each in checked.failures)
+                return "; ".join(f"{failure.property} {failure.reason}".strip() for failure in checked.failures)
             create = provider_pb2.CreateRequest(urn=urn, properties=checked.inputs, preview=True)
             self.stub.Create(create, timeout=SECONDS)
         except grpc.RpcError as error:
@@ -92,9 +92,9 @@ class Provider:
 
 def struct(values: Json) -> struct_pb2.Struct:
     """Return inputs as the plugin takes them."""
-    found = struct_pb2.Struct()
-    found.update(values)
-    return found
+    inputs = struct_pb2.Struct()
+    inputs.update(values)
+    return inputs
 
 
 @contextmanager
@@ -127,8 +127,8 @@ class Server:
     def applied(self, kind: str, inputs: Json) -> str:
         """Return what it says of an object that is created, and applied on its side as pulumi-kubernetes does."""
         path, body = _addressed(kind, inputs)
-        if said := self.refusal(kind, inputs):
-            return said
+        if refusal := self.refusal(kind, inputs):
+            return refusal
         headers = {"Content-Type": "application/apply-patch+yaml"}
         query = {**_DRY, "fieldManager": "violations", "force": "true"}
         name = body["metadata"]["name"]
@@ -150,12 +150,12 @@ def _addressed(kind: str, inputs: Json) -> tuple[str, Json]:
 def _said(answer: httpx.Response) -> str:
     if answer.is_success:
         return ""
-    said = re.sub(r"\s+", " ", str(answer.json().get("message", answer.text)))
+    message = re.sub(r"\s+", " ", str(answer.json().get("message", answer.text)))
     # An entry that is there twice is a server's error where it is applied.
     # So is a webhook that ends in a panic, as that of LeaderWorkerSet 0.10.0 does of some values.
-    fine = answer.status_code in (400, 403, 404, 422) or "typed patch" in said or "denied the request" in said
-    assert fine, f"{answer.status_code} {answer.request.url.path}: {said}"
-    return said
+    fine = answer.status_code in (400, 403, 404, 422) or "typed patch" in message or "denied the request" in message
+    assert fine, f"{answer.status_code} {answer.request.url.path}: {message}"
+    return message
 
 
 @contextmanager
@@ -166,7 +166,9 @@ def server(folder: Path, *, teams: bool = False) -> Iterator[Server]:
     """
     assets = Path(os.environ["KUBEBUILDER_ASSETS"])
     definitions = [
-        each for name in ("jobset", "kueue", "autoscaler", "gmp") for each in read_definitions(SCHEMAS / name)
+        definition
+        for name in ("jobset", "kueue", "autoscaler", "gmp")
+        for definition in read_definitions(SCHEMAS / name)
     ]
     if teams:
         definitions += read_definitions(Path(os.environ["TRAINING_PLATFORM_LWS_DEFINITIONS"]))

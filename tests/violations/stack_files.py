@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tests.stacks import field_changes as fields
 from tests.stacks.every_field import changed, steps
-from tests.violations.draw import ABSENT, FOLDER, Json, load, valid
+from tests.violations.draw import ABSENT, FOLDER, Json, entries, load, valid
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.model.stack import PROJECT
@@ -31,7 +31,7 @@ ModelField = tuple[str, str]  # of a section of the model: its class and the nam
 
 
 class Said(NamedTuple):
-    """A violation in a stack file: of which stack, and the wrong values by path."""
+    """A violation in a stack file: the stack, and the wrong values by path."""
 
     stack: str
     values: dict[Keys, Any]
@@ -39,9 +39,9 @@ class Said(NamedTuple):
 
 def said(row: Json) -> Said | None:
     """Return how a stack file says a violation; None where none can."""
-    for each in TABLE["instead"]:
-        if each["of"] == row["of"] and each["values"] == row["values"]:
-            return _said(each["says"])
+    for exception in TABLE["instead"]:
+        if exception["of"] == row["of"] and exception["values"] == row["values"]:
+            return _said(exception["says"])
     if _composed(row) or ABSENT in row["values"].values():
         return None
     places = {field_of(row["of"], path): value for path, value in row["values"].items()}
@@ -64,8 +64,8 @@ def why_not(row: Json) -> str | None:
 def field_of(name: str, path: str) -> str | None:
     """Return the stack and the field that give an input of an object its value, as the table has them."""
     kind, path = _as_pool(VALID[name]["type"], path)
-    found: str | None = TABLE["fields"].get(kind, {}).get(path)
-    return found
+    field: str | None = TABLE["fields"].get(kind, {}).get(path)
+    return field
 
 
 def moving(kind: str, path: str) -> frozenset[ModelField]:
@@ -73,9 +73,9 @@ def moving(kind: str, path: str) -> frozenset[ModelField]:
     kind, path = _as_pool(kind, path)
     plain = _plain(path.replace("\\.", "."))
     return frozenset(
-        field for (of, moved), found in _moved().items()
+        field for (of, moved), fields_of_input in _moved().items()
         if of == kind and (moved == plain or moved.startswith(f"{plain}."))
-        for field in found
+        for field in fields_of_input
     )  # fmt: skip
 
 
@@ -100,8 +100,8 @@ def findings(folder: Path, case: Said) -> list[Finding]:
     text = (folder / "stacks" / f"Pulumi.{case.stack}.yaml").read_text(encoding="utf-8")
     lines = {line for keys, value in case.values.items() for line in _lines(text, kind, keys, value)}
     return [
-        each for stack in report.stacks if stack.name == case.stack for each in stack.findings
-        if each.severity in ("error", "warning") and each.position and each.position.line in lines
+        finding for stack in report.stacks if stack.name == case.stack for finding in stack.findings
+        if finding.severity in ("error", "warning") and finding.position and finding.position.line in lines
     ]  # fmt: skip
 
 
@@ -111,15 +111,15 @@ def _lines(text: str, kind: fields.Kind, keys: Keys, value: Any) -> Iterator[int
     top = ("config", f"{PROJECT}:{kind.key}")
     keys = keys[:-1] if value == ABSENT else keys
     yield source.position((*top, *keys)).line
-    parts: Any = () if value == ABSENT else value
-    for key in parts if isinstance(parts, dict) else range(len(parts)) if isinstance(parts, list) else ():
-        yield from _lines(text, kind, (*keys, key), parts[key])
+    if value != ABSENT:
+        for key, part in entries(value):
+            yield from _lines(text, kind, (*keys, key), part)
 
 
 def _said(values: dict[str, Any]) -> Said:
-    found = {_keys(place): value for place, value in values.items()}
-    [stack] = {stack for stack, _ in found}
-    return Said(stack, {keys: value for (_, keys), value in found.items()})
+    values_of_stacks = {_keys(place): value for place, value in values.items()}
+    [stack] = {stack for stack, _ in values_of_stacks}
+    return Said(stack, {keys: value for (_, keys), value in values_of_stacks.items()})
 
 
 def _keys(place: str) -> tuple[str, Keys]:
@@ -129,22 +129,22 @@ def _keys(place: str) -> tuple[str, Keys]:
 
 def _with(section: Json, keys: Keys, value: Any) -> Json:
     """Return a section with another value of a field, or without the field."""
-    found = copy.deepcopy(section)
-    block: Any = found
+    changed_section = copy.deepcopy(section)
+    block: Any = changed_section
     for key in keys[:-1]:
         block = block.setdefault(key, {}) if isinstance(block, dict) else block[key]
     if value == ABSENT:
         del block[keys[-1]]
     else:
         block[keys[-1]] = value
-    return found
+    return changed_section
 
 
 def _composed(row: Json) -> bool:
     return any(
-        row["of"] == each["of"]
-        and (row["values"] == each["values"] if "values" in each else _within(row["values"], each["input"]))
-        for each in TABLE["composed"]
+        row["of"] == composed["of"]
+        and (row["values"] == composed["values"] if "values" in composed else _within(row["values"], composed["input"]))
+        for composed in TABLE["composed"]
     )
 
 
@@ -161,24 +161,26 @@ def _as_pool(kind: str, path: str) -> tuple[str, str]:
 @cache
 def _moved() -> dict[tuple[str, str], set[ModelField]]:
     """Return the fields of the model by the inputs that they move, by type and path without places in lists."""
-    found: dict[tuple[str, str], set[ModelField]] = {}
+    fields_of_inputs: dict[tuple[str, str], set[ModelField]] = {}
     for kind in fields.KINDS:
         resources = kind.planned(kind.section)
         before = _inputs(resources)
-        same = {id(each) for each in resources}
+        same = {id(resource) for resource in resources}
         for path, new in kind.changes().items():
-            after = _inputs([each for each in kind.planned(changed(kind.section, path, new)) if id(each) not in same])
+            after = _inputs(
+                [resource for resource in kind.planned(changed(kind.section, path, new)) if id(resource) not in same]
+            )
             [(section, name)] = steps(kind.model, path)
             for moved in _differences(before, after):
-                found.setdefault(moved, set()).add((section.__name__, name))
-    return found
+                fields_of_inputs.setdefault(moved, set()).add((section.__name__, name))
+    return fields_of_inputs
 
 
 def _inputs(resources: list[FlatResource]) -> Inputs:
     types = {row["type"] for row in VALID.values()}
     return {
-        (each.type, each.name): {(_plain(path), repr(value)) for path, value in each.inputs.items()}
-        for each in resources if each.type in types
+        (resource.type, resource.name): {(_plain(path), repr(value)) for path, value in resource.inputs.items()}
+        for resource in resources if resource.type in types
     }  # fmt: skip
 
 

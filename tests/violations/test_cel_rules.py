@@ -32,7 +32,7 @@ _DURATION: Final = ("0s", "2s", "3s", "300s", "301s", "24h", "25h", "168h", "169
 # What no case of ours says, with the reason: a part of the rule's text.
 LEFT: Final = {
     "confidentialNodeType": "each priority beside one type of the class: the families are a table that grows",
-    "tcp_congestion_control": "one kernel parameter of Autopilot alone",
+    "tcp_congestion_control": "one kernel parameter that only Autopilot has",
     "minimumCapacity.targetNodeCount) ? self.priorities.all": "each priority beside one number of the class",
     "size(self[k]) <= 32768": "the length of a value in bytes",
     "isURL": "a function of the API server that the library does not have",
@@ -42,7 +42,7 @@ LEFT: Final = {
 
 
 class CelRule(NamedTuple):
-    """A rule of one kind at a path of its schema, with the schema that is there."""
+    """A rule of one kind at a path of its schema, with the schema at that path."""
 
     name: str
     path: tuple[str, ...]
@@ -51,10 +51,9 @@ class CelRule(NamedTuple):
 
 
 def _rules() -> Iterator[CelRule]:
-    folders = [
-        *([SCHEMAS] if SCHEMAS.is_dir() else []),
-        *map(Path, filter(None, os.environ.get(SETTING, "").split(os.pathsep))),
-    ]
+    folders = [Path(name) for name in os.environ.get(SETTING, "").split(os.pathsep) if name]
+    if SCHEMAS.is_dir():
+        folders.insert(0, SCHEMAS)
     kinds = {row["type"].rpartition(":")[2]: name for name, row in VALID.items() if "kubernetes:" in row["type"]}
     for file in sorted(path for folder in folders for path in folder.rglob("*.yaml")):
         for definition in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
@@ -76,7 +75,7 @@ def _below(name: str, path: tuple[str, ...], schema: Mapping[str, Any]) -> Itera
 
 
 def _made(schema: Mapping[str, Any], texts: list[str], words: set[str], draw: random.Random, *, keep: bool) -> Any:
-    """Return a value of a schema, of which a rule's own words and texts are likely."""
+    """Return a value of a schema that probably contains words and strings of a rule."""
     kind = schema.get("type")
     if "enum" in schema:
         return draw.choice(schema["enum"])
@@ -115,7 +114,8 @@ def _at(inputs: Any, path: tuple[str, ...]) -> Iterator[Any]:
     if not path:
         yield inputs
     elif path[0] == "[]":
-        for row in inputs if isinstance(inputs, list) else ():
+        rows = inputs if isinstance(inputs, list) else []
+        for row in rows:
             yield from _at(row, path[1:])
     elif isinstance(inputs, dict) and path[0] in inputs:
         yield from _at(inputs[path[0]], path[1:])
@@ -126,13 +126,13 @@ RULES: Final = [rule for rule in _EVERY if "oldSelf" not in rule.text]
 ON_CHANGES: Final = [rule for rule in _EVERY if "oldSelf" in rule.text]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[f"{each.name}-{place}" for place, each in enumerate(RULES)])
+@pytest.mark.parametrize("rule", RULES, ids=[f"{rule.name}-{place}" for place, rule in enumerate(RULES)])
 def test_what_upstreams_rule_refuses_our_cases_refuse(rule: CelRule) -> None:
     if reason := next((reason for part, reason in LEFT.items() if part in rule.text), None):
         pytest.skip(reason)
     programs = _programs(rule.name)
-    own = programs.pop((rule.path, rule.text), None)
-    if own is None:
+    upstream = programs.pop((rule.path, rule.text), None)
+    if upstream is None:
         pytest.skip("the library cannot parse the rule")
     draw = random.Random(f"{SEED} {rule.name} {rule.path} {rule.text}")
     texts = [*re.findall(r"""['"]([A-Za-z][-A-Za-z0-9_]*)['"]""", rule.text), *_durations(rule.text)]
@@ -148,7 +148,11 @@ def test_what_upstreams_rule_refuses_our_cases_refuse(rule: CelRule) -> None:
             value = {**copy.deepcopy(old), **value}
         inputs = _placed(copy.deepcopy(valid), rule.path, value)
         others = [_verdict(program, inputs, path) for (path, _), program in programs.items()]
-        if _verdict(own, inputs, rule.path) is False and False not in others and not _errors(kind, inputs) - before:
+        if (
+            _verdict(upstream, inputs, rule.path) is False
+            and False not in others
+            and not _errors(kind, inputs) - before
+        ):
             differences.append(value)
 
     assert differences == []
@@ -170,8 +174,8 @@ def _durations(text: str) -> tuple[str, ...]:
 
 
 def _errors(kind: str, inputs: Any) -> set[tuple[Any, ...]]:
-    found = judged({"resources": {"thing": {"type": kind, "inputs": inputs}}})
-    return {(each.rule, each.path, each.message) for each in found if each.severity == "error"}
+    findings = judged({"resources": {"thing": {"type": kind, "inputs": inputs}}})
+    return {(finding.rule, finding.path, finding.message) for finding in findings if finding.severity == "error"}
 
 
 def _verdict(program: Any, inputs: Any, path: tuple[str, ...]) -> bool | None:

@@ -31,7 +31,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.kube
 @pytest.mark.timeout(900)
 def test_the_rules_find_what_the_api_server_refuses_and_take_what_it_takes(cluster: Server, tmp_path: Path) -> None:
-    drawn = [each for each in bases() if not cluster.applied(*each) and not errors(*each)]
+    drawn = [
+        drawn_object for drawn_object in bases() if not cluster.applied(*drawn_object) and not errors(*drawn_object)
+    ]
     changes = Changes(drawn, SEED)
     draw = random.Random(SEED)
     wrongly: list[str] = []
@@ -41,13 +43,13 @@ def test_the_rules_find_what_the_api_server_refuses_and_take_what_it_takes(clust
     for _ in range(CHANGES):
         kind, inputs = draw.choice(drawn)
         worse = changes.changed(inputs)
-        said = cluster.applied(kind, worse)
-        found = errors(kind, worse)
-        refused += bool(said)
-        if said and not found:
-            missed.append(f"{kind}: {said}")
-        elif not said:
-            wrongly += [each for each in found if not LATER.match(each)]
+        refusal = cluster.applied(kind, worse)
+        error_messages = errors(kind, worse)
+        refused += bool(refusal)
+        if refusal and not error_messages:
+            missed.append(f"{kind}: {refusal}")
+        elif not refusal:
+            wrongly += [message for message in error_messages if not LATER.match(message)]
 
     (tmp_path / "missed.txt").write_text("\n".join(missed), encoding="utf-8")
     assert wrongly == []

@@ -10,7 +10,7 @@ LEAST = 0.95
 
 
 def test_a_valid_object_of_every_kind_breaks_no_rule() -> None:
-    errors = {name: [each for each in findings_of(name, row["inputs"]) if each.severity == "error"]
+    errors = {name: [finding for finding in findings_of(name, row["inputs"]) if finding.severity == "error"]
               for name, row in VALID.items()}  # fmt: skip
 
     assert {name: rows for name, rows in errors.items() if rows} == {}
@@ -31,15 +31,15 @@ def test_the_record_has_300_violations_of_every_kind_of_constraint_and_object() 
 
 def test_95_in_100_violations_are_found_where_they_are() -> None:
     missed = [row for row in RECORDED if not found(row)]
-    said = "\n".join(f"{row['of']} {row['values']}: {row.get('says', row.get('fact'))}" for row in missed)
+    lines = "\n".join(f"{row['of']} {row['values']}: {row.get('says', row.get('fact'))}" for row in missed)
 
-    assert len(missed) <= (1 - LEAST) * len(RECORDED), said
+    assert len(missed) <= (1 - LEAST) * len(RECORDED), lines
 
 
 def test_what_is_found_names_resource_input_and_what_is_allowed() -> None:
     for row in RECORDED:
-        for each in found(row):
-            assert each.resource == f"{VALID[row['of']]['type']} {row['of']}"
-            assert each.path, each
-            assert each.allowed, each
-            assert each.message, each
+        for finding in found(row):
+            assert finding.resource == f"{VALID[row['of']]['type']} {row['of']}"
+            assert finding.path, finding
+            assert finding.allowed, finding
+            assert finding.message, finding

@@ -49,8 +49,12 @@ def checkout(tmp_path: Path) -> Path:
 def test_an_object_is_drawn_once_and_none_of_tests_or_templates_is(checkout: Path) -> None:
     objects, invalid = everything([checkout])
 
-    assert [each.path for each in objects] == ["broken/firewall.yml", "broken/firewall.yml", "docs/claim.yaml"]
-    assert [each.path for each in invalid] == ["tests/invalid/claim.yaml"]
+    assert [drawn_object.path for drawn_object in objects] == [
+        "broken/firewall.yml",
+        "broken/firewall.yml",
+        "docs/claim.yaml",
+    ]
+    assert [drawn_object.path for drawn_object in invalid] == ["tests/invalid/claim.yaml"]
 
 
 def test_an_object_is_as_its_authority_takes_it(checkout: Path) -> None:

@@ -10,25 +10,30 @@ from tests.violations.records import RECORDED
 from tests.violations.stack_files import TABLE, VALID, findings, model_field, moving, said, why_not
 from training_platform.config.reading.finding import Finding
 
-CASES = [(row, case) for row in RECORDED if (case := said(row))]
+_EVERY = [(row, said(row)) for row in RECORDED]
+CASES = [(row, case) for row, case in _EVERY if case]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[list[Finding]]:
+def findings_of_cases(tmp_path_factory: pytest.TempPathFactory) -> list[list[Finding]]:
     return [findings(tmp_path_factory.mktemp("said"), case) for _, case in CASES]
 
 
-def test_every_violation_that_a_stack_file_says_is_found_at_its_line(found: list[list[Finding]]) -> None:
+def test_every_violation_that_a_stack_file_says_is_found_at_its_line(findings_of_cases: list[list[Finding]]) -> None:
     missed = [
-        f"{row['of']} {row['values']}: {case}" for (row, case), rows in zip(CASES, found, strict=True) if not rows
+        f"{row['of']} {row['values']}: {case}"
+        for (row, case), rows in zip(CASES, findings_of_cases, strict=True)
+        if not rows
     ]
 
     assert missed == []
     assert len(CASES) >= 100
 
 
-def test_what_is_found_in_a_stack_file_says_what_is_allowed(found: list[list[Finding]]) -> None:
-    assert [str(each) for rows in found for each in rows if not each.allowed and not each.follows] == []
+def test_what_is_found_in_a_stack_file_says_what_is_allowed(findings_of_cases: list[list[Finding]]) -> None:
+    assert [
+        str(finding) for rows in findings_of_cases for finding in rows if not finding.allowed and not finding.follows
+    ] == []
 
 
 def test_every_violation_is_said_by_a_stack_file_or_has_a_reason() -> None:
@@ -50,12 +55,12 @@ def test_a_field_of_the_table_moves_its_input() -> None:
 
 
 def test_the_table_has_no_row_too_many() -> None:
-    known = [(row["of"], row["values"]) for row in RECORDED]
+    recorded = [(row["of"], row["values"]) for row in RECORDED]
     named = {
         (VALID[row["of"]]["type"], path.removeprefix("nodePools.0.")) for row in RECORDED for path in row["values"]
     }
 
-    assert [row for row in TABLE["instead"] if (row["of"], row["values"]) not in known] == []
+    assert [row for row in TABLE["instead"] if (row["of"], row["values"]) not in recorded] == []
     assert [row for row in TABLE["composed"] if row["of"] not in VALID] == []
-    assert [row for row in TABLE["documents"] if (row["of"], row["values"]) not in known] == []
+    assert [row for row in TABLE["documents"] if (row["of"], row["values"]) not in recorded] == []
     assert {(kind, path) for kind, fields in TABLE["fields"].items() for path in fields} <= named

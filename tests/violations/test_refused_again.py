@@ -35,7 +35,7 @@ def wrongly(refuser: Provider | Server, by: str, kinds: str) -> tuple[list[str],
         row for row in RECORDED if row.get("by") == by
         and not refuser.refusal(VALID[row["of"]]["type"], damaged(VALID[row["of"]]["inputs"], change(row)))
     ]  # fmt: skip
-    return [f"{name}: {said}" for name, said in refused.items() if said], passed
+    return [f"{name}: {refusal}" for name, refusal in refused.items() if refusal], passed
 
 
 @pytest.mark.engine
@@ -63,13 +63,13 @@ def test_the_api_server_takes_every_accepted_configuration(cluster: Server) -> N
 
 
 def _refused(refuser: Provider | Server, kinds: str, unknown: str) -> list[str]:
-    said = {
+    refusals = {
         f"{name} {resource}": refuser.refusal(row["type"], written(row["inputs"], unknown))
         for name, entry in accepted().items()
         for resource, row in entry.get("resources", {}).items()
         if row["type"].startswith(kinds) and not row["type"].endswith(NOT_SERVED)
     }
-    return [f"{name}: {text}" for name, text in said.items() if text]
+    return [f"{name}: {text}" for name, text in refusals.items() if text]
 
 
 @pytest.mark.engine

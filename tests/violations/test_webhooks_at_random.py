@@ -56,19 +56,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def objects() -> list[Drawn]:
     """Return the objects that are changed: those of the other run, and as many of those with much to compare."""
-    known = [each for each in bases() if each[0].endswith(KINDS)]
-    return [*known, *((row["type"], row["inputs"]) for row in load(FOLDER / "webhooks.yaml") for _ in range(12))]
+    drawn = [drawn_object for drawn_object in bases() if drawn_object[0].endswith(KINDS)]
+    return [*drawn, *((row["type"], row["inputs"]) for row in load(FOLDER / "webhooks.yaml") for _ in range(12))]
 
 
 def annotated(kind: str, inputs: Json, draw: random.Random) -> Json:
     """Return an object of jobs with a label or annotation that a webhook reads, at the object or at its pods."""
-    found = copy.deepcopy(inputs)
-    places = [found, *_templates(found)]
+    annotated_object = copy.deepcopy(inputs)
+    places = [annotated_object, *_templates(annotated_object)]
     place = draw.choice(places)
     where = draw.choice(("labels", "annotations", "annotations", "annotations"))
     metadata = place.setdefault("metadata", {})
     metadata[where] = {**(metadata.get(where) or {}), draw.choice(_READ[where]): draw.choice(_VALUES)}
-    return found
+    return annotated_object
 
 
 def _templates(value: Any) -> Iterator[Json]:
@@ -85,10 +85,10 @@ def _templates(value: Any) -> Iterator[Json]:
 
 def findings(kind: str, inputs: Json) -> list[tuple[str, str]]:
     """Return what the rules find that a server or its webhooks would, with its severity."""
-    found = judged({"resources": {"thing": {"type": kind, "inputs": inputs}}})
+    rule_findings = judged({"resources": {"thing": {"type": kind, "inputs": inputs}}})
     return [
-        (each.severity, f"{kind.rpartition(':')[2]} {each.path}: {each.message}") for each in found
-        if each.severity in ("error", "warning") and RULES[each.rule].owner in OWNERS
+        (finding.severity, f"{kind.rpartition(':')[2]} {finding.path}: {finding.message}") for finding in rule_findings
+        if finding.severity in ("error", "warning") and RULES[finding.rule].owner in OWNERS
     ]  # fmt: skip
 
 
@@ -96,8 +96,10 @@ def findings(kind: str, inputs: Json) -> list[tuple[str, str]]:
 @pytest.mark.timeout(900)
 def test_the_rules_find_what_webhooks_refuse_and_take_what_they_take(cluster: Server, tmp_path: Path) -> None:
     """A gate that is off refuses as well; the rules warn of it, by its name."""
-    drawn = [each for each in objects() if not cluster.refusal(*each) and not errors(*each)]
-    assert {kind for kind in KINDS if not any(each.endswith(kind) for each, _ in drawn)} == set()
+    drawn = [
+        drawn_object for drawn_object in objects() if not cluster.refusal(*drawn_object) and not errors(*drawn_object)
+    ]
+    assert {kind for kind in KINDS if not any(kind_of_object.endswith(kind) for kind_of_object, _ in drawn)} == set()
     changes = Changes(drawn, SEED)
     draw = random.Random(SEED)
     wrongly: list[str] = []
@@ -112,16 +114,18 @@ def test_the_rules_find_what_webhooks_refuse_and_take_what_they_take(cluster: Se
                 break  # the first one left nothing to change
             of_jobs = kind.endswith(_JOBS) and draw.random() < 0.6
             worse = annotated(kind, worse, draw) if of_jobs else changes.changed(worse)
-        said = cluster.refusal(kind, worse)
-        found = findings(kind, worse)
-        if "admission webhook" in said:
+        refusal = cluster.refusal(kind, worse)
+        rule_findings = findings(kind, worse)
+        if "admission webhook" in refusal:
             refused += 1
-            gated = "gate" in said and "feature gate" in said
-            if not any(severity == "error" or (gated and "gate" in message) for severity, message in found):
-                missed.append(f"{kind}: {said}")
-        elif not said:
+            gated = "gate" in refusal and "feature gate" in refusal
+            if not any(severity == "error" or (gated and "gate" in message) for severity, message in rule_findings):
+                missed.append(f"{kind}: {refusal}")
+        elif not refusal:
             wrong = [
-                message for severity, message in found if severity == "error" and not LATER_FOR_WEBHOOKS.match(message)
+                message
+                for severity, message in rule_findings
+                if severity == "error" and not LATER_FOR_WEBHOOKS.match(message)
             ]
             # Entries without a key, or twice with one, are refused only where an object is applied.
             wrongly += [] if wrong and cluster.applied(kind, worse) else wrong
