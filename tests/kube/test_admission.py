@@ -13,7 +13,8 @@ from tests.kube.conftest import JOBS_ON_GKE, administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
 from tests.plans import PlannedStack
 from training_platform.catalog import IMAGES
-from training_platform.resources.admission import API_VERSION, pod_images
+from training_platform.resources.admission_policy import API_VERSION
+from training_platform.resources.pod_admission import pod_images
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

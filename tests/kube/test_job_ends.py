@@ -17,7 +17,8 @@ from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.runs.logs import RESTARTS
-from training_platform.resources.admission import MAX_RUN_SECONDS, Bounds, queued_jobs
+from training_platform.resources.admission import MAX_RUN_SECONDS, queued_jobs
+from training_platform.resources.admission_policy import Bounds
 from training_platform.resources.kueue import RUN_LABEL, configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

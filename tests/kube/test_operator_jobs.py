@@ -16,7 +16,8 @@ import pytest
 from tests.kube.bodies import GPU_JOB
 from tests.kube.bodies import job as admitted_job
 from tests.kube.server import PLURALS, RBAC, Json, Server, role_objects
-from training_platform.resources.admission import API_VERSION, PODSET_LABEL, Bounds, JobKind, queued_operator_jobs
+from training_platform.resources.admission import JobKind, queued_operator_jobs
+from training_platform.resources.admission_policy import API_VERSION, PODSET_LABEL, Bounds
 from training_platform.resources.operators import (
     AGENT_LABELS,
     AGENT_QUOTA,

@@ -20,7 +20,7 @@ from tests.kube.clusters import NEEDED
 from tests.kube.deployed import FLAVOR, GPU, TEAM, deployed
 from tests.kube.queues import KUEUE, Json, Queues, until
 from tests.kube.server import MEMBER
-from training_platform.resources.admission import PODSET_LABEL
+from training_platform.resources.admission_policy import PODSET_LABEL
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -17,7 +17,7 @@ from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.model.storage import DataSetSpec, HyperdiskData
 from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
-from training_platform.resources.admission import Bounds, ExclusiveNodes
+from training_platform.resources.admission_policy import Bounds, ExclusiveNodes
 from training_platform.resources.compute_classes import compute_classes
 from training_platform.resources.controllers import (
     JOBSET,

@@ -24,7 +24,7 @@ from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TOLERATIO
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
 from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec
-from training_platform.resources.admission import ACCELERATORS, JobKind, templates_in
+from training_platform.resources.admission import JobKind, templates_in
 from training_platform.resources.kubernetes_objects import (
     RESOURCE_QUOTA,
     ROLE,
@@ -36,6 +36,7 @@ from training_platform.resources.kubernetes_objects import (
     rules_of_role,
 )
 from training_platform.resources.plan import Component
+from training_platform.resources.pod_admission import ACCELERATORS
 from training_platform.resources.resource_types import NAMESPACE
 from training_platform.resources.scope import Scope
 from training_platform.resources.tenancy import POD_SECURITY
@@ -51,14 +52,34 @@ class OperatorChart(NamedTuple):
 
 _ON_SYSTEM_POOL = {"tolerations": list(SYSTEM_TOLERATIONS), "priorityClassName": SYSTEM_PRIORITY}
 _MOST_OBJECTS = 500  # of a kind, in a team's namespace, as of JobSets
-_RAY_GROUPS = "[{0}.headGroupSpec.template] + {0}.?workerGroupSpecs.orValue([]).map(g, g.template)"
-_RAY_JOB = f"(has({{0}}.spec.rayClusterSpec) ? {_RAY_GROUPS.replace('{0}', '{0}.spec.rayClusterSpec')} : [])"
-_SUBMITTER = "(has({0}.spec.submitterPodTemplate) ? [{0}.spec.submitterPodTemplate] : [])"
-_WORKERS = "{0}.spec.leaderWorkerTemplate"
-_REPLICATED = (
-    "{0}.?template.?spec.?replicatedJobs.orValue([]).exists(r, [r.?template.?spec.?template].exists(t, {{1}}))"
-)
-_RUNTIME_PATCHES = f"{{0}}.spec.?runtimePatches.orValue([]).exists(p, {_REPLICATED.format('p.?trainingRuntimeSpec')})"
+
+
+def _ray_templates(cluster: str) -> str:
+    """Return CEL for the pod templates of a Ray cluster's spec."""
+    return f"[{cluster}.headGroupSpec.template] + {cluster}.?workerGroupSpecs.orValue([]).map(g, g.template)"
+
+
+def _ray_job_templates(job: str) -> str:
+    cluster = f"{job}.spec.rayClusterSpec"
+    submitter = f"{job}.spec.submitterPodTemplate"
+    return f"(has({cluster}) ? {_ray_templates(cluster)} : []) + (has({submitter}) ? [{submitter}] : [])"
+
+
+def _group_templates(group: str) -> str:
+    """Return CEL for the pod templates of a LeaderWorkerSet."""
+    spec = f"{group}.spec.leaderWorkerTemplate"
+    return f"[{spec}.workerTemplate] + (has({spec}.leaderTemplate) ? [{spec}.leaderTemplate] : [])"
+
+
+def _has_replicated(runtime: str, condition: str) -> str:
+    """Return CEL that is true if a condition is true of a template ``t`` of a runtime's replicated jobs."""
+    jobs = f"{runtime}.?template.?spec.?replicatedJobs.orValue([])"
+    return f"{jobs}.exists(r, [r.?template.?spec.?template].exists(t, {condition}))"
+
+
+def _has_patched(job: str, condition: str) -> str:
+    """Return CEL that is true if a condition is true of a template ``t`` of a TrainJob's patches of its runtime."""
+    return f"{job}.spec.?runtimePatches.orValue([]).exists(p, {_has_replicated('p.?trainingRuntimeSpec', condition)})"
 
 
 def _ray_refuses(cluster: str) -> dict[str, str]:
@@ -83,16 +104,16 @@ OPERATORS: Final = {
                 "ray.io",
                 "v1",
                 "rayclusters",
-                templates_in(_RAY_GROUPS.replace("{0}", "{0}.spec")),
-                sizes=("{0}.spec.headGroupSpec", "{0}.spec.?workerGroupSpecs"),
+                templates_in(lambda cluster: _ray_templates(f"{cluster}.spec")),
+                sizes=("spec.headGroupSpec", "spec.?workerGroupSpecs"),
                 refuses=_ray_refuses("object.spec"),
             ),
             JobKind(
                 "ray.io",
                 "v1",
                 "rayjobs",
-                templates_in(f"{_RAY_JOB} + {_SUBMITTER}"),
-                sizes=("{0}.spec.?rayClusterSpec", "{0}.spec.?submitterPodTemplate"),
+                templates_in(_ray_job_templates),
+                sizes=("spec.?rayClusterSpec", "spec.?submitterPodTemplate"),
                 refuses=_ray_refuses("object.spec.?rayClusterSpec"),
             ),
         ),
@@ -110,13 +131,13 @@ OPERATORS: Final = {
                 "trainer.kubeflow.org",
                 "v1alpha1",
                 "trainjobs",
-                _RUNTIME_PATCHES,
-                sizes=("{0}.spec.?runtimePatches",),
+                _has_patched,
+                sizes=("spec.?runtimePatches",),
                 refuses={
                     # Kueue 0.19.2 knows the fields of Trainer 2.2; JobSet refuses what is lost (seen 2026-11-22).
                     "Kueue loses terminationGracePeriodSeconds of runtimePatches, and the job holds its quota and never"
                     " starts: say it in the runtime": (
-                        f"!{_RUNTIME_PATCHES.format('object', 't.?spec.?terminationGracePeriodSeconds.hasValue()')}"
+                        f"!{_has_patched('object', 't.?spec.?terminationGracePeriodSeconds.hasValue()')}"
                     )
                 },
             ),
@@ -124,7 +145,7 @@ OPERATORS: Final = {
                 "trainer.kubeflow.org",
                 "v1alpha1",
                 "trainingruntimes",
-                _REPLICATED.format("{0}.spec"),
+                lambda runtime, condition: _has_replicated(f"{runtime}.spec", condition),
                 queued=False,
                 refuses={
                     # Of a job that waits, Trainer keeps the pods of its first reading, and Kueue counts the new ones:
@@ -143,9 +164,7 @@ OPERATORS: Final = {
                 "leaderworkerset.x-k8s.io",
                 "v1",
                 "leaderworkersets",
-                templates_in(
-                    f"[{_WORKERS}.workerTemplate] + (has({_WORKERS}.leaderTemplate) ? [{_WORKERS}.leaderTemplate] : [])"
-                ),
+                templates_in(_group_templates),
                 suspends=False,
             ),
         ),

@@ -20,16 +20,8 @@ from training_platform.config.expansion import Flavor
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.model.team import Team
-from training_platform.resources.admission import (
-    ACCELERATORS,
-    ALLOW_LABEL,
-    API_VERSION,
-    HOST_NETWORK,
-    MAX_RUN_SECONDS,
-    Bounds,
-    JobKind,
-    policies,
-)
+from training_platform.resources.admission import MAX_RUN_SECONDS, JobKind, policies
+from training_platform.resources.admission_policy import API_VERSION, Bounds
 from training_platform.resources.kubernetes_objects import (
     IDENTITY,
     LIMIT_RANGE,
@@ -48,6 +40,7 @@ from training_platform.resources.kueue import run_limit_hours
 from training_platform.resources.member_rights import shared_role
 from training_platform.resources.network import Entrance, entrance
 from training_platform.resources.plan import Component, Options
+from training_platform.resources.pod_admission import ACCELERATORS, ALLOW_LABEL, HOST_NETWORK
 from training_platform.resources.resource_types import NAMESPACE
 from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_LABEL, Scope, slug
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.kube.offline import OfflinePolicy
 from training_platform.config.expansion import SYSTEM_TAINT
-from training_platform.resources.admission import JOB_KEY, Bounds, ExclusiveNodes, accelerator_pods
+from training_platform.resources.admission_policy import JOB_KEY, Bounds, ExclusiveNodes
+from training_platform.resources.pod_admission import accelerator_pods
 from training_platform.resources.scope import TEAM_LABEL
 
 PODS = {"group": "", "version": "v1", "resource": "pods"}

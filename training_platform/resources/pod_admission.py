@@ -1,0 +1,378 @@
+"""The admission policies on pods of teams: where they are placed, and what of a node they reach.
+
+Pods are held to Pod Security's baseline, except for what GPUDirect needs if a team has it: Pod Security knows no
+exceptions by path, so a namespace with GPUDirect cannot enforce baseline.
+
+Sources: Kubernetes docs, Pod Security Standards, baseline, read 2026-11, each policy tried on API server 1.36.3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.expansion import CLASS_LABEL, SYSTEM_TAINT
+from training_platform.resources.admission_policy import (
+    JOB_KEY,
+    PODSET_LABEL,
+    Bounds,
+    ExclusiveNodes,
+    Policy,
+    literal,
+)
+from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, NodeAccess, access
+from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT
+
+ALLOW_LABEL = (
+    f"{MANAGED_BY}/allow-"  # and tcpx, tcpxo, rdma or host-network: what a team's namespace may use beyond baseline
+)
+HOST_NETWORK = "host-network"
+# Holds a pod back until Kueue has counted it and removes the gate; members of teams may not change pods.
+POD_GATE = "kueue.x-k8s.io/admission"
+# A ClusterPodMonitoring selects pods by labels in all namespaces, and its collector sends them the controller's token.
+NAME_LABEL = "app.kubernetes.io/name"
+SCRAPED = ("jobset", "kueue")
+ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
+_JOB_PRIORITY = "jobset.sigs.k8s.io/priority"
+GPU_DIRECT_KINDS = ("RDMA", "TCPX", "TCPXO")
+VOLUMES = (
+    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "persistentVolumeClaim",
+    "projected", "secret",
+)  # fmt: skip
+BASELINE_CAPABILITIES = (
+    "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
+    "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+)  # fmt: skip
+SYSCTLS = (
+    "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
+)  # fmt: skip
+_SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_POD = [("", "v1", ["pods"], ["CREATE"]), ("", "v1", ["pods/ephemeralcontainers"], ["UPDATE"])]
+_LISTS = ("containers", "initContainers", "ephemeralContainers")
+_SECURITY = "c.?securityContext"
+_CONTAINERS = " + ".join(f"object.spec.?{name}.orValue([])" for name in _LISTS)
+
+
+def accelerator_pods(bounds: Bounds) -> Policy:
+    """Return the policy on where pods are placed, those that request chips above all, on priority and grace period.
+
+    A cluster may give every pod a priority class by default, so the value counts and not the name.
+    """
+    highest = max([0, *bounds.priorities.values()])
+    return Policy(
+        name="training-platform-accelerator-pods",
+        rules=[("", "v1", ["pods"], ["CREATE"])],
+        variables={
+            "asks": (
+                "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
+                f"{literal(ACCELERATORS)}.exists(k, [c.?resources.?limits.orValue({{}}), "
+                "c.?resources.?requests.orValue({})].exists(r, "
+                "k in r && quantity(string(r[k])).isGreaterThan(quantity('0')))))"
+            ),
+        },
+        validations={
+            "a pod that asks for TPUs or GPUs belongs to a job that Kueue admitted, or is held back by Kueue": (
+                f"!variables.asks || {literal(PODSET_LABEL)} in object.metadata.?labels.orValue({{}}) || "
+                f"object.spec.?schedulingGates.orValue([]).exists(g, g.name == {literal(POD_GATE)})"
+            ),
+            "a pod that asks for no TPU or GPU does not tolerate their nodes, nor those of the system": (
+                "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "
+                f"t.?key.orValue('') == '' || t.key in {literal([*ACCELERATORS, SYSTEM_TAINT[0]])})"
+            ),
+            "a pod is placed by the scheduler, not by nodeName": "object.spec.?nodeName.orValue('') == ''",
+            "affinity is to pods of the own namespace, except JobSet's for a slice: leave out namespaceSelector": (
+                f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {_TERMS}.all(t, "
+                "t.?namespaces.orValue([]).size() == 0 && "
+                f"(!has(t.namespaceSelector) || ({_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}))))"
+            ),
+            f"the label {NAME_LABEL} of pods is not that of a controller: its metrics are read with a token": (
+                f"!(object.metadata.?labels[?{literal(NAME_LABEL)}].orValue('') in {literal(SCRAPED)})"
+            ),
+            f"pods of teams have no priority above {highest}": f"object.spec.?priority.orValue(0) <= {highest}",
+            f"a pod ends within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": (
+                f"object.spec.?terminationGracePeriodSeconds.orValue(0) <= {bounds.grace_seconds}"
+            ),
+        },
+    )
+
+
+_TERMS = (
+    "(a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
+    "a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm))"
+)
+# Affinity to pods of another namespace would show whether these exist; anti-affinity would keep them off free nodes.
+# For JobSet's exclusive-topology its webhook adds both, with these labels alone. Source: kubernetes-sigs/jobset
+# v0.12.0, pkg/webhooks/pod_webhook.go, setExclusiveAffinities, read 2026-11-28.
+_JOBSETS_TERM = (
+    "t.?labelSelector.?matchLabels.orValue({}).size() == 0 && "
+    "t.?labelSelector.?matchExpressions.orValue([]).all(e, "
+    f"(e.key == {literal(JOB_KEY)} && e.?values.orValue([]).all(v, "
+    f"v == object.metadata.?labels[?{literal(JOB_KEY)}].orValue(''))) || "
+    f"(e.key == {literal(_JOB_PRIORITY)} && e.?values.orValue([]) == [string(object.spec.?priority.orValue(0))]))"
+)
+
+
+def _on_exclusive_nodes(nodes: Sequence[ExclusiveNodes]) -> str:
+    """Return CEL that is true if a term ``t`` keeps other jobs away only where a whole slice or VM is one job's."""
+    places = []
+    for labels, topology_key in nodes:
+        selected = [f"{_SELECTOR}[?{literal(key)}].orValue('') == {literal(value)}" for key, value in labels.items()]
+        places.append(f"({' && '.join([f't.topologyKey == {literal(topology_key)}', *selected])})")
+    return f"({' || '.join(places) or 'false'})"
+
+
+def allowed(exception: str) -> str:
+    """Return CEL that is true if the namespace has an exception from baseline, such as ``host-network``."""
+    return f"{literal(ALLOW_LABEL + exception.lower())} in namespaceObject.metadata.labels"
+
+
+def pod_volumes() -> Policy:
+    """Return the policy on volumes and accounts: no volume that names its own server, and only the team's account."""
+    return Policy(
+        name="training-platform-pod-volumes",
+        rules=_POD,
+        variables={
+            "volumes": "object.spec.?volumes.orValue([])",
+        },
+        validations={
+            f"a volume is one of {', '.join(VOLUMES)}: others, such as nfs, reach what no claim of the team holds": (
+                f"variables.volumes.all(v, {' || '.join(f'has(v.{kind})' for kind in VOLUMES)})"
+            ),
+            "a volume of a driver is Cloud Storage FUSE's": (
+                "variables.volumes.all(v, !has(v.csi) || v.csi.driver == 'gcsfuse.csi.storage.gke.io')"
+            ),
+            f"pods of a team run as {SERVICE_ACCOUNT} or default": (
+                f"object.spec.?serviceAccountName.orValue('default') in {literal([SERVICE_ACCOUNT, 'default'])}"
+            ),
+        },
+    )
+
+
+def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
+    """Return the policy on the sources of images: ``sources`` are prefixes; the daemons' own images pass as well."""
+    daemons = [daemon["image"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, images).daemons]
+
+    def is_allowed(image: str) -> str:
+        return f"({literal(sources)}.exists(s, {image}.startsWith(s)) || {image} in {literal(daemons)})"
+
+    return Policy(
+        name="training-platform-pod-images",
+        rules=_POD,
+        validations={
+            f"an image comes from {', '.join(sources)}": (
+                f"({_CONTAINERS}).all(c, {is_allowed('c.image')}) && "
+                "object.spec.?volumes.orValue([]).all(v, !has(v.image) || "
+                f"{is_allowed('v.image.reference')})"
+            ),
+        },
+    )
+
+
+def pod_baseline(images: Mapping[str, str]) -> Policy:
+    """Return the policy that repeats baseline; ``images`` are those of the daemons, by their names in the catalogue."""
+    kinds = {kind: access(kind, images) for kind in GPU_DIRECT_KINDS}
+    host_paths = []
+    for kind, node_access in kinds.items():
+        host_paths.append(f"({allowed(kind)} ? {literal(sorted(set(node_access.host_paths)))} : [])")
+    return Policy(
+        name="training-platform-pod-baseline",
+        rules=_POD,
+        variables={
+            "containers": _CONTAINERS,
+            "hostPaths": " + ".join(host_paths),
+            "gpuDirect": " || ".join(allowed(kind) for kind in GPU_DIRECT_KINDS),
+            "volumes": "object.spec.?volumes.orValue([])",
+            # A daemon starts before the training: as the only container of a pod, it would take every command.
+            "others": (
+                "object.spec.containers + object.spec.?ephemeralContainers.orValue([]) + "
+                f"object.spec.?initContainers.orValue([]).filter(c, !({_any_daemon(kinds)}))"
+            ),
+        },
+        validations={
+            "a pod shares no network, processes or memory with its node": (
+                f"(!object.spec.?hostNetwork.orValue(false) || {allowed(HOST_NETWORK)}) && "
+                "!object.spec.?hostPID.orValue(false) && !object.spec.?hostIPC.orValue(false)"
+            ),
+            "a pod mounts no folder of its node but those of the team's GPUDirect": (
+                # Only without a type: others create a missing folder or file, before the node's installer does.
+                "variables.volumes.all(v, !has(v.hostPath) || "
+                "(v.hostPath.path in variables.hostPaths && v.hostPath.?type.orValue('') == ''))"
+            ),
+            "folders of the node's kernel are for the daemon of GPUDirect, those of its software for reading": (
+                f"variables.others.all(c, c.?volumeMounts.orValue([]).all(m, {_MOUNTS}))"
+            ),
+            "devices of the node are for the daemon of GPUDirect as the platform renders it": _devices(kinds),
+            "a container is not privileged": (f"variables.containers.all(c, !{_SECURITY}.?privileged.orValue(false))"),
+            "a container adds no capability beyond baseline": (
+                f"variables.others.all(c, {_SECURITY}.?capabilities.?add.orValue([]).all(k, "
+                f"k in {literal(BASELINE_CAPABILITIES)} || (k == 'IPC_LOCK' && variables.gpuDirect)))"
+            ),
+            "a container takes no port of its node": (
+                f"{allowed(HOST_NETWORK)} || variables.containers.all(c, "
+                "c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))"
+            ),
+            **_profiles(),
+        },
+    )
+
+
+def daemon_exec() -> Policy:
+    """Return the policy on commands in running pods: none in a daemon, since it sees its node's kernel.
+
+    The API server fills in the only container of a pod after admission, so a request has to name one, as kubectl does.
+    Source: kubernetes v1.36.3, pkg/registry/core/pod/strategy.go, validateContainer, read 2026-11-24.
+    """
+    daemons = [daemon["name"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, _NO_IMAGES).daemons]
+    container = "object.?container.orValue('')"
+    return Policy(
+        name="training-platform-daemon-exec",
+        rules=[("", "v1", ["pods/exec", "pods/attach"], ["CONNECT"])],
+        validations={
+            "nobody runs a command in the daemon of GPUDirect": f"!({container} in {literal(daemons)})",
+            "a command names its container, as kubectl exec and attach do": f"{container} != ''",
+        },
+    )
+
+
+class _NoImages(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+_NO_IMAGES = _NoImages()
+
+
+def _is_of_node(condition: str) -> str:
+    """Return CEL that is true if a mount ``m`` is of a folder of the node whose volume ``v`` meets a condition."""
+    return f"variables.volumes.exists(v, v.name == m.name && has(v.hostPath) && {condition})"
+
+
+_KERNEL = _is_of_node("v.hostPath.path in ['/sys', '/proc/sys']")
+_SOFTWARE = _is_of_node("v.hostPath.path.startsWith('/home/kubernetes/bin')")
+_MOUNTS = f"!{_KERNEL} && (m.?readOnly.orValue(false) || !{_SOFTWARE})"
+
+
+_GPU_LABEL = "cloud.google.com/gke-accelerator"
+_SELECTOR = "object.spec.?nodeSelector.orValue({})"
+_INDEX = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
+_TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this, a projected volume, to every container
+_OWN_ENV = f"c.?env.orValue([]).filter(e, e.name != '{_INDEX}').map(e, [e.name, e.?value.orValue('')])"
+_MOUNTED = "c.?volumeMounts.orValue([])"
+_PROJECTED = "variables.volumes.exists(v, v.name == m.name && has(v.projected))"
+_OWN_MOUNTS = f"{_MOUNTED}.filter(m, m.mountPath != '{_TOKENS}' || !{_PROJECTED}).map(m, [m.name, m.mountPath])"
+# Any of these could change a container's program, or send input to it; the API server fills in none of them.
+_UNSET = ("envFrom", "lifecycle", "livenessProbe", "readinessProbe", "stdin", "tty", "volumeDevices", "workingDir")
+
+
+def _any_daemon(kinds: Mapping[str, NodeAccess]) -> str:
+    """Return CEL that is true if a container ``c`` is a daemon, exactly as rendered, that its namespace may have."""
+    return " || ".join(
+        f"({allowed(kind)} && {_is_daemon(daemon, node_access.volumes)})"
+        for kind, node_access in kinds.items()
+        for daemon in node_access.daemons
+    )
+
+
+def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -> str:
+    """Return CEL that compares all that could change a container's program: its code, its files, its neighbours."""
+    env = [[variable["name"], variable["value"]] for variable in daemon["env"]]
+    mounts = [[mount["name"], mount["mountPath"]] for mount in daemon["volumeMounts"]]
+    capabilities = daemon["securityContext"]["capabilities"]["add"]
+    probe = daemon.get("startupProbe", {}).get("exec", {}).get("command", [])
+    parts = [
+        f"c.name == {literal(daemon['name'])}",
+        f"c.image == {literal(daemon['image'])}",
+        f"c.?restartPolicy.orValue('') == {literal(daemon['restartPolicy'])}",
+        f"c.?command.orValue([]) == {literal(daemon['command'])}",
+        f"c.?args.orValue([]) == {literal(daemon.get('args', []))}",
+        f"{_OWN_ENV} == {json.dumps(env)}",
+        f"{_OWN_MOUNTS} == {json.dumps(mounts)}",
+        f"{_MOUNTED}.all(m, !has(m.subPath) && !has(m.subPathExpr))",
+        f"c.?securityContext.?capabilities.?add.orValue([]) == {literal(capabilities)}",
+        f"c.?startupProbe.?exec.?command.orValue([]) == {literal(probe)}",
+        *(f"!has(c.{field})" for field in _UNSET),
+        "!object.spec.?shareProcessNamespace.orValue(false)",
+        *(_has_volume(volume) for volume in volumes),
+    ]
+    return " && ".join(parts)
+
+
+def _has_volume(volume: Mapping[str, Any]) -> str:
+    return f"variables.volumes.exists(v, v.name == {literal(volume['name'])} && {_same_source(volume)})"
+
+
+def _same_source(volume: Mapping[str, Any]) -> str:
+    """Return CEL that is true if a volume ``v`` has the folder or the type of a daemon's."""
+    if "hostPath" in volume:
+        return f"has(v.hostPath) && v.hostPath.path == {literal(volume['hostPath']['path'])}"
+    return "has(v.emptyDir)"
+
+
+def _devices(kinds: Mapping[str, NodeAccess]) -> str:
+    """Return CEL that is true if annotations request only the rendered devices: others of the node would be injected.
+
+    They may do so only on nodes whose GPUs have that kind of GPUDirect, or of a compute class, whose pools may have
+    different GPUs; and only for the daemon's own image.
+    """
+    names = []
+    rendered = []
+    for kind, node_access in kinds.items():
+        for key, devices in node_access.annotations.items():
+            names.append(key.removeprefix(DEVICES_ANNOTATION))
+            rendered.append(
+                f"(k == {literal(key)} && {allowed(kind)} && object.metadata.annotations[k] == {literal(devices)} && "
+                f"({literal(CLASS_LABEL)} in {_SELECTOR} || {_SELECTOR}[?{literal(_GPU_LABEL)}].orValue('') in "
+                f"{literal(_gpus(kind))}))"
+            )
+    fits = " || ".join(rendered)
+    return (
+        f"object.metadata.?annotations.orValue({{}}).all(k, !k.startsWith('devices.gke.io/') || {fits}) && "
+        f"variables.others.all(c, !(c.name in {literal(names)}))"
+    )
+
+
+def _gpus(kind: str) -> list[str]:
+    """Return the GPUs of machines with a kind of GPUDirect, as GKE labels their nodes."""
+    labels = {
+        machine.accelerator.gke_label
+        for machine in MACHINE_TYPES.values()
+        if machine.gpudirect == kind and machine.accelerator
+    }
+    return sorted(labels)
+
+
+def _profiles() -> dict[str, str]:
+    """Return baseline's validations on the kernel's profiles: none weaker than the runtime's own."""
+    contexts = (
+        "([object.spec.?securityContext.orValue({})] + variables.containers.map(c, c.?securityContext.orValue({})))"
+    )
+    label = "s.?seLinuxOptions"
+    return {
+        "profiles of seccomp and AppArmor are not taken off": (
+            f"{contexts}.all(s, s.?seccompProfile.?type.orValue('') != 'Unconfined' && "
+            "s.?appArmorProfile.?type.orValue('') != 'Unconfined') && object.metadata.?annotations.orValue({})"
+            ".all(k, !k.startsWith('container.apparmor.security.beta.kubernetes.io/') || "
+            "object.metadata.annotations[k] != 'unconfined')"
+        ),
+        "labels of SELinux are the runtime's": (
+            f"{contexts}.all(s, {label}.?type.orValue('') in {literal(_SELINUX_TYPES)} && "
+            f"{label}.?user.orValue('') == '' && {label}.?role.orValue('') == '')"
+        ),
+        "a container sees the masked /proc, and is no process of its node": (
+            f"variables.containers.all(c, {_SECURITY}.?procMount.orValue('Default') == 'Default') && "
+            f"{contexts}.all(s, !s.?windowsOptions.?hostProcess.orValue(false))"
+        ),
+        "sysctls are those that a pod has for itself": (
+            f"object.spec.?securityContext.?sysctls.orValue([]).all(s, s.name in {literal(SYSCTLS)})"
+        ),
+        "probes and hooks ask the container and no other host": (
+            "variables.containers.all(c, [c.?livenessProbe, c.?readinessProbe, c.?startupProbe, "
+            "c.?lifecycle.?postStart, c.?lifecycle.?preStop].all(p, "
+            "p.?httpGet.?host.orValue('') == '' && p.?tcpSocket.?host.orValue('') == ''))"
+        ),
+    }
