@@ -146,9 +146,11 @@ def test_a_preview_refuses_what_the_definition_refuses(start: Start) -> None:
     ran = pulumi("preview")
 
     assert ran.returncode != 0
-    assert "'research'" in ran.stdout + ran.stderr
-    assert "spec.cohort" in ran.stdout + ran.stderr
-    assert "unknown field; nearest: 'cohortName'" in ran.stdout + ran.stderr
+    output = ran.stdout + ran.stderr
+    assert "'research'" in output
+    assert "spec.cohort" in output
+    assert "spec has no cohort; allowed: " in output
+    assert "; nearest: 'cohortName'" in output
 
 
 def test_clusters_are_kept_apart_and_a_replacement_comes_before_its_original_goes(
