@@ -295,13 +295,13 @@ def test_a_loss_is_the_headline_and_comes_first(
 
 def test_taken_rights_are_no_finding_and_nothing_is_clean_over_them(build_report: Callable[..., Report]) -> None:
     taken = replace(LOSS, kind="revokes", acknowledged=None, subjects=("ada@example.com in team vision",))
-    given = replace(taken, kind="grants")
+    grant = replace(taken, kind="grants")
 
     def headline(*consequences: Consequence) -> str:
         return str(conclusion(build_report(comparison=replace(CHANGES, consequences=consequences))))
 
     assert headline(taken).endswith(": takes rights: ada@example.com in team vision")
-    assert headline(given).endswith(": clean")
+    assert headline(grant).endswith(": clean")
 
 
 def test_of_many_effects_the_headline_names_two_and_counts_the_rest(build_report: Callable[..., Report]) -> None:
