@@ -67,6 +67,18 @@ def test_a_copy_runs_in_this_environment_with_the_settings_beside_the_stacks_own
     assert (checkout / "modules").resolve() == folder.root / "modules"
 
 
+def test_a_copy_has_the_organisations_own_resources_as_long_as_the_repository_does(folder: SandboxFolder) -> None:
+    original = folder.root / "own_resources.py"
+    original.write_text("def add_resources(own): ...\n")
+    copy = folder.copy("dev", {}) / "own_resources.py"
+    assert copy.read_text() == "def add_resources(own): ...\n"
+
+    original.unlink()
+    folder.copy("dev", {})
+
+    assert not copy.exists()
+
+
 def test_a_second_copy_has_the_salt_that_the_state_was_made_with_and_the_newest_text(folder: SandboxFolder) -> None:
     file = folder.copy("dev", {}) / "stacks" / "Pulumi.dev.yaml"
     file.write_text(f"{file.read_text()}encryptionsalt: v1:abc\n")

@@ -23,6 +23,7 @@ from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER, stack_file
 from training_platform.parts.sandbox.files import BrokenFile, read_json
+from training_platform.resources.stack_plan import OWN_RESOURCES
 
 NAME: Final = ".sandbox"
 SECRET: Final = "sandbox"  # noqa: S105 # replaces every secret, since the key that encrypted it is not used
@@ -110,6 +111,9 @@ class SandboxFolder:
         if salt and not (own_file := checkout / stack_file(stack)).exists():
             own_file.write_text(f"encryptionsalt: {salt}\n", encoding="utf-8")  # enough for a destroy
         shutil.copy(self.root / "__main__.py", checkout / "__main__.py")
+        (checkout / OWN_RESOURCES).unlink(missing_ok=True)
+        if (self.root / OWN_RESOURCES).is_file():
+            shutil.copy(self.root / OWN_RESOURCES, checkout / OWN_RESOURCES)
         # In the project's configuration, ``config`` does not change stack files.
         project = yaml.safe_load((self.root / "Pulumi.yaml").read_text(encoding="utf-8"))
         project["config"] = {**project.get("config", {}), **{key: {"value": value} for key, value in config.items()}}
