@@ -29,7 +29,7 @@ def main() -> int:
     extra = len(set(listed(options.destination)) - set(files))
     print(
         f"{counts['copied']} copied ({copied} bytes), {counts['there']} there already, {counts['failed']} failed, "
-        f"{extra} in the destination alone",
+        f"{extra} only in the destination",
         flush=True,
     )
     return 1 if counts["failed"] else 0

@@ -48,8 +48,8 @@ def test_every_file_is_copied_and_a_second_run_copies_nothing(folders: tuple[Pat
     first = run(source, volume)
     second = run(source, volume)
 
-    assert first.stdout == f"20 copied ({total} bytes), 0 there already, 0 failed, 0 in the destination alone\n"
-    assert second.stdout == "0 copied (0 bytes), 20 there already, 0 failed, 0 in the destination alone\n"
+    assert first.stdout == f"20 copied ({total} bytes), 0 there already, 0 failed, 0 only in the destination\n"
+    assert second.stdout == "0 copied (0 bytes), 20 there already, 0 failed, 0 only in the destination\n"
     assert contents(volume) == contents(source)
 
 
@@ -110,7 +110,7 @@ def test_what_the_source_has_no_more_stays_and_is_counted(folders: tuple[Path, P
     run(source, volume)
     (source / "class-0" / "0.jpg").unlink()
 
-    assert run(source, volume).stdout.endswith("1 in the destination alone\n")
+    assert run(source, volume).stdout.endswith("1 only in the destination\n")
     assert (volume / "class-0" / "0.jpg").is_file()
 
 
@@ -208,12 +208,12 @@ def test_both_jobs_are_submitted_waited_for_and_their_times_printed(tmp_path: Pa
     ran = compare("--team", "vision", "--command", command)
 
     assert ran.returncode == 0, ran.stderr
-    assert log.read_text().splitlines() == [
-        f"job {rest}"
-        for target in ("gke", "vertex")
-        for job in ("vit-bucket", "vit-filestore")
-        for rest in (f"submit jobs/vision/{job}.yaml --target {target}", f"wait {job}-abcde", f"logs {job}-abcde")
-    ]
+    commands = []
+    for target in ("gke", "vertex"):
+        for job in ("vit-bucket", "vit-filestore"):
+            commands.append(f"job submit jobs/vision/{job}.yaml --target {target}")
+            commands += [f"job wait {job}-abcde", f"job logs {job}-abcde"]
+    assert log.read_text().splitlines() == commands
     rows = [line.split() for line in ran.stdout.splitlines() if not line.startswith("training from")]
     times = [
         ["Cloud", "Storage", "4,000", "4,837"], ["Filestore", "2,500", "3,006"],
@@ -264,7 +264,7 @@ def test_both_files_train_alike() -> None:
         for name in ("bucket", "filestore")
     )
 
-    assert [one for one, other in zip(bucket["args"], files["args"], strict=True) if one != other] == [
+    assert [argument for argument, other in zip(bucket["args"], files["args"], strict=True) if argument != other] == [
         "--data=/gcs/example-images/food101"
     ]
     assert {key: value for key, value in bucket.items() if key not in ("args", "mounts")} == {
@@ -277,7 +277,7 @@ def test_both_files_train_alike() -> None:
 def test_it_trains_on_a_small_set_of_images_from_two_folders(tmp_path: Path) -> None:
     python = os.environ.get(PYTHON)
     if python is None:
-        pytest.skip("the examples' libraries, gigabytes, are installed and used by `make test-examples` alone")
+        pytest.skip("only `make test-examples` installs and uses the examples' libraries, gigabytes")
     data = tmp_path / "data"
     other = tmp_path / "other"
     subprocess.run([python, "-c", MAKE, str(data)], check=True, capture_output=True)

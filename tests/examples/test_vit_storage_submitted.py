@@ -106,8 +106,8 @@ def jobs_of(cloud: LocalCloud) -> list[dict[str, Any]]:
 def cluster(root: Path) -> Offline:
     """Return the policies of prod's cluster and the roles of vision's namespace, as they are planned."""
     workspace = read_workspace(root)
-    wanted = [workspace.stacks[name] for name in ("prod", "prod-vision")]
-    prod, vision = (plan for _, plan in planned_stacks(workspace, wanted))
+    stacks = [workspace.stacks[name] for name in ("prod", "prod-vision")]
+    prod, vision = (plan for _, plan in planned_stacks(workspace, stacks))
     objects = [*namespace_objects(vision, "share-us-central1", "vision"), *admission_objects(prod, "us-central1")]
     return Offline(objects, [], {})
 
@@ -133,10 +133,10 @@ def test_a_member_submits_both_halves_on_gke(root: Path, cloud: LocalCloud) -> N
     for body, data in zip(stub.created, ("/gcs/example-images/food101", "/mnt/nfs/data"), strict=True):
         (part,) = body["spec"]["replicatedJobs"]
         pod = part["template"]["spec"]["template"]["spec"]
-        (container,) = [each for each in pod["containers"] if each["name"] == "training"]
+        (container,) = [container for container in pod["containers"] if container["name"] == "training"]
         assert body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "vision"
         assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-        assert {"/dev/shm", data} <= {each["mountPath"] for each in container["volumeMounts"]}  # noqa: S108
+        assert {"/dev/shm", data} <= {mount["mountPath"] for mount in container["volumeMounts"]}  # noqa: S108
         assert f"--data={data}" in str(container)
         assert f"gs://{BUCKET}/sources/" in str(container)  # where the program was uploaded
 

@@ -29,7 +29,7 @@ POOL: dict[str, Any] = {
 
 
 def jobs_client(url: str) -> JobServiceClient:
-    """Return a client over REST by http, which it speaks to a local cloud alone."""
+    """Return a client over REST by http, which only a local cloud accepts."""
     transport = JobServiceRestTransport(host=f"{url}/aiplatform", credentials=AnonymousCredentials(), url_scheme="http")
     return JobServiceClient(transport=transport)
 
@@ -37,7 +37,7 @@ def jobs_client(url: str) -> JobServiceClient:
 def rendered(url: str, parent: str, files: list[str]) -> None:
     """Create jobs from files of rendered bodies, and print what each is called and does; unknown fields are errors."""
     client = jobs_client(url)
-    made = {}
+    jobs = {}
     for path in map(Path, files):
         text = path.read_text(encoding="utf-8")
         job: Any
@@ -46,20 +46,20 @@ def rendered(url: str, parent: str, files: list[str]) -> None:
             job = client.create_hyperparameter_tuning_job(parent=parent, hyperparameter_tuning_job=body)
         else:
             job = client.create_custom_job(parent=parent, custom_job=CustomJob.from_json(text))
-        made[path.stem] = [job.display_name, job.state.name]
-    sys.stdout.write(json.dumps(made))
+        jobs[path.stem] = [job.display_name, job.state.name]
+    sys.stdout.write(json.dumps(jobs))
 
 
 def main(url: str) -> None:
     """Create, list, cancel and delete a job of each kind."""
     client = jobs_client(url)
     spec = {"worker_pool_specs": [POOL], "scheduling": {"strategy": custom_job_types.Scheduling.Strategy.FLEX_START}}
-    made = client.create_custom_job(parent=PARENT, custom_job={"display_name": "train", "job_spec": spec})
-    read = client.get_custom_job(name=made.name)
+    created = client.create_custom_job(parent=PARENT, custom_job={"display_name": "train", "job_spec": spec})
+    read = client.get_custom_job(name=created.name)
     listed = [job.display_name for job in client.list_custom_jobs(parent=PARENT)]
-    client.cancel_custom_job(name=made.name)
-    cancelled = client.get_custom_job(name=made.name).state
-    client.delete_custom_job(name=made.name)
+    client.cancel_custom_job(name=created.name)
+    cancelled = client.get_custom_job(name=created.name).state
+    client.delete_custom_job(name=created.name)
     sys.stdout.write(
         json.dumps(
             {
@@ -95,16 +95,16 @@ def tuned(client: JobServiceClient, spec: dict[str, Any]) -> dict[str, Any]:
         "display_name": "tune", "study_spec": study, "max_trial_count": 4, "parallel_trial_count": 2,
         "trial_job_spec": spec,
     }  # fmt: skip
-    made = client.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=body)
-    read = client.get_hyperparameter_tuning_job(name=made.name)
-    client.cancel_hyperparameter_tuning_job(name=made.name)
+    created = client.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=body)
+    read = client.get_hyperparameter_tuning_job(name=created.name)
+    client.cancel_hyperparameter_tuning_job(name=created.name)
     parameter = read.study_spec.parameters[0]
     return {
         "scale": parameter.scale_type.name,
         "goal": read.study_spec.metrics[0].goal.name,
         "most": parameter.double_value_spec.max_value,
         "trials": read.max_trial_count,
-        "cancelled": client.get_hyperparameter_tuning_job(name=made.name).state.name,
+        "cancelled": client.get_hyperparameter_tuning_job(name=created.name).state.name,
     }
 
 
@@ -117,15 +117,15 @@ def pipeline(client: JobServiceClient, url: str, spec: dict[str, Any]) -> dict[s
     definition = "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml"
     inputs = CustomJobSpec.to_dict(CustomJobSpec(spec), preserving_proto_field_name=False)
     body = {"display_name": "vit", "training_task_definition": definition, "training_task_inputs": inputs}
-    made = pipelines.create_training_pipeline(parent=PARENT, training_pipeline=body)
-    read = pipelines.get_training_pipeline(name=made.name)
+    created = pipelines.create_training_pipeline(parent=PARENT, training_pipeline=body)
+    read = pipelines.get_training_pipeline(name=created.name)
     job = client.get_custom_job(name=read.training_task_metadata["backingCustomJob"])
-    pipelines.cancel_training_pipeline(name=made.name)
+    pipelines.cancel_training_pipeline(name=created.name)
     return {
         "state": read.state.name,
         "job": job.state.name,
         "strategy": job.job_spec.scheduling.strategy.name,
-        "cancelled": pipelines.get_training_pipeline(name=made.name).state.name,
+        "cancelled": pipelines.get_training_pipeline(name=created.name).state.name,
         "with it": client.get_custom_job(name=job.name).state.name,
     }
 
@@ -157,8 +157,8 @@ def by_the_sdk(client: JobServiceClient) -> str:
         parallel_trial_count=1,
     )
     body = tuning._gca_resource  # the SDK's class sends it by gRPC, which the local cloud does not speak
-    made = client.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=body)
-    return f"{made.display_name} {made.max_trial_count}"
+    created = client.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=body)
+    return f"{created.display_name} {created.max_trial_count}"
 
 
 if __name__ == "__main__":

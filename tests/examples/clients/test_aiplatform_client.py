@@ -34,7 +34,7 @@ def drive(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Return a function that runs the program, and returns what it printed."""
     python = os.environ.get(PYTHON)
     if python is None:
-        pytest.skip("google-cloud-aiplatform is installed and used by `make test-examples` alone")
+        pytest.skip("only `make test-examples` installs and uses google-cloud-aiplatform")
     home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "GOOGLE_CLOUD_PROJECT": "example-lab"}
 
     def run(*arguments: str) -> dict[str, Any]:
@@ -54,10 +54,10 @@ def test_each_example_is_created_by_the_generated_client(
         files.append(tmp_path / f"{example}.json")
         files[-1].write_text(rendered(tmp_path / f"of-{example}", example, "vision"))
 
-    made = drive(cloud[1], f"projects/{PROJECT}/locations/{REGION}", *map(str, files))
+    created = drive(cloud[1], f"projects/{PROJECT}/locations/{REGION}", *map(str, files))
 
     names = {example: example.replace("_", "-") for example in VERTEX}
-    assert made == {example: [name, "JOB_STATE_PENDING"] for example, name in names.items()}
+    assert created == {example: [name, "JOB_STATE_PENDING"] for example, name in names.items()}
 
 
 def test_the_generated_client_takes_jobs_through_their_life(drive: Callable[..., dict[str, Any]], url: str) -> None:

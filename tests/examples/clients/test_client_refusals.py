@@ -25,7 +25,7 @@ def outcomes(cloud: LocalCloud, home: Path) -> dict[str, tuple[str, str]]:
     """Run the program as a member of the team, and return what became of each of its calls."""
     python = os.environ.get(PYTHON)
     if python is None:
-        pytest.skip("the clients are installed and used by `make test-examples` alone")
+        pytest.skip("only `make test-examples` installs and uses the clients")
     environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
     with serve(cloud) as port:
         command = [python, str(PROGRAM), f"http://127.0.0.1:{port}", TEAM]

@@ -48,12 +48,14 @@ class Program:
         pytest.fail(f"ended without {pattern}:\n" + "\n".join(self.lines[-30:]))
 
     def terminate(self) -> None:
-        """Send SIGTERM as a kubelet does: to the container's first process alone."""
+        """Send SIGTERM as a kubelet does: only to the container's first process."""
         self._process.terminate()
 
     def kill(self) -> None:
         """Send SIGKILL to the process and all that it started, as the loss of a VM does."""
-        for pid in self._tree() if self._process.poll() is None else ():
+        if self._process.poll() is not None:
+            return
+        for pid in self._tree():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -86,7 +88,7 @@ def python() -> str:
     """Return the Python that has the examples' libraries; without one a test is skipped."""
     named = os.environ.get(PYTHON)
     if named is None:
-        pytest.skip("the examples' libraries, gigabytes, are installed and used by `make test-examples` alone")
+        pytest.skip("only `make test-examples` installs and uses the examples' libraries, gigabytes")
     return named
 
 
@@ -99,7 +101,9 @@ def start(python: str, tmp_path: Path) -> Iterator[Start]:
     local = {"GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo", "PYTHONUNBUFFERED": "1"}
 
     def begin(*command: str | Path, module: str = "", **environment: str) -> Program:
-        run = [python, *(["-m", module] if module else []), *map(str, command)]
+        run = [python, *map(str, command)]
+        if module:
+            run[1:1] = ["-m", module]
         started.append(Program(run, {**home, **quiet, **local, **environment}))
         return started[-1]
 

@@ -71,10 +71,10 @@ def test_a_cluster_that_is_killed_does_only_what_is_left(start: Start, data: Pat
 
 
 def test_what_a_worker_had_goes_to_the_others_when_it_is_killed(start: Start, data: Path, tmp_path: Path) -> None:
-    scheduler, one, other = cluster(start, data, tmp_path / "run")
+    scheduler, killed, other = cluster(start, data, tmp_path / "run")
     scheduler.until("part .*")
-    one.kill()
-    one.ended()
+    killed.kill()
+    killed.ended()
 
     assert scheduler.ends_well()[-1] == "done"
     assert other.ended() == 0

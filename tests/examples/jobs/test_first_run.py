@@ -57,8 +57,8 @@ def cloud(root: Path) -> Iterator[tuple[Cloud, str]]:
     disk = {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200}
     machine = {"machineSpec": {"machineType": "a2-highgpu-1g", **gpu}, "diskSpec": disk, "replicaCount": "4"}
     path = f"v1/projects/{PROJECT}/locations/{REGION}/persistentResources"
-    asked = [("persistentResourceId", kept)]
-    code, answer = cloud.cloud.handle("aiplatform", "POST", path, asked, {"resourcePools": [machine]})
+    query = [("persistentResourceId", kept)]
+    code, answer = cloud.cloud.handle("aiplatform", "POST", path, query, {"resourcePools": [machine]})
     assert code == 200, answer
     with serve(cloud.cloud) as port:
         yield cloud, f"http://127.0.0.1:{port}"
@@ -114,9 +114,9 @@ def test_an_example_on_gke_from_its_file_to_its_end(root: Path, job: Command, ex
         requests = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{team}/provisioningrequests"
         api.lists |= {sets: [body], f"{kueue}/workloads": [workload], requests: []}
         api.lists |= {f"{core}/pods": [], f"{core}/events": []}
-        said = job("why", run).stdout
-        assert f"{run} waits for quota in queue {team} of {cluster}." in said
-        assert "insufficient unused quota" in said
+        reason = job("why", run).stdout
+        assert f"{run} waits for quota in queue {team} of {cluster}." in reason
+        assert "insufficient unused quota" in reason
         assert job("logs", run).stdout == ""
 
         yes = {"status": "True", "lastTransitionTime": "2026-11-22T10:05:00Z"}

@@ -56,7 +56,7 @@ def test_processes_that_are_killed_go_on_as_if_nothing_had_been(
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-@pytest.mark.parametrize("lost", [False, True], ids=["local checkpoints are there", "those of a process are lost"])
+@pytest.mark.parametrize("lost", [False, True], ids=["local checkpoints exist", "those of a process are lost"])
 def test_a_program_that_starts_again_reads_local_checkpoints_or_else_the_output(
     strategy: str, start: Start, data: Path, tmp_path: Path, *, lost: bool
 ) -> None:

@@ -32,9 +32,9 @@ def placed(root: Path, example: str, team: str) -> Path:
 
 
 def rendered(root: Path, example: str, team: str) -> str:
-    found = render_job(placed(root, example, team), root, None, today(ORGANISATION))
-    assert [str(finding) for finding in found.findings if finding.severity != "note"] == []
-    return found.text
+    rendered_job = render_job(placed(root, example, team), root, None, today(ORGANISATION))
+    assert [str(finding) for finding in rendered_job.findings if finding.severity != "note"] == []
+    return rendered_job.text
 
 
 def test_every_example_has_a_job_file_and_a_test() -> None:

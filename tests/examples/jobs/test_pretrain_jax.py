@@ -27,19 +27,17 @@ def slices(
     where = {"COORDINATOR_ADDRESS": f"127.0.0.1:{free_port()}", "NUM_PROCESSES": str(processes)}
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     options = ["--tokens", tokens, "--checkpoints", checkpoints, "--steps=60", "--checkpoint-every=5", "--batch=8"]
-    folders = [local / f"vm-{index}" if local else None for index in range(processes)]
-    for folder in folders:
-        if folder:
-            folder.mkdir(parents=True, exist_ok=True)
     if local:
         options += ["--checkpoint-every=20", "--local-every=5"]
-    return [
-        start(
-            EXAMPLES / "pretrain_jax" / "pretrain.py", *options, PROCESS_ID=str(index), **where, **devices,
-            **({"LOCAL_CHECKPOINT_DIR": str(folder)} if folder else {}),
-        )
-        for index, folder in enumerate(folders)
-    ]  # fmt: skip
+    programs = []
+    for index in range(processes):
+        variables = {**where, **devices, "PROCESS_ID": str(index)}
+        if local:
+            folder = local / f"vm-{index}"
+            folder.mkdir(parents=True, exist_ok=True)
+            variables["LOCAL_CHECKPOINT_DIR"] = str(folder)
+        programs.append(start(EXAMPLES / "pretrain_jax" / "pretrain.py", *options, **variables))
+    return programs
 
 
 def test_slices_that_are_killed_go_on_as_if_nothing_had_been(start: Start, tokens: Path, tmp_path: Path) -> None:
@@ -65,7 +63,7 @@ def test_slices_that_are_killed_go_on_as_if_nothing_had_been(start: Start, token
 
 
 @pytest.mark.parametrize(
-    ("lost", "steps"), [(False, {30, 35}), (True, {20})], ids=["local checkpoints are there", "they are lost"]
+    ("lost", "steps"), [(False, {30, 35}), (True, {20})], ids=["local checkpoints exist", "they are lost"]
 )
 def test_slices_that_start_again_read_local_checkpoints_or_else_the_output(
     start: Start, tokens: Path, tmp_path: Path, *, lost: bool, steps: set[int]
@@ -92,8 +90,8 @@ def test_slices_that_start_again_read_local_checkpoints_or_else_the_output(
 
 def test_two_slices_compute_what_one_does(start: Start, tokens: Path, tmp_path: Path) -> None:
     both, other = slices(start, tokens, tmp_path / "both")
-    (one,) = slices(start, tokens, tmp_path / "one", processes=1)
+    (single,) = slices(start, tokens, tmp_path / "one", processes=1)
 
-    losses = [float(last(program.ends_well(), "step").split()[-1]) for program in (both, one)]
+    losses = [float(last(program.ends_well(), "step").split()[-1]) for program in (both, single)]
     assert other.ended() == 0
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)

@@ -48,9 +48,9 @@ def ended(commands: list[list[str]], environments: list[dict[str, str]]) -> list
         subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
         for command, env in zip(commands, environments, strict=True)
     ]
-    said = [program.communicate(timeout=180)[0].splitlines() for program in programs]
+    outputs = [program.communicate(timeout=180)[0].splitlines() for program in programs]
     assert [program.returncode for program in programs] == [0, 0]
-    return said
+    return outputs
 
 
 def test_torchrun_trains_on_all_gpus_of_two_vms_without_an_option(python: str, tmp_path: Path) -> None:
@@ -62,16 +62,16 @@ def test_torchrun_trains_on_all_gpus_of_two_vms_without_an_option(python: str, t
     options = [f"--data={data}", f"--checkpoints={tmp_path / 'run'}", "--strategy=ddp", "--steps=4", "--batch=4"]
 
     # Two processes stand for the eight of a VM, which this machine has no memory for.
-    said = ended([[*torchrun, *options]] * 2, [{**env, "PET_NPROC_PER_NODE": "2"} for env in every])
+    outputs = ended([[*torchrun, *options]] * 2, [{**env, "PET_NPROC_PER_NODE": "2"} for env in every])
 
-    assert "checkpoint 4" in said[0]
-    assert "checkpoint 4" not in said[1]  # the first process of all writes
+    assert "checkpoint 4" in outputs[0]
+    assert "checkpoint 4" not in outputs[1]  # the first process of all writes
 
 
 def test_jax_counts_the_devices_of_both_vms(python: str, tmp_path: Path) -> None:
-    said = ended([[python, "-c", JAX]] * 2, [{**env, "JAX_PLATFORMS": "cpu"} for env in pods(tmp_path, "h100")])
+    outputs = ended([[python, "-c", JAX]] * 2, [{**env, "JAX_PLATFORMS": "cpu"} for env in pods(tmp_path, "h100")])
 
-    assert [lines[-1] for lines in said] == ["0 0 1", "1 0 1"]
+    assert [lines[-1] for lines in outputs] == ["0 0 1", "1 0 1"]
 
 
 def test_one_process_for_each_vm_needs_no_launcher(python: str, tmp_path: Path) -> None:
@@ -80,6 +80,6 @@ def test_one_process_for_each_vm_needs_no_launcher(python: str, tmp_path: Path) 
         "total = torch.ones(1); dist.all_reduce(total); print(dist.get_rank(), int(total))"
     )
 
-    said = ended([[python, "-c", program]] * 2, pods(tmp_path, "a100-40"))
+    outputs = ended([[python, "-c", program]] * 2, pods(tmp_path, "a100-40"))
 
-    assert [lines[-1] for lines in said] == ["0 2", "1 2"]
+    assert [lines[-1] for lines in outputs] == ["0 2", "1 2"]

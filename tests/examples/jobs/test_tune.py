@@ -30,9 +30,9 @@ def data(tmp_path: Path, python: str) -> Path:
 def trial(start: Start, data: Path, number: str, *parameters: str) -> Program:
     """Start a trial as Vertex AI does: its parameters as arguments, its number and folders as variables."""
     root = data.parent
-    said = {"CLOUD_ML_TRIAL_ID": number, "CLOUD_ML_HP_METRIC_FILE": str(root / f"metrics-{number}")}
+    variables = {"CLOUD_ML_TRIAL_ID": number, "CLOUD_ML_HP_METRIC_FILE": str(root / f"metrics-{number}")}
     options = ["--data", data, "--epochs=40", *parameters]
-    return start(EXAMPLES / "tune" / "trial.py", *options, AIP_CHECKPOINT_DIR=str(root / "checkpoints"), **said)
+    return start(EXAMPLES / "tune" / "trial.py", *options, AIP_CHECKPOINT_DIR=str(root / "checkpoints"), **variables)
 
 
 def reported(data: Path, number: str) -> list[dict[str, object]]:

@@ -49,15 +49,15 @@ def data(tmp_path: Path, python: str) -> Path:
 
 def launched(start: Start, data: Path, name: str, **chosen: float) -> Program:
     """Start a run as W&B's agent does, with what somebody chose as WANDB_CONFIG; nothing is uploaded."""
-    said = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_LAUNCH": "true", "WANDB_RUN_ID": name}
+    variables = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_LAUNCH": "true", "WANDB_RUN_ID": name}
     options = ["--data", data, "--output", data.parent / name]
-    return start(EXAMPLES / "wandb_launch" / "train.py", *options, WANDB_CONFIG=json.dumps(chosen), **said)
+    return start(EXAMPLES / "wandb_launch" / "train.py", *options, WANDB_CONFIG=json.dumps(chosen), **variables)
 
 
 def kept(python: str, data: Path, name: str) -> list[list[Step]]:
     """Return what wandb kept of each start of a run."""
-    found = sorted((data.parent / name).glob(f"wandb/offline-run-*/run-{name}.wandb"))
-    return [json.loads(subprocess.check_output([python, "-c", READ, str(path)], text=True)) for path in found]
+    files = sorted((data.parent / name).glob(f"wandb/offline-run-*/run-{name}.wandb"))
+    return [json.loads(subprocess.check_output([python, "-c", READ, str(path)], text=True)) for path in files]
 
 
 def test_what_was_chosen_for_a_run_is_put_over_the_defaults(start: Start, python: str, data: Path) -> None:
