@@ -55,7 +55,9 @@ def github_jobs() -> Iterator[tuple[str, dict[str, str], str]]:
     for file in sorted(WORKFLOWS.glob("*.yml")):
         workflow = yaml.safe_load(file.read_text())
         callers = [
-            each for each in WORKFLOWS.glob("*.yml") if f"uses: ./.github/workflows/{file.name}" in each.read_text()
+            workflow
+            for workflow in WORKFLOWS.glob("*.yml")
+            if f"uses: ./.github/workflows/{file.name}" in workflow.read_text()
         ]
         started_by = {event for source in (file, *callers) for event in events(source)}
         for event in sorted(started_by & EVENTS.keys()):
@@ -100,7 +102,7 @@ JOBS = [
 
 
 @pytest.mark.parametrize(
-    ("federation", "name", "claims", "variable"), JOBS, ids=lambda each: each if isinstance(each, str) else ""
+    ("federation", "name", "claims", "variable"), JOBS, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_job_may_act_as_its_account_and_as_no_other(
     federation: Federation, name: str, claims: dict[str, str], variable: str
@@ -110,7 +112,7 @@ def test_a_job_may_act_as_its_account_and_as_no_other(
 
 def test_every_kind_of_account_is_used_on_both_services() -> None:
     for federation in (GITHUB, GITLAB):
-        assert {variable for each, _, _, variable in JOBS if each is federation} == set(ACCOUNTS)
+        assert {variable for used, _, _, variable in JOBS if used is federation} == set(ACCOUNTS)
 
 
 @pytest.mark.parametrize(

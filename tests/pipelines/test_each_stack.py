@@ -81,22 +81,22 @@ def test_an_environment_is_run_before_its_teams(repository: Path) -> None:
 
 
 def test_an_environments_policy_config_is_given_where_there_is_one(repository: Path) -> None:
-    _, said = each_stack(repository, "prod")
+    _, lines = each_stack(repository, "prod")
 
-    (line,) = said
+    (line,) = lines
     assert line.endswith(" --stack prod --policy-pack policies --diff --policy-pack-config policies/config/prod.json")
 
 
 def test_a_team_that_fails_holds_up_no_other_and_is_not_forgotten(repository: Path) -> None:
-    code, said = each_stack(repository, "dev", failing="dev-nlp")
+    code, lines = each_stack(repository, "dev", failing="dev-nlp")
 
-    assert (code, len(said)) == (1, 3)
+    assert (code, len(lines)) == (1, 3)
 
 
 def test_an_environment_that_fails_ends_it(repository: Path) -> None:
-    code, said = each_stack(repository, "dev", failing="dev")
+    code, lines = each_stack(repository, "dev", failing="dev")
 
-    assert (code, len(said)) == (1, 1)
+    assert (code, len(lines)) == (1, 1)
 
 
 def test_what_belongs_to_an_environment_is_asked_of_the_files_and_not_of_their_names(repository: Path) -> None:
@@ -111,9 +111,9 @@ def test_what_belongs_to_an_environment_is_asked_of_the_files_and_not_of_their_n
 def test_a_stack_that_nobody_can_place_stops_every_environment(repository: Path) -> None:
     (repository / "stacks" / "Pulumi.lost.yaml").write_text("config: {training-platform:team: {name: 1}}\n")
 
-    code, said = each_stack(repository, "dev")
+    code, lines = each_stack(repository, "dev")
 
-    assert (code, said) == (2, [])
+    assert (code, lines) == (2, [])
 
 
 POOL = ", node_pools: {pool: {machine_type: a2-highgpu-8g, zone: us-central1-a, max_nodes: 1}}"
@@ -140,8 +140,8 @@ def with_share(share: str = SHARE) -> str:
 
 
 def order(repository: Path, base: str, failing: str = "") -> tuple[int, list[str]]:
-    code, said = each_stack(repository, "dev", failing=failing, base=base)
-    return code, [line.split(" --stack ")[1].split()[0] for line in said]
+    code, lines = each_stack(repository, "dev", failing=failing, base=base)
+    return code, [line.split(" --stack ")[1].split()[0] for line in lines]
 
 
 def test_what_is_added_is_deployed_before_the_team_that_needs_it(repository: Path) -> None:
@@ -186,9 +186,9 @@ def test_gitlab_deploys_an_environment_in_a_job_of_its_own_and_production_when_s
 
     environment = {"PATH": "/usr/bin:/bin", "CI_COMMIT_BEFORE_SHA": "abc123"}
     command = [repository / "pipelines" / "gitlab" / "up-jobs"]
-    said = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+    output = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
 
-    document = yaml.safe_load(said)
+    document = yaml.safe_load(output)
     assert {name: (job["stage"], job["when"]) for name, job in document.items() if name.startswith("up ")} == {
         "up dev": ("before", "on_success"),
         "up prod": ("production", "manual"),
@@ -226,12 +226,12 @@ def cloud_build() -> list[str]:
     steps = yaml.safe_load((ROOT / "pipelines" / "cloudbuild" / "check.yaml").read_text())["steps"]
     lines = []
     for step in steps:
-        arguments = [each.replace("$_BASE_BRANCH", BRANCH).replace("$$", "$") for each in step["args"]]
+        arguments = [argument.replace("$_BASE_BRANCH", BRANCH).replace("$$", "$") for argument in step["args"]]
         lines += [arguments[1]] if step["entrypoint"] == "bash" else []
     return [*lines, 'pipelines/check --base "origin/$BASE"']  # the second step has no shell, as the next test says
 
 
-@pytest.mark.parametrize("service", [github, gitlab, cloud_build], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("service", [github, gitlab, cloud_build], ids=lambda service: service.__name__)
 def test_a_branch_s_name_is_never_run(service: object, tmp_path: Path) -> None:
     scripts = service()  # type: ignore[operator] # one of those above
     (tmp_path / "pipelines").mkdir()

@@ -75,9 +75,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def gitlab(folder: Path, variables: dict[str, str], *arguments: str) -> str:
-    given = [text for key, value in variables.items() for text in ("--variable", f"{key}={value}")]
-    known = ("--ignore-predefined-vars", ",".join(variables), "--force-shell-executor")
-    return run(folder, "gitlab-ci-local", *arguments, *known, *given)
+    variable_options = [text for key, value in variables.items() for text in ("--variable", f"{key}={value}")]
+    options = ("--ignore-predefined-vars", ",".join(variables), "--force-shell-executor")
+    return run(folder, "gitlab-ci-local", *arguments, *options, *variable_options)
 
 
 @needs("gitlab-ci-local", "rsync")
@@ -99,8 +99,8 @@ def gitlab(folder: Path, variables: dict[str, str], *arguments: str) -> str:
     ],
 )
 def test_gitlab_runs_these_jobs_and_no_others(checkout: Path, variables: dict[str, str], jobs: dict[str, str]) -> None:
-    said = gitlab(checkout, variables, "--list-json")
-    listed: list[dict[str, Any]] = json.loads(said[said.index("[\n") :])
+    output = gitlab(checkout, variables, "--list-json")
+    listed: list[dict[str, Any]] = json.loads(output[output.index("[\n") :])
 
     assert {job["name"]: job["when"] for job in listed if job["when"] != "never"} == jobs
 
@@ -110,9 +110,9 @@ def test_gitlab_checks_a_merge_request_against_its_target(checkout: Path) -> Non
     for file in ("code-quality.json", "junit.xml", "check.html"):
         (checkout / file).touch()  # the job's artifacts, which the stand-in does not write
 
-    said = gitlab(checkout, REQUEST, "check")
+    output = gitlab(checkout, REQUEST, "check")
 
-    assert "check --base origin/main --new-only --format text" in said
+    assert "check --base origin/main --new-only --format text" in output
 
 
 def act(folder: Path, event: str, workflow: str, *arguments: str, payload: dict[str, Any]) -> str:
@@ -142,17 +142,17 @@ def pull_request(head: str) -> dict[str, Any]:
 
 @needs("act")
 def test_github_checks_a_pull_request_against_its_base(checkout: Path) -> None:
-    said = act(checkout, "pull_request", "check.yml", payload=pull_request("somebody/fork"))
+    output = act(checkout, "pull_request", "check.yml", payload=pull_request("somebody/fork"))
 
-    assert "check --base origin/main --new-only --format text --format github" in said
+    assert "check --base origin/main --new-only --format text --format github" in output
 
 
 @needs("act")
 @pytest.mark.parametrize(("head", "stacks"), [("somebody/fork", []), (REPOSITORY, ["dev", "prod"])])
 def test_github_previews_what_is_no_fork(checkout: Path, head: str, stacks: list[str]) -> None:
-    said = act(checkout, "pull_request", "preview.yml", *VARIABLES, payload=pull_request(head))
+    output = act(checkout, "pull_request", "preview.yml", *VARIABLES, payload=pull_request(head))
 
-    assert sorted(re.findall(r"each-stack (\w+) preview --diff", said)) == stacks
+    assert sorted(re.findall(r"each-stack (\w+) preview --diff", output)) == stacks
 
 
 @needs("act")
@@ -160,9 +160,9 @@ def test_github_previews_what_is_no_fork(checkout: Path, head: str, stacks: list
 def test_github_deploys_a_merge_environment_by_environment(
     checkout: Path, variables: tuple[str, ...], stacks: list[str]
 ) -> None:
-    said = act(checkout, "push", "up.yml", *variables, payload={"ref": "refs/heads/main"})
+    output = act(checkout, "push", "up.yml", *variables, payload={"ref": "refs/heads/main"})
 
-    assert re.findall(r"each-stack (\w+) up --yes", said) == stacks
+    assert re.findall(r"each-stack (\w+) up --yes", output) == stacks
 
 
 @needs("actionlint")

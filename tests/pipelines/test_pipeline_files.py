@@ -1,4 +1,4 @@
-"""The pipelines' files: as their published schemas want them, and with no more rights than they need."""
+"""The pipelines' files follow their published schemas, and have only the rights that they need."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ALL = [file for files in SCHEMAS.values() for file in files]
 
 
 def jobs(file: Path) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = yaml.safe_load(file.read_text())["jobs"]
-    return found
+    jobs_of_file: dict[str, dict[str, Any]] = yaml.safe_load(file.read_text())["jobs"]
+    return jobs_of_file
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
@@ -68,7 +68,7 @@ def test_what_may_write_to_a_pull_request_runs_none_of_its_code() -> None:
 
     used = [step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step]
     assert used == ["actions/download-artifact", "github/codeql-action/upload-sarif"]
-    assert not any("${{" in step.get("run", "") for each in both.values() for step in each["steps"])
+    assert not any("${{" in step.get("run", "") for job in both.values() for step in job["steps"])
 
 
 def test_what_may_write_unpacks_no_archive_of_another_run() -> None:
@@ -113,12 +113,12 @@ NAMING = [*SCHEMAS["vendor.gitlab-ci"], *SCHEMAS["vendor.cloudbuild"], ROOT / "p
 
 
 def test_every_image_has_a_digest_and_a_source_of_it() -> None:
-    assert {each["image"] for each in IMAGES} == {"python:3.11", "gcr.io/cloud-builders/git"}
-    assert all(each["digest"] and each["source"] and each["read"] for each in IMAGES)
+    assert {image["image"] for image in IMAGES} == {"python:3.11", "gcr.io/cloud-builders/git"}
+    assert all(image["digest"] and image["source"] and image["read"] for image in IMAGES)
 
 
 def test_an_image_is_pinned_by_the_digest_that_is_listed() -> None:
-    listed = {each["image"]: each["digest"] for each in IMAGES}
+    listed = {image["image"]: image["digest"] for image in IMAGES}
     files = NAMING
     named = {
         image for file in files for image in re.findall(r"^ +(?:image|name): (\S+)", file.read_text(), re.MULTILINE)
@@ -285,11 +285,11 @@ def test_what_is_not_sarif_of_one_run_is_left_out(sarif: str, tmp_path: Path) ->
 def test_what_is_no_archive_is_one_sentence(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(data)
 
-    code, said, files = read(tmp_path / "a.zip")
+    code, message, files = read(tmp_path / "a.zip")
 
     assert (code, files) == (1, {})
-    assert said.startswith("the archive cannot be read: ")
-    assert said.count("\n") == 1
+    assert message.startswith("the archive cannot be read: ")
+    assert message.count("\n") == 1
 
 
 def test_a_report_that_is_damaged_is_one_sentence(tmp_path: Path) -> None:
@@ -298,10 +298,10 @@ def test_a_report_that_is_damaged_is_one_sentence(tmp_path: Path) -> None:
     data[45:55] = b"\xff" * 10
     archive.write_bytes(data)
 
-    code, said, files = read(archive)
+    code, message, files = read(archive)
 
     assert (code, files) == (1, {})
-    assert "Traceback" not in said
+    assert "Traceback" not in message
 
 
 def test_without_an_archive_and_a_folder_it_says_how_it_is_called() -> None:

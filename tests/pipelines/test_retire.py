@@ -46,9 +46,9 @@ def run(repository: Path, script: str, *arguments: str, failing: str = "", gone:
     return ran.returncode, ran.stdout.splitlines()
 
 
-def stacks_of(command: str, said: list[str]) -> list[str]:
+def stacks_of(command: str, lines: list[str]) -> list[str]:
     """Return the stacks for which a command of Pulumi ran, in order."""
-    return [line.split(" --stack ")[1].split()[0] for line in said if line.startswith(f"{command} ")]
+    return [line.split(" --stack ")[1].split()[0] for line in lines if line.startswith(f"{command} ")]
 
 
 @pytest.fixture
@@ -65,43 +65,43 @@ def ended(repository: Path) -> Path:
 
 
 def test_teams_are_destroyed_before_their_environment_and_what_stays_is_listed(ended: Path) -> None:
-    code, said = run(ended, "retire", "dev")
+    code, lines = run(ended, "retire", "dev")
 
     assert code == 0
-    assert stacks_of("up", said) == ["dev-nlp", "dev-vision", "dev"]  # which lifts the protection
-    assert stacks_of("destroy", said) == ["dev-nlp", "dev-vision", "dev"]
-    assert said[-1] == "dev-nlp buckets.data paid by ml@example.com"
+    assert stacks_of("up", lines) == ["dev-nlp", "dev-vision", "dev"]  # which lifts the protection
+    assert stacks_of("destroy", lines) == ["dev-nlp", "dev-vision", "dev"]
+    assert lines[-1] == "dev-nlp buckets.data paid by ml@example.com"
 
 
 def test_an_environment_stays_while_a_team_of_it_is_not_destroyed(ended: Path) -> None:
-    code, said = run(ended, "retire", "dev", failing="dev-nlp")
+    code, lines = run(ended, "retire", "dev", failing="dev-nlp")
 
     assert code == 1
-    assert stacks_of("destroy", said) == ["dev-vision"]
-    assert any("gcloud storage rm --recursive" in line for line in said)
+    assert stacks_of("destroy", lines) == ["dev-vision"]
+    assert any("gcloud storage rm --recursive" in line for line in lines)
 
 
 def test_what_is_destroyed_already_is_not_created_to_be_destroyed_again(ended: Path) -> None:
-    code, said = run(ended, "retire", "dev", gone="dev-nlp")
+    code, lines = run(ended, "retire", "dev", gone="dev-nlp")
 
     assert code == 0
-    assert stacks_of("up", said) == stacks_of("destroy", said) == ["dev-vision", "dev"]
+    assert stacks_of("up", lines) == stacks_of("destroy", lines) == ["dev-vision", "dev"]
 
 
 def test_what_goes_on_is_never_destroyed(repository: Path) -> None:
-    code, said = run(repository, "retire", "dev")
+    code, lines = run(repository, "retire", "dev")
 
     assert code == 0
-    assert said == ["== what stays", "nothing: no stack of dev is marked as retired and keeps anything"]
+    assert lines == ["== what stays", "nothing: no stack of dev is marked as retired and keeps anything"]
 
 
 def test_before_the_day_of_a_stack_it_says_which_day_that_is(repository: Path) -> None:
     (repository / "stacks" / "Pulumi.dev-nlp.yaml").write_text(ENDED_TEAM + ENDED.replace("2026-11-20", "2026-11-22"))
 
-    code, said = run(repository, "retire", "dev")
+    code, lines = run(repository, "retire", "dev")
 
     assert code == 0
-    assert said == ["== what stays", "dev-nlp ends on 2026-11-22, and nothing of it is destroyed before"]
+    assert lines == ["== what stays", "dev-nlp ends on 2026-11-22, and nothing of it is destroyed before"]
 
 
 def test_a_deployment_leaves_a_stack_alone_that_has_ended(ended: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_deployment_leaves_a_stack_alone_that_has_ended(ended: Path) -> None:
     team = ended / "stacks" / "Pulumi.dev-vision.yaml"
     team.write_text(team.read_text().replace("2026-11-21", "2026-11-22"))
 
-    code, said = run(ended, "each-stack", "dev", "up", "--yes")
+    code, lines = run(ended, "each-stack", "dev", "up", "--yes")
 
     assert code == 0
-    assert stacks_of("up", said) == ["dev", "dev-vision"]  # whose protection is lifted from now on
-    assert any(line.startswith("== dev-nlp has ended") for line in said)
+    assert stacks_of("up", lines) == ["dev", "dev-vision"]  # whose protection is lifted from now on
+    assert any(line.startswith("== dev-nlp has ended") for line in lines)
