@@ -46,11 +46,11 @@ def written(path: str) -> Passes:
 
 
 def each_container(path: str) -> Passes:
-    return lambda inputs: all(at(each, path) for each in containers(inputs))
+    return lambda inputs: all(at(container, path) for container in containers(inputs))
 
 
 def no_container(path: str) -> Passes:
-    return lambda inputs: not any(at(each, path) for each in containers(inputs))
+    return lambda inputs: not any(at(container, path) for container in containers(inputs))
 
 
 def pod_says(field: str, value: Any) -> Passes:
@@ -93,27 +93,30 @@ CHECKS: Mapping[str, tuple[str, Passes]] = {
     "CKV_K8S_37": (DAEMON_SET, each_container("securityContext.capabilities")),
     "CKV_K8S_38": (DAEMON_SET, pod_says("automountServiceAccountToken", False)),
     "CKV_K8S_40": (DAEMON_SET, each_container("securityContext.runAsUser")),
-    "CKV_K8S_43": (DAEMON_SET, lambda inputs: all("@sha256:" in each["image"] for each in containers(inputs))),
+    "CKV_K8S_43": (
+        DAEMON_SET,
+        lambda inputs: all("@sha256:" in container["image"] for container in containers(inputs)),
+    ),
 }
 
 
 def failing(check: str, resources: Iterable[StackResource]) -> tuple[int, list[str]]:
     """Return how many resources a check is about, and the names of those that fail it."""
     kind, passes = CHECKS[check]
-    about = [each for each in resources if each.type == kind]
-    return len(about), [each.name for each in about if not passes(each.inputs)]
+    about = [resource for resource in resources if resource.type == kind]
+    return len(about), [resource.name for resource in about if not passes(resource.inputs)]
 
 
 @pytest.fixture(scope="module")
 def default() -> list[StackResource]:
     workspace = read_workspace(ORGANISATION)
     plans = planned_stacks(workspace, plannable(workspace, workspace.stacks))
-    return [each for _, plan in plans for each in plan.resources]
+    return [resource for _, plan in plans for resource in plan.resources]
 
 
 @pytest.fixture(scope="module")
 def full() -> list[StackResource]:
-    return [each for stack in ("env", "team") for each in planned(FULL, FULL_TEAM, stack).resources]
+    return [resource for stack in ("env", "team") for resource in planned(FULL, FULL_TEAM, stack).resources]
 
 
 def test_every_row_has_a_check_of_ours_and_a_reason() -> None:
@@ -148,8 +151,13 @@ def test_an_exemption_is_of_something_that_still_fails(check: str, default: list
 
 
 def test_only_images_without_a_known_digest_have_none(default: list[StackResource]) -> None:
-    sets = [each for each in default if each.type == DAEMON_SET]
-    tagged = {each["image"] for one in sets for each in containers(one.inputs) if "@sha256:" not in each["image"]}
+    sets = [resource for resource in default if resource.type == DAEMON_SET]
+    tagged = {
+        container["image"]
+        for daemon_set in sets
+        for container in containers(daemon_set.inputs)
+        if "@sha256:" not in container["image"]
+    }
 
     assert tagged
     assert {image.partition("/")[2].partition("/")[0] for image in tagged} == {"gce-ai-infra"}

@@ -34,9 +34,9 @@ OPTIONS = {
 
 @pytest.mark.parametrize("command", OPTIONS)
 def test_a_command_has_the_options_that_mean_something_to_it(command: str) -> None:
-    said = CliRunner().invoke(training_platform, ["sandbox", command, "--help"]).output
+    help_text = CliRunner().invoke(training_platform, ["sandbox", command, "--help"]).output
 
-    listed = {word for line in said.splitlines() for word in line.split()[:2] if word.startswith("--")}
+    listed = {word for line in help_text.splitlines() for word in line.split()[:2] if word.startswith("--")}
     assert listed - {"--help"} == OPTIONS[command]
 
 
@@ -52,15 +52,15 @@ def commands(group: click.Group, words: str = "") -> Iterator[Any]:
 def test_a_function_takes_what_its_command_is_given(command: click.Command) -> None:
     assert command.callback is not None
     parameters = inspect.signature(command.callback).parameters.values()
-    own = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
-    shared = {each.name for each in command.params if each.expose_value} - own
-    classes = {each.__name__: runs.RunsOptions for each in (runs, inside, simulate)} | {
+    own_names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
+    shared = {option.name for option in command.params if option.expose_value} - own_names
+    classes = {module.__name__: runs.RunsOptions for module in (runs, inside, simulate)} | {
         sandbox.__name__: sandbox.SandboxOptions
     }
 
-    assert own <= {each.name for each in command.params}
-    if len(own) < len(parameters):
-        assert shared <= {each.name for each in fields(classes[command.callback.__module__])}
+    assert own_names <= {option.name for option in command.params}
+    if len(own_names) < len(parameters):
+        assert shared <= {field.name for field in fields(classes[command.callback.__module__])}
     else:
         assert not shared
 

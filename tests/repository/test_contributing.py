@@ -73,7 +73,7 @@ def test_the_rule_of_the_page_is_found_by_a_check_without_another_change(tmp_pat
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
-    found = [each for each in json.loads(done.stdout)["findings"] if each["rule"] == "spot-in-production"]
+    findings = [finding for finding in json.loads(done.stdout)["findings"] if finding["rule"] == "spot-in-production"]
     text = (ORGANISATION / "stacks" / "Pulumi.prod.yaml").read_text(encoding="utf-8").splitlines()
-    assert found
-    assert {text[each["line"] - 1].strip() for each in found} == {"capacity: spot"}
+    assert findings
+    assert {text[finding["line"] - 1].strip() for finding in findings} == {"capacity: spot"}

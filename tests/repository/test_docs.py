@@ -47,7 +47,7 @@ def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
         while isinstance(command, click.Group) and words and not words[0].startswith(("-", "[")):
             assert words[0] in command.commands, line
             command = command.commands[words.pop(0)]
-        options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
 
 
@@ -82,7 +82,8 @@ def test_the_map_names_every_folder_and_nothing_else() -> None:
     listed = ["git", "ls-files", "-z"]
     files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     folders = {Path(file).parts[0] for file in files if "/" in file and not file.startswith(".")}
-    rooms = {match[0] for file in files if (match := re.match(r"training_platform/(parts/)?\w+(?=/)", file))}
+    matches = [re.match(r"training_platform/(parts/)?\w+(?=/)", file) for file in files]
+    rooms = {match[0] for match in matches if match}
 
     assert (folders | rooms) - named == {"docs", "changelog.d", "training_platform", "training_platform/parts"}
     assert [name for name in sorted(named) if "/" in name and not (ROOT / name).exists()] == []
@@ -178,7 +179,7 @@ def skeleton(text: str) -> Skeleton:
     return Skeleton(
         blocks=_BLOCK.findall(text),
         outline=re.findall(r"^(#+|\d+\.|\|(?= ))", prose, re.MULTILINE),
-        code=Counter(" ".join(each.split()) for each in re.findall(r"`([^`]+)`", prose)),
+        code=Counter(" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)),
         links=Counter(target.replace(".ja.md", ".md") for target in re.findall(r"\]\(([^)]+)\)", prose)),
         figures=Counter(re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", words)),
     )
@@ -253,7 +254,7 @@ def test_a_report_of_a_local_cloud_proves_nothing_about_google_cloud(tmp_path: P
 def test_the_examples_of_the_reference_are_accepted() -> None:
     result = CliRunner().invoke(app, ["check", "--format", "json", "--root", str(EXAMPLES)])
 
-    assert {each["rule"] for each in json.loads(result.stdout)["findings"]} == {
+    assert {finding["rule"] for finding in json.loads(result.stdout)["findings"]} == {
         "quota-no-snapshot",
         "job-quota-snapshot",
         "job-vertex-submission",

@@ -92,13 +92,13 @@ def test_a_selection_is_run_without_processes_beside(
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # these tests may run beside others themselves
     pytester.makeconftest(CONFTEST.read_text())
     pytester.makepyfile(
-        test_some="import os\ndef test_other():\n    print(os.environ.get('PYTEST_XDIST_WORKER', 'alone'))\n"
+        test_some="import os\ndef test_other():\n    print(os.environ.get('PYTEST_XDIST_WORKER', 'no worker'))\n"
     )
 
     ran = pytester.runpytest_subprocess("-rP", "-n", "auto", *arguments)
 
     ran.assert_outcomes(passed=1)
-    ran.stdout.re_match_lines([r"^gw\d+$" if side_by_side else "^alone$"])
+    ran.stdout.re_match_lines([r"^gw\d+$" if side_by_side else "^no worker$"])
 
 
 MODULES = sorted({rule.check.__module__ for rule in RULES.values()})

@@ -105,7 +105,9 @@ def test_the_core_names_no_part_in_a_path_or_a_text(folder: str) -> None:
 
 def test_no_two_files_import_each_other_by_any_way_round() -> None:
     files = {name: path for folder in FOLDERS for name, path in _sources(folder)}
-    imports = {name: {_module(each, files) for each in _imports(path)} - {name, ""} for name, path in files.items()}
+    imports = {
+        name: {_module(imported, files) for imported in _imports(path)} - {name, ""} for name, path in files.items()
+    }
 
     assert len(imports) > 200
     assert _circles(imports) == []
@@ -122,10 +124,10 @@ def test_a_module_is_called_after_what_is_inside_it() -> None:
 
 
 def test_plain_packages_import_no_pulumi_inside_a_function_either() -> None:
+    sources = [source for package in PLAIN for source in _sources(package)]
     assert [
         f"{name} imports {imported}"
-        for package in PLAIN
-        for name, path in _sources(package)
+        for name, path in sources
         for imported in _imports(path, typing=False)
         if imported.startswith("pulumi")
     ] == []
@@ -186,13 +188,14 @@ def _imports(path: Path, *, typing: bool = True) -> tuple[str, ...]:
     Without ``typing``, what only the type checker imports is left out.
     """
     tree = ast.parse(path.read_text())
-    found: list[str] = []
-    for node in _nodes(tree) if not typing else ast.walk(tree):
+    imported_names: list[str] = []
+    nodes = ast.walk(tree) if typing else _nodes(tree)
+    for node in nodes:
         if isinstance(node, ast.Import):
-            found += (alias.name for alias in node.names)
+            imported_names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found += (f"{node.module}.{alias.name}" for alias in node.names)
-    return tuple(found)
+            imported_names += (f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(imported_names)
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -204,7 +207,7 @@ def _nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _module(imported: str, files: Collection[str]) -> str:
-    """Return the file that an import reads, of a name in it or of itself; empty where it is not ours."""
+    """Return our file that an import reads, for a name in it or for itself; "" for others' files."""
     while imported and imported not in files:
         imported = imported.rpartition(".")[0]
     return imported
@@ -213,7 +216,7 @@ def _module(imported: str, files: Collection[str]) -> str:
 def _circles(imports: Mapping[str, Collection[str]]) -> list[list[str]]:
     """Return the files that reach themselves, those together that reach one another."""
     reached = {name: _reached(name, imports) for name in imports}
-    circles = {tuple(sorted(each for each in reached[name] if name in reached[each])) for name in imports}
+    circles = {tuple(sorted(other for other in reached[name] if name in reached[other])) for name in imports}
     return [list(circle) for circle in sorted(circles) if circle]
 
 

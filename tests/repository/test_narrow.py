@@ -34,7 +34,7 @@ WALKED = {
     "job cost": ["jobs/vision/finetune.yaml"],
     "verify": ["prod --plan"],
 }
-"""Commands that print tables or lists from the files alone, and how each is run."""
+"""Commands that print tables or lists and read only files, and how each is run."""
 OTHERS = {
     "adopt", "adopt-state", "schema", "init environment", "init team", "init job", "init pool", "image build",
     "job render", "job init", "job submit", "job cancel", "job wait", "job logs", "job why",
@@ -50,8 +50,8 @@ RUNS = {"job list", "job status", "job top", "simulate"}  # their table is tried
 
 def leaves(command: click.Command, name: str = "") -> Iterator[str]:
     if isinstance(command, click.Group):
-        for part, each in command.commands.items():
-            yield from leaves(each, f"{name} {part}".strip())
+        for part, child in command.commands.items():
+            yield from leaves(child, f"{name} {part}".strip())
     else:
         yield name
 
@@ -74,15 +74,15 @@ def told_apart(table: Table) -> list[tuple[str, ...]]:
 @pytest.fixture
 def tables(monkeypatch: pytest.MonkeyPatch) -> list[Table]:
     """Return a list that will have every table that reports print."""
-    found: list[Table] = []
+    printed: list[Table] = []
     make = text._table
 
     def record(*arguments: object) -> Table:
-        found.append(make(*arguments))  # type: ignore[arg-type]
-        return found[-1]
+        printed.append(make(*arguments))  # type: ignore[arg-type]
+        return printed[-1]
 
     monkeypatch.setattr(text, "_table", record)
-    return found
+    return printed
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -147,10 +147,10 @@ def test_runs_keep_their_names_and_places_whole(
 
     print_runs([RUN], "text")
 
-    said = capsys.readouterr().out
-    assert [line for line in said.splitlines() if len(line) > width] == []
-    assert all(part in said for part in ("finetune-20261122-140559-x7k2", "vision", "us-central1", "running"))
-    assert ("2026-11-22T14:05:59Z" in said) == (width == 200)
+    output = capsys.readouterr().out
+    assert [line for line in output.splitlines() if len(line) > width] == []
+    assert all(part in output for part in ("finetune-20261122-140559-x7k2", "vision", "us-central1", "running"))
+    assert ("2026-11-22T14:05:59Z" in output) == (width == 200)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -178,12 +178,12 @@ def test_containers_keep_their_names_whole(
 def test_a_plan_of_probes_keeps_the_names_of_stages_and_probes_whole(width: int) -> None:
     words = ["verify", "prod", "--plan", "--root", str(ORGANISATION)]
 
-    said = CliRunner().invoke(app, words, env={"COLUMNS": str(width)}).stdout.split()
+    words_printed = CliRunner().invoke(app, words, env={"COLUMNS": str(width)}).stdout.split()
 
     planned = chosen_probes()
     assert planned
-    assert {word for one in planned for word in (one.stage, one.name)} <= set(said)
-    assert {role for one in planned for role in one.roles} <= {word.rstrip(",") for word in said}
+    assert {word for probe in planned for word in (probe.stage, probe.name)} <= set(words_printed)
+    assert {role for probe in planned for role in probe.roles} <= {word.rstrip(",") for word in words_printed}
 
 
 def test_a_note_is_folded_before_the_subject_of_its_row() -> None:

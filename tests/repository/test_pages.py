@@ -183,8 +183,8 @@ START: Final = "docs/start.md"  # which test_start_page.py types, to see what it
     "name",
     [
         name
-        for name, found in BLOCKS.items()
-        if name != START and any(b.language in {"sh", "console"} and not b.needs for b in found)
+        for name, blocks in BLOCKS.items()
+        if name != START and any(b.language in {"sh", "console"} and not b.needs for b in blocks)
     ],
 )
 @pytest.mark.timeout(660)
@@ -196,8 +196,8 @@ PLACEHOLDER: Final = re.compile(r"[A-Z]{2,}|[<>]|\.\.\.")
 INLINE: Final = sorted(
     {
         block.text
-        for found in BLOCKS.values()
-        for block in found
+        for blocks in BLOCKS.values()
+        for block in blocks
         if block.language == "inline" and works_alone(block.text) and not PLACEHOLDER.search(block.text)
     }
 )
@@ -218,7 +218,8 @@ def commands_of(command: click.Command, name: str) -> Iterator[tuple[str, click.
     """Yield every command of this project that is not a group, by its whole name."""
     if not isinstance(command, click.Group):
         yield name, command
-    for child, below in command.commands.items() if isinstance(command, click.Group) else ():
+        return
+    for child, below in command.commands.items():
         yield from commands_of(below, f"{name} {child}")
 
 
@@ -246,8 +247,8 @@ def test_a_command_says_in_its_help_what_it_is_for_and_its_example_works(
 
 def under_the_engine() -> Iterator[Any]:
     """Yield the pages with commands that need the engine, and the tutorial, which needs Kubernetes' programs too."""
-    for name, found in BLOCKS.items():
-        needs = frozenset().union(*(block.needs for block in found if block.needs <= {ENGINE, QUEUES}))
+    for name, blocks in BLOCKS.items():
+        needs = frozenset().union(*(block.needs for block in blocks if block.needs <= {ENGINE, QUEUES}))
         if needs:
             yield pytest.param(name, needs, marks=[pytest.mark.kube] if QUEUES in needs else [])
 
@@ -256,7 +257,8 @@ def under_the_engine() -> Iterator[Any]:
 @pytest.mark.parametrize(("name", "needs"), list(under_the_engine()))
 @pytest.mark.timeout(1200)
 def test_the_commands_of_a_page_work_under_the_real_engine(name: str, needs: frozenset[str], fresh: Path) -> None:
-    for project in ("kueue", "jobset") if QUEUES in needs else ():
+    projects = ("kueue", "jobset") if QUEUES in needs else ()
+    for project in projects:
         if not (SCHEMAS / project).is_dir():
             pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
         bases = fresh.parent / project / "config" / "components" / "crd" / "bases"

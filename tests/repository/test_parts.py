@@ -19,11 +19,12 @@ def _without_jobs(tmp_path: Path) -> Path:
     package = ROOT / "training_platform"
     left_out = (package / "parts" / "jobs").as_posix()
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(
-        package,
-        tmp_path / "training_platform",
-        ignore=lambda folder, names: {*ignored(folder, names), *(["jobs"] if f"{folder}/jobs" == left_out else [])},
-    )
+
+    def ignore(folder: str, names: list[str]) -> set[str]:
+        left = {"jobs"} if f"{folder}/jobs" == left_out else set()
+        return {*ignored(folder, names), *left}
+
+    shutil.copytree(package, tmp_path / "training_platform", ignore=ignore)
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     (tmp_path / "jobs").mkdir()

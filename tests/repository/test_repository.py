@@ -35,21 +35,21 @@ UNWANTED = {
 }
 
 
-@pytest.mark.parametrize("what", UNWANTED)
-def test_no_file_holds(what: str) -> None:
-    pattern = re.compile(UNWANTED[what])
-    found = [
+@pytest.mark.parametrize("kind", UNWANTED)
+def test_no_file_holds(kind: str) -> None:
+    pattern = re.compile(UNWANTED[kind])
+    unwanted_lines = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}"
         for path in _repository_files()
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1)
         if pattern.search(line)
     ]
 
-    assert found == []
+    assert unwanted_lines == []
 
 
 @pytest.mark.parametrize(
-    ("what", "line"),
+    ("kind", "line"),
     [
         ("address of a package index", "see https://pypi" + ".org/project/x"),
         ("option that names a package index", "--extra-index" + "-url=https://example.com"),
@@ -59,8 +59,8 @@ def test_no_file_holds(what: str) -> None:
         ("secret", "-----BEGIN RSA PRIVATE" + " KEY-----"),
     ],
 )
-def test_an_unwanted_line_is_seen(what: str, line: str) -> None:
-    assert re.search(UNWANTED[what], line)
+def test_an_unwanted_line_is_seen(kind: str, line: str) -> None:
+    assert re.search(UNWANTED[kind], line)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_an_unwanted_line_is_seen(what: str, line: str) -> None:
     ],
 )
 def test_an_honest_line_is_let_through(line: str) -> None:
-    assert [what for what, pattern in UNWANTED.items() if re.search(pattern, line)] == []
+    assert [kind for kind, pattern in UNWANTED.items() if re.search(pattern, line)] == []
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -91,12 +91,14 @@ def test_a_lock_holds_pins_and_hashes_and_nothing_else(lock: str) -> None:
 @pytest.mark.parametrize(("lock", "extras"), LOCKS.items())
 def test_a_lock_covers_its_requirements(lock: str, extras: list[str] | None) -> None:
     locked = _pins(lock)
-    wanted = _requirements(lock.replace(".txt", ".in"))
+    requirements = _requirements(lock.replace(".txt", ".in"))
     if extras is not None:
-        wanted += _project_requirements(extras)
+        requirements += _project_requirements(extras)
 
-    assert wanted
-    assert [str(entry) for entry in wanted if not entry.specifier.contains(locked[canonicalize_name(entry.name)])] == []
+    assert requirements
+    assert [
+        str(entry) for entry in requirements if not entry.specifier.contains(locked[canonicalize_name(entry.name)])
+    ] == []
 
 
 def test_every_extra_is_locked() -> None:
@@ -163,7 +165,7 @@ def test_the_pull_request_workflow_holds_no_credentials() -> None:
     for job in workflow["jobs"].values():
         assert job.keys().isdisjoint({"permissions", "environment", "secrets"})
         checkouts = [step["with"] for step in job["steps"] if "checkout" in step.get("uses", "")]
-        assert [each["persist-credentials"] for each in checkouts] == [False]
+        assert [checkout["persist-credentials"] for checkout in checkouts] == [False]
     assert not re.search(r"secrets\.|github\.token|GITHUB_TOKEN|id-token|google-github-actions|GOOGLE_", text)
 
 
@@ -185,18 +187,21 @@ def test_changelog_fragments_are_named_by_kind() -> None:
 
 
 def test_a_release_says_what_every_fragment_says(tmp_path: Path) -> None:
-    for name in ("pyproject.toml", "CHANGELOG.md", "changelog.d"):
-        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "changelog.d", tmp_path / "changelog.d")
+    for name in ("pyproject.toml", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tmp_path)
     for kind in ("removed", "changed", "added", "fixed"):  # right after a release there are none
         (tmp_path / "changelog.d" / f"planted.{kind}.md").write_text(f"What was {kind}: [page](../docs/start.md).\n")
     command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "9.9.9", "--dir", str(tmp_path)]
     draft = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    said = " ".join(draft.replace("](", "](../").split())  # the changelog stands a folder higher
+    draft_text = " ".join(draft.replace("](", "](../").split())  # the changelog stands a folder higher
     fragments = list((tmp_path / "changelog.d").glob("*.*.md"))
 
     assert "## 9.9.9, 20" in draft
     assert re.findall(r"^### (\w+)$", draft, re.MULTILINE) == ["Removed", "Changed", "Added", "Fixed"]
-    assert [path.name for path in fragments if " ".join(path.read_text(encoding="utf-8").split()) not in said] == []
+    assert [
+        path.name for path in fragments if " ".join(path.read_text(encoding="utf-8").split()) not in draft_text
+    ] == []
 
 
 def test_the_newest_release_is_the_version_that_is_installed() -> None:
@@ -227,7 +232,7 @@ def _project_requirements(extras: list[str]) -> list[Requirement]:
     """Return what the package and these of its extras need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
-    return [each for each in map(Requirement, lines) if each.name != project["name"]]
+    return [requirement for requirement in map(Requirement, lines) if requirement.name != project["name"]]
 
 
 def _pins(name: str) -> dict[str, str]:

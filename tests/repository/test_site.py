@@ -71,13 +71,13 @@ def test_a_page_that_is_nowhere_and_what_it_gets_wrong_fail_the_build(tmp_path: 
     built = build(docs, tmp_path / "site")
 
     assert built.returncode == 1
-    for said in (
+    for message in (
         "dead.md: WARNING: document isn't included",
         "'gone.md'",
         "'lost'",
         "pools.md:3: WARNING: cannot draw",
     ):
-        assert said in built.stderr
+        assert message in built.stderr
 
 
 class Loads(HTMLParser):
@@ -118,15 +118,16 @@ NAMES = re.compile(r"http://www\.w3\.org/\d+/\w+")  # the names of SVG and the l
 
 def loaded_from_elsewhere(file: Path) -> list[str]:
     text = file.read_text(encoding="utf-8")
-    found = Loads(text).found if file.suffix == ".html" else [*addresses(text)]
-    return [each for each in found if re.match(r"(\w+:)?//", each) and not NAMES.match(each)]
+    references = Loads(text).found if file.suffix == ".html" else [*addresses(text)]
+    return [reference for reference in references if re.match(r"(\w+:)?//", reference) and not NAMES.match(reference)]
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     files = [path for path in site.rglob("*") if path.suffix in {".html", ".css", ".js", ".svg"}]
 
     assert {path.suffix for path in files} >= {".html", ".css", ".js"}
-    assert {str(path.relative_to(site)): found for path in files if (found := loaded_from_elsewhere(path))} == {}
+    references = {str(path.relative_to(site)): loaded_from_elsewhere(path) for path in files}
+    assert {name: elsewhere for name, elsewhere in references.items() if elsewhere} == {}
 
 
 @pytest.mark.parametrize(
@@ -172,10 +173,12 @@ def diagrams(page: Path) -> list[str]:
 
 
 def test_every_diagram_of_a_page_is_drawn(site: Path) -> None:
-    sources = {path: len(found) for path in SOURCES if (found := diagrams(DOCS / f"{path}.md"))}
-    assert sources
+    counts = {path: len(diagrams(DOCS / f"{path}.md")) for path in SOURCES}
+    assert any(counts.values())
 
-    for path, count in sources.items():
+    for path, count in counts.items():
+        if not count:
+            continue
         built = (site / f"{path}.html").read_text(encoding="utf-8")
         assert built.count('<div class="diagram"') == len(re.findall(r'<svg id="diagram-\d+"', built)) == count
 
@@ -206,8 +209,8 @@ def test_every_page_fits_a_screen_and_asks_nobody_for_anything(site: Path, page:
     wide = {}
     for path in SOURCES:
         page.open((site / f"{path}.html").as_uri(), width=width)
-        asked = [each for each in page.requests() if not each.startswith(("file:", "data:"))]
-        assert asked == [], path
+        requests = [request for request in page.requests() if not request.startswith(("file:", "data:"))]
+        assert requests == [], path
         if page.run("document.documentElement.scrollWidth") > width:
             wide[path] = page.run("document.documentElement.scrollWidth")
     assert wide == {}
@@ -228,8 +231,8 @@ def test_the_index_of_the_search_leads_to_one_guide(site: Path, words: str, guid
 
 def found_by_search(site: Path, page: Page, words: str) -> list[str]:
     page.open(f"{(site / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
-    found = "[...document.querySelectorAll('#search-results a')].map((each) => each.getAttribute('href'))"
-    waited = f"new Promise((done) => setInterval(() => {{ const f = {found}; if (f.length) done(f) }}, 50))"
+    links = "[...document.querySelectorAll('#search-results a')].map((each) => each.getAttribute('href'))"
+    waited = f"new Promise((done) => setInterval(() => {{ const f = {links}; if (f.length) done(f) }}, 50))"
     result = page.call("Runtime.evaluate", expression=waited, awaitPromise=True, returnByValue=True)
     return list(result["result"]["value"])
 

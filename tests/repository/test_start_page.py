@@ -83,7 +83,7 @@ def test_own_files_are_all_there_is(walk: Walk) -> None:
 def test_no_command_of_gcloud_is_unknown_here() -> None:
     options = re.compile(r" --.*")
 
-    assert {options.sub("", each) for each in STEPS[CLOUD] if each.startswith("gcloud ")} == GCLOUD
+    assert {options.sub("", command) for command in STEPS[CLOUD] if command.startswith("gcloud ")} == GCLOUD
 
 
 @pytest.mark.engine
@@ -98,21 +98,21 @@ def test_the_platform_comes_up_under_the_policies(walk: Walk, cloud: tuple[str, 
         "sh ../accounts.sh": "sh -n ../accounts.sh",  # gcloud is not run
     }
     (walk.root.parent / "state").mkdir()
-    said = {}
+    outputs = {}
     for command in STEPS[CLOUD]:
         if command.startswith("gcloud "):
             continue
         typed = command
         for old, new in instead.items():
             typed = re.sub(old, new, typed)
-        said[command] = walk.type(typed)
+        outputs[command] = walk.type(typed)
         if command.startswith("pulumi stack init"):  # where Google is: in the file of the stack, for the gcp provider
             (name,) = re.findall(r"init (\S+)", command)
             file = walk.root / "stacks" / f"Pulumi.{name}.yaml"
             file.write_text(file.read_text().replace("config:\n", f"config:\n{settings}", 1))
 
-    assert "created" in said["pulumi up -s prod --policy-pack policies"]
-    assert "created" in said["pulumi up -s prod-vision --policy-pack policies"]
+    assert "created" in outputs["pulumi up -s prod --policy-pack policies"]
+    assert "created" in outputs["pulumi up -s prod-vision --policy-pack policies"]
     assert walk.type("git status --porcelain") == ""
 
 
@@ -126,11 +126,11 @@ def cloud(walk: Walk, tmp_path: Path) -> Iterator[tuple[str, str]]:
         cwd=walk.root, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        said = ""
-        while "gcp:pollInterval" not in said:
+        output = ""
+        while "gcp:pollInterval" not in output:
             line = process.stdout.readline()
-            assert line, said
-            said += line
-        walk.env["PULUMI_DEBUG_PROVIDERS"] = re.findall(r"PULUMI_DEBUG_PROVIDERS=(\S+)", said)[0]
-        yield said.partition("config:\n")[2], re.findall(r"http://127\.0\.0\.1:(\d+)/", said)[0]
+            assert line, output
+            output += line
+        walk.env["PULUMI_DEBUG_PROVIDERS"] = re.findall(r"PULUMI_DEBUG_PROVIDERS=(\S+)", output)[0]
+        yield output.partition("config:\n")[2], re.findall(r"http://127\.0\.0\.1:(\d+)/", output)[0]
         process.terminate()

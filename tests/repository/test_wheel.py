@@ -99,7 +99,7 @@ print(json.dumps({command: [each.exit_code, each.stderr] for command, each in ra
 
 
 @pytest.fixture(scope="module")
-def said(base: BareEnvironment, as_cloned: Path) -> dict[str, tuple[int, str]]:
+def refusals(base: BareEnvironment, as_cloned: Path) -> dict[str, tuple[int, str]]:
     """Return exit code and standard error of each command, run one by one in a process without any extra."""
     done = base.run(base.python, "-c", EACH, *COMMANDS, cwd=as_cloned)
     assert done.returncode == 0, done.stderr
@@ -109,9 +109,9 @@ def said(base: BareEnvironment, as_cloned: Path) -> dict[str, tuple[int, str]]:
 
 @pytest.mark.parametrize(("command", "extra"), COMMANDS.items())
 def test_a_missing_extra_is_one_sentence_that_names_it(
-    said: dict[str, tuple[int, str]], command: str, extra: str
+    refusals: dict[str, tuple[int, str]], command: str, extra: str
 ) -> None:
-    code, stderr = said[command]
+    code, stderr = refusals[command]
 
     assert code == 2
     assert stderr.count("\n") == 1, stderr
@@ -158,8 +158,8 @@ class BareEnvironment:
         (site,) = folder.glob("lib/python*/site-packages")
         ours = PathDistribution(next(site.glob("training_platform-*.dist-info")))
         self.requirements = needed(ours, *extras)
-        for each in self.requirements.values():
-            _link(each, site)
+        for installed in self.requirements.values():
+            _link(installed, site)
 
     def run(self, *command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         """Run one of its programs, which sees no other packages than its own."""
@@ -169,32 +169,32 @@ class BareEnvironment:
 
 def needed(of: Distribution, *extras: str) -> dict[str, Distribution]:
     """Return all that a distribution needs, with what that needs, by canonical name."""
-    known: dict[str, Distribution] = {}
+    needed_distributions: dict[str, Distribution] = {}
     waiting = [(of, ("", *extras))]
     done: set[tuple[str, str]] = set()
     while waiting:
-        each, wanted = waiting.pop()
-        for requirement in map(Requirement, each.requires or ()):
+        needing, extras_wanted = waiting.pop()
+        for requirement in map(Requirement, needing.requires or ()):
             marker = requirement.marker
-            if marker and not any(marker.evaluate({"extra": extra}) for extra in wanted):
+            if marker and not any(marker.evaluate({"extra": extra}) for extra in extras_wanted):
                 continue
             name = canonicalize_name(requirement.name)
             if name == "training-platform":
                 waiting.append((of, ("", *requirement.extras)))
                 continue
-            known[name] = distribution(name)
-            asked = ("", *sorted(requirement.extras))
-            if (name, str(asked)) not in done:
-                done.add((name, str(asked)))
-                waiting.append((known[name], asked))
-    return known
+            needed_distributions[name] = distribution(name)
+            extras_asked = ("", *sorted(requirement.extras))
+            if (name, str(extras_asked)) not in done:
+                done.add((name, str(extras_asked)))
+                waiting.append((needed_distributions[name], extras_asked))
+    return needed_distributions
 
 
-def _link(each: Distribution, site: Path) -> None:
+def _link(installed: Distribution, site: Path) -> None:
     """Link a distribution's packages; folders that several share, such as ``google``, are made and filled."""
-    top = Path(str(each.locate_file("")))
-    for part in {Path(str(file)).parts[0] for file in each.files or ()} - {".."}:
-        _link_path(top / part, site / part, {Path(str(file)) for file in each.files or ()}, top)
+    top = Path(str(installed.locate_file("")))
+    for part in {Path(str(file)).parts[0] for file in installed.files or ()} - {".."}:
+        _link_path(top / part, site / part, {Path(str(file)) for file in installed.files or ()}, top)
 
 
 def _link_path(source: Path, target: Path, files: set[Path], top: Path) -> None:
