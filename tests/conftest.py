@@ -38,7 +38,7 @@ TOOLS = {
     "kube": ("kube-apiserver", "etcd"),
 }
 FOLDERS = {"kube": "KUBEBUILDER_ASSETS"}
-"""The variable that names the folder of a marker's tools, where that is not PATH."""
+"""The variable that names the folder of a marker's tools, if it is not PATH."""
 
 
 def pytest_configure() -> None:
@@ -49,7 +49,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the collector away from what imports left, which is there to stay: a tenth of the time of all tests."""
+    """Keep the collector away from the objects of imports, which stay to the end: a tenth of the time of all tests."""
     gc.disable()
     try:
         return (yield)
@@ -108,7 +108,7 @@ sys.addaudithook(_see_samples)
 
 @pytest.fixture(autouse=True)
 def _own_organisation(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that rests on ``stacks/`` or ``jobs/``: they are there to be replaced by a user's own files."""
+    """Fail a test that rests on ``stacks/`` or ``jobs/``, which users replace by their own files."""
     yield
     opened = sorted(_opened)
     _opened.clear()
@@ -134,12 +134,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     command = next(filter(None, map(shutil.which, BROWSERS)), None)
     if command is None:
         pytest.skip(f"no browser on PATH: {', '.join(BROWSERS)}")
-    found = Page(command, tmp_path_factory.mktemp("profile"))
+    browser_page = Page(command, tmp_path_factory.mktemp("profile"))
     try:
-        found.attach()
-        yield found
+        browser_page.attach()
+        yield browser_page
     finally:
-        found.close()
+        browser_page.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

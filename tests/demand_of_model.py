@@ -146,10 +146,14 @@ def _auto_provisioning(stack: str, project: str, name: str, cluster: ClusterSpec
     """Yield what GKE may add by itself: of each limit, what the cluster's own pools leave of it."""
     path: Path = ("clusters", name, "auto_provisioning")
     spec = cluster.auto_provisioning
-    location = spec.zones[0] if spec and len(spec.zones) == 1 else cluster.location
+    if not spec:
+        return
+    location = spec.zones[0] if len(spec.zones) == 1 else cluster.location
     for label, chips in auto_provisioned_chips(name, cluster).items():
         holder = Holder(stack, path, f"auto-provisioning of {name}", (*path, "accelerators", label), 1)
-        for usage in accelerator_usage(project, label, chips, location, spec.cpu) if spec and chips else ():
+        if not chips:
+            continue
+        for usage in accelerator_usage(project, label, chips, location, spec.cpu):
             yield usage.by(holder)
 
 

@@ -16,15 +16,17 @@ from training_platform.resources.stack_resource import UNKNOWN
 def inventory(plan: PlannedStack) -> str:
     """Return the inventory of a plan as YAML."""
     counts = Counter(resource.type for resource in plan.resources if resource.custom)
-    inputs = {
-        f"{resource.type} {resource.name}": chosen
-        for resource in sorted(plan.resources, key=lambda each: each.key)
-        if (chosen := _chosen(resource.type, resource.inputs))
-    }
+    inputs = {}
+    for resource in sorted(plan.resources, key=lambda planned: planned.key):
+        chosen = _chosen(resource.type, resource.inputs)
+        if chosen:
+            inputs[f"{resource.type} {resource.name}"] = chosen
     document = {
         "resources": sum(counts.values()),
         "counts": dict(sorted(counts.items())),
-        "protected": sorted(f"{each.type} {each.name}" for each in plan.resources if each.options.get("protect")),
+        "protected": sorted(
+            f"{resource.type} {resource.name}" for resource in plan.resources if resource.options.get("protect")
+        ),
         "inputs": inputs,
         "outputs": sorted(plan.outputs),
     }
@@ -34,7 +36,9 @@ def inventory(plan: PlannedStack) -> str:
 
 def _chosen(resource_type: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     row = RESOURCE_TYPES.get(resource_type)
-    values = {path: _at(inputs, path) for path in (row.shown if row else ())}
+    if row is None:
+        return {}
+    values = {path: _at(inputs, path) for path in row.shown}
     return {path: _plain(value) for path, value in values.items() if value is not None}
 
 

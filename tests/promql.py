@@ -19,25 +19,25 @@ OF_HISTOGRAMS = ("_bucket", "_count", "_sum")
 @cache
 def metrics() -> Mapping[str, Any]:
     """Return the sources of series by name, with what metrics and labels each has."""
-    found: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    return found
+    sources: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return sources
 
 
 def selectors(query: str) -> list[promql_parser.VectorSelector]:
     """Return what a query selects. Raises ValueError for what is not PromQL."""
-    return [each for each in nodes(query) if isinstance(each, promql_parser.VectorSelector)]
+    return [node for node in nodes(query) if isinstance(node, promql_parser.VectorSelector)]
 
 
 def nodes(query: str) -> list[object]:
     """Return every node of a query, the selector of a range as one of its own."""
-    found: list[object] = []
+    nodes_of_query: list[object] = []
 
     def visit(node: object) -> bool:
-        found.append(node.vector_selector if isinstance(node, promql_parser.MatrixSelector) else node)
+        nodes_of_query.append(node.vector_selector if isinstance(node, promql_parser.MatrixSelector) else node)
         return True
 
     promql_parser.walk(promql_parser.parse(query), pre_visit=visit)
-    return found
+    return nodes_of_query
 
 
 def matchers(selector: promql_parser.VectorSelector) -> dict[str, str]:
@@ -48,28 +48,30 @@ def matchers(selector: promql_parser.VectorSelector) -> dict[str, str]:
 def problems(query: str, needs: str) -> list[str]:
     """Return metrics and labels of a query that its source does not have."""
     source = metrics()[needs]
-    found: list[str] = []
-    known: set[str] = set()
+    messages: list[str] = []
+    known_labels: set[str] = set()
     for selector in selectors(query):
         name = str(selector.name)
         base = next((name.removesuffix(end) for end in OF_HISTOGRAMS if name.endswith(end)), name)
-        own = source["metrics"].get(name, source["metrics"].get(base))
-        if own is None:
-            found.append(f"metric {name} is not among those of {needs}")
+        labels_of_metric = source["metrics"].get(name, source["metrics"].get(base))
+        if labels_of_metric is None:
+            messages.append(f"metric {name} is not among those of {needs}")
             continue
-        labels = {*source["labels"], *own, *({"le"} if name.endswith("_bucket") else ())}
-        known |= labels
-        found += [f"{name} has no label {label}" for label in matchers(selector) if label not in labels]
-    return found + [f"no metric has the label {label}" for label in sorted(grouped(query) - known)]
+        labels = {*source["labels"], *labels_of_metric}
+        if name.endswith("_bucket"):
+            labels.add("le")
+        known_labels |= labels
+        messages += [f"{name} has no label {label}" for label in matchers(selector) if label not in labels]
+    return messages + [f"no metric has the label {label}" for label in sorted(grouped(query) - known_labels)]
 
 
 def grouped(query: str) -> set[str]:
     """Return the labels that a query keeps, or joins by."""
-    found: set[str] = set()
+    kept_labels: set[str] = set()
     for node in nodes(query):
         modifier = getattr(node, "modifier", None)
         if modifier is None:
             continue
         for part in (modifier, getattr(modifier, "matching", None)):
-            found |= set(getattr(part, "labels", ()) or ())
-    return found
+            kept_labels |= set(getattr(part, "labels", ()) or ())
+    return kept_labels

@@ -21,7 +21,7 @@ class Release(NamedTuple):
 def releases() -> list[Release]:
     """Return the versions that the changelog has, newest first."""
     text = (ROOT / _CHANGELOG).read_text(encoding="utf-8")
-    return [Release(*found) for found in re.findall(r"^## (\S+), (\d{4}-\d\d-\d\d)$", text, re.MULTILINE)]
+    return [Release(*groups) for groups in re.findall(r"^## (\S+), (\d{4}-\d\d-\d\d)$", text, re.MULTILINE)]
 
 
 def commit_of(version: str) -> str | None:
@@ -30,7 +30,7 @@ def commit_of(version: str) -> str | None:
     That needs no tag, which would not travel with every clone.
     """
     command = ["git", "log", "--format=%H %P", "--reverse", f"-S## {version}, ", "--", _CHANGELOG]
-    found = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-    first = found.stdout.partition("\n")[0].split()
+    log = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    first = log.stdout.partition("\n")[0].split()
     # The first commit of a shallow clone has no parent, and brings all that is older with it.
     return first[0] if len(first) > 1 else None

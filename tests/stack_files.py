@@ -21,5 +21,5 @@ def text_of(sections: Mapping[str, Any]) -> str:
 
 def workspace_of(files: Mapping[str, Mapping[str, Any]], root: Path = Path()) -> Workspace:
     """Return the stacks of a repository, whose files are given by name and then as ``text_of`` takes them."""
-    sources = {name: parse_source(text_of(each), f"stacks/Pulumi.{name}.yaml") for name, each in files.items()}
+    sources = {name: parse_source(text_of(file), f"stacks/Pulumi.{name}.yaml") for name, file in files.items()}
     return cross_check(Workspace(root, {name: parse_stack(name, source) for name, source in sources.items()}))

@@ -78,15 +78,17 @@ def written(text: str, needs: str) -> str:
     source = metrics()[needs]
     usual = _file()["labels"][needs]
     name, _, rest = text.partition("{")
-    given = dict(_LABEL.findall(rest))
+    labels_of_series = dict(_LABEL.findall(rest))
     base = next((name.removesuffix(end) for end in OF_HISTOGRAMS if name.endswith(end)), name)
-    own = source["metrics"].get(name, source["metrics"].get(base))
-    if own is None:
+    labels_of_metric = source["metrics"].get(name, source["metrics"].get(base))
+    if labels_of_metric is None:
         raise ValueError(f"{needs} has no metric {name}")
-    labels = [*source["labels"], *own, *(["le"] if name.endswith("_bucket") else [])]
-    if unknown := given.keys() - set(labels):
+    labels = [*source["labels"], *labels_of_metric]
+    if name.endswith("_bucket"):
+        labels.append("le")
+    if unknown := labels_of_series.keys() - set(labels):
         raise ValueError(f"{name} has no label {', '.join(sorted(unknown))}")
-    values = {label: given[label] if label in given else usual[label] for label in labels}
+    values = {label: labels_of_series[label] if label in labels_of_series else usual[label] for label in labels}
     return name + "{" + ",".join(f'{label}="{value}"' for label, value in values.items() if value) + "}"
 
 
@@ -149,14 +151,15 @@ def verdicts() -> Mapping[str, Any]:
 
 def main() -> int:
     """Play every scenario; record the verdicts, or print what promtool says and return 1."""
-    wrong = {name: said for name, played in scenarios().items() if (said := play(name, alert_rules()[name], played))}
-    for name, said in wrong.items():
-        sys.stderr.write(f"{name}:\n{said}\n")
-    if wrong:
+    complaints = {name: play(name, alert_rules()[name], played) for name, played in scenarios().items()}
+    for name, complaint in complaints.items():
+        if complaint:
+            sys.stderr.write(f"{name}:\n{complaint}\n")
+    if any(complaints.values()):
         return 1
-    said = subprocess.run([str(program()), "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run([str(program()), "--version"], capture_output=True, text=True, check=True).stdout
     recorded = {
-        "promtool": said.split()[2],
+        "promtool": version.split()[2],
         "passed": {
             name: {scenario.name: digest(name, scenario) for scenario in played} for name, played in scenarios().items()
         },

@@ -21,7 +21,9 @@ needs_promtool = pytest.mark.skipif(program() is None, reason=f"{PROGRAM} names 
 
 def test_every_alert_has_a_scenario_that_makes_it_fire_and_one_that_keeps_it_quiet() -> None:
     assert scenarios().keys() == RULES.keys()
-    assert [name for name, played in scenarios().items() if {each.fires for each in played} != {True, False}] == []
+    assert [
+        name for name, played in scenarios().items() if {scenario.fires for scenario in played} != {True, False}
+    ] == []
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -38,19 +40,19 @@ def test_no_verdict_is_on_an_alert_that_is_gone() -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_an_alert_that_has_to_hold_is_quiet_before_its_time(name: str) -> None:
-    for scenario in (each for each in scenarios()[name] if each.fires):
+    for scenario in (firing for firing in scenarios()[name] if firing.fires):
         quiet = [time for time, incidents in scenario.open.items() if not incidents]
         assert quiet, scenario.name
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_scenario_has_series_that_the_alert_asks_for_and_no_other(name: str) -> None:
-    asked = {str(each.name) for each in selectors(RULES[name].query(("a",), "p"))}
+    metrics_of_query = {str(selector.name) for selector in selectors(RULES[name].query(("a",), "p"))}
     for scenario in scenarios()[name]:
-        assert {text.partition("{")[0] for text in scenario.series} <= asked
+        assert {text.partition("{")[0] for text in scenario.series} <= metrics_of_query
 
     played = {text.partition("{")[0] for scenario in scenarios()[name] for text in scenario.series}
-    assert played == asked
+    assert played == metrics_of_query
 
 
 def test_a_series_has_all_labels_of_its_source() -> None:

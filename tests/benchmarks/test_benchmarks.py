@@ -67,10 +67,10 @@ def test_a_fleet_has_no_findings(tmp_path: Path) -> None:
 def test_a_fleet_has_the_pools_that_it_is_asked_for_of_many_kinds(tmp_path: Path) -> None:
     write_fleet(tmp_path, SHAPE)
 
-    found = {stack.name: list(pools(home)) for stack, home in read_workspace(tmp_path).environments()}
+    pools_of_stacks = {stack.name: list(pools(home)) for stack, home in read_workspace(tmp_path).environments()}
 
-    assert [len(each) for each in found.values()] == [24, 24, 24]
-    all_pools = [pool for each in found.values() for pool in each]
+    assert [len(stack_pools) for stack_pools in pools_of_stacks.values()] == [24, 24, 24]
+    all_pools = [pool for stack_pools in pools_of_stacks.values() for pool in stack_pools]
     assert {pool.spec.capacity for pool in all_pools} == {"on-demand", "spot", "flex-start", "reservation"}
     assert len({pool.accelerator.name for pool in all_pools}) >= len(ACCELERATORS) / 2
     assert any(pool.multi_host for pool in all_pools)
@@ -88,13 +88,15 @@ def test_a_planted_fault_is_found_in_every_environment_and_nothing_else_is(rule:
     write_fleet(tmp_path, SHAPE, FAULTS[rule])
 
     errors = [
-        each for each in run_check(tmp_path, CheckOptions(today=TODAY)).all_findings() if each.severity == "error"
+        finding
+        for finding in run_check(tmp_path, CheckOptions(today=TODAY)).all_findings()
+        if finding.severity == "error"
     ]
 
-    assert {each.stack for each in errors if each.rule == rule} == {"env000", "env001", "env002"}
+    assert {error.stack for error in errors if error.rule == rule} == {"env000", "env001", "env002"}
     # A larger disk needs more quota; another topology is another flavor, which the teams then do not name.
     follows = {"quota-exceeded", "capacity-exceeded", "stack-model"}
-    assert {each.rule for each in errors} - follows <= {rule}
+    assert {error.rule for error in errors} - follows <= {rule}
 
 
 def test_a_name_that_is_no_benchmark_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.rules.corpus import accepted, as_registered
-from tests.violations.draw import valid
+from tests.violations.draw import entries, valid
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
@@ -150,8 +150,8 @@ def test_no_damage_to_a_job_ends_its_check(root: Path, edits: list[tuple[int, in
 
 
 def damaged(text: str, edits: list[tuple[int, int, str]]) -> str:
-    for at, length, junk in edits:
-        place = at % (len(text) + 1)
+    for start, length, junk in edits:
+        place = start % (len(text) + 1)
         text = text[:place] + junk + text[place + length :]
     return text
 
@@ -162,23 +162,23 @@ ODD: tuple[Any, ...] = (
     "", "x", "²", "10.0.0.0/99", "1" + "0" * 30, "9" * 5_000, "1." + "9" * 5_000, "1e400", "1Ei",
     "a\ud800\0", [], {}, [None], [[]], [{}], ["a", "a"], ["", 1], {"": None}, {"a": {"b": {}}},
 )  # fmt: skip
-"""Values of every type, and unknown ones at every depth, of which a program may hold any anywhere."""
+"""Values of every type, and unknown ones at every depth: a program may hold any of them anywhere."""
 
 
 def _inputs() -> list[tuple[str, Any]]:
     """Return valid objects, those that others deploy, and of each type that a rule reads one with all that it reads."""
     rows = [*valid().values(), *(row for entry in accepted().values() for row in entry.get("resources", {}).values())]
-    found = [(row["type"], as_registered(row["inputs"])) for row in rows]
+    inputs = [(row["type"], as_registered(row["inputs"])) for row in rows]
     for token, kinds in VIEWS_OF.items():
-        paths = {path.split(".")[0] for kind in kinds for field in kind.FIELDS.values() for path in field.inputs}
-        found.append((token, dict.fromkeys(sorted(paths), "x")))
-    return found
+        fields = [field for kind in kinds for field in kind.FIELDS.values()]
+        names = {path.split(".")[0] for field in fields for path in field.inputs}
+        inputs.append((token, dict.fromkeys(sorted(names), "x")))
+    return inputs
 
 
 def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield place
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in parts:
+    for key, part in entries(value):
         yield from _places(part, (*place, key))
 
 

@@ -87,12 +87,12 @@ class Run:
 
     def component(self, name: str) -> tuple[str, Any]:
         """Return the URN and the request of the only component of the platform with a name."""
-        (found,) = [
+        (component_request,) = [
             (urn, request)
             for urn, request in self.requests.items()
             if request.name == name and request.type.startswith("training-platform:")
         ]
-        return found
+        return component_request
 
     def below(self, urn: str) -> Iterator[Any]:
         """Yield the requests of everything below a resource."""

@@ -55,7 +55,7 @@ def assert_registered(monitor: RecordingMonitor, plan: Plan) -> None:
         node = nodes[request.type, request.name]
         assert isinstance(node, Resource)
         assert (request.id, parent_of(request, monitor)) == (node.read_id, parent_of_node(node))
-        assert keys(request.dependencies, monitor) == {each.key for each in awaited(node)}
+        assert keys(request.dependencies, monitor) == {awaited_node.key for awaited_node in awaited(node)}
         assert provider_of(request.provider, monitor) is None
     assert monitor.outputs == plan.preview_outputs()
 
@@ -72,7 +72,7 @@ def sent(request: Any, monitor: RecordingMonitor) -> dict[str, Any]:
     if request.deleteBeforeReplaceDefined:
         fields["deleteBeforeReplace"] = request.deleteBeforeReplace
     if request.providers:
-        fields["providers"] = {name: provider_of(each, monitor) for name, each in request.providers.items()}
+        fields["providers"] = {name: provider_of(reference, monitor) for name, reference in request.providers.items()}
     if request.provider:
         fields["provider"] = provider_of(request.provider, monitor)
     if request.HasField("customTimeouts"):

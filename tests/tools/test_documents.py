@@ -46,7 +46,10 @@ def test_every_resource_type_of_google_cloud_has_a_document() -> None:
 
 def test_every_input_has_a_field_or_a_reason_to_have_none(written: tuple[Path, google.Reader]) -> None:
     left = {name for row in google.PATHS["left"] for name in row["inputs"]}
-    missing = {each if each in left else each.rpartition(".")[2] for each in written[1].missing - _output()}
+    missing = {
+        input_path if input_path in left else input_path.rpartition(".")[2]
+        for input_path in written[1].missing - _output()
+    }
 
     assert missing == left
 
@@ -144,13 +147,13 @@ def test_the_api_is_believed_before_the_provider_and_a_pattern_of_a_document_bef
     ],
 )  # fmt: skip
 def test_a_value_out_of_the_bounds_is_found(token: str, inputs: dict[str, Any], path: str) -> None:
-    found = list[Problem]()
+    problems = list[Problem]()
     judge = check_of(token)
     assert judge
 
-    judge(inputs, (), found.append)
+    judge(inputs, (), problems.append)
 
-    assert [problem.path for problem in found if problem.kind in ("range", "format")] == [path]
+    assert [problem.path for problem in problems if problem.kind in ("range", "format")] == [path]
 
 
 POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
@@ -274,11 +277,12 @@ def test_a_closed_list_has_all_values_that_the_installed_sdk_documents() -> None
     """The source of the provider is older than the SDK: a list that has grown since would refuse what is right."""
     types = json.loads((generator.TARGET / "provider.json").read_text(encoding="utf-8"))["types"]
     closed = [(token, path, row) for token, rows in types.items() for path, row in rows.items() if row.get("closed")]
-    grown = {
-        f"{token} {path}": more
-        for token, path, row in closed
-        if (more := set(re.findall(r"`([\w-]+)`", "".join(LISTED.findall(_docs(token, path))))) - set(row["enum"]))
-    }
+    grown = {}
+    for token, path, row in closed:
+        documented = set(re.findall(r"`([\w-]+)`", "".join(LISTED.findall(_docs(token, path)))))
+        more = documented - set(row["enum"])
+        if more:
+            grown[f"{token} {path}"] = more
 
     assert len(closed) > 400
     assert grown == {}
@@ -336,10 +340,10 @@ def test_custom_kinds_are_as_their_crds_say(crds: Path) -> None:
     committed = json.loads((generator.TARGET / "kubernetes.json").read_text(encoding="utf-8"))
     shapes = Shapes()
     reader = KindReader(shapes, {})
-    found = {token: reader.kind(schema, 0) for token, schema in kubernetes.definitions(crds)}
+    numbers = {token: reader.kind(schema, 0) for token, schema in kubernetes.definitions(crds)}
 
-    assert len(found) > 30
-    for token, number in found.items():
+    assert len(numbers) > 30
+    for token, number in numbers.items():
         expected = _whole(shapes.rows, number)
         assert _whole(committed["shapes"], committed["types"][token]) == expected, token
 
@@ -367,20 +371,20 @@ def test_the_documents_are_those_of_a_real_server_and_the_crds(crds: Path, tmp_p
     binaries = Path(os.environ["KUBEBUILDER_ASSETS"])
     with ControlPlanes(binaries, tmp_path / "planes") as planes, planes.server("cluster").client() as http:
         version = http.get("/version").json()["gitVersion"]
-        for name, each in http.get("/openapi/v3").json()["paths"].items():
+        for name, group in http.get("/openapi/v3").json()["paths"].items():
             file = specs / f"{name.replace('/', '__')}_openapi.json"
-            file.write_text(http.get(each["serverRelativeURL"]).text, encoding="utf-8")
+            file.write_text(http.get(group["serverRelativeURL"]).text, encoding="utf-8")
     if version != f"v{kubernetes.SOURCE['kubernetes']}":
         pytest.skip(f"the documents are of {kubernetes.SOURCE['kubernetes']}, and the server of {version}")
 
     generator.write_kubernetes(tmp_path, specs, crds)
 
-    found = json.loads((tmp_path / "kubernetes.json").read_text(encoding="utf-8"))
+    generated = json.loads((tmp_path / "kubernetes.json").read_text(encoding="utf-8"))
     committed = json.loads((generator.TARGET / "kubernetes.json").read_text(encoding="utf-8"))
-    left_out = NETWORKS - found["types"].keys()  # their CRDs may not be beside the checkout; they are the last
-    assert found["source"] == committed["source"]
-    assert found["types"] == {name: number for name, number in committed["types"].items() if name not in left_out}
-    assert found["shapes"] == committed["shapes"][: len(found["shapes"]) if left_out else None]
+    left_out = NETWORKS - generated["types"].keys()  # their CRDs may not be beside the checkout; they are the last
+    assert generated["source"] == committed["source"]
+    assert generated["types"] == {name: number for name, number in committed["types"].items() if name not in left_out}
+    assert generated["shapes"] == committed["shapes"][: len(generated["shapes"]) if left_out else None]
 
 
 def _whole(shapes: list[dict[str, Any]], number: int) -> Any:

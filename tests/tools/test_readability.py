@@ -27,8 +27,8 @@ def kinds(source: str) -> list[str]:
         ("found = 3", "vague name"),
         ("for each in pools:\n    use(each)", "vague name"),
         ("def use(wanted): ...", "vague name"),
-        ('def use():\n    """Read the file anew."""', "phrase in a docstring"),
-        ("fail(f'{count} is no whole number')", "phrase in a text"),
+        ('def use():\n    """Read the file anew."""', "phrase in a docstring"),  # readable: a sample
+        ("fail(f'{count} is no whole number')", "phrase in a text"),  # readable: a sample
     ],
 )
 def test_what_needs_a_second_reading_is_reported_once(source: str, kind: str) -> None:
@@ -44,8 +44,8 @@ def test_what_needs_a_second_reading_is_reported_once(source: str, kind: str) ->
         "size = 1 if small else 2",
         "sizes = [b for a in x for b in a]",
         "pools.each = 3",
-        'def use():\n    """Read the file again.\n\n    It stands alone."""',
-        "key = 'alone'",
+        'def use():\n    """Read the file again.\n\n    It stands alone."""',  # readable: a sample
+        "key = 'alone'",  # readable: a sample
         "found = 3  # readable: the name of the field in the answer",
     ],
 )
