@@ -21,7 +21,8 @@ from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.render import job_files, render_job
+from training_platform.parts.jobs.job_checks import job_files
+from training_platform.parts.jobs.render import render_job
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.parts.sandbox.kubernetes.controller_programs import run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions

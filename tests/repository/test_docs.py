@@ -23,8 +23,8 @@ from training_platform.cli.main import app
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.job_checks import check_job
 from training_platform.parts.jobs.job_model import Job
-from training_platform.parts.jobs.render import check_job
 from training_platform.parts.verify.probe_table import PROBES
 from training_platform.rules import RULES
 

@@ -22,7 +22,7 @@ from training_platform.cli.main import app
 from training_platform.config.model.stack import read_stack
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.render import check_jobs, job_files
+from training_platform.parts.jobs.job_checks import check_jobs, job_files
 
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
 JOBS = job_files(ROOT)

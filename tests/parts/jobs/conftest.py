@@ -18,7 +18,7 @@ from tests.parts.jobs.lab import (
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.parts.jobs.render import judge
+from training_platform.parts.jobs.job_checks import judge
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, load_crds
 

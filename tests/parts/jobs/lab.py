@@ -10,15 +10,15 @@ from typing import Any
 
 from training_platform.config.reading.finding import Finding
 from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.job_checks import Judgement
 from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.render import Rendered
 from training_platform.parts.jobs.resolve import ResolvedJob
 
 TODAY = date(2026, 11, 21)
 Lab = Callable[..., Path]
 Read = Callable[..., tuple[ResolvedJob | None, list[Finding]]]
 Take = Callable[..., ResolvedJob]
-Judge = Callable[[str, Target], Rendered]
+Judge = Callable[[str, Target], Judgement]
 # By which the VMs of a run find each other.
 NODES = frozenset(
     {

@@ -9,7 +9,7 @@ import pytest
 from tests.parts.jobs.lab import TODAY, Lab, Read
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.render import check_job
+from training_platform.parts.jobs.job_checks import check_job
 
 HEAD = "environment: lab\nimage: registry.example.com/train:1\n"
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 2}"

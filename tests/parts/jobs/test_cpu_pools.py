@@ -13,8 +13,8 @@ from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.rules import demand
+from training_platform.parts.jobs.job_checks import judge
 from training_platform.parts.jobs.job_cost import job_cost
-from training_platform.parts.jobs.render import judge
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 
 POOLS = "cpu_pools: {general: {machine_type: n2-standard-16, max_nodes: 4}, one: {machine_type: n2-standard-2}}"

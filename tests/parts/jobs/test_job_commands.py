@@ -19,8 +19,8 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.job_checks import targets
 from training_platform.parts.jobs.job_cost import cost_text, job_cost
-from training_platform.parts.jobs.render import targets
 
 JOB = """\
 environment: lab
@@ -197,7 +197,8 @@ def test_the_age_of_limits_is_counted_to_the_given_day(root: Path) -> None:
 
 def test_help_imports_none_of_the_work() -> None:
     loaded = (
-        "{'pydantic', 'yaml', 'training_platform.parts.jobs.render', 'training_platform.catalog'} & set(sys.modules)"
+        "{'pydantic', 'yaml', 'training_platform.parts.jobs.render', 'training_platform.parts.jobs.job_checks', "
+        "'training_platform.catalog'} & set(sys.modules)"
     )
     code = f"import sys, training_platform.parts.jobs.cli.job; sys.exit(', '.join({loaded}) or None)"
 

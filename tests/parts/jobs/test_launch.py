@@ -28,12 +28,14 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.cli.image import app as image_app
-from training_platform.parts.jobs.container import container, package_uri, sdist
+from training_platform.parts.jobs.container import container
+from training_platform.parts.jobs.job_checks import judge
 from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.naming import as_run
-from training_platform.parts.jobs.render import judge
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 from training_platform.parts.jobs.runs.submission import listing
+from training_platform.parts.jobs.source_archive import archive_uri
+from training_platform.parts.jobs.source_archive import packed as packed_source
 from training_platform.resources.launcher import PLAN_VARIABLE, launcher
 
 HOSTS = ("http://metadata.google.internal", "https://secretmanager.googleapis.com", "https://storage.googleapis.com",
@@ -306,7 +308,7 @@ def test_a_folder_of_the_working_tree_is_where_the_program_runs(new_lab: Lab, go
     assert job is not None
     source = job.spec.source
     assert source is not None
-    google.package = sdist(source, root)
+    google.package = packed_source(source, root).content
 
     with start(google, job) as program:
         output, _ = program.communicate(timeout=30)
@@ -340,7 +342,7 @@ def folder_read(root: Path, rest: str) -> tuple[ResolvedJob | None, list[Finding
 
 
 def packed(root: Path) -> list[str]:
-    archive = sdist(PythonSource(folder="src"), root)
+    archive = packed_source(PythonSource(folder="src"), root).content
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         return sorted(tar.getnames())
 
@@ -361,12 +363,12 @@ def test_a_folder_is_named_by_its_content(new_lab: Lab) -> None:
     write_tree(root)
     job = folder_job(root, "command: [a]")
     assert job is not None
-    before = package_uri(job)
+    before = archive_uri(job)
 
     (root / "src" / "data.bin").write_bytes(b"2")
-    assert package_uri(job) == before
+    assert archive_uri(job) == before
     (root / "src" / "train.py").write_text("other\n")
-    assert package_uri(job) != before
+    assert archive_uri(job) != before
 
 
 def leads_out(src: Path) -> None:

@@ -13,7 +13,7 @@ from training_platform.config.model.team import ResourcePoolSpec
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.render import Rendered, judge
+from training_platform.parts.jobs.job_checks import Judgement, judge
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import custom_job_spec
 from training_platform.parts.jobs.vertex.rules import vertex_findings
@@ -227,7 +227,7 @@ QUOTA_TPU = "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology
 SNAPSHOT = "stacks/quotas/example-lab.yaml"
 
 
-def edited(take: Take, root: Path, old: str, new: str, *, target: str = FLEX % 1, today: date = TODAY) -> Rendered:
+def edited(take: Take, root: Path, old: str, new: str, *, target: str = FLEX % 1, today: date = TODAY) -> Judgement:
     path = root / SNAPSHOT
     text = path.read_text()
     assert old in text

@@ -9,8 +9,9 @@ from tests.parts.jobs.lab import TODAY, Lab, Take
 from training_platform.config.reading.section import Section
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.job_checks import judge
 from training_platform.parts.jobs.naming import point_runs
-from training_platform.parts.jobs.render import json_text, judge, yaml_text
+from training_platform.parts.jobs.render import json_text, yaml_text
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.schema import job_schema
 from training_platform.parts.jobs.vertex.custom_job import vertex_body

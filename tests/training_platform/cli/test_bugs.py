@@ -115,7 +115,7 @@ def test_a_job_whose_check_fails_hides_no_other(root: Path, fails: Callable[...,
     other = root / "jobs" / "vision" / "other.yaml"
     for path in (broken, other):
         path.write_text("environment: nowhere\nimage: a:1\ngke: {cluster: a, flavor: b, nodes: 1}\n")
-    fails("training_platform.parts.jobs.render.check_job", lambda path, *_: path == broken)
+    fails("training_platform.parts.jobs.job_checks.check_job", lambda path, *_: path == broken)
 
     alone = run(root, "job", "check")
     whole = run(root, "check")

@@ -10,7 +10,7 @@ PART = Part(
         "persistent-resource": "cli.persistent_resource:app",
     },
     judges="jobs",
-    findings="render:judge_folder",
-    quota_needs="render:needs_of_jobs",
+    findings="job_checks:judge_folder",
+    quota_needs="job_checks:needs_of_jobs",
     schemas="schema:schema_files",
 )

@@ -10,9 +10,10 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import access_mode, data_location
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.jobs.container import goes_along, mount_path, source_bucket, source_files
+from training_platform.parts.jobs.container import mount_path
 from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.source_archive import goes_along, source_bucket, source_files
 
 LARGEST_SOURCE_MIB = 100  # of files, before they are packed
 _BUILDS = ("pyproject.toml", "setup.py")

@@ -7,21 +7,17 @@ Python file without dependencies, run by the container's own Python: the image n
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import os
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import IMAGES
 from training_platform.config.names import cache_variables, data_variable
-from training_platform.parts.jobs.job_model import Mount, PythonSource
+from training_platform.parts.jobs.job_model import Mount
 from training_platform.parts.jobs.rendezvous import at_run_time
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.source_archive import archive_uri
 from training_platform.resources.launcher import PLAN_VARIABLE, launcher
 from training_platform.resources.scope import bucket_id, secret_id
 
@@ -130,7 +126,7 @@ def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
             for name, text in job.spec.secrets.items()
             for key, _, version in [text.partition(":")]
         },
-        "folder" if job.spec.source and job.spec.source.folder else "package": package_uri(job),
+        "folder" if job.spec.source and job.spec.source.folder else "package": archive_uri(job),
         "nodes": launch.nodes,
         "restarts": launch.restarts,
         "retry_on": job.spec.retry_on if launch.restarts else None,
@@ -203,90 +199,3 @@ def output_variables(job: ResolvedJob) -> dict[str, str]:
     """
     uri = output_uri(job)
     return {name: f"{uri}/{folder}/" for name, folder in _FOLDERS.items()} if uri else {}
-
-
-_VERSION = "0"
-_LEFT_OUT = ("__pycache__", "build", "dist")
-
-
-def source_bucket(job: ResolvedJob) -> str | None:
-    """Return the key of the team's bucket for the source; None if the job names none."""
-    source = job.spec.source
-    return (source.bucket or job.spec.output) if source else None
-
-
-def package_uri(job: ResolvedJob) -> str | None:
-    """Return ``gs://<bucket>/sources/<hash>/<name>-0.tar.gz``; None for a job without source or bucket."""
-    source = job.spec.source
-    bucket = source_bucket(job)
-    if source is None or bucket is None:
-        return None
-    digest = hashlib.sha256(sdist(source, job.workspace.root)).hexdigest()[:16]
-    return f"gs://{bucket_id(job.scope, bucket)}/sources/{digest}/{package_name(source)}-{_VERSION}.tar.gz"
-
-
-def package_name(source: PythonSource) -> str:
-    """Return the package's name, taken from its file or folder."""
-    return Path(source.file or source.package or source.folder or "").stem.replace("_", "-")
-
-
-def sdist(source: PythonSource, root: Path) -> bytes:
-    """Return the source's archive, built without running any of it. Raises OSError if it cannot be read."""
-    import gzip  # noqa: PLC0415 # they import five more, and few jobs have source to pack
-    import tarfile  # noqa: PLC0415 # as above
-
-    top = f"{package_name(source)}-{_VERSION}"
-    metadata = f"Metadata-Version: 2.1\nName: {package_name(source)}\nVersion: {_VERSION}\n"
-    files = dict(_files(source, root)) | ({} if source.folder else {"PKG-INFO": metadata.encode()})
-    tar = io.BytesIO()
-    with tarfile.open(fileobj=tar, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name, content in sorted(files.items()):
-            member = tarfile.TarInfo(f"{top}/{name}")
-            executable = source.folder and os.access(root / source.folder / name, os.X_OK)
-            member.size = len(content)
-            member.mode = 0o755 if executable else 0o644
-            archive.addfile(member, io.BytesIO(content))
-    return gzip.compress(tar.getvalue(), mtime=0)
-
-
-def _files(source: PythonSource, root: Path) -> Iterator[tuple[str, bytes]]:
-    if source.file:
-        path = root / source.file
-        yield path.name, path.read_bytes()
-        modules = json.dumps([path.stem])
-        requirements = json.dumps(list(source.requirements))
-        setup = (
-            "from setuptools import setup\n"
-            f"setup(name={package_name(source)!r}, version={_VERSION!r}, py_modules={modules}, "
-            f"install_requires={requirements})\n"
-        )
-        yield "setup.py", setup.encode()
-        return
-    folder = root / (source.package or source.folder or "")
-    for path in source_files(folder, git=source.folder is not None):
-        yield path.relative_to(folder).as_posix(), path.read_bytes()
-
-
-def source_files(folder: Path, *, git: bool) -> list[Path]:
-    """Return the files of a folder to upload; with ``git``, without those that git ignores, if git knows the folder.
-
-    Hidden files and the output of builds stay behind: a ``.env`` that git does not ignore would be a leak.
-    """
-    every: Iterable[Path] = folder.rglob("*")
-    if git:
-        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        with suppress(OSError):
-            listed = subprocess.run(command, cwd=folder, check=False, capture_output=True)  # noqa: S603 # fixed words
-            if listed.returncode == 0:
-                every = (folder / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name)
-    files = sorted(path for path in every if path.is_file())
-    return [path for path in files if goes_along(path, folder)]
-
-
-def goes_along(path: Path, folder: Path) -> bool:
-    """Whether a path is inside a folder, and neither hidden there nor the output of a build."""
-    return path.is_relative_to(folder) and not any(map(_stays_behind, path.relative_to(folder).parts))
-
-
-def _stays_behind(name: str) -> bool:
-    return name.startswith(".") or name in _LEFT_OUT or name.endswith(".egg-info")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
@@ -13,10 +14,13 @@ from training_platform.catalog.prices import EXAMPLES, LIST, Cost, PriceBook, ma
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.expansion import Flavor
 from training_platform.config.model.team import Team
-from training_platform.config.workspace import Workspace
+from training_platform.config.own_prices import read_own_prices
+from training_platform.config.reading.finding import Finding
+from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.gke.pods import gke_target, layout, part_of_vm, run_hours, shape, vm_hours
+from training_platform.parts.jobs.job_checks import chosen_target, judge, targets
 from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.resolve import ResolvedJob, read_job
 from training_platform.parts.jobs.vertex.worker_pools import pools, vertex_target, vms
 from training_platform.quota.chip_hours import Usages
 
@@ -97,6 +101,27 @@ class JobCost:
             "at_least_usd": at_least_usd,
             "left_out": list(LEFT_OUT[self.target]),
         }
+
+
+def cost_of_file(
+    path: FilePath, root: FilePath, target: Target | None, today: date
+) -> tuple[list[JobCost], tuple[Finding, ...]]:
+    """Return the costs of a job file's targets, none if it has errors about anything but quotas.
+
+    Raises UnreadableError and UserError.
+    """
+    book, wrong = read_own_prices(root)
+    job, findings = read_job(path, root, read_workspace(root))
+    if job is None:
+        return [], (*wrong, *findings)
+    chosen = targets(job) if target is None else [chosen_target(job, target)]
+    judged = list(wrong)
+    for each_target in chosen:
+        judged += judge(job, each_target, today).findings
+    errors = tuple(finding for finding in judged if finding.severity == "error")
+    if not all(error.rule.startswith("job-quota-") for error in errors):
+        return [], tuple(judged)
+    return [job_cost(job, each_target, book=book, today=today) for each_target in chosen], errors
 
 
 def job_cost(job: ResolvedJob, target: Target, *, book: PriceBook = LIST, today: date | None = None) -> JobCost:

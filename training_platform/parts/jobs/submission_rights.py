@@ -8,9 +8,10 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.jobs.container import image, source_bucket
+from training_platform.parts.jobs.container import image
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.source_archive import source_bucket
 from training_platform.resources.network import attachment
 from training_platform.resources.rights import resource_named
 from training_platform.resources.scope import bucket_id

@@ -13,7 +13,7 @@ import pytest
 from tests.parts.jobs.lab import TODAY, Lab
 from tests.parts.jobs.runs.gke_cluster import TEAM, Cluster, Command, until
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.render import check_job
+from training_platform.parts.jobs.job_checks import check_job
 from training_platform.parts.jobs.resolve import read_job
 
 PLACES = """\

@@ -18,7 +18,6 @@ from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_comm
 from training_platform.clients.stack_outputs import environment_outputs
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.container import sdist
 from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.naming import as_run, job_among, job_of, new_run
 from training_platform.parts.jobs.resolve import ResolvedJob
@@ -26,6 +25,7 @@ from training_platform.parts.jobs.runs import watching
 from training_platform.parts.jobs.runs.places import places, places_of_run
 from training_platform.parts.jobs.runs.state import Run, State
 from training_platform.parts.jobs.runs.submission import Changes, delivered, prepare
+from training_platform.parts.jobs.source_archive import packed
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.resources.environment_outputs import parse_outputs
 
@@ -192,18 +192,18 @@ def test_a_job_without_either_asks_nobody(root: Path) -> None:
 def test_an_sdist_is_the_same_bytes_each_time_and_other_source_is_another(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print(1)\n")
     source = PythonSource(file="train.py", requirements=("numpy",))
-    first = sdist(source, tmp_path)
+    first = packed(source, tmp_path)
 
-    assert sdist(source, tmp_path) == first
+    assert packed(source, tmp_path) == first
     (tmp_path / "train.py").write_text("print(2)\n")
-    assert sdist(source, tmp_path) != first
+    assert packed(source, tmp_path) != first
 
 
 def test_a_package_leaves_out_what_builds_and_hides(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "lab/train.py", "lab/__pycache__/x.pyc", ".git/config", "dist/old.tar.gz"):
         (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "src" / name).write_text("")
-    content = sdist(PythonSource(package="src", module="lab.train"), tmp_path)
+    content = packed(PythonSource(package="src", module="lab.train"), tmp_path).content
 
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         assert archive.getnames() == ["src-0/PKG-INFO", "src-0/lab/train.py", "src-0/pyproject.toml"]
@@ -212,7 +212,7 @@ def test_a_package_leaves_out_what_builds_and_hides(tmp_path: Path) -> None:
 def test_pip_installs_the_sdist_of_a_file_and_python_runs_its_module(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('trained')\n")
     archive = tmp_path / "train-0.tar.gz"
-    archive.write_bytes(sdist(PythonSource(file="train.py"), tmp_path))
+    archive.write_bytes(packed(PythonSource(file="train.py"), tmp_path).content)
     offline = ["--quiet", "--no-index", "--no-build-isolation", "--target", str(tmp_path / "site")]
     subprocess.run([sys.executable, "-m", "pip", "install", *offline, str(archive)], check=True)
 

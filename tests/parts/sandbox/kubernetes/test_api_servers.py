@@ -15,7 +15,8 @@ from tests.parts.sandbox.kubernetes.client import CallRefused, Client, connect
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.render import job_files, render_job
+from training_platform.parts.jobs.job_checks import job_files
+from training_platform.parts.jobs.render import render_job
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore
 from training_platform.parts.sandbox.kubernetes.object_store import Key, ObjectRefused

@@ -107,7 +107,7 @@ def check(
     from training_platform.config.reading.finding import others_go_on
     from training_platform.config.reading.source import UnreadableError
     from training_platform.config.workspace import read_workspace
-    from training_platform.parts.jobs.render import check_jobs, job_files, notes_of_file
+    from training_platform.parts.jobs.job_checks import check_jobs, job_files, notes_of_file
 
     folder = repository(root)
     paths = files or job_files(folder)
@@ -171,8 +171,7 @@ def cost(
         return
     if month or environment:
         fail("--month and --environment are for --team: a job file has its own environment.")
-    from training_platform.parts.jobs.job_cost import cost_text
-    from training_platform.parts.jobs.render import cost_of_file
+    from training_platform.parts.jobs.job_cost import cost_of_file, cost_text
 
     costs, findings = cost_of_file(file, folder, target, clock(folder, today))
     print_findings(findings, err=True)

@@ -404,7 +404,7 @@ def _delete_try(api: Any, place: RunPlace, names: list[str], run: Run) -> None:
 
 def _tries(file: Path, folder: Path) -> list[tuple[Target, int]]:
     """Return the places of a job file in order: the target, and the index of the place on GKE."""
-    from training_platform.parts.jobs.render import places_of_file
+    from training_platform.parts.jobs.job_checks import places_of_file
     from training_platform.parts.jobs.resolve import job_source
 
     job = job_source(file, folder).value

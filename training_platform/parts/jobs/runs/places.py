@@ -13,9 +13,9 @@ from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
+from training_platform.parts.jobs.job_checks import job_files, targets
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import job_among
-from training_platform.parts.jobs.render import job_files, targets
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
 from training_platform.resources.gke import cluster_name, context_name
 from training_platform.resources.scope import Scope, team_scope

@@ -26,15 +26,16 @@ from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORK
 from training_platform.clients.registries import Registries, image_name
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.container import image, output_uri, package_uri, sdist, source_files
+from training_platform.parts.jobs.container import image, output_uri
 from training_platform.parts.jobs.gke.jobset import jobset
+from training_platform.parts.jobs.job_checks import chosen_target, judge
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import as_run, new_run, point_runs
-from training_platform.parts.jobs.render import chosen_target, judge
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
 from training_platform.parts.jobs.runs.on_gke import USER_ANNOTATION, workload_of
 from training_platform.parts.jobs.runs.places import RunPlace, place_of
 from training_platform.parts.jobs.runs.watching import is_withheld, withheld
+from training_platform.parts.jobs.source_archive import archive_uri, source_archive, source_files
 from training_platform.parts.jobs.submission_rights import rights_findings
 from training_platform.parts.jobs.vertex.custom_job import Collection, job_spec, vertex_body
 from training_platform.parts.jobs.vertex.worker_pools import Deployed, filled
@@ -295,8 +296,9 @@ def delivered(prepared: Prepared, endpoint: Endpoint, outputs: Outputs = lambda:
     where the submission then fails: the next one finds it there.
     """
     addresses = cache(lambda: _exported(outputs()))
-    if (job := prepared.job) and (source := job.spec.source) and (uri := package_uri(job)):
-        CloudStorage(endpoint("storage")).put(uri, sdist(source, job.workspace.root))
+    archive = source_archive(prepared.job) if prepared.job else None
+    if prepared.job and archive and (uri := archive_uri(prepared.job, archive)):
+        CloudStorage(endpoint("storage")).put(uri, archive.content)
 
     def look_up(thing: Deployed) -> str:
         if thing.kind == "tensorboard":

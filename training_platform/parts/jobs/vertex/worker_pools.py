@@ -28,13 +28,13 @@ from training_platform.parts.jobs.container import (
     launch_variables,
     module,
     named,
-    package_uri,
     share_folder,
     variables,
 )
 from training_platform.parts.jobs.job_model import VertexTarget
 from training_platform.parts.jobs.rendezvous import HOST, ITS_PORT, NAMES, NODES, RANK, at_run_time, rendezvous
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.source_archive import archive_uri
 from training_platform.resources.data_sets import lustre_place
 from training_platform.resources.filestore import instance_name
 from training_platform.resources.scope import environment_scope
@@ -123,7 +123,7 @@ def _program(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, An
     A launcher that has to fetch secrets, send messages, or number the VMs installs the package too.
     """
     spec = job.spec
-    package = package_uri(job)
+    package = archive_uri(job)
     nodes = node_variables(job, target, pool.machine)
     if package is None or spec.command or spec.secrets or spec.notify or at_run_time(nodes):
         return {"containerSpec": container(job, "imageUri", nodes)}

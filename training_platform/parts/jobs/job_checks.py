@@ -1,0 +1,216 @@
+"""Judges jobs: the findings and notes about a job file's targets, their charges to quotas, and the rights they need.
+
+Imports that only one target needs are inside functions: importing both would be a third of the time of a rendering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
+
+from training_platform.checks.reports.conclusion import counted
+from training_platform.config.reading.finding import Finding, UserError, others_go_on
+from training_platform.config.reading.source import UnreadableError
+from training_platform.config.workspace import Workspace
+from training_platform.parts.jobs.common_rules import job_findings
+from training_platform.parts.jobs.job_model import Target
+from training_platform.parts.jobs.resolve import FOLDER, ResolvedJob, job_source, parse_job, places_on_gke, read_job
+from training_platform.quota.charges import QuotaKey, shown
+
+if TYPE_CHECKING:
+    from training_platform.parts.jobs.vertex.training_quota import Quotas
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """The findings about a job on one of its targets, and notes about its requests if none is an error."""
+
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a finding is an error."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+
+def judge_folder(root: FilePath, workspace: Workspace, today: date) -> tuple[list[Finding], list[str]]:
+    """Return the errors and warnings about a repository's job files, and sentences about unreadable ones.
+
+    Notes are for the owner of a file, who runs ``job check``.
+    """
+    findings, unreadable = check_jobs(job_files(root), root, workspace, today)
+    return [finding for finding in findings if finding.severity != "note"], unreadable
+
+
+def check_jobs(
+    paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings about job files, and sentences about unreadable ones."""
+
+    @cache
+    def quotas() -> Quotas:
+        from training_platform.parts.jobs.vertex.training_quota import Quotas
+
+        return Quotas(workspace, today)
+
+    findings: list[Finding] = []
+    unreadable: list[str] = []
+    for path in paths:
+        try:
+            with others_go_on(path.as_posix(), unreadable):
+                findings += check_job(path, root, workspace, today, quotas)
+        except UnreadableError as error:
+            unreadable.append(str(error))
+    return findings, list(dict.fromkeys(unreadable))
+
+
+def check_job(
+    path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Callable[[], Quotas] | None = None
+) -> tuple[Finding, ...]:
+    """Return the findings about a job file: about each place and target, and rights that no stack grants.
+
+    ``quotas`` returns those that several files share. Raises UnreadableError.
+    """
+    from training_platform.parts.jobs.submission_rights import rights_findings
+
+    source = job_source(path, root)
+    findings: list[Finding] = []
+    for index in range(places_on_gke(source.value)):
+        job, rejected = parse_job(source, workspace, index)
+        if job is None or index == 0:  # a later place repeats what is found of the file
+            findings += rejected
+        if job is None:
+            continue
+        present = targets(job)
+        judged: list[Target] = present if index == 0 else ["gke"]  # only GKE has several places
+        for target in judged:
+            findings += judge(job, target, today, quotas).findings
+        for target in present:
+            findings += rights_findings(job, target)
+    return tuple(dict.fromkeys(findings))
+
+
+def judge(
+    job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable[[], Quotas] | None = None
+) -> Judgement:
+    """Return findings and notes about one of a job's targets; ``quotas_of_all`` returns quotas shared by all jobs.
+
+    Raises UnreadableError for a broken quota snapshot.
+    """
+    common = list(job_findings(job))
+    if target == "gke":
+        from training_platform.parts.jobs.gke.rules import gke_findings
+
+        judgement = Judgement(findings=(*common, *gke_findings(job)))
+        if judgement.failed:
+            return judgement
+        return replace(judgement, notes=(_queue_note(job), _parts_note(job)))
+    from training_platform.parts.jobs.vertex.rules import vertex_findings
+    from training_platform.parts.jobs.vertex.training_quota import (
+        Quotas,
+        job_charges,
+        quota_findings,
+        quota_notes,
+        snapshot_findings,
+    )
+
+    findings = [*common, *vertex_findings(job)]
+    if any(finding.severity == "error" for finding in findings):
+        return Judgement(findings=tuple(findings))  # its charges are unknown
+    quotas = quotas_of_all() if quotas_of_all else Quotas(job.workspace, today)
+    snapshots = quotas.snapshots
+    findings += snapshot_findings(job, quotas)
+    charged = job_charges(job, quotas)
+    findings += quota_findings(job, charged, snapshots)
+    return Judgement(findings=tuple(findings), notes=tuple(quota_notes(job, charged, snapshots)))
+
+
+def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> list[str]:
+    """Return notes about a job's requests on each of its targets without errors. Raises UnreadableError."""
+    job, _ = parse_job(job_source(path, root), workspace)
+    if job is None:
+        return []
+    notes = [(target, note) for target in targets(job) for note in judge(job, target, today).notes]
+    return [f"{job.source.file} ({target}): {note}" for target, note in notes]
+
+
+def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:
+    """Return the most of each quota that stacks and any single job without errors need together.
+
+    Raises UnreadableError.
+    """
+    from training_platform.parts.jobs.vertex.rules import vertex_findings
+    from training_platform.parts.jobs.vertex.training_quota import Quotas, job_charges
+
+    quotas = Quotas(workspace, today)
+    needs: dict[QuotaKey, float] = {}
+    for path in job_files(root):
+        job, _ = read_job(path, root, workspace)
+        if job and job.spec.vertex and not any(finding.severity == "error" for finding in vertex_findings(job)):
+            for charge in job_charges(job, quotas):
+                needs[charge.line.key] = max(needs.get(charge.line.key, 0), charge.line.used)
+    return needs
+
+
+def targets(job: ResolvedJob) -> list[Target]:
+    """Return the targets of a job."""
+    present: Iterable[tuple[Target, object]] = (("gke", job.spec.gke), ("vertex", job.spec.vertex))
+    return [target for target, section in present if section is not None]
+
+
+def chosen_target(job: ResolvedJob, target: Target | None) -> Target:
+    """Return the target if the job has it, or the job's only target if it is None. Raises UserError."""
+    available = targets(job)
+    if target is None and len(available) > 1:
+        raise UserError(f"{job.source.file} can run on {' and on '.join(available)}: say which with --target.")
+    if target is not None and target not in available:
+        raise UserError(f"{job.source.file} has no {target} target; it has {' and '.join(available)}.")
+    return target or available[0]
+
+
+def places_of_file(path: FilePath, root: FilePath) -> int:
+    """Return the number of places on GKE in a job file, at least 1. Raises UnreadableError."""
+    return places_on_gke(job_source(path, root).value)
+
+
+def job_files(root: FilePath) -> list[FilePath]:
+    """Return every YAML file below ``jobs/``, including those in the wrong folder."""
+    return sorted(path for pattern in ("*.yaml", "*.yml") for path in (root / FOLDER).rglob(pattern))
+
+
+def _queue_note(job: ResolvedJob) -> str:
+    from training_platform.parts.jobs.gke.pods import gke_target, layout
+    from training_platform.parts.jobs.gke.rules import cpu_quota, demand, reach
+
+    gke, flavor = gke_target(job)
+    jobs, hosts = layout(gke, flavor)
+    vms = f"{jobs} x {hosts} VMs" if jobs > 1 else counted(hosts, "VM")
+    if gke.pool:
+        return (
+            f"asks for {demand(job):,} vCPUs of pool {gke.pool} in {gke.cluster} ({counted(hosts, 'pod')}), "
+            f"which no queue counts; team {job.team.name} may request {cpu_quota(job):,} there"
+        )
+    nominal, most = reach(job)
+    return (
+        f"asks for {demand(job):,} {flavor.accelerator.resource} of {flavor.name} in {gke.cluster} ({vms}); "
+        f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(most)}"
+    )
+
+
+def _parts_note(job: ResolvedJob) -> str:
+    from training_platform.parts.jobs.gke.pods import chips_each, cpus_each, gke_target, pod_parts
+
+    gke, flavor = gke_target(job)
+    parts = pod_parts(job)
+    cpus = cpus_each(job) or parts.cpus
+    size = parts.shared_memory if job.spec.shared_memory_gib is None else job.spec.shared_memory_gib
+    memory = f"{parts.memory:,} GiB of memory"
+    if size and (chips_each(gke, flavor) or job.spec.data_loaders):
+        memory += f", {size:,} of them in /dev/shm"
+    vcpus = f"{cpus} vCPUs" if cpus else "all vCPUs of its VM"
+    return f"each pod has at most {memory}, and {parts.disk:,} GiB of disk; {vcpus}"
