@@ -34,11 +34,13 @@ from training_platform.cli.shared import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from datetime import date
+    from datetime import date, datetime
 
+    from training_platform.config.model.environment import Environment
     from training_platform.config.model.team import Team
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
+    from training_platform.quota.chip_hours import Hours
 
 _COMMANDS = CommandsOfModules({
     "render": "job:render", "check": "job:check", "cost": "job:cost", "usage": "job:usage", "submit": "runs:submit",
@@ -104,10 +106,8 @@ def check(
     """
     from training_platform.checks.reports.conclusion import Conclusion, State, counted, more_about, of_severities
     from training_platform.config.reading.clock import today as clock
-    from training_platform.config.reading.finding import others_go_on
-    from training_platform.config.reading.source import UnreadableError
     from training_platform.config.workspace import read_workspace
-    from training_platform.parts.jobs.job_checks import check_jobs, job_files, notes_of_file
+    from training_platform.parts.jobs.job_checks import check_jobs, job_files
 
     folder = repository(root)
     paths = files or job_files(folder)
@@ -128,10 +128,7 @@ def check(
     else:
         print_findings(findings)
         if verbose:
-            for path in paths:
-                with suppress(UnreadableError), others_go_on(path.as_posix(), []):  # reported above
-                    for note in notes_of_file(path, folder, workspace, day):
-                        say(note)
+            _say_notes(paths, folder, workspace, day)
         parts = of_severities(findings)
         state: State = "findings" if errors else "clean"
         if unreadable:
@@ -141,6 +138,18 @@ def check(
         if errors or warnings:
             say(more_about(min(findings, key=lambda finding: finding.severity != "error")))
     sys.exit(2 if unreadable else int(errors > 0))
+
+
+def _say_notes(paths: Iterable[Path], folder: Path, workspace: Workspace, day: date) -> None:
+    """Print the notes about job files; those that cannot be read were reported before."""
+    from training_platform.config.reading.finding import others_go_on
+    from training_platform.config.reading.source import UnreadableError
+    from training_platform.parts.jobs.job_checks import notes_of_file
+
+    for path in paths:
+        with suppress(UnreadableError), others_go_on(path.as_posix(), []):
+            for note in notes_of_file(path, folder, workspace, day):
+                say(note)
 
 
 @app.command("cost", epilog=example("training-platform job cost jobs/vision/finetune.yaml"))
@@ -250,7 +259,6 @@ def usage(
 
     from training_platform.checks.output import write_files
     from training_platform.clients.google_api import local_endpoint
-    from training_platform.clients.google_services import prometheus
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.workspace import read_workspace
     from training_platform.quota import chip_hours
@@ -270,21 +278,11 @@ def usage(
         if name not in homes:
             fail(f"There is no environment {name} with clusters. There are: {', '.join(homes) or 'none'}.")
     texts = {}
-    month = chip_hours.month_of(day)
+    endpoint = local_endpoint(local_cloud, "monitoring")
     for name in environments or homes:
-        home = homes[name]
-        months = {}
-        for each_month in (chip_hours.month_before(month), month):
-            if query := chip_hours.question(home, name, each_month, now):
-                endpoint = local_endpoint(local_cloud, "monitoring")
-                hours, disputed = (
-                    chip_hours.hours_of(prometheus(home.project, expr, query.time, endpoint), home, name)
-                    for expr in (query.expr, query.disputed)
-                )
-                chip_hours.refuse_disputed(hours, disputed, each_month)
-                months[each_month] = hours
+        hours_by_month = _hours_by_month(homes[name], name, chip_hours.month_of(day), now, endpoint)
         path = folder / chip_hours.FOLDER / f"{name}.yaml"
-        texts[path] = chip_hours.usage_text(usages.files.get(name), months, now)
+        texts[path] = chip_hours.usage_text(usages.files.get(name), hours_by_month, now)
         usages = usages.with_text(name, texts[path])
     if not dry_run:
         write_files(texts, folders=True)
@@ -293,6 +291,27 @@ def usage(
     findings = chip_hours.budget_findings(workspace, usages, day)
     print_findings((replace(finding, severity="warning") for finding in findings), err=True)
     click.echo(chip_hours.proposal(workspace, usages, day), nl=False)
+
+
+def _hours_by_month(home: Environment, name: str, month: str, now: datetime, endpoint: str | None) -> dict[str, Hours]:
+    """Return the chip-hours of an environment's teams in a month and the one before, as far as it had clusters then.
+
+    Raises UserError if series of one queue disagree, and GoogleError.
+    """
+    from training_platform.clients.google_services import prometheus
+    from training_platform.quota import chip_hours
+
+    hours_by_month = {}
+    for each_month in (chip_hours.month_before(month), month):
+        query = chip_hours.question(home, name, each_month, now)
+        if query is None:
+            continue
+        samples = prometheus(home.project, query.expr, query.time, endpoint)
+        disputed_samples = prometheus(home.project, query.disputed, query.time, endpoint)
+        hours = chip_hours.hours_of(samples, home, name)
+        chip_hours.refuse_disputed(hours, chip_hours.hours_of(disputed_samples, home, name), each_month)
+        hours_by_month[each_month] = hours
+    return hours_by_month
 
 
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
