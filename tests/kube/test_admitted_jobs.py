@@ -193,20 +193,6 @@ def test_a_jobset_that_runs_does_not_grow(team: Team) -> None:
     assert len(team.pods()) == 2
 
 
-@pytest.mark.parametrize("seconds", [901, 31_536_000])
-def test_a_pod_is_not_deleted_for_longer_than_jobs_may_end(team: Team, seconds: int) -> None:
-    team.run(JOBS, job(1), 1)
-    (pod,) = team.pods()
-    path = f"{PODS}/{pod['metadata']['name']}"
-
-    assert "900 seconds" in team.ask("DELETE", path, {"gracePeriodSeconds": seconds})
-    assert "900 seconds" in team.ask("DELETE", path, gracePeriodSeconds=str(seconds))
-
-    assert team.placed()
-    for options in ({"gracePeriodSeconds": 900}, {}, {"gracePeriodSeconds": 0}):
-        assert team.ask("DELETE", path, {**options, "dryRun": ["All"]}) == ""
-
-
 def test_a_job_of_a_high_class_preempts_nobody(team: Team) -> None:
     """The class is that of Google's collector of metrics, by its name and value in clusters of GKE."""
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
