@@ -158,7 +158,7 @@ def _auto_provisioning(stack: str, project: str, name: str, cluster: ClusterSpec
 
 
 def _network(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
-    """Yield the charges of the VPC, and of what it has once; DNS zones have no quota id that was seen."""
+    """Yield the charges of the VPC and its single resources; DNS zones have no known quota id."""
     lustre = bool(environment.private_services_range and environment.lustre)
     yield from _counted(project, Holder(stack, (), "network"), {"networks": 1, "firewalls": int(lustre)})
 
@@ -183,7 +183,7 @@ def _gpu_networks(stack: str, project: str, name: str, cluster: ClusterSpec) -> 
 
 
 def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Charge]:
-    """One NAT gateway serves all clusters of a region; the first of them stands for it in the file."""
+    """One NAT gateway serves all clusters of a region; the first cluster is its place in the file."""
     first: dict[str, str] = {}
     vms: Counter[str] = Counter()
     for name, cluster in environment.own_clusters.items():

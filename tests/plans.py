@@ -19,7 +19,7 @@ from training_platform.views.adapters import views_of_plan
 
 @dataclass
 class PlannedStack:
-    """What a plan registers, in order, and what it exports, both as a preview knows them."""
+    """Resources of a plan, in order, and its exports, with the values that a preview knows."""
 
     resources: list[StackResource] = field(default_factory=list)
     outputs: dict[str, Any] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class PlannedStack:
         return [resource for resource in self.resources if resource.type == resource_type]
 
     def one(self, resource_type: str, name: str | None = None) -> StackResource:
-        """Return the only resource of a type (and name). Raises LookupError if there is none, or more than one."""
+        """Return the only resource of a type (and name). Raises LookupError unless exactly one exists."""
         matching = [resource for resource in self.of(resource_type) if name in (None, resource.name)]
         if len(matching) != 1:
             others = ", ".join(f"{resource.type} {resource.name}" for resource in matching or self.resources)
@@ -50,7 +50,7 @@ def planned_stacks(workspace: Workspace, stacks: Iterable[Stack]) -> Iterator[tu
 
 
 def composed(compose: Callable[[Component], Any], name: str = "it") -> PlannedStack:
-    """Return what a function adds to a component called ``name``; ``outputs`` has what it returns, under ``value``."""
+    """Plan the resources that a function adds to a component called ``name``; its result is the output ``value``."""
     plan = Plan("test")
     value = compose(plan.component("test:index:Component", name))
     plan.check()

@@ -42,7 +42,7 @@ class RecordingMonitor(mocks.MockMonitor):
         self._unknown_providers: set[str] = set()
 
     def key_of(self, urn: str) -> ResourceKey:
-        """Return the type and name of what was registered or read."""
+        """Return the type and name of a registered or read resource."""
         return self._keys[urn]
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 # the name is Pulumi's
@@ -125,7 +125,7 @@ def record(
 
 
 def _run(program: Callable[[], object]) -> None:
-    """Run a program in a loop of its own. Raises an error of the program, else those that nobody awaited."""
+    """Run a program in its own event loop. Raises an error of the program, or else errors of unawaited tasks."""
     errors: list[BaseException] = []
 
     def keep(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -98,7 +98,7 @@ def test_promtool_finds_each_scenario_as_it_says(name: str) -> None:
 
 
 def faults(rule: AlertRule) -> Iterator[tuple[str, AlertRule]]:
-    """Yield an alert with one fault at a time: what it waits for dropped, and each comparison turned around."""
+    """Yield an alert with one fault at a time: another waiting time, or a reversed comparison."""
     if rule.for_seconds:
         yield "for_seconds is 0", rule.model_copy(update={"for_seconds": 0})
         yield "for_seconds is doubled", rule.model_copy(update={"for_seconds": rule.for_seconds * 2})

@@ -23,7 +23,7 @@ PLAUSIBLE = {
 
 @pytest.fixture(scope="session")
 def kubernetes() -> Iterator[int]:
-    """The port of the stand-in; it judges custom objects by the upstream CRDs where they are beside this checkout."""
+    """The port of the stand-in; it validates custom objects by the upstream CRDs if they are beside this checkout."""
     schemas = ROOT.parent / "shared" / "schemas"
     with serve(crds=[schemas] if schemas.is_dir() else []) as port:
         yield port

@@ -157,7 +157,7 @@ def test_the_written_file_says_what_the_thrown_away_one_said(adopted: Adopted) -
 
 
 def _with_said_defaults(content: Any) -> Any:
-    """Return the stack without what it says though the model says it by itself."""
+    """Return the stack without values that are the model's defaults."""
     section = content["config"]["training-platform:environment"]
     del section["filestore"]["homes"]["tier"]
     del section["clusters"]["main"]["system_pool"]["max_nodes"]

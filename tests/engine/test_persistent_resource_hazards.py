@@ -165,7 +165,7 @@ def test_a_name_is_free_once_the_deletion_is_over_and_not_before(deployed: Deplo
 
 
 def test_the_provider_waits_as_long_as_the_plan_says_and_no_longer_than_it_is_told(deployed: Deployed) -> None:
-    """Twenty minutes are its own limit; 2 and 3,600 seconds stand for less and more than what a creation takes."""
+    """Twenty minutes is its own limit; 2 and 3,600 seconds are less and more than a creation takes."""
     plan = planned()
     deployed.takes(8)
 

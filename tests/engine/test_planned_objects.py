@@ -1,4 +1,4 @@
-"""Every planned Kubernetes object, put to the stand-in provider as an update would put it.
+"""The stand-in provider checks every planned Kubernetes object, as an update would have it checked.
 
 A first preview does not: while a cluster's endpoint is unknown, the engine asks its provider nothing.
 """

@@ -50,7 +50,7 @@ class Error(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """What was said of a stack with errors in its file; ``lines`` has the line of each."""
+    """The check and the preview of a stack with errors in its file; ``lines`` has the line of each error."""
 
     lines: list[int]
     report: Report

@@ -52,7 +52,7 @@ def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
 
 
 def is_judged(method: str) -> bool:
-    """Whether a method requires a permission, which operations.yaml has to say of who calls it."""
+    """Whether a method requires a permission, which operations.yaml has to list for its callers."""
     return permissions().methods.get(method, ("?",)) != ()
 
 
@@ -163,7 +163,7 @@ def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet, monkeypatc
 
 
 def test_the_provider_says_what_iam_refuses_and_leaves_nothing(fleet: Fleet) -> None:
-    """The released provider meets a 403: a deployer whose set-up lacks one permission, and one who has none at all."""
+    """The released provider meets a 403: for a deployer who lacks one permission, and for one without any."""
     workspace = read_workspace(fleet.sandbox.folder.root)
     name = levels(workspace)[0][0]
     project = workspace.project_of(workspace.stacks[name])

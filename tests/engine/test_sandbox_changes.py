@@ -104,12 +104,12 @@ class Changed:
         self.sandbox = without_stacks(root)
 
     def up(self, *, changed: bool) -> dict[str, set[str]]:
-        """Write the file, bring the stack up, and return what was done to each resource, by its name."""
+        """Write the file, bring the stack up, and return the operations by resource name."""
         self.sandbox.write("fields", environment(changed=changed))
         return self.run("up")
 
     def run(self, command: str) -> dict[str, set[str]]:
-        """Run a command on the stack, and return what it did to each resource, by its name."""
+        """Run a command on the stack, and return its operations by resource name."""
         return self.sandbox.steps(command, "fields")
 
 

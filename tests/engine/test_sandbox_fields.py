@@ -30,7 +30,7 @@ OPS = {"changed": "update", "replaced": "replace", "added": "create", "removed":
 
 @dataclass(frozen=True)
 class Stage:
-    """A round that was brought up: what was announced and done, by type and name, and what a second preview said."""
+    """A deployed round: announced and executed operations by type and name, and the changes of a second preview."""
 
     round: Round
     announced: dict[str, str]
@@ -58,7 +58,7 @@ class Place:
         return resources
 
     def make_parts_of_others(self) -> None:
-        """Make what a section names and nobody's stack makes: buckets, a share's backup, subnets of notebook VMs."""
+        """Create what a section names and no stack creates: buckets, a backup, subnets of notebook VMs."""
         project, others = (kind.section["project"] for kind in (ENV, MATES))
         cloud = LocalCloud(Projects({}, [project, others]), store=Store(self.sandbox.folder.cloud))
 
@@ -84,7 +84,7 @@ class Place:
         cloud.store.flush()
 
     def run(self, command: str, stack: str) -> tuple[dict[str, str], str]:
-        """Run a command; return what it did to which resource, and what it said where it failed."""
+        """Run a command; return its operations by resource, and its errors."""
         ran = self.sandbox(command, stack)
         if ran.returncode:
             return {}, ran.stdout + ran.stderr

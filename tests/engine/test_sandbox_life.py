@@ -89,7 +89,7 @@ class Fleet:
         return str(resource["id"])
 
     def ask(self, verb: str, path: str, body: object = None) -> Any:
-        """Call the local cloud as anybody may who has access to the project."""
+        """Call the local cloud as anybody with access to the project."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
         with closing(connection):
             connection.request(verb, f"/{path}", json.dumps(body), {"Authorization": "Bearer other"})
@@ -107,7 +107,7 @@ def repository(root: Path) -> Sandbox:
 
 
 def state(folder: SandboxFolder, stack: str) -> set[tuple[str, str]]:
-    """Return the types and names of what a stack has."""
+    """Return the types and names of a stack's resources."""
     return {(resource["type"], resource["urn"].split("::", 3)[-1]) for resource in folder.resources(stack)}
 
 

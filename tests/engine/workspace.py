@@ -29,7 +29,7 @@ MakeWorkspace = Callable[[str], "Workspace"]  # by a name that says what it is f
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """What ``pulumi preview`` said: its exit code, its JSON, and the events that hold what the JSON leaves out."""
+    """The result of ``pulumi preview``: its exit code, its JSON, and the events with what the JSON leaves out."""
 
     code: int
     text: str
@@ -54,7 +54,7 @@ class Preview:
 
     @property
     def errors(self) -> list[str]:
-        """What was said of each error, or all that was said where the engine did not even begin."""
+        """The message of each error, or the whole output if the engine did not even begin."""
         diagnostics = [event["diagnosticEvent"] for event in self.events if "diagnosticEvent" in event]
         errors = [diagnostic["message"] for diagnostic in diagnostics if diagnostic["severity"] == "error"]
         return errors if errors or self.code == 0 else [self.text]
@@ -108,14 +108,14 @@ class Workspace:
             self.environment["PULUMI_DEBUG_PROVIDERS"] = f"kubernetes:{kubernetes}"
 
     def run(self, *args: str) -> subprocess.CompletedProcess[str]:
-        """Run ``pulumi`` here and return what it did, whatever its exit code."""
+        """Run ``pulumi`` here and return the finished process, whatever its exit code."""
         return subprocess.run(
             ["pulumi", "--non-interactive", "--color", "never", *args],
             cwd=self.root, env=self.environment, capture_output=True, check=False, text=True, timeout=SECONDS,
         )  # fmt: skip
 
     def plant(self, stack: str, old: str, new: str) -> int:
-        """Replace ``old``, which a stack file has once, and return the line on which the change stands."""
+        """Replace ``old``, which a stack file has once, and return the line of the change."""
         path = self.root / "stacks" / f"Pulumi.{stack}.yaml"
         text = path.read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {path.name}"

@@ -1,4 +1,4 @@
-"""The experiment of docs/data.md: from the page's commands to both submitted halves, with the rights of who submits.
+"""The experiment of docs/data.md: from the page's commands to both submitted halves, with the submitter's rights.
 
 On GKE that is a member of the team, on Vertex AI the account in ``vertex_submitters``: people cannot start jobs there.
 """

@@ -1,4 +1,4 @@
-"""What nobody would write, to every reader: an answer always, and never a traceback.
+"""Every reader answers inputs that nobody would write, and never with a traceback.
 
 ``make test`` runs a short round, the same each time. A long one by hand, which finds other cases each time:
 ``TRAINING_PLATFORM_FUZZ=20000 .venv/bin/python -m pytest tests/fuzz --hypothesis-profile=random --timeout=0``.

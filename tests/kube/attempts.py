@@ -101,7 +101,7 @@ class Cluster(Protocol):
 
 
 class Attempt(NamedTuple):
-    """One way to try, what stops it, and the attempt: what it returns is the refusal, empty where it succeeds.
+    """One way to try, what stops it, and the attempt: it returns the refusal, or "" if it succeeds.
 
     ``stopped_by`` is a policy's name, or what else refuses; ``says`` is of the refusal.
     """
@@ -123,7 +123,7 @@ def right(verb: str, resource: str, namespace: str = "nlp", who: Mapping[str, st
 
 
 def pod(way: str, says: str, stopped_by: str, *, namespace: str = "vision", **spec: Any) -> Attempt:
-    """Try a pod, made by a Job."""
+    """Try a pod of a Job."""
 
     def attempt(server: Cluster) -> str:
         return server.ask("Pod", plain(namespace, **copy.deepcopy(spec)), JOB_CONTROLLER)

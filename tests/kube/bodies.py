@@ -51,7 +51,7 @@ def plain(namespace: str = "nlp", **spec: Any) -> Json:
 
 
 def job(labels: Json | None = None, *, suspend: bool = True, **metadata: Any) -> Json:
-    """Return a Job as it is once Kueue's webhook has seen it, unless said otherwise."""
+    """Return a Job as Kueue's webhook leaves it, unless arguments change that."""
     about = {"name": "j", "namespace": "vision", "labels": QUEUED if labels is None else labels, **metadata}
     template = {"spec": {"containers": [{"name": "a", "image": "example.com/a:1"}], "restartPolicy": "Never"}}
     return {

@@ -31,7 +31,7 @@ class Deployed(NamedTuple):
     plans: Mapping[str, PlannedStack]
 
     def values(self, release: str) -> Json:
-        """Return what the chart of a release in the cluster is told."""
+        """Return the values of a release's chart in the cluster."""
         planned_release = self.plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-{release}-release")
         return dict(planned_release.inputs["values"])
 

@@ -69,7 +69,7 @@ def admission_objects(plan: PlannedStack, cluster: str) -> Iterator[Json]:
 
 
 def refused_requests(cluster: Offline, requests: Iterable[str], who: dict[str, str]) -> list[str]:
-    """Return those of requests, ``GET /apis/...``, that roles refuse; anybody may ask who he is."""
+    """Return the requests, such as ``GET /apis/...``, that roles refuse; everybody may ask for their own user name."""
     refused = []
     for request in requests:
         match = _REQUEST.fullmatch(request)

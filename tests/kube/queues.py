@@ -117,7 +117,7 @@ class Queues:
         self.deploy_all(planned(stacks(environment, teams)))
 
     def deploy_all(self, bodies: Sequence[Json]) -> None:
-        """Apply objects, and wait until all queues among them are active or held; namespaces are made for them."""
+        """Apply objects, with their namespaces, and wait until all queues among them are active or held."""
         teams = [body["metadata"]["name"] for body in bodies if body["kind"] == "ClusterQueue"]
         for team in teams:
             self._client.post("/api/v1/namespaces", json={"metadata": {"name": team, "labels": {TEAM_LABEL: team}}})
@@ -161,7 +161,7 @@ class Queues:
         assert answer.is_success, answer.text
 
     def workload(self, team: str, name: str) -> Json:
-        """Return the Workload of a job, empty before there is one."""
+        """Return the Workload of a job, or an empty mapping before it exists."""
         every = self.get(f"{KUEUE}/namespaces/{team}/workloads")["items"]
         owned = (workload for workload in every if workload["metadata"]["ownerReferences"][0]["name"] == name)
         return next(owned, {})
@@ -191,15 +191,15 @@ class Queues:
         return {str(pod["spec"].get("nodeSelector", {}).get("kubernetes.io/hostname")) for pod in alive}
 
     def request(self, team: str, name: str) -> Json:
-        """Return the ProvisioningRequest of a job, once there is one."""
+        """Wait for the ProvisioningRequest of a job, and return it."""
         path = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{team}/provisioningrequests"
         owner = until(lambda: self.workload(team, name), bool)["metadata"]["uid"]
 
         def own() -> list[Json]:
             return [
-                workload
-                for workload in self.get(path)["items"]
-                if workload["metadata"]["ownerReferences"][0]["uid"] == owner
+                request
+                for request in self.get(path)["items"]
+                if request["metadata"]["ownerReferences"][0]["uid"] == owner
             ]
 
         return until(own, bool)[-1]

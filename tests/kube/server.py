@@ -1,4 +1,4 @@
-"""Calls to a real API server as members of a team and as controllers, who are impersonated."""
+"""Calls to a real API server, which impersonate members of a team and controllers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Server:
         return self._answer("DELETE", path, {**options, "dryRun": ["All"]}, who, {})
 
     def may(self, verb: str, resource: str, namespace: str, who: dict[str, str]) -> bool:
-        """Whether roles let somebody do something to ``pods/log`` or ``jobs.batch``; no namespace stands for all."""
+        """Whether roles allow a verb on ``pods/log`` or ``jobs.batch``, in all namespaces if none is named."""
         name, _, part = resource.partition("/")
         plain, _, group = name.partition(".")
         attributes = {"verb": verb, "resource": plain, "subresource": part, "group": group, "namespace": namespace}

@@ -88,7 +88,7 @@ def test_a_member_queues_jobs_which_controllers_make_into_more(server: Server, r
 
 
 def test_a_part_of_an_admitted_job_grows_by_its_controller_alone(server: Server) -> None:
-    """Kueue has counted the JobSet: what a member adds to a Job of it nobody would count."""
+    """Kueue has counted the JobSet, and would not count what a member adds to one of its Jobs."""
     part = job(labels={}, ownerReferences=[CONTROLLER], suspend=False)
     # Its owner is made up, so the garbage collector deletes it: it stays as long as it has a finalizer.
     part["metadata"] |= {"name": "part", "finalizers": ["example.com/kept"]}

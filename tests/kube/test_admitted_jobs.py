@@ -194,7 +194,7 @@ def test_a_jobset_that_runs_does_not_grow(team: Team) -> None:
 
 
 def test_a_job_of_a_high_class_preempts_nobody(team: Team) -> None:
-    """The class is that of Google's collector of metrics, by its name and value in clusters of GKE."""
+    """The class of Google's metrics collector, with its name and value in GKE clusters."""
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     team.create(classes, {"metadata": {"name": "gmp-critical"}, "value": 1_000_000_000})
     urgent = with_field(job(1, name="urgent"), "spec.template.spec.priorityClassName", "gmp-critical")

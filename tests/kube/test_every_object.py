@@ -96,7 +96,7 @@ class ApiServer:
                         yield (named, served["responseKind"]["kind"]), row
 
     def refusal(self, body: Json, *, keep: bool = False) -> str:
-        """Return what is said of a new object, an empty text where it is taken; it stays where it is to be kept."""
+        """Return the refusal of a new object, or "" if it is accepted; it stays only with ``keep``."""
         kind = self.kinds[body["apiVersion"], body["kind"]]
         space = f"/namespaces/{body['metadata'].get('namespace', 'default')}" if kind.namespaced else ""
         path = f"/{'apis' if '/' in body['apiVersion'] else 'api'}/{body['apiVersion']}{space}/{kind.plural}"

@@ -127,7 +127,7 @@ class Hub(Queues):
         return list(pods)
 
     def pod(self, namespace: str) -> Json:
-        """Return the one notebook of a namespace, empty before it is made."""
+        """Return the only notebook of a namespace, or an empty mapping before it exists."""
         pods = self.pods(namespace)
         return pods[0] if pods else {}
 
@@ -187,7 +187,7 @@ def files_of_the_hub(folder: Path, chart: Path, values: Json) -> None:
 
 
 def run_hub(stack: ExitStack, folder: Path, cluster: Deployed) -> httpx.Client:
-    """Start the proxy and the hub with an ``/usr/local/etc`` of its own, and return who asks the hub's API."""
+    """Start the proxy and the hub with an ``/usr/local/etc`` of its own, and return a client of the hub's API."""
     programs = Path(os.environ[PROGRAMS])
     chart = Path(os.environ[CHART])
     ports = {name: free_port() for name in ("hub", "proxy", "api")}

@@ -105,7 +105,7 @@ def failed(queues: Heads) -> Json:
 
 
 def restart_events(queues: Heads) -> dict[str, int]:
-    """Return how often JobSet said of the run that it starts again, by reason; each time is an event of its own."""
+    """Return the number of JobSet's events about restarts of the run, by reason."""
     every = queues.get("/api/v1/namespaces/vision/events")["items"]
     uid = queues.get(f"{JOBSETS}/{RUN}")["metadata"]["uid"]
     return dict(Counter(

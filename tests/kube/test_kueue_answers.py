@@ -1,4 +1,4 @@
-"""Kueue's own statements: on a queue over several clusters (decision 13), and on who waits, as ``job why`` reads it."""
+"""Kueue's own statements: on a queue over several clusters (decision 13), and on waiting runs, for ``job why``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def kubeconfig(user: Json) -> str:
 
 
 def condition(queues: Queues, path: str) -> dict[str, Any]:
-    """Return the condition Active of an object, once there is one."""
+    """Wait for the condition Active of an object, and return it."""
 
     def active() -> list[Json]:
         conditions = queues.get(path).get("status", {}).get("conditions", ())
@@ -118,7 +118,7 @@ exec chroot "$root" "$@"
 
 
 class Shown(NamedTuple):
-    """A cluster with Kueue, and where Kueue says who waits."""
+    """A cluster with Kueue, and the address of Kueue's visibility server."""
 
     cluster: KueueCluster
     port: int

@@ -82,7 +82,7 @@ def test_kueue_gives_every_metric_that_is_asked_for_with_its_labels(cluster: Kue
 
 
 def held(cluster: KueueCluster) -> dict[str, str]:
-    """Return the series of what queues hold, as managed Prometheus keeps them of this scrape, with their values."""
+    """Return the series of held quota with their values, as managed Prometheus keeps this scrape."""
     name = "kueue_cluster_queue_resource_usage"
     lines = cluster.client.get(cluster.metrics_url).raise_for_status().text.splitlines()
     rows = (line.rpartition(" ") for line in lines if line.startswith(f"{name}{{"))

@@ -163,7 +163,7 @@ class Night:
         return result.output.strip()
 
     def submit(self, run: str) -> str:
-        """Submit a run, and return what a member is told."""
+        """Submit a run, and return the output that a member sees."""
         return self.job("submit", str(self.root / "jobs/vision/train.yaml"), "--run", run)
 
     def pods(self, run: str) -> set[str]:

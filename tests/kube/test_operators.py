@@ -70,7 +70,7 @@ class Operated(Queues):
         return "" if answer.is_success else str(answer.json()["message"])
 
     def pods(self, selector: str) -> list[Json]:
-        """Return the pods that run, after those with a node were said to be ready."""
+        """Return the pods, after those with a node became ready."""
         pods = self.get(f"{PODS}?labelSelector={selector}")["items"]
         for pod in pods:
             if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
@@ -104,7 +104,7 @@ class Operated(Queues):
         until(left, lambda pods: not pods)
 
     def cluster_of(self, job: str) -> str:
-        """Return the name of the Ray cluster that a RayJob has; while it is suspended none of that name is made."""
+        """Wait for the Ray cluster of a RayJob, and return its name; a suspended RayJob has none."""
 
         def name() -> str:
             cluster_name = str(self.get(f"{RAYJOBS}/{job}").get("status", {}).get("rayClusterName", ""))
@@ -307,7 +307,7 @@ def test_a_train_job_is_admitted_whole_and_a_second_one_waits_whole(operated: Op
 
 
 def test_members_change_no_part_of_an_admitted_job(operated: Operated) -> None:
-    """Kueue counted the job: what they add to a part of it nobody would count."""
+    """Kueue has counted the job, and would not count what members add to a part of it."""
     operated.make(RAYJOBS, ray_job())
     name = operated.cluster_of("sweep")
     (group,) = operated.get(f"{RAYCLUSTERS}/{name}")["spec"]["workerGroupSpecs"]

@@ -29,7 +29,7 @@ class Heads(Queues):
     """A cluster with slices and VMs for heads; pods that have a node run, as a kubelet would say."""
 
     def pods(self, run: str) -> list[Json]:
-        """Return the pods of a run, after those that have a node were said to be ready."""
+        """Return the pods of a run, after those with a node became ready."""
         path = f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}"
         pods = [pod for pod in self.get(path)["items"] if not pod["metadata"].get("deletionTimestamp")]
         for pod in pods:

@@ -86,7 +86,7 @@ class Sandbox:
         return self.root / ".sandbox" / "api-servers" / "kubeconfig"
 
     def job(self, command: str, *arguments: str) -> str:
-        """Run ``training-platform job``, and return what it prints."""
+        """Run ``training-platform job``, and return its output."""
         where = ("--root", str(self.root), "--kubeconfig", str(self.kubeconfig))
         cloud = ("--local-cloud", f"http://127.0.0.1:{self.cloud}")
         result = CliRunner().invoke(app, ["job", command, *arguments, *where, *cloud])
@@ -143,7 +143,7 @@ def deploy(root: Path, provider: plugin.Client) -> None:
 
 
 def known(value: Any) -> Any:
-    """Return inputs in which what a deployment tells is told: the team's namespace, and its account."""
+    """Return inputs with the values that a deployment fills in: the team's namespace and its account."""
     if isinstance(value, dict):
         return {key: known(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

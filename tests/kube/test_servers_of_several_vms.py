@@ -32,7 +32,7 @@ class Groups(Servers):
     selector = "leaderworkerset.sigs.k8s.io/name=serve-chat"
 
     def nodes(self, team: str) -> dict[str, set[str]]:
-        """Return by group the nodes of its pods that run, after those with a node were said to."""
+        """Return the nodes of each group's running pods, after pods with a node started to run."""
         self.run(team)
         nodes_of_groups: dict[str, set[str]] = {}
         for pod in self.pods(team, running=True):

@@ -147,7 +147,7 @@ def _create_again(site: Site, path: str, before: Json) -> None:
 
 @contextmanager
 def told(site: Site, program: str, message: str) -> Iterator[None]:
-    """Have a stand-in say something else."""
+    """Replace a message of a stand-in."""
     before = site.messages[program]
     site.messages[program] = message
     try:
@@ -158,7 +158,7 @@ def told(site: Site, program: str, message: str) -> Iterator[None]:
 
 @contextmanager
 def silent(site: Site) -> Iterator[None]:
-    """Have the cluster's context name an address at which nobody answers."""
+    """Point the cluster's context to an address without a server."""
     before = Path(site.kubeconfig).read_text(encoding="utf-8")
     config = json.loads(before)
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"

@@ -116,7 +116,7 @@ def test_gitlab_checks_a_merge_request_against_its_target(checkout: Path) -> Non
 
 
 def act(folder: Path, event: str, workflow: str, *arguments: str, payload: dict[str, Any]) -> str:
-    """Run a workflow in the shell; every action of others is a stand-in that does nothing."""
+    """Run a workflow in the shell; stand-ins that do nothing replace the actions of others."""
     action = folder.parent / "action"
     action.mkdir(exist_ok=True)
     (action / "action.yml").write_text(ACTION)

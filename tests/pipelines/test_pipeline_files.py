@@ -141,7 +141,7 @@ def test_an_image_of_a_variable_has_to_be_named_by_its_digest() -> None:
 
 
 def refused(script: str, **environment: str) -> bool:
-    """Run a script with the tools of a pipeline as stand-ins; return whether it stopped for want of a digest."""
+    """Run a script with stand-ins for a pipeline's tools; return whether it stopped because a digest was missing."""
     tools = "make() { :; }; "
     ran = subprocess.run(["bash", "-ceu", tools + script], env=environment, capture_output=True, text=True, check=False)
     return ran.returncode == 2 and "names no digest" in ran.stdout

@@ -199,7 +199,7 @@ def _imports(path: Path, *, typing: bool = True) -> tuple[str, ...]:
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is below a node, but for what stands under ``if TYPE_CHECKING``."""
+    """Yield the nodes below a node, without those under ``if TYPE_CHECKING``."""
     for child in ast.iter_child_nodes(node):
         if not (isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"):
             yield child

@@ -1,4 +1,4 @@
-"""Every table of every command on a narrow terminal: nothing is cut, and rows are still told apart."""
+"""Every table of every command on a narrow terminal: nothing is cut, and rows stay distinguishable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core without a part: its commands work, and ``check`` says what nobody checked."""
+"""The core without a part: its commands work, and ``check`` reports what it could not check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of docs/: it builds offline, shows every page in its tree, and asks nobody for anything when it is read."""
+"""The site of docs/ builds offline, shows every page in its tree, and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Loads(HTMLParser):
 
 
 def addresses(code: str) -> Iterator[str]:
-    """Yield the addresses of other hosts in a style sheet or script; comments have some that nobody loads."""
+    """Yield the addresses of other hosts in a style sheet or script, without those in comments."""
     code = re.sub(r"/\*.*?\*/|^\s*//.*$|\s// .*$", "", code, flags=re.DOTALL | re.MULTILINE)
     yield from re.findall(r"(?:\b(?:https?|wss?|ftp):|(?<=[\"'`(=]))//[^\s\"'`)]+", code)
 

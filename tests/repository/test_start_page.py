@@ -42,7 +42,7 @@ class Walk:
     env: dict[str, str] = field(default_factory=dict)
 
     def type(self, command: str) -> str:
-        """Run a command, which has to succeed, and return what it printed."""
+        """Run a command, which has to succeed, and return its output."""
         env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(self.root.parent / "cache")}
         done = subprocess.run(
             ["bash", "-c", command], cwd=self.root, env={**env, **self.env}, check=False,
@@ -118,7 +118,7 @@ def test_the_platform_comes_up_under_the_policies(walk: Walk, cloud: tuple[str, 
 
 @pytest.fixture
 def cloud(walk: Walk, tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """Serve the local cloud; give the provider's settings, as they stand in a stack file, and the port."""
+    """Serve the local cloud; yield the provider's settings, as lines of a stack file, and the port."""
     walk.env = {"PULUMI_CONFIG_PASSPHRASE": "example", "PULUMI_HOME": str(tmp_path / "home")}
     program = shutil.which("training-platform", path=str(BIN)) or ""
     with subprocess.Popen(

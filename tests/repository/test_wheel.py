@@ -1,4 +1,4 @@
-"""The wheel, installed where nothing else is: what it holds, what runs from it, and what each extra is for."""
+"""The wheel in an empty environment: its contents, the commands that run from it, and the purpose of each extra."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def needed(of: Distribution, *extras: str) -> dict[str, Distribution]:
 
 
 def _link(installed: Distribution, site: Path) -> None:
-    """Link a distribution's packages; folders that several share, such as ``google``, are made and filled."""
+    """Link a distribution's packages; folders that several share, such as ``google``, are created and filled."""
     top = Path(str(installed.locate_file("")))
     for part in {Path(str(file)).parts[0] for file in installed.files or ()} - {".."}:
         _link_path(top / part, site / part, {Path(str(file)) for file in installed.files or ()}, top)

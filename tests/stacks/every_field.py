@@ -710,7 +710,7 @@ def _parsed(name: str, text: str) -> Stack:
 
 
 def planned(environment: dict[str, Any], team: dict[str, Any], stack: str) -> PlannedStack:
-    """Return the plan of two files' environment or team, which tests share: nobody changes it."""
+    """Return the plan of two files' environment or team. Tests share it, so it must not be changed."""
     return _planned(json.dumps([environment, team]), stack)
 
 
@@ -745,7 +745,7 @@ def sections(model: Any) -> Iterator[type[BaseModel]]:
 
 
 def inner(annotation: Any) -> Any:
-    """What stands inside ``X | None`` and ``Annotated[X, ...]``."""
+    """Return the type inside ``X | None`` and ``Annotated[X, ...]``."""
     arguments = [argument for argument in get_args(annotation) if argument is not type(None)]
     plain = isinstance(annotation, type) or getattr(annotation, "__origin__", None) in (dict, tuple)
     return annotation if plain or not arguments else inner(arguments[0])

@@ -129,7 +129,7 @@ class Kind:
     model: type[BaseModel]
 
     def changes(self) -> dict[Path_, Any]:
-        """Return every change that is applied, by its path; what it stands for is a field of the same name."""
+        """Return every change that is applied, by its path; it represents a field of the same name."""
         changes = dict(ELSEWHERE.get(path, (path, new)) for path, new in self.table.items() if path not in REASONS)
         for path in changes:
             if path[-1] == PROTECTION:
@@ -202,7 +202,7 @@ KINDS = (ENV, MATES)
 
 
 def named(key: str) -> Iterator[Any]:
-    """Yield what stands under a key anywhere in a section, before its changes and after each of them."""
+    """Yield the values of a key anywhere in a section, before its changes and after each of them."""
     for kind in KINDS:
         for section in (kind.section, *(reach.changed(kind.section, *change) for change in kind.changes().items())):
             yield from _under(section, key)

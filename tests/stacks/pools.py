@@ -44,7 +44,7 @@ def _stack(section: str) -> Stack:
 
 
 def plan_of(stack: Stack) -> PlannedStack:
-    """Return the plan of a stack, which tests share: nobody changes it."""
+    """Return the plan of a stack. Tests share it, so it must not be changed."""
     if id(stack) not in _PLANS:
         _PLANS[id(stack)] = (stack, planned_stack(stack, Workspace(Path(), {"dev": stack})))
     return _PLANS[id(stack)][1]

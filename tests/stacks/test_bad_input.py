@@ -29,7 +29,7 @@ H100_SMALL = "machine_type: a3-highgpu-1g\n            zone: us-central1-a\n    
 
 @dataclass(frozen=True)
 class Slip:
-    """A text of ``prod`` and what stands there instead; the finding is where ``marked`` of the new text is."""
+    """A text of ``prod`` and its replacement; the finding is at ``marked``, a part of the new text."""
 
     old: str
     new: str

@@ -42,7 +42,7 @@ def run(root: Path, *arguments: str) -> Result:
 
 
 def registered(root: Path, stack: str) -> dict[ResourceKey, Registration]:
-    """Return what the program registers: inputs, and the types and names of what each resource waits for."""
+    """Return the program's resources: their inputs, and the types and names of their dependencies."""
     monitor = run_program(root, read_workspace(root).stacks[stack])
     return {
         (request.type, request.name): Registration(
@@ -53,7 +53,7 @@ def registered(root: Path, stack: str) -> dict[ResourceKey, Registration]:
 
 
 class Registration(NamedTuple):
-    """A resource as the engine is told of it."""
+    """A resource as the engine receives it."""
 
     inputs: dict[str, Any]
     after: set[ResourceKey]

@@ -69,7 +69,7 @@ def workspace(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -
 
 
 def refused(section: Mapping[str, Any], team: Mapping[str, Any] = NO_SHARES) -> dict[str, str]:
-    """Return what is said of both files, by path."""
+    """Return the findings about both files by path."""
     return {
         finding.path: str(finding) for stack in workspace(section, team).stacks.values() for finding in stack.findings
     }
@@ -189,7 +189,7 @@ def test_software_is_installed_as_the_cluster_says(
 
 
 def charged(section: dict[str, Any]) -> set[str]:
-    """Return who is charged for what, but for the pool of accelerators."""
+    """Return the labels of all charges, except those of the accelerator pool."""
     loaded = workspace(section)
     holders = {charge.holder.label for charge in stack_demand(loaded.stacks["env"], loaded)}
     return {label for label in holders if "h100" not in label and "GPU" not in label}
@@ -278,7 +278,7 @@ NEVER_CHANGED: Mapping[str, set[str]] = {
 
 
 def _named(resource: StackResource) -> tuple[str, ...]:
-    """Return the inputs that a resource's full name is made of; none where Pulumi names it, or Google Cloud."""
+    """Return the inputs that a resource's full name consists of; none if Pulumi or Google Cloud names it."""
     of_type = RESOURCE_TYPES.get(resource.type)
     names = tuple(re.findall(r"{(\w+)}", of_type.import_id or "")) if of_type else ()
     return names if names and names[-1] in resource.inputs else ()

@@ -54,7 +54,7 @@ def bases() -> list[Drawn]:
 
 
 class Changes:
-    """Draws changes; inputs of the same name, and those that stand beside them, come from all objects."""
+    """Draws changes; values of inputs with the same name, and names of their neighbours, are from all objects."""
 
     def __init__(self, drawn: list[Drawn], seed: int) -> None:
         self._random = random.Random(seed)  # nothing is kept secret by it

@@ -1,4 +1,4 @@
-"""How many violations the rules find, and how much of what is accepted they refuse: ``make holdout``.
+"""The share of violations that the rules find, and of accepted objects that they refuse: ``make holdout``.
 
 Objects are drawn from manifests in checkouts of their owners' repositories, at commits that no test here and no figure
 of docs/development/fidelity.md has used: objects of Kubernetes, and Google Cloud's resources as Config Connector
@@ -123,7 +123,7 @@ class Authority:
         self._cluster = stack.enter_context(server(Path(stack.enter_context(TemporaryDirectory())), teams=True))
 
     def says(self, of: Drawn, inputs: Json) -> str | None:
-        """Return the refusal of an object, an empty text where it is taken; None where nobody here can decide."""
+        """Return the refusal of an object, or "" if it is accepted; None if neither authority can decide."""
         try:
             if of.type.startswith("gcp:"):
                 return self._plugin.refusal(of.type, written(inputs, UNKNOWN))
@@ -192,7 +192,7 @@ def accepted_of(
 def violations_of(
     taken: list[Drawn], most: int, draw: random.Random, authority: Authority
 ) -> tuple[list[Outcome], list[Outcome]]:
-    """Return violations, half of them Google Cloud's where there are as many, and accepted changes with an error."""
+    """Return violations, half of them Google Cloud's if enough exist, and accepted changes with an error."""
     changes = Changes([(drawn_object.type, drawn_object.inputs) for drawn_object in taken], draw.getrandbits(32))
     violations: list[Outcome] = []
     wrongly: list[Outcome] = []
@@ -291,7 +291,7 @@ def _likeness(type_: str, inputs: Json) -> str:
 
 
 def _name(checkout: Path) -> str:
-    """Return a repository's name: that of its folder, or of the one above where Git's own has none."""
+    """Return a repository's name: its folder's, or the parent's if the folder is Git's own."""
     return (checkout.parent if checkout.name in (".git", "repo") else checkout).name.replace("+", "/")
 
 

@@ -31,7 +31,7 @@ def _before(name: str) -> frozenset[tuple[Any, ...]]:
 
 
 def found(row: Json) -> list[Finding]:
-    """Return what the rules find at the damaged inputs, or at the block that they stand in."""
+    """Return the findings at the damaged inputs, or at the block that contains them."""
     new = findings_of(row["of"], damaged(VALID[row["of"]]["inputs"], change(row)))
     return [
         finding

@@ -69,7 +69,7 @@ class Provider:
         )  # fmt: skip
 
     def refusal(self, kind: str, inputs: Json) -> str:
-        """Return what it says of a resource, an empty text where it lets it pass.
+        """Return the refusal of a resource, or "" if it passes.
 
         Raises ConnectionError where it crashes, as it does of some inputs that are not known.
         """
@@ -120,12 +120,12 @@ class Server:
         self._http = http
 
     def refusal(self, kind: str, inputs: Json) -> str:
-        """Return what it says of an object, an empty text where it takes it."""
+        """Return the refusal of an object, or "" if it is accepted."""
         path, body = _addressed(kind, inputs)
         return _said(self._http.post(path, json=body, params=_DRY))
 
     def applied(self, kind: str, inputs: Json) -> str:
-        """Return what it says of an object that is created, and applied on its side as pulumi-kubernetes does."""
+        """Create an object and apply it server-side, as pulumi-kubernetes does; return the refusal, or ""."""
         path, body = _addressed(kind, inputs)
         if refusal := self.refusal(kind, inputs):
             return refusal

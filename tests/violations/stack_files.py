@@ -49,7 +49,7 @@ def said(row: Json) -> Said | None:
 
 
 def why_not(row: Json) -> str | None:
-    """Return the reason why no stack file says a violation; None where nobody gave one."""
+    """Return the reason why no stack file can contain a violation; None without a reason."""
     if row["constraint"] == "unknown":
         return "programs write only inputs that there are"
     if ABSENT in row["values"].values():
@@ -106,7 +106,7 @@ def findings(folder: Path, case: Said) -> list[Finding]:
 
 
 def _lines(text: str, kind: fields.Kind, keys: Keys, value: Any) -> Iterator[int]:
-    """Yield the lines of a field: its own, and those of what is in it."""
+    """Yield the lines of a field and of the values in it."""
     source = parse_source(text, "")
     top = ("config", f"{PROJECT}:{kind.key}")
     keys = keys[:-1] if value == ABSENT else keys

@@ -1,4 +1,4 @@
-"""Our cases refuse what upstream's CEL rules refuse: both judge objects that are made at random.
+"""Our cases refuse what upstream's CEL rules refuse, for random objects.
 
 The rules are read where CustomResourceDefinitions are at hand: in ../shared/schemas, and in the folders that
 ``TRAINING_PLATFORM_CRDS`` names. Google's ``cel-expr-python`` evaluates them. A rule whose value cannot be worked out

@@ -1,4 +1,4 @@
-"""What ``make holdout`` draws from a checkout, and what it refuses to draw from."""
+"""``make holdout`` draws the right objects from a checkout, and refuses checkouts that were used."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Return a function that runs the program, and returns what it printed."""
+    """Return a function that runs the program and returns its output."""
     python = os.environ.get(PYTHON)
     if python is None:
         pytest.skip("only `make test-examples` installs and uses google-cloud-aiplatform")

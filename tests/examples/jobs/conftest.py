@@ -23,7 +23,7 @@ Start = Callable[..., "Program"]
 
 
 class Program:
-    """A process, with those that it starts; what it prints is read line by line."""
+    """A process and its children; its output is read line by line."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self.lines: list[str] = []

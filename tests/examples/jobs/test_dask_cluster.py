@@ -29,7 +29,7 @@ def data(tmp_path: Path, python: str) -> Path:
 
 
 def cluster(start: Start, data: Path, output: Path) -> list[Program]:
-    """Start the programs of one scheduler and two workers, told of each other as Vertex AI does."""
+    """Start one scheduler and two workers, with the variables by which Vertex AI lets them find each other."""
     port = free_port()
     pools = {"workerpool0": ["127.0.0.1:2222"], "workerpool1": ["127.0.0.1:2222", "127.0.0.1:2222"]}
     options = ["--data", data, "--output", output, f"--parts={PARTS}", f"--port={port}"]

@@ -1,4 +1,4 @@
-"""The pack's config: what it may say, and what is wrong with it."""
+"""The pack's config: valid settings, and findings about wrong ones."""
 
 from __future__ import annotations
 

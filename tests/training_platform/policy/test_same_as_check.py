@@ -40,7 +40,7 @@ PLANTED = {  # in prod's file: an error of one resource, one of the ledgers, and
 
 
 class Judgement(NamedTuple):
-    """What was said of a stack: errors that count, and all else."""
+    """The messages about a stack: mandatory errors, and advice."""
 
     errors: set[str]
     advice: set[str]
@@ -111,7 +111,7 @@ def keep(kept: set[str], message: str, _urn: str | None) -> None:
 
 
 def as_given(stack: str, resources: list[StackResource]) -> Iterator[PolicyResource]:
-    """Yield planned resources as the SDK hands them to policies, each after what it depends on."""
+    """Yield planned resources as the SDK passes them to policies, each after its dependencies."""
     policy_resources: dict[tuple[str, str], PolicyResource] = {}
     for resource in resources:
         after = [policy_resources[key] for key in resource.options.get("dependsOn", ()) if key in policy_resources]

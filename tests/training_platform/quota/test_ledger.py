@@ -1,4 +1,4 @@
-"""The ledgers of pools and of Filestore: what is promised of what there is, by teams, cohorts and directories."""
+"""The ledgers of pools and of Filestore: capacity, and what teams, cohorts and directories are promised of it."""
 
 from __future__ import annotations
 

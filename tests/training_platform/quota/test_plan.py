@@ -1,4 +1,4 @@
-"""Requests for larger limits: which are needed, and what is said of those in stack files."""
+"""Requests for larger limits: those that are needed, and findings about those in stack files."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ PATH = f"http://127.0.0.1:1/v1/projects/example-train/locations/global/services/
 
 
 class Session(requests.Session):
-    """Gives one answer after the other, and keeps what it was asked."""
+    """Returns one response after the other, and records the requests."""
 
     def __init__(self, *answers: Any) -> None:
         super().__init__()

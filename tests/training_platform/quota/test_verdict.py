@@ -1,4 +1,4 @@
-"""Demand by section, and what is said where limits or pools do not hold it."""
+"""Demand by section, and findings where it exceeds limits or pools."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_notebooks_of_other_namespaces_find_the_hub(cluster: Build, section: Not
 
 @pytest.fixture
 def google() -> Iterator[Google]:
-    """A server on the loopback that is both metadata server and Secret Manager, and what it was asked."""
+    """A server on the loopback that is both metadata server and Secret Manager, and the requests to it."""
     requests: list[tuple[str, str | None]] = []
 
     class Handler(BaseHTTPRequestHandler):

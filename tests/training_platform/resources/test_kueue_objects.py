@@ -1,4 +1,4 @@
-"""Kueue's objects: what its CRDs and its webhooks (v0.19.2) take, and which nodes and quotas they stand for."""
+"""Kueue's objects: its CRDs and webhooks (v0.19.2) accept them, and they select the right nodes and quotas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as data: references and what a preview knows of them, dependencies, order, and what nobody could register."""
+"""A plan as data: references and their values in a preview, dependencies, order, and plans that are refused."""
 
 from __future__ import annotations
 

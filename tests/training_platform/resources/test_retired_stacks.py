@@ -1,4 +1,4 @@
-"""A stack that is retired can be destroyed: nothing of it is protected, and what it keeps is only forgotten."""
+"""A retired stack can be destroyed: nothing in it is protected, and resources that stay are only forgotten."""
 
 from __future__ import annotations
 

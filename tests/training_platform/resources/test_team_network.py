@@ -1,4 +1,4 @@
-"""Which connections of a team's pods the policies let through, told by a reader of NetworkPolicies."""
+"""The connections of a team's pods that the policies let through, according to an evaluator of NetworkPolicies."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Found(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One rule over one changed view or program, and what it finds then."""
+    """One rule over one changed view or program, and its expected findings."""
 
     rule: str
     of: Callable[..., View | list[View]]
@@ -36,7 +36,7 @@ class Case(NamedTuple):
         return f"{self.rule}-{self.number}"
 
     def holds(self) -> None:
-        """Assert what the rule finds; unknown in place of what is spoiled is a note, and never an error."""
+        """Assert the rule's findings; an unknown value in place of the spoiled one is a note, never an error."""
         changes, nearest, path, severity, times = self.expected
         findings = check(self.rule, *_views(self.of, changes))
         if self.notes:
@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rule, the builder of what it judges, and changes that pass, are found, or have a value that is not known."""
+    """A rule, the builder of its views, and changes that pass, are found, or have an unknown value."""
 
     rule: str
     of: Callable[..., View | list[View]]

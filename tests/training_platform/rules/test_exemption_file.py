@@ -1,4 +1,4 @@
-"""``stacks/exemptions.yaml``: what it may say, what an exemption covers, and until when."""
+"""``stacks/exemptions.yaml``: its fields, the findings that an exemption covers, and its last day."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_bounds_that_a_document_of_googles_has_are_not_written_by_hand_as_well()
 
 
 def _shape(google: Mapping[str, Any], token: str, path: str) -> Mapping[str, Any]:
-    """Return the shape at a path; nothing where the document leaves open what stands there."""
+    """Return the shape at a path; an empty one where the document leaves it open."""
     shape: Mapping[str, Any] = google["shapes"][google["types"][token]]
     for part in filter(None, path.split(".")):
         number = shape.get("fields", {}).get(part.removesuffix("[]").removesuffix("{}"))

@@ -1,4 +1,4 @@
-"""No input of what rules look at is passed over without a reason."""
+"""Every input of the views that rules read is read, or has a reason why not."""
 
 from __future__ import annotations
 
