@@ -124,7 +124,7 @@ def done_to(steps: dict[str, set[str]], name: str) -> str:
     ops = steps.get(name, set())
     if any("replace" in op for op in ops):
         return "replace"
-    return "update" if "update" in ops else "same"
+    return next((op for op in ("create", "update") if op in ops), "same")
 
 
 @pytest.mark.parametrize("pool", POOLS)
