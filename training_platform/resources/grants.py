@@ -49,6 +49,11 @@ _RESOURCES: Mapping[str, str] = {
 """The resource of a grant, by its type with one member, with the grant's inputs in braces."""
 
 
+def is_grant(resource_type: str) -> bool:
+    """Whether resources of a type are roles of members."""
+    return resource_type.replace("Binding", "Member") in _RESOURCES
+
+
 def plan_grants(plan: Plan) -> list[Grant]:
     """Return the grants of a plan, in its order."""
     resources = list(plan.resources())

@@ -18,6 +18,7 @@ from training_platform.config.names import Locator
 from training_platform.config.reading.finding import TRACEBACK, dotted
 from training_platform.config.workspace import Workspace, lending
 from training_platform.resources.environment import add_environment
+from training_platform.resources.grants import is_grant
 from training_platform.resources.plan import Plan, PlanError, Resource
 from training_platform.resources.project import ProjectApis
 from training_platform.resources.scope import Scope, environment_scope, team_scope
@@ -75,6 +76,11 @@ def stack_plan(stack: Stack, workspace: Workspace, organization: str = ORGANIZAT
     return plan
 
 
+def keeps_resource(retired: RetiredSpec, locator: Locator, resource_type: str, name: str) -> bool:
+    """Whether a resource stays when its stack ends: a section that is kept stays without the roles on it."""
+    return not is_grant(resource_type) and retired.keeps_section(dotted(locator.path(name)))
+
+
 _PROTECTING_INPUTS = ("deletion_protection", "deletion_protection_enabled", "enable_deletion_protection")
 
 
@@ -85,7 +91,7 @@ def _let_go(plan: Plan, section: Environment | Team, retired: RetiredSpec) -> No
     """
     locator = Locator(section)
     for resource in plan.resources():
-        kept = retired.keeps_section(dotted(locator.path(resource.name)))
+        kept = keeps_resource(retired, locator, resource.type, resource.name)
         options = resource.options
         resource.options = replace(options, protect=False, retain_on_delete=options.retain_on_delete or kept)
         protecting = [name for name in _PROTECTING_INPUTS if resource.inputs.get(name)]

@@ -502,6 +502,9 @@ def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_kee
     assert all(finding.position and finding.position.line == line for finding in told.values())
     assert report.comparison is not None
     assert report.comparison.capacity == ()  # its share is given back once its file is removed
+    destroyed = {resource.name for stack in report.comparison.stacks for resource in stack.resources}
+    assert "bucket-data-bucket" not in destroyed
+    assert "bucket-data-storage-objectViewer-group-vision-at-example.com" in destroyed
 
 
 def test_an_environment_does_not_end_while_a_team_of_it_goes_on(repository: Repository) -> None:

@@ -47,10 +47,10 @@ from training_platform.checks.report import Report, fingerprints, set_aside
 from training_platform.checks.stacks import Checked, CheckOptions, check_stacks, stack_names
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.names import Locator
-from training_platform.config.reading.finding import Finding, UserError, dotted
+from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace, stack_file
-from training_platform.resources.stack_plan import OWN_RESOURCES
+from training_platform.resources.stack_plan import OWN_RESOURCES, keeps_resource
 
 _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end
@@ -308,7 +308,7 @@ def _retired(change: StackChange, stack: Stack, planned: StackResult | None) -> 
     resources = [
         removed(resource)
         for resource in planned.resources or ()
-        if not stack.retired.keeps_section(dotted(locator.path(resource.name)))
+        if not keeps_resource(stack.retired, locator, resource.type, resource.name)
     ]
     return replace(change, kind="retired", resources=tuple(resources))
 
