@@ -276,6 +276,9 @@ def _further_resources(plan: Plan, parts: EnvironmentParts, apis: ProjectApis) -
         for admin in sorted(set(environment.admins)):
             name = f"images-writer-{member_key(admin)}"
             component.add(repository_grant(name, repository, "roles/artifactregistry.writer", admin))
+        for submitter in sorted(set(environment.vertex_submitters)):
+            name = f"images-reader-{member_key(submitter)}"
+            component.add(repository_grant(name, repository, "roles/artifactregistry.reader", submitter))
     if environment.quota_requests:
         component = plan.component("training-platform:cloudquota:QuotaRequests", "quotas")
         quota_requests(component, scope, environment.quota_requests)

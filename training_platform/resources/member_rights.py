@@ -86,15 +86,20 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
 def submitter_rights(
     into: Component, scope: Scope, submitters: Iterable[str], account: Resource, uses: TeamResources
 ) -> None:
-    """Add the roles of pipelines that start a team's jobs on Vertex AI from reviewed files."""
+    """Add the roles of pipelines that start a team's jobs on Vertex AI from reviewed files.
+
+    Each is on what the team owns, or has a condition: they have the same member for every team, and the stack of a team
+    that ends would take an equal role of another team's stack along. The environment's stack lets them read its images.
+    """
     for member in dict.fromkeys(submitters):
         who = slug(member)
         into.add(shared_role(f"{into.name}-{who}", scope, scope.project, SUBMITTER_ROLE, member))
         _add_address_reader(into, scope, uses, member)
         into.add(acting(f"{into.name}-account-{who}", account, "roles/iam.serviceAccountUser", member))
         for key, repository in uses.repositories.items():
-            name = f"{into.name}-{key}-{who}"
-            into.add(repository_grant(name, repository, "roles/artifactregistry.reader", member))
+            if key in uses.pushes_to:
+                name = f"{into.name}-{key}-{who}"
+                into.add(repository_grant(name, repository, "roles/artifactregistry.reader", member))
         for key, (_, bucket) in uses.buckets.items():
             for role in READ_AND_ADD:
                 into.add(bucket_grant(f"{into.name}-{key}-{role_part(role)}-{who}", bucket, role, member))

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from tests.places import ORGANISATION
 from tests.stack_files import workspace_of
+from training_platform.config.workspace import read_workspace
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.plan import awaited
 from training_platform.resources.stack_plan import stack_plan
@@ -28,6 +31,22 @@ def granted(name: str, **changes: Mapping[str, Any]) -> list[Grant]:
 
 def rights(grants: list[Grant], member: str) -> set[tuple[str, str]]:
     return {(grant.role, grant.resource) for grant in grants if grant.principal == member}
+
+
+def test_no_stack_deletes_a_role_that_another_stack_needs() -> None:
+    """Google merges equal grants, so the first stack that deletes one deletes it for all."""
+    workspace = read_workspace(ORGANISATION)
+    owners: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for stack in workspace.stacks.values():
+        plan = stack_plan(stack, workspace)
+        assert plan is not None
+        for grant in plan_grants(plan):
+            title = grant.planned_as.inputs.get("condition", {}).get("title", "")
+            if not grant.planned_as.options.retain_on_delete:
+                owners[grant.principal, grant.role, grant.resource, title].add(stack.name)
+
+    assert owners
+    assert [grant for grant, stacks in owners.items() if len(stacks) > 1] == []
 
 
 def test_an_account_of_the_plan_is_named_as_iam_will_name_it() -> None:

@@ -75,8 +75,9 @@ NOT_PROMISED = (
     "nodes-serviceusage",
     "nodes-artifactregistry",
     "access-ml-platform-",
+    "images-reader-",
     "images-writer-",
-    *(f"submitters-{part}" for part in ("account-", "images-", "team-images-", "data-", "open-")),
+    *(f"submitters-{part}" for part in ("account-", "team-images-", "data-", "open-")),
 )
 
 
