@@ -184,7 +184,7 @@ def test_slices_that_an_autoscaler_creates_from_zero_are_a_warning(take: Take) -
     (finding,) = gke_findings(take(tpu("tpu-v5e-4x8", "slices: 3")))
 
     assert (finding.rule, finding.severity, finding.nearest) == ("job-slices-from-zero", "warning", "2")
-    assert finding.allowed == "at most 2, or min_slices that come to 3 in the flavor's pools"
+    assert finding.allowed == "at most 2, or min_slices that add up to 3 in the flavor's pools"
 
 
 @pytest.mark.parametrize(
@@ -714,7 +714,7 @@ def test_gpus_that_stand_idle_beside_a_large_job_are_counted(take: Take, rest: s
     findings = gke_findings(take(f"{rest}gke: {{cluster: gpus, flavor: a100-40, gpus: 1}}"))
 
     assert [(row.rule, row.path, row.severity) for row in findings] == [("job-part", field, "warning")] * bool(idle)
-    assert all(f"{idle} of the 3 other GPUs of its VM stand idle" in row.message for row in findings)
+    assert all(f"{idle} of the 3 other GPUs of its VM stay idle" in row.message for row in findings)
 
 
 def test_a_part_without_a_number_of_vms_is_part_of_one_vm(take: Take) -> None:

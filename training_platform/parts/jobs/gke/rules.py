@@ -1,4 +1,4 @@
-"""What JobSet and Kueue refuse of a job, or would never start. Facts: JobSet and Kueue webhooks, read 2026."""
+"""Findings about a job's GKE target: what JobSet and Kueue refuse or never start. Source: their webhooks, read 2026."""
 
 from __future__ import annotations
 
@@ -48,32 +48,30 @@ from training_platform.quota.charges import shown
 from training_platform.resources.kueue import run_limit_hours
 
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
-_SUFFIX = "abcde"  # what Kubernetes adds to a pod's name
+_RANDOM_SUFFIX = "abcde"  # of a pod's name, with Kubernetes' length
 
 
 def gke_findings(job: ResolvedJob) -> list[Finding]:
-    """Return what is wrong with the GKE target of a job whose file the model takes."""
+    """Return the findings about the GKE target of a job whose file is valid."""
     gke, flavor = gke_target(job)
-    tpu = flavor.accelerator.kind == "tpu"
-    right, wrong = ("slices", "nodes") if tpu else ("nodes", "slices")
-    count = gke.slices if tpu else gke.nodes
+    is_tpu = flavor.accelerator.kind == "tpu"
+    count = gke.slices if is_tpu else gke.nodes
     if count is None:
-        message = f"{flavor.name} is counted in {right}"
-        finding = job.finding(("gke", wrong), message, rule="job-count", allowed=right, nearest=right)
-        of_gpus = list(_part(job, flavor)) if tpu else []
-        return [*(of_gpus or [finding]), *_image(job), *_shapes(job, flavor), *resource_findings(job)]
+        of_gpus = list(_part_of_a_vm(job, flavor)) if is_tpu else []
+        count_finding = of_gpus or [_wrong_count(job, flavor)]
+        return [*count_finding, *_image(job), *_slice_sizes(job, flavor), *resource_findings(job)]
+    count_findings = _cpu_counts(job, flavor, count) if gke.pool else _accelerator_counts(job, flavor, count)
     region = region_of(job.environment.clusters[gke.cluster].location)
-    counted = _cpus(job, flavor, count) if gke.pool else _counts(job, flavor, right, count)
     return [
         *_image(job),
-        *_shapes(job, flavor),
-        *counted,
-        *_part(job, flavor),
-        *_idle(job, flavor),
+        *_slice_sizes(job, flavor),
+        *count_findings,
+        *_part_of_a_vm(job, flavor),
+        *_idle_gpus(job, flavor),
         *_slices(job, flavor, count),
         *_networks(job, flavor),
         *_hosts(job),
-        *_run(job),
+        *_run_time(job),
         *_launcher(job, flavor),
         *pathways_findings(job),
         *resource_findings(job),
@@ -84,65 +82,94 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
     ]
 
 
+def _wrong_count(job: ResolvedJob, flavor: Flavor) -> Finding:
+    """Return the finding about nodes of a flavor of TPUs, or slices of another."""
+    if flavor.accelerator.kind == "tpu":
+        message = f"{flavor.name} is counted in slices"
+        return job.finding(("gke", "nodes"), message, rule="job-count", allowed="slices", nearest="slices")
+    message = f"{flavor.name} is counted in nodes"
+    return job.finding(("gke", "slices"), message, rule="job-count", allowed="nodes", nearest="nodes")
+
+
 def demand(job: ResolvedJob) -> int:
-    """Return the chips or GPUs that Kueue counts for the job: those of whole slices, or of each VM; or its vCPUs."""
+    """Return the amount that Kueue counts for the job: chips of whole slices, GPUs of VMs, or vCPUs of a CPU pool."""
     gke, flavor = gke_target(job)
     jobs, hosts = layout(gke, flavor)
-    return jobs * hosts * ((cpus_each(job) or 0) if gke.pool else chips_each(gke, flavor))
+    if gke.pool:
+        return jobs * hosts * (cpus_each(job) or 0)
+    return jobs * hosts * chips_each(gke, flavor)
 
 
 def reach(job: ResolvedJob) -> tuple[int, float]:
-    """Return the team's nominal quota of the job's flavor, and the most that it can reach, in chips or GPUs.
+    """Return the team's nominal quota of the job's flavor, and the most that it can have, in chips or GPUs.
 
-    It borrows what the other teams lend, up to its borrowing limit. ``inf`` without a limit if some stack files are
-    unreadable, since they may be those of further teams.
+    A team borrows what others lend, up to its borrowing limit. The most is ``inf`` without that limit if some stack
+    files are unreadable, since they may be of further teams.
     """
     gke, flavor = gke_target(job)
     share = job.team.shares[gke.cluster][flavor.name]
-    home = lending(job.workspace, job.team.environment)
-    lent: float = math.inf if job.workspace.uncounted else sum(map(_lent, _others(job, home)))
+    lending_environment = lending(job.workspace, job.team.environment)
+    lent: float = sum(map(_lent, _other_shares(job, lending_environment)))
+    if job.workspace.uncounted:
+        lent = math.inf
     borrowed = lent if share.borrowing_limit is None else min(lent, share.borrowing_limit)
     return share.nominal_quota, share.nominal_quota + borrowed
 
 
-def _counts(job: ResolvedJob, flavor: Flavor, field: str, count: int) -> Iterator[Finding]:
-    if (gke_target(job)[0].gpus or 0) > shape(flavor).machine.chips:
-        return  # _part finds that no VM has as many
+def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
+    """Find more slices or VMs than the pools hold or the team can have; only the tighter limit is reported."""
+    gke, _ = gke_target(job)
+    if (gke.gpus or 0) > shape(flavor).machine.chips:
+        return  # _part_of_a_vm reports that no VM has as many
     needed = demand(job)
     unit_chips = needed // count
     unit = "slice" if flavor.accelerator.kind == "tpu" else "VM"
-    resource = flavor.accelerator.resource
-    nodes = gke_target(job)[0].nodes or 1
-    usable = usable_pools(flavor, nodes)
-    # Pools that GKE makes have no networks between GPUs.
-    auto_provisioned = 0 if fabric_of(flavor, nodes) else flavor.auto_provisioned_chips
-    holds = auto_provisioned + sum(
-        pool.max_nodes
-        * (pool.machine.chips // unit_chips * unit_chips if gke_target(job)[0].gpus else pool.machine.chips)
-        for pool in _large(job, flavor)
-        if pool in usable
-    )
+    capacity = _pool_capacity(job, flavor, unit_chips)
     nominal, most = reach(job)
-    share = job.stack.at(("shares", gke_target(job)[0].cluster, flavor.name))
-    team = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
-    rule, limit, why = min(
-        ("job-fits-pools", holds, f"the pools of {flavor.name} hold {holds:,}"),
-        ("job-fits-share", most, team),
-        key=lambda row: row[1],
-    )  # only the tighter of both: what fits it fits the other
-    if needed > limit:
-        fits = int(limit) // unit_chips
-        asks = f"{count:,} {unit}s of {flavor.name} are" if count > 1 else f"1 {unit} of {flavor.name} is"
-        yield job.finding(
-            ("gke", field), f"{asks} {needed:,} {resource}, and {why}", rule=rule,
-            allowed=f"at most {fits:,}" if fits else f"a team that can have {unit_chips:,}, for one {unit}",
-            nearest=fits or (_larger_share(job, flavor, unit_chips) if holds >= unit_chips else None),
-            rests_on=(share,) if rule == "job-fits-share" else (),
-        )  # fmt: skip
+    reason: str
+    if capacity <= most:
+        rule = "job-fits-pools"
+        limit: float = capacity
+        reason = f"the pools of {flavor.name} hold {capacity:,}"
+    else:
+        rule = "job-fits-share"
+        limit = most
+        reason = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
+    if needed <= limit:
+        return
+    fitting = int(limit) // unit_chips
+    subject = f"{count:,} {unit}s of {flavor.name} are" if count > 1 else f"1 {unit} of {flavor.name} is"
+    nearest: int | str | None = fitting or None
+    if not fitting and capacity >= unit_chips:
+        nearest = _larger_share(job, flavor, unit_chips)
+    share = job.stack.at(("shares", gke.cluster, flavor.name))
+    yield job.finding(
+        ("gke", "slices" if unit == "slice" else "nodes"),
+        f"{subject} {needed:,} {flavor.accelerator.resource}, and {reason}",
+        rule=rule,
+        allowed=f"at most {fitting:,}" if fitting else f"a team that can have {unit_chips:,}, for one {unit}",
+        nearest=nearest,
+        rests_on=(share,) if rule == "job-fits-share" else (),
+    )
+
+
+def _pool_capacity(job: ResolvedJob, flavor: Flavor, unit_chips: int) -> int:
+    """Return the chips that a flavor's pools hold for the job; of parts of a VM, only whole parts count."""
+    gke, _ = gke_target(job)
+    nodes = gke.nodes or 1
+    usable = usable_pools(flavor, nodes)
+    capacity = 0
+    for pool in _large_pools(job, flavor):
+        if pool in usable:
+            chips = pool.machine.chips
+            capacity += pool.max_nodes * (chips - chips % unit_chips if gke.gpus else chips)
+    if not fabric_of(flavor, nodes):  # auto-provisioned pools have no networks between GPUs
+        capacity += flavor.auto_provisioned_chips
+    return capacity
 
 
 def cpu_quota(job: ResolvedJob) -> int:
-    """Return the vCPUs that all pods of the job's team may request together in the job's cluster."""
+    """Return the vCPUs that all pods of the team may request in the job's cluster."""
     from training_platform.resources.tenancy import resource_quota  # noqa: PLC0415 # few jobs need it
 
     gke, _ = gke_target(job)
@@ -151,44 +178,47 @@ def cpu_quota(job: ResolvedJob) -> int:
     return int(resource_quota(shares, flavors)["requests.cpu"])
 
 
-def _cpus(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
-    """Find more pods than a pool of CPUs has room for, or the team may have, and a queue that admits none of them."""
+def _cpu_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
+    """Find more pods than a pool of CPUs holds or the team may have, and a queue that admits none of them."""
     gke, _ = gke_target(job)
     pool = shape(flavor)
     pod_cpus = cpus_each(job) or 1
-    most = cpu_quota(job)
-    room = pool.max_nodes * max(1, pool.machine.vcpus // pod_cpus)
-    rule, limit, why = min(
-        ("job-fits-pools", room, f"pool {flavor.name} has room for {room:,}"),
-        ("job-fits-share", most // pod_cpus, f"team {job.team.name} may request {most:,} vCPUs in {gke.cluster}"),
-        key=lambda row: row[1],
-    )
+    capacity = pool.max_nodes * max(1, pool.machine.vcpus // pod_cpus)
+    quota = cpu_quota(job)
+    if capacity <= quota // pod_cpus:
+        rule = "job-fits-pools"
+        limit = capacity
+        reason = f"pool {flavor.name} has room for {capacity:,}"
+    else:
+        rule = "job-fits-share"
+        limit = quota // pod_cpus
+        reason = f"team {job.team.name} may request {quota:,} vCPUs in {gke.cluster}"
     if count > limit:
-        message = f"is {count:,}, pods of {pod_cpus:,} vCPUs each, and {why}"
+        message = f"is {count:,}, pods of {pod_cpus:,} vCPUs each, and {reason}"
         yield job.finding(("gke", "nodes"), message, rule=rule, allowed=f"at most {limit:,}", nearest=limit or None)
-    declared = job.workspace.flavors(job.team.environment, gke.cluster)
-    names = [name for name in job.team.shares[gke.cluster] if name in declared]
-    if names and all(declared[name].topology_levels for name in names):  # as pathways_findings has it
-        message = f"every flavor of the team's queue has a topology, and pods of pool {flavor.name} ask for none"
+    flavors = job.workspace.flavors(job.team.environment, gke.cluster)
+    team_flavors = [flavors[name] for name in job.team.shares[gke.cluster] if name in flavors]
+    if team_flavors and all(team_flavor.topology_levels for team_flavor in team_flavors):  # as for Pathways
+        message = f"every flavor of the team's queue has a topology, and pods of pool {flavor.name} request none"
         allowed = "a share of a flavor without topology_aware beside them"
         yield job.finding(("gke", "pool"), message, rule="job-pool-queue", allowed=allowed)
 
 
 def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
-    """Return what to raise so that the team can have some GPUs or chips: its share, what it borrows, or the pools."""
+    """Return what to raise so that the team can have the needed chips: its quota, its borrowing limit, or the pools."""
     cluster = gke_target(job)[0].cluster
     share = job.team.shares[cluster][flavor.name]
-    others = list(_others(job, job.environment))
-    place = job.stack.place(("shares", cluster, flavor.name))
+    others = list(_other_shares(job, job.environment))
+    position = job.stack.place(("shares", cluster, flavor.name))
     if needed <= flavor.queue_chips - sum(other.nominal_quota for other in others):
-        return f"nominal_quota: {needed} at {place}"
+        return f"nominal_quota: {needed} at {position}"
     if needed <= share.nominal_quota + sum(map(_lent, others)):
-        return f"borrowing_limit: {needed - share.nominal_quota} at {place}"
+        return f"borrowing_limit: {needed - share.nominal_quota} at {position}"
     return f"larger pools of {flavor.name} ({', '.join(pool.name for pool in flavor.pools)})"
 
 
-def _part(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
-    """Find GPUs of a VM that it does not have, or that cannot be had apart from its others."""
+def _part_of_a_vm(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find more GPUs than a VM has, and a part of a VM that cannot be had without the rest."""
     gke, _ = gke_target(job)
     machine = shape(flavor).machine
     path = ("gke", "gpus")
@@ -200,27 +230,31 @@ def _part(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
         allowed = "slices and no gpus, or a flavor of VMs with one chip, such as ct5lp-hightpu-1t"
         yield job.finding(path, message, rule=rule, allowed=allowed, nearest=None if gke.slices else "slices: 1")
         return
+    nodes = gke.nodes or 1
     if gke.gpus > machine.chips:
         message = f"is {gke.gpus}, and a VM of {flavor.name} ({machine.name}) has {machine.chips}"
-        nodes = -(-gke.gpus * (gke.nodes or 1) // machine.chips)
-        allowed = f"at most {machine.chips}; for {gke.gpus * (gke.nodes or 1)} in all nodes: {nodes}, and no gpus"
+        total = gke.gpus * nodes
+        allowed = f"at most {machine.chips}; for {total} in all nodes: {math.ceil(total / machine.chips)}, and no gpus"
         yield job.finding(path, message, rule=rule, allowed=allowed, nearest=machine.chips)
-    elif gke.gpus < machine.chips and (fabric := fabric_of(flavor, gke.nodes or 1)):
+        return
+    if gke.gpus == machine.chips:
+        return
+    fabric = fabric_of(flavor, nodes)
+    if fabric:
         message = (
             f"is {gke.gpus}, and pods of several VMs take all network cards of {fabric}: GPUDirect needs whole VMs"
         )
         allowed = f"{machine.chips}, or nodes: 1"
         yield job.finding(path, message, rule=rule, allowed=allowed, nearest=machine.chips)
-    if gke.gpus < machine.chips and flavor.by_request:
-        message = (
-            f"queued VMs of {flavor.name} serve one job: the other {machine.chips - gke.gpus} GPUs of each stay idle"
-        )
+    if flavor.by_request:
+        idle = machine.chips - gke.gpus
+        message = f"queued VMs of {flavor.name} serve one job: the other {idle} GPUs of each stay idle"
         allowed = "the whole VM, or a flavor without queued provisioning"
         yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed, nearest=machine.chips)
 
 
-def _idle(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
-    """Find requests for so much CPU, memory or disk that other GPUs of the VM can run no job beside it."""
+def _idle_gpus(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find requests for so much CPU, memory or disk that no other job fits on the rest of the VM's GPUs."""
     gke, _ = gke_target(job)
     spec = job.spec
     pool = shape(flavor)
@@ -231,248 +265,282 @@ def _idle(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
         requested = getattr(spec, field)
         available, usable = _of_a_vm(pool)[field]
         share = max(1, usable // places)
-        if requested and requested >= available:
-            continue  # _machine finds it
+        if not requested or requested >= available:
+            continue  # _machine finds what no VM has
         others = places - gke.gpus
-        idle = others - min(others, max(0, usable - (requested or 0)) // share)
-        if requested and idle > 0:
+        usable_by_others = max(0, usable - requested) // share
+        idle = others - min(others, usable_by_others)
+        if idle > 0:
             message = (
-                f"is {requested:,}: {idle} of the {others} other GPUs of its VM stand idle, since a job on one has "
+                f"is {requested:,}: {idle} of the {others} other GPUs of its VM stay idle, since a job on one has "
                 f"{share:,} {unit} by default, and jobs on a VM of {flavor.name} have {usable:,} together"
             )
             most = share * gke.gpus
-            allowed = f"at most {most:,}, or gpus: {min(places, -(-requested // share))}"
+            allowed = f"at most {most:,}, or gpus: {min(places, math.ceil(requested / share))}"
             yield job.finding((field,), message, rule="job-part", severity="warning", allowed=allowed, nearest=most)
 
 
 def _image(job: ResolvedJob) -> Iterator[Finding]:
-    """Find an image that the cluster's admission policy refuses, since it comes from elsewhere."""
+    """Find an image from a source that the cluster's admission policy refuses."""
     sources = job.environment.image_sources
-    name = pulled_image(job)
-    if sources and not name.startswith(sources):
-        path = ("source", "image") if job.spec.source else ("image",)
-        message = f"{name} comes from elsewhere than image_sources of {job.spec.environment} say: its pods are refused"
-        nearest = find_nearest(name, [f"{source}{name.rpartition('/')[2]}" for source in sources])
-        yield job.finding(
-            path, message, rule="job-image-source", allowed=f"images of {enumeration(sources)}", nearest=nearest
-        )
+    image = pulled_image(job)
+    if not sources or image.startswith(sources):
+        return
+    path = ("source", "image") if job.spec.source else ("image",)
+    message = f"{image} is not from the image_sources of {job.spec.environment}, so its pods are refused"
+    allowed = f"images of {enumeration(sources)}"
+    nearest = find_nearest(image, [f"{source}{image.rpartition('/')[2]}" for source in sources])
+    yield job.finding(path, message, rule="job-image-source", allowed=allowed, nearest=nearest)
 
 
-def _shapes(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
-    """Find a flavor of TPUs whose slices have VMs of several sizes: no one number of VMs is right for all of them."""
+def _slice_sizes(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+    """Find a flavor of TPUs with slices of several sizes: no number of VMs is right for all of them."""
     sizes = {pool.hosts: pool for pool in flavor.pools}
-    if len(sizes) > 1:
-        pools = " and ".join(f"{pool.name} of {hosts}" for hosts, pool in sorted(sizes.items()))
-        message = f"{flavor.name} has slices of different numbers of VMs, pool {pools}: Kubernetes may pick either"
-        yield job.finding(
-            ("gke", "flavor"), message, rule="job-flavor-shape", allowed="a flavor whose slices have one size"
-        )
+    if len(sizes) < 2:
+        return
+    pools = " and ".join(f"{pool.name} of {hosts}" for hosts, pool in sorted(sizes.items()))
+    message = f"{flavor.name} has slices of different numbers of VMs, pool {pools}: Kubernetes may choose either"
+    allowed = "a flavor whose slices have one size"
+    yield job.finding(("gke", "flavor"), message, rule="job-flavor-shape", allowed=allowed)
 
 
 def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
-    """Find what multislice needs of its pools. Source: GKE docs on multislice TPUs; reports on JobSet, 2026."""
+    """Find pools without what multislice needs. Source: GKE docs on multislice TPUs; reports on JobSet, 2026."""
     pool = shape(flavor)
+    path = ("gke", "slices")
     if flavor.accelerator.kind != "tpu":
         return
     if count > 1 and not pool.multi_host:
         message = f"multislice needs multi-host slices, but {flavor.name} has single-host slices"
-        yield job.finding(("gke", "slices"), message, rule="job-multislice", allowed="1", nearest=1)
+        yield job.finding(path, message, rule="job-multislice", allowed="1", nearest=1)
     running = sum(member.min_nodes // member.hosts for member in flavor.pools)
     if pool.multi_host and count > running:
         message = (
-            f"asks for {count:,} slices, and {flavor.name} always has {running:,}: some autoscaler versions "
-            "are reported never to add a slice for a Job that needs one to itself"
+            f"needs {count:,} slices, and {flavor.name} always has {running:,}: some autoscaler versions "
+            "are reported never to add a slice for a Job that needs a whole one"
         )
-        enough = f"min_slices that come to {count:,} in the flavor's pools"
+        allowed = f"min_slices that add up to {count:,} in the flavor's pools"
+        if running:
+            allowed = f"at most {running:,}, or {allowed}"
         yield job.finding(
-            ("gke", "slices"), message, rule="job-slices-from-zero", severity="warning",
-            allowed=f"at most {running:,}, or {enough}" if running else enough, nearest=running or None,
-        )  # fmt: skip
+            path,
+            message,
+            rule="job-slices-from-zero",
+            severity="warning",
+            allowed=allowed,
+            nearest=running or None,
+        )
 
 
 def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
-    """Find pools that a job over several VMs cannot use, and a pod that would be outside the networks between GPUs."""
+    """Find pools that a job on several VMs cannot use, and pods outside the networks between GPUs."""
     gke, _ = gke_target(job)
+    rule = "job-flavor-networks"
     if gke.host_network and not job.team.host_network:
         message = f"team {job.team.name} may not use the host network: the cluster would refuse its pods"
         allowed = "false, or host_network: true in the team's stack"
         yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed=allowed, nearest="false")
         return
-    fabric = fabric_of(flavor, gke.nodes or 1)
+    nodes = gke.nodes or 1
     machine = shape(flavor).machine
-    if machine.nvlink_domain and not machine.gpudirect and (gke.nodes or 1) > 1:
+    if machine.nvlink_domain and not machine.gpudirect and nodes > 1:
         message = f"VMs of {flavor.name} ({machine.name}) reach each other only by the slow network of their nodes"
-        yield job.finding(
-            ("gke", "nodes"), message, rule="job-flavor-networks", severity="warning", allowed="1", nearest=1
-        )
+        yield job.finding(("gke", "nodes"), message, rule=rule, severity="warning", allowed="1", nearest=1)
+    fabric = fabric_of(flavor, nodes)
     if fabric is None:
         return
     direct = gpu_direct(job)
     if direct and direct.script and not launched(job, Launch(script=direct.script)):
         message = f"is missing, so that the launcher does not set NCCL's variables of {direct.script} for {flavor.name}"
         allowed = "command: the program that the image starts; or an image that sources the script itself"
-        yield job.finding(("command",), message, rule="job-flavor-networks", severity="warning", allowed=allowed)
+        yield job.finding(("command",), message, rule=rule, severity="warning", allowed=allowed)
     if gke.host_network:
         message = (
             f"pods of {flavor.name} use additional network interfaces, which pods on the host network do not support"
         )
         yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed="false", nearest="false")
-    usable = usable_pools(flavor, gke.nodes or 1)
-    others = [pool.name for pool in _large(job, flavor) if pool not in usable]
-    if others:
+    usable = usable_pools(flavor, nodes)
+    unusable = [pool.name for pool in _large_pools(job, flavor) if pool not in usable]
+    if unusable:
         message = (
             f"its pods are in the networks {fabric} between GPUs, and so run in pools "
-            f"{enumeration([pool.name for pool in usable])} and never in {enumeration(others)}"
+            f"{enumeration([pool.name for pool in usable])} and never in {enumeration(unusable)}"
         )
-        yield job.finding(("gke", "flavor"), message, rule="job-flavor-networks", severity="warning")
+        yield job.finding(("gke", "flavor"), message, rule=rule, severity="warning")
 
 
 _HOSTS: Sequence[Mapping[str, Any]] = table(__file__, "hosts.yaml")
 _URL = re.compile(r"\bhttps?://([A-Za-z0-9.-]+)")
 _GOOGLE = re.compile(r"(.*\.)?(googleapis\.com|gcr\.io|pkg\.dev|google\.internal|cluster\.local)|localhost|[\d.]+")
 _INDEX = "the package index"  # of hosts.yaml
-_INDEX_VARIABLE = "PIP_INDEX_URL"  # names it, and so its host
+_INDEX_VARIABLE = "PIP_INDEX_URL"  # names the index, and so its host
 
 
 def _hosts(job: ResolvedJob) -> Iterator[Finding]:
-    """Find hosts of the internet that a job's program names, and to which its team's pods may not connect.
+    """Find internet hosts in a job's program to which its team's pods may not connect.
 
-    Nothing is said of a team that may connect to some addresses: whose they are is not known here.
+    A team that may connect to some addresses has no findings, since it is unknown whose addresses they are.
     """
     spec = job.spec
     environment = job.environment
-    opened = (*environment.egress, *job.team.egress)
-    if environment.open_egress or any(row.cidr for row in opened):
+    allowed_destinations = (*environment.egress, *job.team.egress)
+    if environment.open_egress or any(destination.cidr for destination in allowed_destinations):
         return
     texts: list[tuple[Path, str]] = [(("env", name), text) for name, text in spec.env.items()]
-    texts += [(("command",), " ".join(spec.command)), (("args",), " ".join(spec.args))]
+    texts.append((("command",), " ".join(spec.command)))
+    texts.append((("args",), " ".join(spec.args)))
     if spec.source and spec.source.requirements:
         texts.append((("source", "requirements"), "pip install"))
     for path, text in texts:
-        named = dict.fromkeys(_URL.findall(text))
-        for row in _HOSTS:
-            if re.search(row["pattern"], text):
-                named |= dict.fromkeys(row["hosts"])
-        if _INDEX_VARIABLE in spec.env:
-            named.pop(_INDEX, None)
-        closed = [name for name in named if not _GOOGLE.fullmatch(name) and not _opened(name, opened)]
+        closed: list[str] = []
+        for host in _named_hosts(text):
+            index_is_named = host == _INDEX and _INDEX_VARIABLE in spec.env
+            if not index_is_named and not _GOOGLE.fullmatch(host) and not _is_allowed(host, allowed_destinations):
+                closed.append(host)
         if closed:
             message = f"needs {enumeration(closed)}, and pods of team {job.team.name} reach only Google's APIs"
-            rows = ", ".join(f"{{host: {name if name != _INDEX else 'HOST'}}}" for name in closed)
-            yield job.finding(
-                path, message, rule="job-egress", severity="warning",
-                allowed=f"egress: [{rows}] in the team's stack, an image that holds it, or a data set",
-            )  # fmt: skip
+            rows = ", ".join(f"{{host: {host if host != _INDEX else 'HOST'}}}" for host in closed)
+            allowed = f"egress: [{rows}] in the team's stack, an image that contains it, or a data set"
+            yield job.finding(path, message, rule="job-egress", severity="warning", allowed=allowed)
 
 
-def _opened(host: str, opened: Iterable[Destination]) -> bool:
-    """Whether a host, or all names below one that ends it, are let out; of the index any host may be it."""
+def _named_hosts(text: str) -> list[str]:
+    """Return the hosts of URLs, and of programs such as pip, each once."""
+    hosts = dict.fromkeys(_URL.findall(text))
+    for row in _HOSTS:
+        if re.search(row["pattern"], text):
+            hosts.update(dict.fromkeys(row["hosts"]))
+    return list(hosts)
+
+
+def _is_allowed(host: str, destinations: Iterable[Destination]) -> bool:
+    """Whether destinations have a host by its name or a pattern; any host of theirs may be the package index."""
     if host == _INDEX:
-        return any(row.host for row in opened)
-    return any(row.host and (row.host == host or fnmatchcase(host, row.host)) for row in opened)
+        return any(destination.host for destination in destinations)
+    return any(destination.host and fnmatchcase(host, destination.host) for destination in destinations)
 
 
-def _run(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a run that may outlast its VMs, or the limit of the environment.
+def _run_time(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a run longer than its VMs exist, or than the environment lets jobs run.
 
     Source: GKE docs, queued provisioning, read 2026-04.
     """
     gke, flavor = gke_target(job)
-    life = vm_hours(flavor)
-    vms = life if flavor.by_request else None
-    limit = run_limit_hours(job.team, job.environment)
-    most = min((hours for hours in (vms, limit) if hours), default=None)
-    if gke.max_run_hours and most and gke.max_run_hours > most:
-        whose = f"VMs of {flavor.name} run" if most == vms else f"jobs of team {job.team.name} may run"
-        message = f"{whose} for at most {most:,} hours: then Kueue deactivates the job"
-        allowed = f"at most {most:,}"
-        yield job.finding(("gke", "max_run_hours"), message, rule="job-run-time", allowed=allowed, nearest=most)
-    elif gke.max_run_hours and life and gke.max_run_hours > life:
+    longest_vm = vm_hours(flavor)
+    vm_limit = longest_vm if flavor.by_request else None
+    limits = [hours for hours in (vm_limit, run_limit_hours(job.team, job.environment)) if hours]
+    path = ("gke", "max_run_hours")
+    rule = "job-run-time"
+    if not gke.max_run_hours:
+        return
+    if limits and gke.max_run_hours > min(limits):
+        most = min(limits)
+        subject = f"VMs of {flavor.name} run" if most == vm_limit else f"jobs of team {job.team.name} may run"
+        message = f"{subject} for at most {most:,} hours: then Kueue deactivates the job"
+        yield job.finding(path, message, rule=rule, allowed=f"at most {most:,}", nearest=most)
+    elif longest_vm and gke.max_run_hours > longest_vm:
         message = (
-            f"is {gke.max_run_hours:,}, and GKE deletes VMs of {flavor.name} after {life:,} hours: the run then waits "
-            "for new ones, and starts again from its last checkpoint"
+            f"is {gke.max_run_hours:,}, and GKE deletes VMs of {flavor.name} after {longest_vm:,} hours: the run then "
+            "waits for new ones, and starts again from its last checkpoint"
         )
-        yield job.finding(
-            ("gke", "max_run_hours"), message, rule="job-run-time", severity="warning",
-            allowed=f"at most {life:,}, or checkpoints that the program resumes from", nearest=life,
-        )  # fmt: skip
+        allowed = f"at most {longest_vm:,}, or checkpoints that the program resumes from"
+        yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed, nearest=longest_vm)
 
 
 def _launcher(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     gke, _ = gke_target(job)
-    if not gke.pathways:  # one program directs all VMs
+    if not gke.pathways:  # with it, one program directs all VMs
         slices, hosts = layout(gke, flavor)
         yield from launcher_findings(job, where="GKE", nodes=slices * hosts, chips=chips_each(gke, flavor))
 
 
 def _names(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a job whose pods' names get too long. Source: JobSet 08dfbdfd, jobset_webhook.go."""
+    """Find a job with too long names of pods. Source: JobSet 08dfbdfd, jobset_webhook.go."""
     jobs, hosts = layout(*gke_target(job))
-    longest = len(f"{longest_name(job)}-{ROLE}-{jobs - 1}-{hosts - 1}-{_SUFFIX}")
+    longest = len(f"{longest_name(job)}-{ROLE}-{jobs - 1}-{hosts - 1}-{_RANDOM_SUFFIX}")
     if longest > LONGEST_NAME:
-        fits = len(job.name) - (longest - LONGEST_NAME)
+        most = len(job.name) - (longest - LONGEST_NAME)
         message = f"names of its pods would have {longest} characters, but Kubernetes allows {LONGEST_NAME}"
-        yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {fits} characters")
+        yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {most} characters")
 
 
-def _large(job: ResolvedJob, flavor: Flavor) -> list[ExpandedPool]:
-    """Return the pools whose VMs have as many chips as a pod of the job takes; of a part any VM may have more."""
-    if (part := gke_target(job)[0].gpus) is not None:
-        return [pool for pool in flavor.pools if pool.machine.chips >= part]
-    return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
+def _large_pools(job: ResolvedJob, flavor: Flavor) -> list[ExpandedPool]:
+    """Return the pools with VMs for the job: as large as the flavor's, or with enough GPUs for a part of a VM."""
+    gpus = gke_target(job)[0].gpus
+    if gpus is None:
+        return [pool for pool in flavor.pools if pool.machine.chips == shape(flavor).machine.chips]
+    return [pool for pool in flavor.pools if pool.machine.chips >= gpus]
 
 
-def _others(job: ResolvedJob, home: Environment) -> Iterator[Share]:
-    """Yield what other teams, and the cohorts of their environment, have of the job's flavor."""
+def _other_shares(job: ResolvedJob, environment: Environment) -> Iterator[Share]:
+    """Yield the shares of the job's flavor of other teams, and of the environment's cohorts."""
     gke, flavor = gke_target(job)
-    teams = [team for _, team, _ in job.workspace.teams() if team.environment == job.team.environment]
-    others = [team.shares for team in teams if team.name != job.team.name]
-    for shares in (*others, *(cohort.shares for cohort in home.cohorts.values())):
+    shares_by_holder = [cohort.shares for cohort in environment.cohorts.values()]
+    for _, team, _ in job.workspace.teams():
+        if team.environment == job.team.environment and team.name != job.team.name:
+            shares_by_holder.append(team.shares)
+    for shares in shares_by_holder:
         share = shares.get(gke.cluster, {}).get(flavor.name)
         if share is not None:
             yield share
 
 
 def _lent(share: Share) -> int:
-    return share.nominal_quota if share.lending_limit is None else min(share.lending_limit, share.nominal_quota)
+    if share.lending_limit is None:
+        return share.nominal_quota
+    return min(share.lending_limit, share.nominal_quota)
 
 
-_OF_SEARCHES = ("metric", "goal", "trials", "parallel", "max_failed_trials")  # fields of a sweep
-HOST = "host"  # the level of a physical host, on which these machine types have one VM
-SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of other than system pods, read 2026-11
+_SEARCH_FIELDS = ("metric", "goal", "trials", "parallel", "max_failed_trials")  # of a sweep
+OUT_OF_MEMORY = 137  # the exit code of a killed program
+HOST = "host"  # the level of a physical host, which has one VM of these machine types
+SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of pods that are not system pods, read 2026-11
 
 
 def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
-    """Yield what is wrong with what a job asks of its VMs and their cluster."""
+    """Find requests that the job's VMs or their cluster do not satisfy."""
     yield from _machine(job)
     yield from _local_checkpoints(job)
     yield from _directories(job)
     yield from _placement(job)
     yield from _file_caches(job)
+    yield from _tensorboard(job)
+    yield from _grace(job)
+    yield from _sweep(job)
+
+
+def _tensorboard(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a TensorBoard to which nothing on GKE streams the logs."""
     if job.spec.tensorboard and job.spec.output and job.spec.vertex is None:
         message = "has no effect on GKE, where nothing streams the logs"
         allowed = "tb-gcp-uploader --logdir $AIP_TENSORBOARD_LOG_DIR beside the program, or no such field"
         yield job.finding(("tensorboard",), message, rule="job-tensorboard", severity="warning", allowed=allowed)
+
+
+def _grace(job: ResolvedJob) -> Iterator[Finding]:
+    """Find more seconds for a checkpoint than spot VMs or the cluster give."""
     gke, flavor = gke_target(job)
+    path = ("gke", "grace_seconds")
     if flavor.capacity == "spot" and gke.grace_seconds > SPOT_SECONDS and "grace_seconds" in gke.model_fields_set:
         message = f"is {gke.grace_seconds}, and VMs of {flavor.name} end {SPOT_SECONDS} seconds after their notice"
-        yield job.finding(
-            ("gke", "grace_seconds"), message, rule="job-grace", severity="warning",
-            allowed=f"at most {SPOT_SECONDS}", nearest=SPOT_SECONDS,
-        )  # fmt: skip
-    if gke.grace_seconds > (most := job.environment.max_grace_seconds):
+        allowed = f"at most {SPOT_SECONDS}"
+        yield job.finding(path, message, rule="job-grace", severity="warning", allowed=allowed, nearest=SPOT_SECONDS)
+    most = job.environment.max_grace_seconds
+    if gke.grace_seconds > most:
         message = f"is {gke.grace_seconds}, and the cluster refuses pods that take longer than max_grace_seconds"
-        yield job.finding(
-            ("gke", "grace_seconds"), message, rule="job-grace-refused", allowed=f"at most {most}", nearest=most
-        )
+        yield job.finding(path, message, rule="job-grace-refused", allowed=f"at most {most}", nearest=most)
+
+
+def _sweep(job: ResolvedJob) -> Iterator[Finding]:
+    """Find a search, which GKE does not run, and fields of a sweep that only a search has."""
     sweep = job.spec.sweep
-    unused = [field for field in _OF_SEARCHES if sweep and field in sweep.model_fields_set]
-    if sweep and sweep.method != "grid":
-        without = f", without {enumeration(unused)}" if unused else ""
+    if sweep is None:
+        return
+    unused = [field for field in _SEARCH_FIELDS if field in sweep.model_fields_set]
+    if sweep.method != "grid":
         message = f"GKE does not search: a {sweep.method} search runs on Vertex AI"
-        yield job.finding(
-            ("sweep", "method"), message, rule="job-sweep", allowed=f"grid{without}", nearest=f"grid{without}"
-        )
+        allowed = f"grid, without {enumeration(unused)}" if unused else "grid"
+        yield job.finding(("sweep", "method"), message, rule="job-sweep", allowed=allowed, nearest=allowed)
     elif job.spec.vertex is None:
         for field in unused:
             message = "has no effect on GKE, which runs every combination as the queue admits it"
@@ -480,7 +548,7 @@ def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
 
 
 def _machine(job: ResolvedJob) -> Iterator[Finding]:
-    """Find more CPUs or memory than a VM has; what its own software takes of them is not known here."""
+    """Find more CPUs, memory or disk than a VM has; the part that its own software takes is unknown."""
     gke, flavor = gke_target(job)
     pool = shape(flavor)
     spec = job.spec
@@ -489,22 +557,19 @@ def _machine(job: ResolvedJob) -> Iterator[Finding]:
         requested = getattr(spec, field)
         unit = units.get(field, "GiB")
         if requested and requested >= available:
-            vm = f"a VM of {flavor.name} ({pool.machine.name})"
             nearest = int(available * 0.9)
             if gke.gpus:
                 nearest = max(1, usable // (pool.machine.chips * pool.places_per_gpu)) * gke.gpus
-            yield job.finding(
-                (field,),
-                f"is {requested}, and {vm} has {available} {unit} with its own software's",
-                rule="job-machine",
-                allowed=f"less than {available}",
-                nearest=nearest or None,
-            )
-    if 137 in spec.retry_on:
-        yield job.finding(
-            ("retry_on", spec.retry_on.index(137)), "is also the code of a program that ran out of memory, which would "
-            "start again until its retries are used", rule="job-retry-on", severity="warning", allowed="other codes",
-        )  # fmt: skip
+            vm = f"a VM of {flavor.name} ({pool.machine.name})"
+            message = f"is {requested}, and {vm} has {available} {unit} with its own software's"
+            allowed = f"less than {available}"
+            yield job.finding((field,), message, rule="job-machine", allowed=allowed, nearest=nearest or None)
+    if OUT_OF_MEMORY in spec.retry_on:
+        path = ("retry_on", spec.retry_on.index(OUT_OF_MEMORY))
+        message = (
+            "is also the code of a program that ran out of memory, which would start again until its retries are used"
+        )
+        yield job.finding(path, message, rule="job-retry-on", severity="warning", allowed="other codes")
 
 
 def _of_a_vm(pool: ExpandedPool) -> dict[str, tuple[int, int]]:
@@ -519,7 +584,7 @@ def _of_a_vm(pool: ExpandedPool) -> dict[str, tuple[int, int]]:
 
 
 def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
-    """Find local checkpoints on VMs without local SSD, more than the job's limits leave, and those of Pathways."""
+    """Find local checkpoints on VMs without local SSD, larger than the job's limits, or of a Pathways job."""
     gke, flavor = gke_target(job)
     local = job.spec.local_checkpoints
     rule = "job-local-checkpoints"
@@ -533,28 +598,29 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
         if mount.path == LOCAL_CHECKPOINTS_PATH:
             message = f"{mount.path} is the path of local_checkpoints too"
             yield job.finding(("mounts", index, "path"), message, rule="job-mount", allowed="a path for each")
-    without = [pool.name for pool in flavor.pools if not local_ssds(pool)]
-    if local.medium == "ssd" and without:
-        message = f"is ssd, and VMs of {enumeration(without)} ({flavor.name}) keep no containers' files on local SSD"
+    without_ssd = [pool.name for pool in flavor.pools if not local_ssds(pool)]
+    if local.medium == "ssd" and without_ssd:
+        names = enumeration(without_ssd)
+        message = f"is ssd, and VMs of {names} ({flavor.name}) keep no containers' files on local SSD"
         path = ("local_checkpoints", "medium") if "medium" in local.model_fields_set else ("local_checkpoints",)
-        yield job.finding(path, message, rule=rule, allowed="memory, or a flavor with local SSD", nearest="memory")
+        allowed = "memory, or a flavor with local SSD"
+        yield job.finding(path, message, rule=rule, allowed=allowed, nearest="memory")
         return
     parts = pod_parts(job)
     if local.medium == "memory":
         field = "memory_gib"
-        shared = job.spec.shared_memory_gib or 0
-        room = parts.memory - shared
-        has = f"{room:,} GiB of memory{' beside /dev/shm' if shared else ''}"
+        shared_memory = job.spec.shared_memory_gib or 0
+        room = parts.memory - shared_memory
+        amount = f"{room:,} GiB of memory{' beside /dev/shm' if shared_memory else ''}"
     else:
         field = "disk_gib"
         room = parts.disk
-        has = f"{room:,} GiB of disk"
+        amount = f"{room:,} GiB of disk"
     if local.size_gib >= room:
-        message = f"is {local.size_gib:,}, and the job has {has} on each VM of {flavor.name}"
+        path = ("local_checkpoints", "size_gib")
+        message = f"is {local.size_gib:,}, and the job has {amount} on each VM of {flavor.name}"
         allowed = f"less than {room:,}, or a larger {field}"
-        yield job.finding(
-            ("local_checkpoints", "size_gib"), message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None
-        )
+        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None)
 
 
 def _file_caches(job: ResolvedJob) -> Iterator[Finding]:
@@ -577,50 +643,48 @@ def _file_caches(job: ResolvedJob) -> Iterator[Finding]:
 
 
 def _placement(job: ResolvedJob) -> Iterator[Finding]:
-    """Find a level of a topology that the flavor does not have, and one that can never hold all VMs of the job."""
+    """Find a level that the flavor's topology lacks, and one that can never hold all VMs of the job."""
     gke, flavor = gke_target(job)
     levels = placement_levels(flavor)
     chosen = gke.placement
+    path = ("gke", "placement", "level")
     rule = "job-placement"
     if chosen is None:
         return
-    if not levels:
-        slices = bool(flavor.topology_levels)
-        why = "puts each slice on VMs of one node pool already" if slices else "has no topology"
-        other = "the field left out" + ("" if slices else ", or topology_aware: true of the flavor's pools")
-        yield job.finding(("gke", "placement"), f"{flavor.name} {why}", rule=rule, allowed=other)
+    if not levels and flavor.topology_levels:
+        message = f"{flavor.name} puts each slice on VMs of one node pool already"
+        yield job.finding(("gke", "placement"), message, rule=rule, allowed="the field left out")
+    elif not levels:
+        message = f"{flavor.name} has no topology"
+        allowed = "the field left out, or topology_aware: true of the flavor's pools"
+        yield job.finding(("gke", "placement"), message, rule=rule, allowed=allowed)
     elif chosen.level not in levels:
-        nearest = next((name for name, label in levels.items() if label == chosen.level), None)
-        yield job.finding(
-            ("gke", "placement", "level"), f"{chosen.level!r} is not a level of {flavor.name}", rule=rule,
-            allowed=", ".join(levels), nearest=nearest or find_nearest(chosen.level, levels),
-        )  # fmt: skip
+        same_label = [name for name, label in levels.items() if label == chosen.level]
+        nearest = same_label[0] if same_label else find_nearest(chosen.level, levels)
+        message = f"{chosen.level!r} is not a level of {flavor.name}"
+        yield job.finding(path, message, rule=rule, allowed=", ".join(levels), nearest=nearest)
     elif chosen.required and chosen.level == HOST and demand(job) > shape(flavor).machine.chips:
-        *wider, _ = levels
+        *wider_levels, _ = levels
         message = f"one host has one VM of {flavor.name}, and the job has {gke.nodes}: it would wait for ever"
-        yield job.finding(
-            ("gke", "placement", "level"), message, rule=rule,
-            allowed=f"{', '.join(wider)}, or required: false", nearest=wider[-1],
-        )  # fmt: skip
+        allowed = f"{', '.join(wider_levels)}, or required: false"
+        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=wider_levels[-1])
 
 
 def _directories(job: ResolvedJob) -> Iterator[Finding]:
     """Find directories that the cluster's pods do not reach."""
     gke, _ = gke_target(job)
-    cluster = job.environment.clusters[gke.cluster]
     instances = job.environment.filestore
-    near = [
-        name
-        for name, directory in job.team.directories.items()
-        if directory.filestore in instances and reaches(instances[directory.filestore], cluster)
-    ]
+    cluster = job.environment.clusters[gke.cluster]
+    near: list[str] = []
+    for name, directory in job.team.directories.items():
+        if directory.filestore in instances and reaches(instances[directory.filestore], cluster):
+            near.append(name)
     for index, mount in enumerate(job.spec.mounts):
-        if (name := mount.source.directory) is None:
+        mounted = mount.source.directory
+        if mounted is None or mounted in near:
             continue
         path = ("mounts", index, "source", "directory")
-        instance = job.team.directories[name].filestore
-        if name not in near:
-            where = job.environment.filestore[instance].location
-            message = f"{name} is on Filestore in {where}, too far from cluster {gke.cluster}"
-            allowed = f"directories near it: {enumeration(near) or 'the team has none'}"
-            yield job.finding(path, message, rule="job-mount-far", allowed=allowed, nearest=near[0] if near else None)
+        location = instances[job.team.directories[mounted].filestore].location
+        message = f"{mounted} is on Filestore in {location}, too far from cluster {gke.cluster}"
+        allowed = f"directories near it: {enumeration(near) or 'the team has none'}"
+        yield job.finding(path, message, rule="job-mount-far", allowed=allowed, nearest=near[0] if near else None)
