@@ -68,7 +68,8 @@ def _rules() -> Iterator[str]:
         for sheet in sheets:
             if sheet.group == group:
                 yield f"\n### {sheet.id}\n"
-                yield f"Looks for {_escaped(sheet.looks_for)} {sheet.severity.title()}; refused by {sheet.refused_by}."
+                yield f"Looks for {_escaped(sheet.looks_for)}"
+                yield f"Severity: {sheet.severity}. Refused by {sheet.refused_by}."
                 yield from (f"\n{_escaped(part)}" for part in sheet.details.split("\n\n") if part)
                 yield from (f"\nSource: {_escaped(sheet.source)}." for _ in [0] if sheet.source)
                 yield from (f"\nKnown refusals: {', '.join(sheet.facts)}." for _ in [0] if sheet.facts)

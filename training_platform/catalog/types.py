@@ -115,7 +115,7 @@ class VertexSupport:
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyRule:
-    """The existing slice shapes: listed ``shapes``, and, with ``cube_side``, boxes with multiples of it as sides.
+    """The slice shapes that exist: ``shapes`` and, if ``cube_side`` is set, boxes whose sides are multiples of it.
 
     A topology is written ``AxB`` (``dims`` 2) or ``AxBxC`` (``dims`` 3), sides in chips. ``ascending`` asks for
     sides in rising order; ``max_cubes`` bounds the number of cubes of ``cube_side`` in a box, 0 for a family without.

@@ -77,7 +77,7 @@ _operators = click.option(
     multiple=True,
     metavar="MEMBER",
     callback=_check_members,
-    help="A person who may deploy by hand, user:ada@example.com.",
+    help="A person who may deploy by hand, such as user:ada@example.com.",
 )
 
 

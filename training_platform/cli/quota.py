@@ -37,8 +37,8 @@ _only_projects = click.option("--project", "projects", multiple=True, help="Only
 @_only_projects
 @click.option("--region", "regions", multiple=True, help="Only these; repeatable.")
 @click.option("--quota", "quotas", multiple=True, help="Only these ids; repeatable.")
-@click.option("--stack", "stacks", multiple=True, help="Only quotas that these use; repeatable.")
-@click.option("--team", "teams", multiple=True, help="Only quotas that these use; repeatable.")
+@click.option("--stack", "stacks", multiple=True, help="Only quotas that this stack uses; repeatable.")
+@click.option("--team", "teams", multiple=True, help="Only quotas that this team uses; repeatable.")
 @_format
 @today_option
 @root_option

@@ -6,9 +6,10 @@ Nothing is imported before a command asks for it.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _SECONDS = (10, 60)  # seconds to connect, and between two bytes of a response
 _PAGE = 500
+_CHUNK = 4096  # bytes of a log
 MEMBER = "training-platform-verify"  # the user that is impersonated with a group, and has no rights
 
 
@@ -148,10 +150,13 @@ class ClusterApi:
         with _sentences(self.name):
             seconds = (_SECONDS[0], None) if follow else _SECONDS
             answer = self._send("GET", f"api/v1/namespaces/{namespace}/pods/{pod}/log", query, seconds=seconds)
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a chunk may end within a character
             rest = ""
-            for chunk in answer.response.stream(4096, decode_content=True):
-                *lines, rest = (rest + chunk.decode("utf-8", "replace")).split("\n")
-                yield from lines
+            with closing(answer.response) as response:
+                for chunk in response.stream(_CHUNK, decode_content=True):
+                    *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+                    yield from lines
+            rest += decoder.decode(b"", final=True)
             if rest:
                 yield rest
 

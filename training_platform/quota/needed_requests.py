@@ -151,7 +151,9 @@ def with_requests(
     and the names of the holders are written. Raises UserError, also where the file's layout leaves no place for lines.
     """
     if plan.stack is None or plan.environment is None:
-        raise UserError(f"No environment stack has {plan.ledger.project}: ask for the limits in its console.")
+        raise UserError(
+            f"No environment stack uses project {plan.ledger.project}: request the limits in the Google Cloud console."
+        )
     contact = contact or _contact(plan.environment)
     if contact is None:
         raise UserError(f"{plan.stack.source.file} has no alerts.emails: say whom Google may ask, with --contact.")

@@ -91,7 +91,7 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
 
 
 def gpu_nics(scope: Scope, cluster: str, fabrics: Mapping[str, GpuFabric], pool: ExpandedPool) -> list[CardInputs]:
-    """Return the networks of the additional cards of a pool's VMs, none if its GPUs have no such cards."""
+    """Return the networks of the additional network cards of a pool's VMs; empty if they have none."""
     fabric = fabrics.get(fabric_name(pool) or "")
     if fabric is None:
         return []

@@ -289,7 +289,7 @@ def test_inputs_that_an_api_returned_are_not_overwritten(imports: Path) -> None:
     assert cluster["outputs"]["removeDefaultNodePool"] is False
 
 
-@pytest.mark.parametrize("state", ["", "[]", "{}", "no json"])
+@pytest.mark.parametrize("state", ["", "[]", "{}", "no json", '{"deployment": {"resources": [1]}}'])
 def test_an_invalid_state_gives_one_sentence(state: str, imports: Path) -> None:
     assert "is not an export of a stack" in sentence(settle(state, imports))
 
@@ -297,3 +297,11 @@ def test_an_invalid_state_gives_one_sentence(state: str, imports: Path) -> None:
 @pytest.mark.parametrize("state", [exported(), ""])  # a pulumi that failed prints nothing
 def test_a_missing_import_file_gives_one_sentence(state: str, tmp_path: Path) -> None:
     assert "cannot be read: No such file or directory" in sentence(settle(state, tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"resources": [{"type": "a"}]}'])
+def test_another_file_than_adopt_wrote_gives_one_sentence(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "import.json"
+    file.write_text(text, encoding="utf-8")
+
+    assert "is not a file that adopt wrote" in sentence(settle(exported(), file))

@@ -268,7 +268,7 @@ def _plan_markdown(plan: ProjectRequests) -> Iterator[str]:
 
 
 def overview_json(overview: Overview, by: By) -> str:
-    """Return both ledgers; an unlimited quota has ``limit`` -1, an unknown one null; for both, ``left`` is null.
+    """Return both ledgers. ``limit`` is -1 if unlimited and null if unknown; ``left`` is null in either case.
 
     A row of ``sections`` names a line by its quota; ``has`` is what the section's stack or team has of it.
     """

@@ -409,7 +409,7 @@ class NodePoolSpec(NodeOptions):
                 yield Conflict((field,), f"does not go with {machine.name}, {message}", allowed, nearest)
 
     def _conflicts_of_slices(self, machine: MachineType) -> Iterator[Conflict]:
-        """Yield settings of GPUs, and a missing topology."""
+        """Yield the conflicts of a pool with TPUs: settings for GPUs, and a missing topology."""
         for field in sorted(GPU_ONLY & self.model_fields_set):
             yield Conflict((field,), f"does not go with {machine.name}, which has TPUs", _NO_FIELD, _LEAVE_OUT)
         if self.topology is None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -179,15 +179,25 @@ def adopt_state(imports: tuple[Path, ...]) -> None:
     standard input, prints the state. Exit code 2: one of the files cannot be read.
     """
     need("adopt", "adopt-state")
-    from training_platform.parts.adopt.import_file import settled
+    from training_platform.parts.adopt.import_file import is_export, is_import_file, settled
 
+    rows: list[dict[str, Any]] = []
+    for file in imports:
+        try:
+            document = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            fail(f"{file} cannot be read: {error.strerror}.")
+        except ValueError:
+            document = None
+        if not is_import_file(document):
+            fail(f"{file} is not a file that adopt wrote.")
+        rows += document["resources"]
     try:
-        rows = [row for file in imports for row in json.loads(file.read_text(encoding="utf-8"))["resources"]]
-        state, changed = settled(json.loads(sys.stdin.read()), {"resources": rows})
-    except OSError as error:
-        fail(f"{error.filename} cannot be read: {error.strerror}.")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        files = " or ".join(map(str, imports))
-        fail(f"standard input is not an export of a stack, or {files} is not what adopt wrote.")
+        export = json.loads(sys.stdin.read())
+    except ValueError:
+        export = None
+    if not is_export(export):
+        fail("standard input is not an export of a stack, as `pulumi stack export` prints it.")
+    state, changed = settled(export, {"resources": rows})
     print_json(state)
     say(f"{len(changed)} resources put right: {', '.join(changed) or 'none'}", err=True)

@@ -108,6 +108,23 @@ _INPUTS = "__inputs"  # where the Kubernetes provider keeps the program's inputs
 _LABELS = ("labels", "resourceLabels", "userLabels")
 
 
+def is_import_file(document: object) -> bool:
+    """Whether a JSON document is a list of resources for ``pulumi import``."""
+    return isinstance(document, dict) and _are_rows(document.get("resources"), ("type", "name"))
+
+
+def is_export(document: object) -> bool:
+    """Whether a JSON document is the state of a stack, as ``pulumi stack export`` prints it."""
+    deployment = document.get("deployment") if isinstance(document, dict) else None
+    return isinstance(deployment, dict) and _are_rows(deployment.get("resources", []), ("type", "urn"))
+
+
+def _are_rows(rows: object, keys: tuple[str, str]) -> bool:
+    if not isinstance(rows, list):
+        return False
+    return all(isinstance(row, dict) and all(isinstance(row.get(key), str) for key in keys) for row in rows)
+
+
 def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json, list[str]]:
     """Return a state with the values that the import did not set, and the names of changed resources.
 

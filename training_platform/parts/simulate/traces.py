@@ -392,7 +392,7 @@ def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, q
             message = f"{name!r} is not a resource with quota in {queue}"
             raise _CellError("needs", message, enumeration(covered), find_nearest(name, covered))
     if not any(counted.values()):
-        raise _CellError("needs", f"{' '.join(words)!r} has nothing that {queue} counts", enumeration(covered))
+        raise _CellError("needs", f"{' '.join(words)!r} requests no resource that {queue} counts", enumeration(covered))
     is_same_kind = False
     for group in groups:
         in_group = [(name, number) for name, number in counted.items() if name in group["coveredResources"] and number]

@@ -83,7 +83,7 @@ def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Repor
 
 
 def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report) -> None:
-    """Report inputs that a case requires or excludes."""
+    """Report inputs that a case requires and that are missing, and inputs that it excludes and that are set."""
     why = " and ".join(f"{key} is {_shown_at(value, key)}" for key in case["when"])
     beside = f", and {why}" if why else ""
     for key in case.get("required", ()):

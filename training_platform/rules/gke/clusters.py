@@ -205,7 +205,7 @@ def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 @rule("routes-max-pods", ruleset="together", across=True, source=f"{_SCHEMA}, max_pods_per_node")
 def routes_max_pods(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a number of pods per node of a pool whose cluster is not VPC-native."""
+    """Find a pool that sets its pods per node although its cluster is not VPC-native."""
     if cluster.networking_mode != ROUTES:
         return
     for pool in pools_of(cluster, program):

@@ -39,9 +39,9 @@ PROGRAMS: Mapping[Builder, str] = {"docker": "docker", "buildah": "buildah"}
 )
 @click.argument("folder", type=PATH, help="The folder with the Dockerfile and its files.")
 @click.option("--environment", required=True, shell_complete=complete_stacks, help="Stack of the environment.")
-@click.option("--team", help="Team whose repository gets it; default: the environment's repository.")
+@click.option("--team", help="Push to this team's repository; default: the environment's.")
 @click.option("--name", help="Name of the image; default: the folder's.")
-@click.option("--tag", help="Its tag; default: the folder's commit.")
+@click.option("--tag", help="Tag of the image; default: the commit of the checkout.")
 @click.option("--with", "builder", type=click.Choice(get_args(Builder)), help="Builder; default: the first on PATH.")
 @click.option("--dry-run", is_flag=True, help="Print the commands, and run none.")
 @format_option

@@ -572,7 +572,7 @@ def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Finding]:
     if sweep.method == "bayesian" and sweep.size < advised:
         yield job.finding(
             ("sweep", "trials"),
-            f"is {sweep.size}, few for a search over {len(sweep.parameters)} parameters",
+            f"is {sweep.size}, which is too few for a search over {len(sweep.parameters)} parameters",
             rule="job-vertex-trials",
             severity="warning",
             allowed=f"at least {advised}, as Vertex AI advises",
