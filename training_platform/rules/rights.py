@@ -38,25 +38,29 @@ from training_platform.resources.team_logs import log_view_name
 
 RULE = "rights"
 SUBMISSION = "vertex-submission"
-READ = ("storage.objects.get", "storage.objects.list")
-ADD = ("storage.objects.create",)
-WRITE = (*READ, *ADD, "storage.objects.delete")
-ATTACH = ("compute.networkAttachments.get", "compute.networkAttachments.update", "compute.regionOperations.get")
-PULL = ("artifactregistry.repositories.downloadArtifacts",)
-PUSH = ("artifactregistry.repositories.uploadArtifacts",)
+READ_OBJECTS = ("storage.objects.get", "storage.objects.list")
+ADD_OBJECTS = ("storage.objects.create",)
+WRITE_OBJECTS = (*READ_OBJECTS, *ADD_OBJECTS, "storage.objects.delete")
+CHANGE_ATTACHMENT = (
+    "compute.networkAttachments.get",
+    "compute.networkAttachments.update",
+    "compute.regionOperations.get",
+)
+PULL_IMAGES = ("artifactregistry.repositories.downloadArtifacts",)
+PUSH_IMAGES = ("artifactregistry.repositories.uploadArtifacts",)
 WRITE_LOGS = ("logging.logEntries.create",)
-RESTART = ("aiplatform.persistentResources.create", "aiplatform.persistentResources.get")
+RESTART_MACHINES = ("aiplatform.persistentResources.create", "aiplatform.persistentResources.get")
 WRITE_METRICS = ("monitoring.timeSeries.create",)
 READ_VIEW = "logging.views.access"
 CONNECT_TO_CLUSTERS = "container.clusters.connect"
-CONNECT = ("container.clusters.get", CONNECT_TO_CLUSTERS)
-LOOK = "storage.buckets.get"
-ACT = "iam.serviceAccounts.actAs"
-USE = "serviceusage.services.use"
+READ_AND_CONNECT_TO_CLUSTERS = ("container.clusters.get", CONNECT_TO_CLUSTERS)
+GET_BUCKET = "storage.buckets.get"
+ACT_AS_ACCOUNT = "iam.serviceAccounts.actAs"
+USE_SERVICES = "serviceusage.services.use"
 READ_SECRET = "secretmanager.versions.access"  # noqa: S105 # a permission
 ADD_SECRET = "secretmanager.versions.add"  # noqa: S105 # a permission
-SUBMIT = ("aiplatform.customJobs.create",)
-FIND = ("file.instances.get", "lustre.instances.get")
+SUBMIT_JOBS = ("aiplatform.customJobs.create",)
+FIND_FILE_SYSTEMS = ("file.instances.get", "lustre.instances.get")
 
 
 class Promise(NamedTuple):
@@ -181,7 +185,9 @@ class TeamPromises:
             yield from self.of_members(("shares",), "read logs of ended runs", (READ_VIEW,), view)
         for cluster in self.team.shares:
             above = f"projects/{self.environment.project}"
-            yield from self.of_members(("shares", cluster), f"connect to {cluster}", CONNECT, above)
+            yield from self.of_members(
+                ("shares", cluster), f"connect to {cluster}", READ_AND_CONNECT_TO_CLUSTERS, above
+            )
         yield from self._of_images()
         yield from self._of_vertex()
 
@@ -198,9 +204,11 @@ class TeamPromises:
     def bucket(self, path: Path, key: str, *, members_write: bool) -> Iterator[Promise]:
         """Yield the promises about a bucket of the team to its jobs and members."""
         bucket = f"buckets/{bucket_id(self.scope, key)}"
-        yield self.of_jobs(path, f"write to gs://{bucket_id(self.scope, key)}", (*WRITE, LOOK), bucket)
+        yield self.of_jobs(path, f"write to gs://{bucket_id(self.scope, key)}", (*WRITE_OBJECTS, GET_BUCKET), bucket)
         does = f"write to gs://{bucket_id(self.scope, key)}" if members_write else f"read and add to bucket {key}"
-        yield from self.of_members(path, does, WRITE if members_write else (*READ, *ADD), bucket)
+        yield from self.of_members(
+            path, does, WRITE_OBJECTS if members_write else (*READ_OBJECTS, *ADD_OBJECTS), bucket
+        )
 
     def secret(self, key: str) -> str:
         """Return the resource name of a team's secret."""
@@ -218,7 +226,7 @@ class TeamPromises:
     def agent_pulls(self, path: Path, repository: str) -> Iterator[Promise]:
         """Yield the promise that Vertex AI pulls images, if its project is not that of the images."""
         if self.scope.project != self.environment.project:
-            yield Promise(path, "Vertex AI", "pull images", agent(self.scope.project), PULL, repository)
+            yield Promise(path, "Vertex AI", "pull images", agent(self.scope.project), PULL_IMAGES, repository)
 
     def _of_jobs(self) -> Iterator[Promise]:
         yield self.of_jobs(("name",), "write logs", WRITE_LOGS, self.project)
@@ -231,25 +239,27 @@ class TeamPromises:
 
     def _of_members(self) -> Iterator[Promise]:
         account = f"{self.project}/serviceAccounts/{self.email}"
-        yield from self.of_members(("members",), "run jobs as the team's account", (ACT,), account)
+        yield from self.of_members(("members",), "run jobs as the team's account", (ACT_AS_ACCOUNT,), account)
         for project in dict.fromkeys((self.scope.project, self.environment.project)):
-            yield from self.of_members(("members",), f"use {project} as quota project", (USE,), f"projects/{project}")
+            yield from self.of_members(
+                ("members",), f"use {project} as quota project", (USE_SERVICES,), f"projects/{project}"
+            )
 
     def _of_data_sets(self) -> Iterator[Promise]:
         for key, data in self.environment.data_sets.items():
             if data.bucket and data.readable_by(self.team.name):
                 path: Path = ("data_sets", key) if key in self.team.data_sets else ("environment",)
-                access = WRITE if data.writer == self.team.name else READ
-                yield self.of_jobs(path, f"mount data set {key}", (*access, LOOK), f"buckets/{data.bucket.name}")
-                yield from self.of_members(path, f"read data set {key}", READ, f"buckets/{data.bucket.name}")
+                access = WRITE_OBJECTS if data.writer == self.team.name else READ_OBJECTS
+                yield self.of_jobs(path, f"mount data set {key}", (*access, GET_BUCKET), f"buckets/{data.bucket.name}")
+                yield from self.of_members(path, f"read data set {key}", READ_OBJECTS, f"buckets/{data.bucket.name}")
 
     def _of_images(self) -> Iterator[Promise]:
         for repository in self.repositories():
-            yield self.of_jobs(("environment",), "pull images", PULL, repository)
+            yield self.of_jobs(("environment",), "pull images", PULL_IMAGES, repository)
             yield from self.agent_pulls(("project",), repository)
-            yield from self.of_members(("members",), "look up images", PULL, repository)
+            yield from self.of_members(("members",), "look up images", PULL_IMAGES, repository)
         for repository in self.repositories()[1:]:
-            yield from self.of_members(("members",), "push images", PUSH, repository)
+            yield from self.of_members(("members",), "push images", PUSH_IMAGES, repository)
 
     def _of_vertex(self) -> Iterator[Promise]:
         vertex = self.team.vertex
@@ -259,32 +269,32 @@ class TeamPromises:
         for key, resource in vertex.persistent_resources.items():
             restarted: Path = ("vertex", "persistent_resources", key)
             for admin in self.environment.admins:
-                yield Promise(restarted, "administrators", f"restart {key}", admin, RESTART, self.project)
+                yield Promise(restarted, "administrators", f"restart {key}", admin, RESTART_MACHINES, self.project)
             name = attachment(resource.network_attachment, resource.region, self.scope)
             if name:
                 path: Path = ("vertex", "persistent_resources", key, "network_attachment")
                 yield attaching(path, self.scope.project, name)
         if vertex.members_submit:
             path = ("vertex", "members_submit")
-            yield from self.of_members(path, "start jobs on Vertex AI", SUBMIT, self.project)
+            yield from self.of_members(path, "start jobs on Vertex AI", SUBMIT_JOBS, self.project)
             for member in self.team.members:
                 yield from self._finds_addresses(path, f"members of {self.team.name}", member)
         for member in self.environment.vertex_submitters:
             who = f"{member}, which submits jobs of {self.team.name},"
-            yield Promise(("environment",), who, "start jobs on Vertex AI", member, SUBMIT, self.project)
+            yield Promise(("environment",), who, "start jobs on Vertex AI", member, SUBMIT_JOBS, self.project)
             yield from self._finds_addresses(("environment",), who, member)
 
     def _finds_addresses(self, path: Path, who: str, member: str) -> Iterator[Promise]:
         """Yield the promise that a member who submits to Vertex AI can look up what its jobs mount."""
         if self.environment.filestore or self.environment.lustre:
             project = f"projects/{self.environment.project}"
-            yield Promise(path, who, "look up addresses of file systems", member, FIND, project)
+            yield Promise(path, who, "look up addresses of file systems", member, FIND_FILE_SYSTEMS, project)
 
 
 def attaching(path: Path, project: str, name: str) -> Promise:
     """Return the promise of a network attachment, ``projects/{project}/regions/...``, to VMs of a project."""
     above = "/".join(name.split("/")[:2])
-    return Promise(path, "Vertex AI", f"use {name.rpartition('/')[2]}", agent(project), ATTACH, above)
+    return Promise(path, "Vertex AI", f"use {name.rpartition('/')[2]}", agent(project), CHANGE_ATTACHMENT, above)
 
 
 def _of_environment(name: str, environment: Environment) -> Iterator[Promise]:
@@ -296,12 +306,12 @@ def _of_environment(name: str, environment: Environment) -> Iterator[Promise]:
         path: Path = ("clusters", cluster)
         yield Promise(path, "nodes", "write logs and metrics", nodes, (*WRITE_LOGS, *WRITE_METRICS), project)
         if environment.images:
-            yield Promise(path, "nodes", "pull images", nodes, PULL, project)
+            yield Promise(path, "nodes", "pull images", nodes, PULL_IMAGES, project)
     for region in environment.network_attachments:
         yield attaching(("network_attachments", region), scope.project, project)
     for index, admin in enumerate(environment.admins):
         path = ("admins", index)
-        permissions = (CONNECT_TO_CLUSTERS, "monitoring.timeSeries.list", USE)
+        permissions = (CONNECT_TO_CLUSTERS, "monitoring.timeSeries.list", USE_SERVICES)
         yield Promise(path, "administrators", "look after the clusters", admin, permissions, project)
 
 

@@ -100,7 +100,10 @@ class ClusterView(View):
         private = inputs.as_flag(self.read("privateClusterConfig.enablePrivateEndpoint"))
         if enabled is False or private is True:
             return False
-        return UNKNOWN not in (inputs.known(enabled), inputs.known(private))
+        # Neither switches it off: it has one, unless one of the inputs is unknown, which ``known`` raises.
+        inputs.known(enabled)
+        inputs.known(private)
+        return True
 
     @fields.field("nodePools", place="")
     def inline_pools(self) -> int:
@@ -345,7 +348,9 @@ class VmView(Settings):
         listed = [*rows(self.read("scratchDisks")), *rows(self.read(f"{_VMS}.localSsds"))]
         disks = rows(self.read("disks")) if self.type == resource_types.INSTANCE_TEMPLATE else ()
         listed += [disk for disk in disks if inputs.known(inputs.as_text(at(disk, ("type",)))) == "SCRATCH"]
-        return len([inputs.known(row) for row in listed])
+        for row in listed:
+            inputs.known(row)  # raises for an unknown one: nobody can count them
+        return len(listed)
 
     @property
     def machine(self) -> MachineType | None:

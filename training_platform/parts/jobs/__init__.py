@@ -4,7 +4,7 @@ from training_platform.checks.parts import Part
 
 PART = Part(
     commands={
-        "init job": "cli.job:init_job",
+        "init job": "cli.init_job:init_job",
         "job": "cli.job:app",
         "image": "cli.image:app",
         "persistent-resource": "cli.persistent_resource:app",

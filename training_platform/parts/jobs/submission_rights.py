@@ -16,11 +16,11 @@ from training_platform.resources.network import attachment
 from training_platform.resources.rights import resource_named
 from training_platform.resources.scope import bucket_id
 from training_platform.rules.rights import (
-    ADD,
-    PULL,
-    READ,
+    ADD_OBJECTS,
+    PULL_IMAGES,
+    READ_OBJECTS,
     READ_SECRET,
-    WRITE,
+    WRITE_OBJECTS,
     Promise,
     TeamPromises,
     attaching,
@@ -69,11 +69,11 @@ def _promises(job: ResolvedJob, target: Target) -> Iterator[Promise]:
     uploaded_to = source_bucket(job)
     if uploaded_to:
         uri = f"gs://{bucket_id(job.scope, uploaded_to)}"
-        yield from team.of_members(("source",), f"write to {uri}", ADD, resource_named(uri, ""))
+        yield from team.of_members(("source",), f"write to {uri}", ADD_OBJECTS, resource_named(uri, ""))
     if spec.output:
         uri = f"gs://{bucket_id(job.scope, spec.output)}"
-        yield team.of_jobs(("output",), f"write to {uri}", WRITE, resource_named(uri, ""))
-        yield from team.of_members(("output",), f"write run.json to {uri}", ADD, resource_named(uri, ""))
+        yield team.of_jobs(("output",), f"write to {uri}", WRITE_OBJECTS, resource_named(uri, ""))
+        yield from team.of_members(("output",), f"write run.json to {uri}", ADD_OBJECTS, resource_named(uri, ""))
     yield from _of_mounts(job, team)
     for variable, secret in spec.secrets.items():
         key = secret.partition(":")[0]
@@ -81,8 +81,8 @@ def _promises(job: ResolvedJob, target: Target) -> Iterator[Promise]:
     repository = resource_named(image(job), job.scope.project)
     if repository in team.repositories():
         path: Path = ("source", "image") if spec.source else ("image",)
-        yield from team.of_members(path, "look up the image", PULL, repository)
-        yield team.of_jobs(path, "pull the image", PULL, repository)
+        yield from team.of_members(path, "look up the image", PULL_IMAGES, repository)
+        yield team.of_jobs(path, "pull the image", PULL_IMAGES, repository)
         if target == "vertex":
             yield from team.agent_pulls(path, repository)
     if target == "vertex" and spec.vertex:
@@ -95,11 +95,11 @@ def _of_mounts(job: ResolvedJob, team: TeamPromises) -> Iterator[Promise]:
     for index, mount in enumerate(job.spec.mounts):
         source = mount.source
         path = ("mounts", index, "source")
-        permissions = READ if mount.read_only else WRITE
+        permissions = READ_OBJECTS if mount.read_only else WRITE_OBJECTS
         if source.bucket:
             uri = f"gs://{bucket_id(job.scope, source.bucket)}"
             yield team.of_jobs((*path, "bucket"), f"mount {uri}", permissions, resource_named(uri, ""))
         data = job.environment.data_sets[source.data_set] if source.data_set else None
         if data and data.bucket:
             resource = f"buckets/{data.bucket.name}"
-            yield team.of_jobs((*path, "data_set"), f"mount data set {source.data_set}", READ, resource)
+            yield team.of_jobs((*path, "data_set"), f"mount data set {source.data_set}", READ_OBJECTS, resource)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from training_platform.cli.answers import Answers, environment_answer, refuse_existing, write_file
 from training_platform.cli.shared import (
     PATH,
     Commands,
@@ -33,7 +31,7 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
     from datetime import date, datetime
 
     from training_platform.config.model.environment import Environment
@@ -46,7 +44,7 @@ _COMMANDS = CommandsOfModules({
     "render": "job:render", "check": "job:check", "cost": "job:cost", "usage": "job:usage", "submit": "runs:submit",
     "debug": "runs:debug", "list": "runs:list_runs", "status": "runs:status", "cancel": "runs:cancel",
     "requeue": "runs:requeue_run", "wait": "runs:wait_for", "why": "runs:why_it_waits", "logs": "runs:logs",
-    "exec": "inside:execute", "port-forward": "inside:port_forward", "top": "inside:top", "init": "job:init_job",
+    "exec": "inside:execute", "port-forward": "inside:port_forward", "top": "inside:top", "init": "init_job:init_job",
 }, package=__package__ or "")  # fmt: skip
 app = Commands(
     "job",
@@ -54,7 +52,6 @@ app = Commands(
     help="Training jobs. render, check, cost and init work offline; all others need Google Cloud or a cluster.",
 )
 
-JOB_NAME_PARTS = 2
 Target = Literal["gke", "vertex"]
 target_type = click.Choice(["gke", "vertex"])
 job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help="jobs/<team>/<job>.yaml")
@@ -320,98 +317,3 @@ def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
         subject, _, advice = str(finding).partition("\n")
         line = f"{finding.severity} {subject}  [{finding.rule}]"
         say_folded(f"{line}\n{advice}" if advice else line, err=err)
-
-
-@click.command(
-    "job",
-    epilog=example("training-platform init job vision/train --environment prod --image registry.example.com/train:1"),
-)
-@click.argument("name", help="Team and name of the job, such as vision/train.")
-@click.option("--environment", help="Stack of the environment.")
-@click.option("--image", help="Container image with its tag.")
-@click.option("--target", help="gke, vertex or both; default: gke.")
-@click.option("--cluster", help="GKE: cluster in which the team has a share.")
-@click.option("--flavor", help="GKE: a flavor of that share.")
-@click.option("--region", help="Vertex AI: region that trains.")
-@click.option("--machine-type", help="Vertex AI: machine type.")
-@root_option
-def init_job(
-    *,
-    name: str,
-    environment: str | None,
-    image: str | None,
-    target: str | None,
-    cluster: str | None,
-    flavor: str | None,
-    region: str | None,
-    machine_type: str | None,
-    root: Path | None,
-) -> None:
-    """Write jobs/TEAM/NAME.yaml, by flags or by questions. Exit code 2: not written."""
-    from training_platform.config.reading.clock import today
-    from training_platform.config.workspace import read_workspace
-    from training_platform.parts.jobs import first_file
-    from training_platform.quota.snapshot import read_snapshots
-
-    folder = repository(root)
-    refuse_existing(folder, f"jobs/{name}.yaml")
-    workspace = read_workspace(folder)
-    answers = Answers()
-    home = environment_answer(answers, environment, workspace)
-    owners = {team.name: team for _, team, _ in workspace.teams() if team.environment == home}
-    owner = owners[_team_of(name, home, owners)]
-    section = workspace.stacks[home].environment
-    limits = read_snapshots(folder, today(folder, None)).get(owner.project or (section.project if section else ""))
-    where = answers.one_of(target, "--target", "Where it runs", ("gke", "vertex", "both"))
-    text = first_file.head(home, answers.of(image, "--image", "Container image with its tag", str, example="image:1"))
-    chosen = None
-    if where != "vertex":
-        if not owner.shares:
-            fail(f"Team {owner.name} has no share of a flavor in {home}: add one under shares in its stack file.")
-        shares = [(key, name) for key, flavors in owner.shares.items() for name in flavors]
-        if where == "both":  # for one image: accelerators that Vertex AI has too come first
-            kinds = first_file.granted_kinds(limits)
-            granted = [
-                (key, row.name)
-                for key in owner.shares
-                for row in workspace.flavors(home, key).values()
-                if row.accelerator.kind in kinds
-            ]
-            shares.sort(key=lambda share: share not in granted)
-        clusters = list(dict.fromkeys(key for key, _ in shares))
-        cluster = answers.one_of(cluster, "--cluster", "Cluster", clusters, announced=True)
-        flavors = [name for key, name in shares if key == cluster]
-        flavor = answers.one_of(flavor, "--flavor", f"Flavor in {cluster}", flavors, announced=True)
-        chosen = workspace.flavors(home, cluster).get(flavor)
-        if chosen is None:
-            fail(f"Team {owner.name} has a share of {flavor} in {cluster}, which is not a flavor of {home}.")
-        text += first_file.on_gke(cluster, chosen)
-    if where != "gke":
-        machines = first_file.vertex_machines(chosen, limits)
-        machine = answers.one_of(machine_type, "--machine-type", "Machine type on Vertex AI", machines)
-        sections = (section for stack, section in workspace.environments() if stack.name == home)
-        near = [cluster.location for section in sections for cluster in section.clusters.values()]
-        regions = first_file.vertex_regions(machine, near, limits)
-        text += first_file.on_vertex(answers.one_of(region, "--region", "Region of Vertex AI", regions), machine)
-    answers.end()
-    write_file(folder, f"jobs/{name}.yaml", text)
-    click.echo(f"Next: set its command, then training-platform job check jobs/{name}.yaml.")
-
-
-def _team_of(name: str, home: str, owners: Collection[str]) -> str:
-    """Return the team of a new job, TEAM/NAME; ends the command where no job can have that name."""
-    from training_platform.catalog.nearest import find_nearest
-    from training_platform.parts.jobs.resolve import JOB_NAME, JOB_NAMES
-
-    parts = name.split("/")
-    if len(parts) != JOB_NAME_PARTS or parts[0] not in owners:
-        teams = ", ".join(sorted(owners)) or "no team"
-        nearest = find_nearest(parts[0], owners)
-        hint = f" Nearest: {nearest}/{parts[-1]}." if nearest else ""
-        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {teams}.{hint}")
-    team, job = parts
-    if not JOB_NAME.fullmatch(job):
-        plain = re.sub("[^a-z0-9]+", "-", job.casefold()).strip("-")
-        hint = f" Nearest: {team}/{plain}." if JOB_NAME.fullmatch(plain) else ""
-        fail(f"a job cannot be called {job!r}. Allowed: {JOB_NAMES}.{hint}")
-    return team

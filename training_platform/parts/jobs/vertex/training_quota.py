@@ -113,30 +113,49 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
                 allowed=f"quota ids in the snapshot, {by_whom}",
                 nearest=f"{pull}, or its limit written there by hand",
             )
-            continue
-        if charge.amount <= min(line.limit, headroom):
-            continue
-        over = charge.amount > line.limit
-        left = max(0, line.limit if over else headroom)
-        if over:
-            why = f"the limit is {shown(line.limit)}"
-            way_out = f"request {shown(charge.amount)} {line.unit} (training-platform quota plan)"
-        else:  # stacks hold the rest
-            why = f"the stacks, with all that they may run, leave {shown(headroom)} of {shown(line.limit)}"
-            holder = next(held.holder for held in line.holders if held.holder.stack != job.source.file)
-            way_out = (
-                f"lower {dotted(holder.field or holder.path)} of {holder.stack} by {shown(charge.amount - left)} "
-                f"{line.unit}; or request {shown(line.used)} {line.unit} (training-platform quota plan)"
-            )
-        replicas = int(left // (charge.amount / vertex_target(job).replicas))
-        yield job.finding(
-            path,
-            f"{line.key} is charged {shown(charge.amount)} {line.unit}, and {why}",
-            rule="job-quota-exceeded" if over else "job-quota-headroom",
-            severity="error" if over else "warning",
-            allowed=f"at most {shown(left)} {line.unit}" if left else f"a limit of {shown(charge.amount)} {line.unit}",
-            nearest=f"replicas {replicas}" if replicas else way_out,
-        )
+        elif charge.amount > line.limit:
+            yield _over_limit(job, path, charge, line.limit)
+        elif charge.amount > headroom:
+            yield _over_headroom(job, path, charge, line.limit, headroom)
+
+
+def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -> Finding:
+    """Return the finding about a job that needs more than the limit by itself."""
+    line = charge.line
+    needed = f"{shown(charge.amount)} {line.unit}"
+    return job.finding(
+        path,
+        f"{line.key} is charged {needed}, and the limit is {shown(limit)}",
+        rule="job-quota-exceeded",
+        allowed=f"at most {shown(limit)} {line.unit}" if limit > 0 else f"a limit of {needed}",
+        nearest=_replicas_within(job, charge, limit) or f"request {needed} (training-platform quota plan)",
+    )
+
+
+def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float, headroom: float) -> Finding:
+    """Return the finding about a job that needs more than the stacks leave of a limit."""
+    line = charge.line
+    left = max(0, headroom)
+    holder = next(held.holder for held in line.holders if held.holder.stack != job.source.file)
+    lower = (
+        f"lower {dotted(holder.field or holder.path)} of {holder.stack} by {shown(charge.amount - left)} {line.unit}"
+    )
+    request = f"request {shown(line.used)} {line.unit} (training-platform quota plan)"
+    stacks = f"the stacks, with all that they may run, leave {shown(headroom)} of {shown(limit)}"
+    return job.finding(
+        path,
+        f"{line.key} is charged {shown(charge.amount)} {line.unit}, and {stacks}",
+        rule="job-quota-headroom",
+        severity="warning",
+        allowed=f"at most {shown(left)} {line.unit}" if left else f"a limit of {shown(charge.amount)} {line.unit}",
+        nearest=_replicas_within(job, charge, left) or f"{lower}; or {request}",
+    )
+
+
+def _replicas_within(job: ResolvedJob, charge: JobCharge, amount: float) -> str | None:
+    """Return the number of replicas that fit an amount, or None if not even one does."""
+    replicas = int(max(0, amount) // (charge.amount / vertex_target(job).replicas))
+    return f"replicas {replicas}" if replicas else None
 
 
 def quota_notes(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[str]:
