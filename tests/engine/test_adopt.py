@@ -35,7 +35,7 @@ config:
     alerts: {emails: [oncall@example.com]}
     images: {location: us-central1}
     filestore:
-      homes: {location: us-central1-a, tier: ZONAL, capacity_gib: 1024}
+      homes: {location: us-central1-a, tier: ZONAL, capacity_gib: 1024, reserved_range: 10.12.32.0/24}
     clusters:
       main:
         location: us-central1
@@ -145,7 +145,11 @@ def test_an_adopted_stack_is_previewed_with_the_announced_changes_alone(adopted:
 def test_nothing_of_google_cloud_is_created_but_what_only_adds(adopted: Adopted) -> None:
     kinds = {resource["type"] for resource in adopted.report["new"] if resource["type"].startswith("gcp:")}
 
-    assert kinds == {"gcp:projects/iAMMember:IAMMember", "gcp:projects/serviceIdentity:ServiceIdentity"}
+    assert kinds == {
+        "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",
+        "gcp:projects/iAMMember:IAMMember",
+        "gcp:projects/serviceIdentity:ServiceIdentity",
+    }
 
 
 def test_the_state_is_put_right_where_an_import_could_not_know(adopted: Adopted) -> None:
