@@ -8,13 +8,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from training_platform.parts.simulate.quotas import Json, Member, Quotas, flavors_of
 
-Shape = tuple[Any, ...]
+PreemptionPolicy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any"]
 
 
 class Pods(NamedTuple):
@@ -32,94 +33,181 @@ class Pods(NamedTuple):
     is_same_kind: bool = False
 
 
+class Shape(NamedTuple):
+    """What jobs of a queue have in common if Kueue treats them alike."""
+
+    priority: int
+    pods: tuple[Pods, ...]
+
+
+class Attempt(NamedTuple):
+    """The last attempt to find flavors for a job; the next cycle continues with the flavors after them.
+
+    ``flavors`` has the index of the last tried one for each kind of pods, or -1 for all. ``cycle`` and ``generation``
+    (the queue's) are those of the attempt.
+    """
+
+    flavors: tuple[int, ...] = ()
+    cycle: int = 0
+    generation: int = 0
+
+
+NO_ATTEMPT: Final = Attempt()
+
+
 @dataclass(slots=True, eq=False)
 class Job:
-    """A job in a queue. ``flavors`` are those of its pods while it holds quota, otherwise empty.
+    """A job: what its owner requests, and its state, which its methods change.
 
-    ``tie`` orders jobs that Kueue orders only by a random id. ``tried`` has the last flavor that was tried for each
-    kind of pods, or -1 for all; the next cycle continues with the one after it. ``tried_at`` has the cycle and the
-    queue's generation of that attempt.
+    ``tie`` orders jobs that Kueue orders only by a random id. ``flavors`` are those of its pods, and ``usage`` the
+    amounts by flavor, while it holds quota; otherwise both are empty.
     """
 
     name: str
     queue: str
     pods: tuple[Pods, ...]
     priority: int = 0
+    shape: Shape = field(init=False)
     member: Member = field(init=False)  # of the queue, once it is submitted
-    shape: Shape = ()
-    created: float = 0.0
-    tie: float = 0.0
-    flavors: tuple[int, ...] = ()
-    usage: dict[int, int] = field(default_factory=dict)
-    reserved: float = 0.0
-    evicting: bool = False
-    tried: tuple[int, ...] = ()
-    tried_at: tuple[int, int] = (0, 0)
+    created: float = field(init=False, default=0.0)
+    tie: float = field(init=False, default=0.0)
+    attempt: Attempt = field(init=False, default=NO_ATTEMPT)
+    flavors: tuple[int, ...] = field(init=False, default=())
+    usage: Mapping[int, int] = field(init=False, default_factory=dict)
+    reserved: float = field(init=False, default=0.0)  # the moment of its admission
+    evicting: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         """Drop pods that need no quota."""
         self.pods = tuple(kind for kind in self.pods if kind.amount or kind.more)
-        self.shape = (self.priority, self.pods)
+        self.change_priority(self.priority)
 
     def change_priority(self, priority: int) -> None:
         """Change the priority, and with it the shape."""
         self.priority = priority
-        self.shape = (self.priority, self.pods)
+        self.shape = Shape(priority, self.pods)
+
+    def enter(self, queue: Queue, now: float, tie: float) -> None:
+        """Become a job of a queue."""
+        self.member = queue.member
+        self.created = now
+        self.tie = tie
+
+    def hold_quota(self, flavors: tuple[int, ...], usage: Mapping[int, int], now: float) -> None:
+        """Hold quota from now on."""
+        self.flavors = flavors
+        self.usage = usage
+        self.reserved = now
+        self.attempt = NO_ATTEMPT
+
+    def release_quota(self) -> None:
+        """Hold no quota any more."""
+        self.flavors = ()
+        self.usage = {}
+        self.evicting = False
+        self.attempt = NO_ATTEMPT
+
+
+class QueuePolicy(NamedTuple):
+    """The policies of a ClusterQueue; a job may take quota of others while borrowing up to a priority of theirs."""
+
+    within_queue: PreemptionPolicy
+    reclaim: PreemptionPolicy
+    takes_while_borrowing: bool
+    highest_taken_priority: float
+    next_if_borrowing: bool
+    next_if_preempting: bool
+    prefers_preemption: bool
+    is_strict: bool
+
+    @classmethod
+    def parse(cls, spec: Json) -> QueuePolicy:
+        """Return the policies of a ClusterQueue's spec, with Kueue's defaults."""
+        preemption = spec.get("preemption", {})
+        borrowing = preemption.get("borrowWithinCohort") or {}
+        threshold = borrowing.get("maxPriorityThreshold")
+        fungibility = spec.get("flavorFungibility", {})
+        return cls(
+            within_queue=preemption.get("withinClusterQueue", "Never"),
+            reclaim=preemption.get("reclaimWithinCohort", "Never"),
+            takes_while_borrowing=borrowing.get("policy", "Never") != "Never",
+            highest_taken_priority=math.inf if threshold is None else threshold,
+            next_if_borrowing=fungibility.get("whenCanBorrow", "MayStopSearch") == "TryNextFlavor",
+            next_if_preempting=fungibility.get("whenCanPreempt", "TryNextFlavor") == "TryNextFlavor",
+            prefers_preemption=fungibility.get("preference") == "PreemptionOverBorrowing",
+            is_strict=spec.get("queueingStrategy") == "StrictFIFO",
+        )
 
 
 class Queue:
-    """A ClusterQueue: its policies, and its jobs; waiting jobs are kept by shape."""
+    """A ClusterQueue: its policies and its jobs.
+
+    Waiting jobs are kept by shape. ``preemptor`` is the last job that evicted others: it comes first until it is
+    admitted, and is ``first`` while it waits. ``drained`` jobs wait until the queue is no longer held. ``aside`` are
+    the shapes of jobs that fit nowhere. ``generation`` counts changes that may have made room.
+    """
 
     def __init__(self, name: str, spec: Json, member: Member, quotas: Quotas) -> None:
-        preemption = spec.get("preemption", {})
-        fungibility = spec.get("flavorFungibility", {})
         self.name = name
         self.member = member
+        self.policy = QueuePolicy.parse(spec)
         self.flavors = {
             resource: [quotas.number[flavor, resource] for flavor in flavors]
             for resource, flavors in flavors_of(spec).items()
         }
-        self.beside: dict[tuple[int, str], int] = {}  # the cell of another resource of the same flavor
+        self.sibling_cells: dict[tuple[int, str], int] = {}  # the cell of another resource of the same flavor
         for group in spec.get("resourceGroups", ()):
-            for resource, other in permutations(group["coveredResources"], 2):
+            for resource, sibling in permutations(group["coveredResources"], 2):
                 for cell in self.flavors.get(resource, ()):
-                    self.beside[cell, other] = quotas.number[quotas.flavors[cell], other]
-        self.within: str = preemption.get("withinClusterQueue", "Never")
-        self.reclaim: str = preemption.get("reclaimWithinCohort", "Never")
-        borrowing = preemption.get("borrowWithinCohort") or {}
-        self.takes_while_borrowing = borrowing.get("policy", "Never") != "Never"
-        threshold = borrowing.get("maxPriorityThreshold")
-        self.most_priority = math.inf if threshold is None else threshold  # of jobs that it takes while borrowing
-        self.next_if_borrowing = fungibility.get("whenCanBorrow", "MayStopSearch") == "TryNextFlavor"
-        self.next_if_preempting = fungibility.get("whenCanPreempt", "TryNextFlavor") == "TryNextFlavor"
-        self.prefers_preemption = fungibility.get("preference") == "PreemptionOverBorrowing"
-        self.strict = spec.get("queueingStrategy") == "StrictFIFO"
+                    self.sibling_cells[cell, sibling] = quotas.number[quotas.flavors[cell], sibling]
         self.held = spec.get("stopPolicy", "None") != "None"
-        self.preemptor: Job | None = None  # the last that evicted others; first in the queue until it is admitted
-        self.first: Job | None = None  # the preemptor while it waits
-        self.drained: list[Job] = []  # wait until the queue is no longer held
-        self.waiting: dict[Shape, list[tuple[float, float, Job]]] = {}
+        self.preemptor: Job | None = None
+        self.first: Job | None = None
+        self.drained: list[Job] = []
+        self.waiting: dict[Shape, list[tuple[float, float, Job]]] = {}  # heaps, the oldest job first
         self.aside: set[Shape] = set()
         self.running: dict[Job, None] = {}
-        self.used: defaultdict[int, Counter[int]] = defaultdict(Counter)  # by flavor, what jobs of each priority use
-        self.generation = 0  # of changes that may have made room
+        self.generation = 0
+        self._used: defaultdict[int, Counter[int]] = defaultdict(Counter)  # by flavor and the priority of jobs
 
-    def count(self, job: Job, sign: int) -> None:
-        """Count a job as running (1), or as no longer running (-1)."""
+    def start(self, job: Job) -> None:
+        """Count a job as running."""
         self.generation += 1
-        if sign > 0:
-            self.running[job] = None
-        else:
-            del self.running[job]
+        self.running[job] = None
         for flavor, amount in job.usage.items():
-            self.used[flavor][job.priority] += sign * amount
+            self._used[flavor][job.priority] += amount
 
-    def may_give(self, job: Job, policy: str, flavor: int) -> int:
+    def stop(self, job: Job) -> None:
+        """Count a job as no longer running."""
+        self.generation += 1
+        del self.running[job]
+        for flavor, amount in job.usage.items():
+            self._used[flavor][job.priority] -= amount
+
+    def change_priority(self, job: Job, priority: int) -> None:
+        """Change the priority of a waiting or running job."""
+        if job in self.running:
+            for flavor, amount in job.usage.items():
+                self._used[flavor][job.priority] -= amount
+                self._used[flavor][priority] += amount
+            job.change_priority(priority)
+            return
+        preemptor = self.preemptor
+        self.remove(job)
+        job.change_priority(priority)
+        self.preemptor = preemptor
+        self.push(job)
+
+    def most_evictable(self, job: Job, policy: PreemptionPolicy, flavor: int) -> int:
         """Return the most of a flavor that another job can get by evicting jobs here under a policy."""
         if policy == "Never":
             return 0
-        most = {"Any": math.inf, "LowerPriority": job.priority - 1}.get(policy, job.priority)
-        return sum(amount for priority, amount in self.used[flavor].items() if priority <= most)
+        highest: float = job.priority
+        if policy == "Any":
+            highest = math.inf
+        elif policy == "LowerPriority":
+            highest = job.priority - 1
+        return sum(amount for priority, amount in self._used[flavor].items() if priority <= highest)
 
     def push(self, job: Job) -> None:
         """Add a waiting job."""
@@ -132,7 +220,7 @@ class Queue:
         """Put a job that evicts others first; None once it is admitted. A strict queue keeps its order."""
         earlier_first = self.first
         self.first = None
-        self.preemptor = None if self.strict else job
+        self.preemptor = None if self.policy.is_strict else job
         if earlier_first is not None:
             self.push(earlier_first)
 
@@ -145,15 +233,15 @@ class Queue:
     def remove(self, job: Job) -> None:
         """Remove a waiting job."""
         if job is self.first:
-            self.first = self.preemptor = None
+            self.first = None
+            self.preemptor = None
             return
         if job in self.drained:
             self.drained.remove(job)
             return
-        rows = self.waiting.pop(job.shape)
-        for row in rows:
-            if row[2] is not job:
-                self.push(row[2])
+        for _, _, waiting_job in self.waiting.pop(job.shape):
+            if waiting_job is not job:
+                self.push(waiting_job)
 
     def pop(self) -> Job | None:
         """Remove and return the first job that was not put aside."""
@@ -164,11 +252,17 @@ class Queue:
         shapes = [shape for shape in self.waiting if shape not in self.aside]
         if not shapes:
             return None
-        rows = self.waiting[min(shapes, key=lambda shape: (-shape[0], self.waiting[shape][0][:2]))]
-        job = heapq.heappop(rows)[2]
-        if not rows:
-            del self.waiting[job.shape]
+        shape = min(shapes, key=self._order)
+        heap = self.waiting[shape]
+        _, _, job = heapq.heappop(heap)
+        if not heap:
+            del self.waiting[shape]
         return job
+
+    def _order(self, shape: Shape) -> tuple[int, float, float]:
+        """Return the sorting key of a shape: the highest priority, then the oldest job."""
+        created, tie, _ = self.waiting[shape][0]
+        return (-shape.priority, created, tie)
 
 
 class Eviction(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
-from training_platform.parts.simulate.cluster_queues import Job, Queue
+from training_platform.parts.simulate.cluster_queues import Job, PreemptionPolicy, Queue
 from training_platform.parts.simulate.quotas import Member, Usage, Weighed
 
 FINAL_SHARE = "LessThanOrEqualToFinalShare"
@@ -58,13 +58,15 @@ class Waiting(NamedTuple):
 
     def candidates(self, queue: Queue) -> list[Job]:
         """Return the running jobs of a queue that use the needed flavors and that policies allow the job to evict."""
-        policy = queue.within if queue is self.queue else self.queue.reclaim
+        policy = self.queue.policy.reclaim
+        if queue is self.queue:
+            policy = self.queue.policy.within_queue
         if policy == "Never":
             return []
         in_use = (job for job in queue.running if not self.needed.isdisjoint(job.usage))
         return [job for job in in_use if self._may_evict(job, policy)]
 
-    def _may_evict(self, job: Job, policy: str) -> bool:
+    def _may_evict(self, job: Job, policy: PreemptionPolicy) -> bool:
         if policy == "Any" or job.priority < self.job.priority:
             return True
         is_newer_equal = job.priority == self.job.priority and self.job.created < job.created
@@ -116,17 +118,19 @@ def _is_hopeless(waiting: Waiting) -> bool:
     """
     job, queue, usage, needed, queues, strategies = waiting
     member = queue.member
+    within_queue = queue.policy.within_queue
+    reclaim = queue.policy.reclaim
+    own_candidates = {flavor: queue.most_evictable(job, within_queue, flavor) for flavor in needed}
     missing = {
-        flavor: usage[flavor] - max(0, member.available(flavor)) - queue.may_give(job, queue.within, flavor)
-        for flavor in needed
+        flavor: usage[flavor] - max(0, member.available(flavor)) - amount for flavor, amount in own_candidates.items()
     }
     if max(missing.values()) <= 0:
         return False
     others = []
-    if queue.reclaim != "Never":
+    if reclaim != "Never":
         others = [other for other in queues if other is not queue and other.member.borrows(needed)]
     higher = [*member.path()][1:]
-    has_own_candidates = any(queue.may_give(job, queue.within, flavor) for flavor in needed)
+    has_own_candidates = any(own_candidates.values())
     borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
     if others and strategies and borrows and not higher and not has_own_candidates:
         member.add(usage)
@@ -134,7 +138,7 @@ def _is_hopeless(waiting: Waiting) -> bool:
         member.remove(usage)
         others = [other for other in others if share <= member.beside(other.member)[1].share()]
     return any(
-        sum(other.may_give(job, queue.reclaim, flavor) for other in others) < amount
+        sum(other.most_evictable(job, reclaim, flavor) for other in others) < amount
         for flavor, amount in missing.items()
     )
 
@@ -264,7 +268,7 @@ def _classical_targets(waiting: Waiting) -> list[Target]:
         ordered += sorted(group, key=lambda target: waiting.rank(target.job))
     ordered.sort(key=lambda target: not target.job.evicting)  # stable: the groups keep their order
     under_quota = all(queue.member.subtree[flavor] > queue.member.usage[flavor] for flavor in waiting.needed)
-    may_not_borrow = not queue.takes_while_borrowing
+    may_not_borrow = not queue.policy.takes_while_borrowing
     if not (claimed or others) or (may_not_borrow and not under_quota):
         attempts = [True]
     elif may_not_borrow and not claimed:
@@ -308,10 +312,10 @@ def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
         if other is queue or cohort is None or not _borrows_below(waiting, other.member, cohort):
             continue
         for job in waiting.candidates(other):
-            too_high = job.priority >= waiting.job.priority or job.priority > queue.most_priority
+            too_high = job.priority >= waiting.job.priority or job.priority > queue.policy.highest_taken_priority
             if claims[cohort]:
                 claimed.append(Target(job, "reclaim", cohort))
-            elif queue.takes_while_borrowing and not too_high:
+            elif queue.policy.takes_while_borrowing and not too_high:
                 others.append(Target(job, "borrowing", cohort))
             else:
                 others.append(Target(job, "reclaim", cohort, if_not_borrowing=True))

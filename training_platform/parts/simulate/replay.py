@@ -283,7 +283,7 @@ class _Replay:
         for pods, flavor in zip(run.job.pods, run.used, strict=True):
             yield flavor, pods.amount
             for resource, amount in pods.more:
-                yield self.scheduler.queues[run.job.queue].beside[flavor, resource], amount
+                yield self.scheduler.queues[run.job.queue].sibling_cells[flavor, resource], amount
 
     def _why(self, run: Run) -> str:
         """Return why a job never started."""
@@ -295,7 +295,7 @@ class _Replay:
             names = self.scheduler.quotas.flavors
             possible = [cell for cell in cells if pods.flavors is None or names[cell] in pods.flavors]
             for resource, amount in ((pods.resource, pods.amount), *pods.more):
-                resource_cells = [queue.beside.get((cell, resource), cell) for cell in possible]
+                resource_cells = [queue.sibling_cells.get((cell, resource), cell) for cell in possible]
                 most = max((queue.member.potential[cell] for cell in resource_cells), default=0)
                 if amount > most:
                     unit = units(resource)

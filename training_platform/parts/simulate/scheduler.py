@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from training_platform.parts.simulate.cluster_queues import Eviction, Job, Pods, Queue, Shape
+from training_platform.parts.simulate.cluster_queues import NO_ATTEMPT, Attempt, Eviction, Job, Pods, Queue, Shape
 from training_platform.parts.simulate.preemption import Target, Waiting, targets
 from training_platform.parts.simulate.quotas import Json, Member, Quotas, Usage
 
@@ -79,24 +79,59 @@ class Moves(NamedTuple):
     loops: list[Eviction]
 
 
+class Timing(NamedTuple):
+    """When evictions end, which takes its own time for each in a cluster, and when jobs put aside are retried.
+
+    Evictions end all together, or ``one_by_one`` in random order. If they end ``before_next_cycle``, that is after the
+    cycle that decides them, otherwise once no other job can move. Jobs put aside may be retried before the next
+    eviction ends (``retry_before``), or in the cycle in which one ends (``retry_with``).
+    """
+
+    one_by_one: bool
+    before_next_cycle: bool
+    retry_before: bool
+    retry_with: bool
+
+    @classmethod
+    def of_seed(cls, seed: int) -> Timing:
+        """Return the timing of a seed; eight successive seeds have all that are played."""
+        return cls(
+            one_by_one=seed % 2 == 1,
+            before_next_cycle=seed % 8 >= 4,
+            retry_before=seed % 4 == 3,
+            retry_with=seed % 8 == 7,
+        )
+
+
+class _CycleState:
+    """The quota that the entries of one cycle hold until its end, and the jobs that it evicts."""
+
+    def __init__(self) -> None:
+        self.evicted: set[Job] = set()
+        self._held: list[tuple[Member, Usage]] = []
+
+    def hold(self, member: Member, usage: Usage) -> None:
+        """Count usage until the end of the cycle."""
+        member.add(usage)
+        self._held.append((member, usage))
+
+    def release(self) -> None:
+        """Stop counting all that was held."""
+        for member, usage in self._held:
+            member.remove(usage)
+
+
 class Scheduler:
     """One cluster's Kueue. ``fair_sharing`` has the strategies of preemption, or is None for the classical mode.
 
-    ``seed`` decides ties, which Kueue decides by random ids. With an even seed, all evictions end together; with an odd
-    one they end one by one in random order, since in a cluster each takes its own time. With every second odd seed,
-    Kueue retries jobs that were put aside before the next eviction ends. With the seeds 4 to 7 of every eight,
-    evictions end before the next cycle; with the last of every eight, jobs that were put aside are retried in the cycle
-    in which an eviction ends.
+    ``seed`` decides ties, which Kueue decides by random ids, and the timing of evictions.
     """
 
     def __init__(
         self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], fair_sharing: Iterable[str] | None, seed: int = 0
     ) -> None:
         self.order = random.Random(seed)
-        self.one_by_one = bool(seed % 2)
-        self.slowly = seed % 4 == 3
-        self.promptly = bool(seed // 4 % 2)
-        self.together = seed % 8 == 7
+        self.timing = Timing.of_seed(seed)
         self.quotas = Quotas(queues, cohorts, self.order)
         self.strategies = tuple(fair_sharing or ()) or None
         self.queues = {name: Queue(name, spec, self.quotas.queues[name], self.quotas) for name, spec in queues.items()}
@@ -126,9 +161,7 @@ class Scheduler:
         """Put a job into its queue."""
         self._now = now
         queue = self.queues[job.queue]
-        job.created = now
-        job.tie = self.order.random()
-        job.member = queue.member
+        job.enter(queue, now, self.order.random())
         queue.push(job)
         self._forget_states(job)
 
@@ -164,20 +197,11 @@ class Scheduler:
     def set_priority(self, job: Job, priority: int, now: float) -> None:
         """Change the priority of a waiting or running job."""
         self._now = now
-        queue = self.queues[job.queue]
+        self.queues[job.queue].change_priority(job, priority)
         if job.flavors:
-            for flavor, amount in job.usage.items():
-                queue.used[flavor][job.priority] -= amount
-                queue.used[flavor][priority] += amount
+            for flavor in job.usage:
                 self._cached[flavor].clear()
-            job.change_priority(priority)
             self._try_again()
-        else:
-            preemptor = queue.preemptor
-            queue.remove(job)
-            job.change_priority(priority)
-            queue.preemptor = preemptor
-            queue.push(job)
         self._forget_states(job)
 
     def settle(self, now: float) -> Moves:
@@ -197,20 +221,22 @@ class Scheduler:
                 self._released.pop().join_drained()
             elif not self._evicting:
                 return moves
-            elif self.slowly and self._requeue_at < math.inf:
+            elif self.timing.retry_before and self._requeue_at < math.inf:
                 self._requeue_at = now
             else:
                 self._finish_evictions(moves)
 
     def _finish_evictions(self, moves: Moves) -> None:
         """Return evicted jobs to their queues, one or all of them."""
-        if self.one_by_one:
-            self.order.shuffle(self._evicting)
-        finished = self._evicting[:1] if self.one_by_one else self._evicting
-        self._evicting = self._evicting[len(finished) :]
+        finished = self._evicting
+        self._evicting = []
+        if self.timing.one_by_one:
+            self.order.shuffle(finished)
+            self._evicting = finished[1:]
+            finished = finished[:1]
         for eviction in finished:
             self._free(eviction.job)
-            if self.together:
+            if self.timing.retry_with:
                 self._requeue_at = self._now
             queue = self.queues[eviction.job.queue]
             if eviction.reason == "hold" and queue.held:
@@ -241,11 +267,11 @@ class Scheduler:
         moves.loops.extend(loop)
 
     def _free(self, job: Job) -> None:
-        self._count(job, -1)
-        job.flavors = ()
-        job.usage = {}
-        job.evicting = False
-        job.tried = ()
+        borrows = self._borrows_below_root(job)
+        self.queues[job.queue].stop(job)
+        job.member.remove(job.usage)
+        self._clear_caches(job, every_flavor=borrows)
+        job.release_quota()
         self._try_again()
 
     def _note_status_change(self, job: Job) -> None:
@@ -264,7 +290,7 @@ class Scheduler:
                 earlier_states.append(state)
             else:
                 earlier_states.clear()
-            if self.promptly and self._evicting:
+            if self.timing.before_next_cycle and self._evicting:
                 return
         if state in earlier_states and len(earlier_states) > 1:
             # Jobs take turns in trying flavors, and any of them may be next.
@@ -279,7 +305,7 @@ class Scheduler:
         heads = list(self._heads())
         if not heads:
             return None
-        tried_before = [job.tried for job, _ in heads]
+        tried_before = [job.attempt.flavors for job, _ in heads]
         entries = [self._nominate(job, queue) for job, queue in heads]
         count_before = len(moves.steps) + len(self._evicting)
         self._process([entry for entry in entries if entry.mode == FIT or self._counts(entry)], moves)
@@ -288,15 +314,15 @@ class Scheduler:
             if entry.mode == NO_FIT or (entry.mode == PREEMPT and not entry.targets):
                 has_untried = any(flavor != -1 for flavor in entry.tried)
                 self._note_tried(entry)
-                if not has_untried and not entry.queue.strict:
+                if not has_untried and not entry.queue.policy.is_strict:
                     entry.queue.aside.add(entry.job.shape)
                     moved = True
                 entry.queue.push(entry.job)
         if moved:
             return []
-        if tried_before == [job.tried for job, _ in heads]:
+        if tried_before == [job.attempt.flavors for job, _ in heads]:
             return None  # the next cycle would be the same
-        return [(entry.job, entry.job.tried) for entry in entries]
+        return [(entry.job, entry.job.attempt.flavors) for entry in entries]
 
     def _heads(self) -> Iterator[tuple[Job, Queue]]:
         """Take the first waiting job from each queue that is not held."""
@@ -310,48 +336,42 @@ class Scheduler:
         """Whether an entry that does not fit affects others: in nested cohorts, also by its position in the order."""
         if entry.mode == NO_FIT:
             return self.nested
-        return bool(entry.targets or entry.queue.reclaim != "Any" or self.nested)
+        return bool(entry.targets or entry.queue.policy.reclaim != "Any" or self.nested)
 
     def _note_tried(self, entry: Entry) -> None:
-        entry.job.tried = entry.tried
-        entry.job.tried_at = (self._cycle, entry.queue.generation)
+        entry.job.attempt = Attempt(entry.tried, self._cycle, entry.queue.generation)
 
     def _process(self, entries: list[Entry], moves: Moves) -> None:
-        """Process the entries of a cycle: admit, evict, or leave for the next cycle."""
-        counted: list[tuple[Member, Usage]] = []  # only for this cycle
-        evicted: set[Job] = set()
+        """Process the entries of a cycle: each is admitted, evicts others, or is left for the next cycle."""
+        state = _CycleState()
         ordered: Iterable[Entry] = sorted(entries, key=_by_level)
         if self.strategies:
             ordered = self._in_fair_order(entries)
         for entry in ordered:
             if entry.mode == NO_FIT:
                 continue
-            job = entry.job
-            queue = entry.queue
             if entry.mode == PREEMPT and not entry.targets:
-                if queue.reclaim != "Any":  # it could not reclaim what others would borrow before it
-                    reserved = self._reserved(entry)
-                    counted.append((queue.member, reserved))
-                    queue.member.add(reserved)
-                continue
-            overlap = any(target.job in evicted for target in entry.targets)
-            if overlap or not self._fits(entry, evicted):
+                if entry.queue.policy.reclaim != "Any":  # it could not reclaim what others would borrow before it
+                    state.hold(entry.queue.member, self._reserved(entry))
+            elif not self._fits(entry, state.evicted):
                 self._note_tried(entry)
-                queue.push(job)
-                continue
-            if entry.mode == FIT:
+                entry.queue.push(entry.job)
+            elif entry.mode == FIT:
                 self._admit(entry, moves)
-                continue
-            evicted.update(target.job for target in entry.targets)
-            counted.append((queue.member, entry.usage))
-            queue.member.add(entry.usage)
-            for target in entry.targets:
-                self._evict(target, job)
-            job.tried = ()
-            queue.prefer(job)
-            queue.push(job)
-        for member, usage in counted:
-            member.remove(usage)
+            else:
+                self._preempt(entry, state)
+        state.release()
+
+    def _preempt(self, entry: Entry, state: _CycleState) -> None:
+        """Evict the targets of an entry; its job waits first in the queue, and holds its quota until the cycle ends."""
+        job = entry.job
+        state.evicted.update(target.job for target in entry.targets)
+        state.hold(entry.queue.member, entry.usage)
+        for target in entry.targets:
+            self._evict(target, job)
+        job.attempt = NO_ATTEMPT
+        entry.queue.prefer(job)
+        entry.queue.push(job)
 
     def _evict(self, target: Target, by: Job) -> None:
         if target.job.evicting:
@@ -363,18 +383,19 @@ class Scheduler:
 
     def _admit(self, entry: Entry, moves: Moves) -> None:
         job = entry.job
-        job.flavors = entry.flavors
-        job.usage = entry.usage
-        job.reserved = self._now
-        job.tried = ()
+        job.hold_quota(entry.flavors, entry.usage, self._now)
         if job is entry.queue.preemptor:
             entry.queue.prefer(None)
-        self._count(job, 1)
+        entry.queue.start(job)
+        job.member.add(job.usage)
+        self._clear_caches(job, every_flavor=self._borrows_below_root(job))
         moves.steps.append(Admission(job, entry.flavors))
         self._note_status_change(job)
 
     def _fits(self, entry: Entry, evicted: set[Job]) -> bool:
-        """Whether the entry has room once all jobs that this cycle evicts are gone."""
+        """Whether the entry has room once all jobs that this cycle evicts are gone; not if it needs one of them too."""
+        if any(target.job in evicted for target in entry.targets):
+            return False
         gone = evicted.union(target.job for target in entry.targets)
         self._without(gone)
         member = entry.queue.member
@@ -426,15 +447,17 @@ class Scheduler:
 
     def _nominate(self, job: Job, queue: Queue) -> Entry:
         """Find flavors for a job, and the jobs that it has to evict for them."""
-        if job.tried and self._cycle - job.tried_at[0] > 1 and queue.generation > job.tried_at[1]:
-            job.tried = ()
+        attempt = job.attempt
+        if attempt.flavors and self._cycle - attempt.cycle > 1 and queue.generation > attempt.generation:
+            job.attempt = NO_ATTEMPT
         entry = Entry(job, queue)
         tried: list[int] = []
         of_others: tuple[int, ...] = ()  # what was tried for the kinds before this one
         for index, pods in enumerate(job.pods):
             if not pods.is_same_kind:
                 of_others = tuple(tried)
-            start = job.tried[index] + 1 if index < len(job.tried) else 0
+            last_tried = job.attempt.flavors
+            start = last_tried[index] + 1 if index < len(last_tried) else 0
             flavor, best, last = self._find_flavor(entry, pods, start)
             if best.mode == NO_FIT:
                 entry.mode = NO_FIT
@@ -472,14 +495,14 @@ class Scheduler:
             assignment = self._assignment(entry, flavor, pods.amount)
             if pods.more:
                 assignment = self._worst(entry, pods, flavor)
-            try_next = (assignment.mode < FIT and queue.next_if_preempting) or (
-                assignment.level and queue.next_if_borrowing
+            try_next = (assignment.mode < FIT and queue.policy.next_if_preempting) or (
+                assignment.level and queue.policy.next_if_borrowing
             )
             if assignment.mode > NO_CANDIDATES and not try_next:
                 best = assignment
                 best_flavor = flavor
                 break
-            rank = _by_borrowing if queue.prefers_preemption else _by_mode
+            rank = _by_borrowing if queue.policy.prefers_preemption else _by_mode
             if rank(assignment) > rank(best):
                 best = assignment
                 best_flavor = flavor
@@ -489,7 +512,7 @@ class Scheduler:
         """Return the cells of a flavor that pods use, with amounts, or an empty list if the flavor lacks a resource."""
         cells = [(flavor, pods.amount)]
         for resource, amount in pods.more:
-            cell = queue.beside.get((flavor, resource))
+            cell = queue.sibling_cells.get((flavor, resource))
             if cell is None:
                 return []
             cells.append((cell, amount))
@@ -499,7 +522,7 @@ class Scheduler:
         """Return the assignment of a flavor to pods with several resources: that of the resource that fits worst."""
         cells = self._cells(entry.queue, pods, flavor)
         assignments = [self._assignment(entry, cell, amount) for cell, amount in cells]
-        rank = _by_borrowing if entry.queue.prefers_preemption else _by_mode
+        rank = _by_borrowing if entry.queue.policy.prefers_preemption else _by_mode
         return min(assignments, key=rank, default=Assignable(NO_FIT, 0, []))
 
     def _assignment(self, entry: Entry, flavor: int, amount: int) -> Assignable:
@@ -507,7 +530,7 @@ class Scheduler:
         job = entry.job
         queue = entry.queue
         amount += entry.usage.get(flavor, 0)
-        age = job.created if queue.within == "LowerOrNewerEqualPriority" else 0.0
+        age = job.created if queue.policy.within_queue == "LowerOrNewerEqualPriority" else 0.0
         key = (queue.name, job.priority, amount, age, self._has_truce(job))
         cache = self._cached[flavor]
         assignment = cache.get(key)
@@ -523,7 +546,7 @@ class Scheduler:
         level, below_root = member.lowest_fit(flavor, amount)
         if amount <= max(0, member.available(flavor)):
             return Assignable(FIT, level, [])
-        may_borrow = queue.takes_while_borrowing or (self.strategies and queue.reclaim != "Never")
+        may_borrow = queue.policy.takes_while_borrowing or (self.strategies and queue.policy.reclaim != "Never")
         if not (amount <= member.subtree[flavor] or below_root or may_borrow):
             return Assignable(NO_FIT, level, [])
         evictable = self._targets(job, queue, {flavor: amount}, frozenset((flavor,)))
@@ -549,17 +572,13 @@ class Scheduler:
             self._users[root, needed] = [other for other in in_tree if not needed.isdisjoint(other.member.flavors)]
         return targets(Waiting(job, queue, usage, needed, self._users[root, needed], self.strategies))
 
-    def _count(self, job: Job, sign: int) -> None:
-        """Count the usage of a job that starts (1) or ends (-1), and clear caches that depend on it."""
-        member = job.member
-        self.queues[job.queue].count(job, sign)
-        below_root = [member, *member.path()][:-1] or [member]
-        if sign > 0:
-            member.add(job.usage)
-        borrows = any(above.borrows(job.usage) for above in below_root)
-        if sign < 0:
-            member.remove(job.usage)
-        changed_flavors = below_root[-1].flavors if borrows else job.usage
+    def _borrows_below_root(self, job: Job) -> bool:
+        """Whether a running job's queue, or a cohort above it but the root, borrows what the job uses."""
+        return any(member.borrows(job.usage) for member in _below_root(job.member))
+
+    def _clear_caches(self, job: Job, *, every_flavor: bool) -> None:
+        """Forget the assignments that depend on a job's usage: in every flavor if it borrows, since shares change."""
+        changed_flavors = _below_root(job.member)[-1].flavors if every_flavor else job.usage
         for flavor in changed_flavors:
             self._cached[flavor].clear()
 
@@ -570,6 +589,11 @@ class Scheduler:
     def _with(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             job.member.add(job.usage)
+
+
+def _below_root(member: Member) -> list[Member]:
+    """Return a queue and the cohorts above it, without the root; the queue is the root if it has no cohort."""
+    return [member, *member.path()][:-1] or [member]
 
 
 def _by_mode(assignment: Assignable) -> tuple[int, ...]:
