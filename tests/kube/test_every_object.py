@@ -29,7 +29,7 @@ from training_platform.catalog import CHARTS
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
-from training_platform.parts.sandbox.kubernetes.controller_programs import NAMESPACES
+from training_platform.parts.sandbox.kubernetes.api_store import NAMESPACES
 from training_platform.resources.kueue import configuration
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 

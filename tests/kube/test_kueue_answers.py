@@ -16,9 +16,8 @@ from tests.kube.queues import KUEUE, Json, Queues, until
 from training_platform.clients.kubernetes_api import ClusterApi, connect
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, why
-from training_platform.parts.sandbox.kubernetes import controller_programs
 from training_platform.parts.sandbox.kubernetes.api_servers import free_port
-from training_platform.parts.sandbox.kubernetes.controller_programs import Ports, Start, start
+from training_platform.parts.sandbox.kubernetes.controller_programs import PROGRAMS, Host, Launch, launch_kueue
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -129,15 +128,17 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     port = free_port()
     root = tmp_path_factory.mktemp("root")
 
-    def visible(name: str, settings: Any, ports: Ports, certificate: Path, folder: Path) -> Start:
-        started = start(name, settings, ports, certificate, folder)
-        certificates = started.inside[-1]
-        inside = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OWN_ROOT, str(root), certificates)
-        body = {**started.settings, "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": port}}
-        return Start(inside, {"feature-gates": "VisibilityOnDemand=true"}, body)
+    def visible(host: Host, settings: Any) -> Launch:
+        launch = launch_kueue(host, settings)
+        certificates = str(host.certificates)
+        return launch._replace(
+            flags={"feature-gates": "VisibilityOnDemand=true"},
+            settings={**launch.settings, "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": port}},
+            inside=("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OWN_ROOT, str(root), certificates),
+        )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(controller_programs, "start", visible)
+        patch.setitem(PROGRAMS, "kueue", PROGRAMS["kueue"]._replace(launch=visible))
         settings = configuration(["reservation"])
         with kueue_cluster(tmp_path_factory.mktemp("visibility"), settings, needed=["kueue"]) as cluster:
             yield Shown(cluster, port)

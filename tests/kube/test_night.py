@@ -39,9 +39,14 @@ from training_platform.cli.main import app
 from training_platform.config.reading.source import read_source
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import parse_job
-from training_platform.parts.sandbox.kubernetes import controller_programs
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, run_program
-from training_platform.parts.sandbox.kubernetes.controller_programs import Ports, Start, run_controllers
+from training_platform.parts.sandbox.kubernetes.controller_programs import (
+    PROGRAMS,
+    Host,
+    Launch,
+    launch_kueue,
+    run_controllers,
+)
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.resources.kueue import configuration
@@ -57,16 +62,13 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/kueue-system/leases/c1f6bfd2.ku
 RUNS = "train-runs"
 WAITS = "train-waits"
 GPU = "nvidia.com/gpu"
-start = controller_programs.start
 
 
-def elected(name: str, settings: Any, ports: Ports, certificate: Path, folder: Path) -> Start:
+def elected(host: Host, settings: Any) -> Launch:
     """Start Kueue as in a cluster: one of two replicas leads."""
-    started = start(name, settings, ports, certificate, folder)
-    if name != "kueue":
-        return started
+    launch = launch_kueue(host, settings)
     election = {**settings["leaderElection"], "resourceNamespace": "kueue-system"}
-    return Start(started.inside, started.flags, {**started.settings, "leaderElection": election})
+    return launch._replace(settings={**launch.settings, "leaderElection": election})
 
 
 class Night:
@@ -234,7 +236,8 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
         (root / name).write_text(text)
     (root / "Pulumi.yaml").write_text("name: training-platform\nruntime: python\nstackConfigDir: stacks\n")
     with ExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(controller_programs, "start", elected)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setitem(PROGRAMS, "kueue", PROGRAMS["kueue"]._replace(launch=elected))
         planes = stack.enter_context(ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), root / "api-servers"))
         server = planes.server(CLUSTER)
         server.define([definition for kind in KINDS for definition in read_definitions(folder_of(kind))])

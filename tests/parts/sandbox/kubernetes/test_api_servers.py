@@ -18,7 +18,7 @@ from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import job_files
 from training_platform.parts.jobs.render import render_job
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore
+from training_platform.parts.sandbox.kubernetes.api_store import ApiStore
 from training_platform.parts.sandbox.kubernetes.object_store import Key, ObjectRefused
 from training_platform.parts.sandbox.kubernetes.plugin import serve
 from training_platform.resources.stack_plan import plannable

@@ -13,13 +13,8 @@ from pathlib import Path
 import pytest
 
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes, context
-from training_platform.parts.sandbox.kubernetes.controller_programs import (
-    IN_SANDBOX,
-    PROGRAMS,
-    ApiStore,
-    find_binaries,
-    release_values,
-)
+from training_platform.parts.sandbox.kubernetes.api_store import IN_SANDBOX, ApiStore, release_values
+from training_platform.parts.sandbox.kubernetes.controller_programs import PROGRAMS, find_binaries
 from training_platform.parts.sandbox.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore
 from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 

@@ -15,7 +15,7 @@ from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.types import Json
+from training_platform.catalog.types import Accelerator, Json, MachineType
 from training_platform.config.expansion import ARCHITECTURE_LABEL, QUEUED_LABEL
 from training_platform.config.model.node_pool import BLOCK_LEVELS, POOL_LABEL
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
@@ -104,61 +104,92 @@ def node_objects(pools: Iterable[SimulatedPool]) -> dict[str, Json]:
 def _nodes_of_pool(pool: SimulatedPool) -> Iterator[tuple[str, Json]]:
     """Yield names and objects of a pool's initial VMs, but no fewer than its autoscaler keeps."""
     zones = pool.body["locations"]
+    node_kind = _node_kind(pool)
+    resources = {**node_kind.capacity, "pods": "110"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    for index in range(_node_count(pool)):
+        name = f"gke-{pool.cluster[:20]}-{pool.name[:20]}-{index}"
+        zone = zones[index % len(zones)]
+        labels = {
+            **node_kind.labels,
+            "kubernetes.io/hostname": name,
+            "node.kubernetes.io/instance-type": pool.body["config"].get("machineType", ""),
+            "topology.kubernetes.io/region": zone.rpartition("-")[0],
+            "topology.kubernetes.io/zone": zone,
+        }
+        if _GPU in node_kind.capacity:
+            labels[BLOCK_LEVELS[-2]] = f"{pool.name}-host-{index}"
+        node = {
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": list(node_kind.taints.values())},
+            "status": {"capacity": resources, "allocatable": resources, "conditions": [ready]},
+        }
+        yield name, node
+
+
+def _node_count(pool: SimulatedPool) -> int:
+    scaling: Mapping[str, int] = pool.body.get("autoscaling", {})
+    if not scaling.get("enabled"):
+        return pool.initial_nodes
+    per_zone = scaling.get("minNodeCount", 0) * len(pool.body["locations"])
+    return max(pool.initial_nodes, scaling.get("totalMinNodeCount", 0), per_zone)
+
+
+class _NodeKind(NamedTuple):
+    """What the nodes of a pool have in common; taints by their key."""
+
+    capacity: dict[str, str]
+    labels: dict[str, str]
+    taints: dict[str, Json]
+
+
+def _node_kind(pool: SimulatedPool) -> _NodeKind:
+    """Return the capacity, labels and taints that GKE gives to nodes of a pool."""
     config = pool.body["config"]
-    machine = MACHINE_TYPES.get(config.get("machineType", ""))
-    labels = {**config.get("labels", {}), POOL_LABEL: pool.name}
     taints = {
         taint["key"]: _taint(taint["key"], taint.get("value", ""), taint["effect"])
         for taint in config.get("taints", ())
     }
     capacity = {"cpu": "2", "memory": "4Gi"}  # of e2-medium, the only type outside the catalogue
+    node_kind = _NodeKind(capacity, {**config.get("labels", {}), POOL_LABEL: pool.name}, taints)
+    machine = MACHINE_TYPES.get(config.get("machineType", ""))
     if machine is not None:
         memory = f"{int(machine.memory_gb)}Gi"
-        capacity = {"cpu": str(machine.vcpus), "memory": memory, "ephemeral-storage": "1Ti"}
+        capacity.update({"cpu": str(machine.vcpus), "memory": memory, "ephemeral-storage": "1Ti"})
         if machine.architecture == "arm64":
             taints[ARCHITECTURE_LABEL] = _taint(ARCHITECTURE_LABEL, "arm64")
-        if gpus := config.get("accelerators"):
-            partitions = machine.accelerator.partitions if machine.accelerator else {}
-            pods_per_gpu = int(gpus[0].get("gpuSharingConfig", {}).get("maxSharedClientsPerGpu", 1))
-            pods_per_gpu *= partitions.get(gpus[0].get("gpuPartitionSize", ""), 1)
-            capacity[_GPU] = str(int(gpus[0]["acceleratorCount"]) * pods_per_gpu)
-            labels["cloud.google.com/gke-accelerator"] = gpus[0]["acceleratorType"]
-            labels |= {level: f"{pool.name}-{level.rpartition('-')[2]}" for level in BLOCK_LEVELS[:-2]}
-            taints.setdefault(_GPU, _taint(_GPU, "present"))
+        if config.get("accelerators"):
+            _add_gpus(node_kind, pool, machine)
         elif machine.accelerator is not None:
-            capacity[machine.accelerator.resource] = str(machine.chips)
-            labels["cloud.google.com/gke-tpu-accelerator"] = machine.accelerator.gke_label
-            topology = pool.body.get("placementPolicy", {}).get("tpuTopology") or machine.single_host or ""
-            labels["cloud.google.com/gke-tpu-topology"] = topology
-            taints["google.com/tpu"] = _taint("google.com/tpu", "present")
+            _add_tpus(node_kind, pool, machine, machine.accelerator)
     if pool.body.get("queuedProvisioning", {}).get("enabled"):
-        labels[QUEUED_LABEL] = "true"
+        node_kind.labels[QUEUED_LABEL] = "true"
         taints[QUEUED_LABEL] = _taint(QUEUED_LABEL, "true")
-    labels |= {label: "true" for setting, label in _PROVISIONING.items() if config.get(setting)}
-    nodes = pool.initial_nodes
-    scaling = pool.body.get("autoscaling", {})
-    if scaling.get("enabled"):
-        nodes = max(nodes, scaling.get("totalMinNodeCount", 0), scaling.get("minNodeCount", 0) * len(zones))
-    resources = {**capacity, "pods": "110"}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    for index in range(nodes):
-        name = f"gke-{pool.cluster[:20]}-{pool.name[:20]}-{index}"
-        zone = zones[index % len(zones)]
-        node_labels = {
-            **labels,
-            "kubernetes.io/hostname": name,
-            "node.kubernetes.io/instance-type": config.get("machineType", ""),
-            "topology.kubernetes.io/region": zone.rpartition("-")[0],
-            "topology.kubernetes.io/zone": zone,
-        }
-        if _GPU in capacity:
-            node_labels[BLOCK_LEVELS[-2]] = f"{pool.name}-host-{index}"
-        node = {
-            "metadata": {"name": name, "labels": node_labels},
-            "spec": {"taints": list(taints.values())},
-            "status": {"capacity": resources, "allocatable": resources, "conditions": [ready]},
-        }
-        yield name, node
+    for setting, label in _PROVISIONING.items():
+        if config.get(setting):
+            node_kind.labels[label] = "true"
+    return node_kind
+
+
+def _add_gpus(node_kind: _NodeKind, pool: SimulatedPool, machine: MachineType) -> None:
+    """Add the GPUs of a pool; pods that share a GPU count it as several."""
+    gpus = pool.body["config"]["accelerators"][0]
+    partitions = machine.accelerator.partitions if machine.accelerator else {}
+    pods_per_gpu = int(gpus.get("gpuSharingConfig", {}).get("maxSharedClientsPerGpu", 1))
+    pods_per_gpu *= partitions.get(gpus.get("gpuPartitionSize", ""), 1)
+    node_kind.capacity[_GPU] = str(int(gpus["acceleratorCount"]) * pods_per_gpu)
+    node_kind.labels["cloud.google.com/gke-accelerator"] = gpus["acceleratorType"]
+    for level in BLOCK_LEVELS[:-2]:
+        node_kind.labels[level] = f"{pool.name}-{level.rpartition('-')[2]}"
+    node_kind.taints.setdefault(_GPU, _taint(_GPU, "present"))
+
+
+def _add_tpus(node_kind: _NodeKind, pool: SimulatedPool, machine: MachineType, accelerator: Accelerator) -> None:
+    topology = pool.body.get("placementPolicy", {}).get("tpuTopology") or machine.single_host or ""
+    node_kind.capacity[accelerator.resource] = str(machine.chips)
+    node_kind.labels["cloud.google.com/gke-tpu-accelerator"] = accelerator.gke_label
+    node_kind.labels["cloud.google.com/gke-tpu-topology"] = topology
+    node_kind.taints["google.com/tpu"] = _taint("google.com/tpu", "present")
 
 
 def _taint(key: str, value: str, effect: str = "NO_SCHEDULE") -> Json:

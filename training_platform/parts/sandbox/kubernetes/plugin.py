@@ -38,7 +38,7 @@ from training_platform.parts.sandbox.kubernetes.wire import readable, wire_struc
 from training_platform.resources.resource_types import RELEASE
 
 if TYPE_CHECKING:
-    from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore
+    from training_platform.parts.sandbox.kubernetes.api_store import ApiStore
 
 _Method = Callable[[Any, Any, Any], Any]  # the servicer, a request, the call's context
 _MOST_PROVIDERS: Final = 1_000

@@ -37,7 +37,7 @@ from training_platform.rules.documents.shapes import check_of
 from training_platform.views.inputs import at, holds_unknown
 
 if TYPE_CHECKING:
-    from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore
+    from training_platform.parts.sandbox.kubernetes.api_store import ApiStore
 
 AUTONAMED: Final = "pulumi.com/autonamed"  # annotation of objects whose names the provider generated
 TIMEOUT_SECONDS: Final = 300  # of a release: the provider writes this default into the inputs

@@ -24,7 +24,8 @@ from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.parts.sandbox.files import BrokenFile, read_json
 from training_platform.parts.sandbox.kubernetes.api_servers import API_SERVER, ETCD, ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controller_programs import ApiStore, find_binaries
+from training_platform.parts.sandbox.kubernetes.api_store import ApiStore
+from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries
 from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, node_objects
 from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.kubernetes.plugin import serve as serve_kubernetes
