@@ -120,9 +120,9 @@ def _is_hopeless(waiting: Waiting) -> bool:
     member = queue.member
     within_queue = queue.policy.within_queue
     reclaim = queue.policy.reclaim
-    own_candidates = {flavor: queue.most_evictable(job, within_queue, flavor) for flavor in needed}
     missing = {
-        flavor: usage[flavor] - max(0, member.available(flavor)) - amount for flavor, amount in own_candidates.items()
+        flavor: usage[flavor] - max(0, member.available(flavor)) - queue.most_evictable(job, within_queue, flavor)
+        for flavor in needed
     }
     if max(missing.values()) <= 0:
         return False
@@ -130,13 +130,13 @@ def _is_hopeless(waiting: Waiting) -> bool:
     if reclaim != "Never":
         others = [other for other in queues if other is not queue and other.member.borrows(needed)]
     higher = [*member.path()][1:]
-    has_own_candidates = any(own_candidates.values())
-    borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
-    if others and strategies and borrows and not higher and not has_own_candidates:
-        member.add(usage)
-        share = member.share()
-        member.remove(usage)
-        others = [other for other in others if share <= member.beside(other.member)[1].share()]
+    if others and strategies and not higher:
+        borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
+        if borrows and not any(queue.most_evictable(job, within_queue, flavor) for flavor in needed):
+            member.add(usage)
+            share = member.share()
+            member.remove(usage)
+            others = [other for other in others if share <= member.beside(other.member)[1].share()]
     return any(
         sum(other.most_evictable(job, reclaim, flavor) for other in others) < amount
         for flavor, amount in missing.items()

@@ -484,6 +484,8 @@ class Scheduler:
     def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, Assignable, int]:
         """Return the best flavor for pods, its assignment, and the index of the last tried flavor, or -1 for all."""
         queue = entry.queue
+        policy = queue.policy
+        rank = _by_borrowing if policy.prefers_preemption else _by_mode
         best = Assignable(NO_FIT, 0, [])
         best_flavor = -1
         flavors = queue.flavors.get(pods.resource, [])
@@ -495,14 +497,13 @@ class Scheduler:
             assignment = self._assignment(entry, flavor, pods.amount)
             if pods.more:
                 assignment = self._worst(entry, pods, flavor)
-            try_next = (assignment.mode < FIT and queue.policy.next_if_preempting) or (
-                assignment.level and queue.policy.next_if_borrowing
+            try_next = (assignment.mode < FIT and policy.next_if_preempting) or (
+                assignment.level and policy.next_if_borrowing
             )
             if assignment.mode > NO_CANDIDATES and not try_next:
                 best = assignment
                 best_flavor = flavor
                 break
-            rank = _by_borrowing if queue.policy.prefers_preemption else _by_mode
             if rank(assignment) > rank(best):
                 best = assignment
                 best_flavor = flavor
@@ -541,12 +542,13 @@ class Scheduler:
 
     def _assignable(self, job: Job, queue: Queue, flavor: int, amount: int) -> Assignable:
         member = queue.member
+        policy = queue.policy
         if amount > member.potential[flavor]:
             return Assignable(NO_FIT, 0, [])
         level, below_root = member.lowest_fit(flavor, amount)
         if amount <= max(0, member.available(flavor)):
             return Assignable(FIT, level, [])
-        may_borrow = queue.policy.takes_while_borrowing or (self.strategies and queue.policy.reclaim != "Never")
+        may_borrow = policy.takes_while_borrowing or (self.strategies and policy.reclaim != "Never")
         if not (amount <= member.subtree[flavor] or below_root or may_borrow):
             return Assignable(NO_FIT, level, [])
         evictable = self._targets(job, queue, {flavor: amount}, frozenset((flavor,)))
