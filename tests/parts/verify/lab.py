@@ -23,7 +23,7 @@ from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.parts.verify.object_record import ObjectRecord
-from training_platform.parts.verify.probe_run import maker_of, with_clusters
+from training_platform.parts.verify.probe_run import maker_of, with_clusters, with_lustre
 from training_platform.parts.verify.probe_table import PROBES
 from training_platform.parts.verify.probes import Answer, Platform
 from training_platform.quota.demand import workspace_demand
@@ -209,7 +209,8 @@ class Lab:
     @contextmanager
     def platform(self, folder: Path, kubeconfig: str | None = None, **fields: Any) -> Iterator[Platform]:
         with served(self.seeded) as address:
-            contents = with_clusters("lab", read_contents(PROJECT, {"us-central1"}, address), kubeconfig)
+            listed = read_contents(PROJECT, {"us-central1"}, address)
+            contents = with_clusters("lab", with_lustre(self.resources, listed, address), kubeconfig)
             yield Platform(
                 name="lab", environment=self.environment, resources=self.resources, contents=contents,
                 maker=maker_of(ObjectRecord.begin(folder, {}), contents, 120.0, address), demand=self.demand,

@@ -11,19 +11,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from training_platform.catalog.types import Json
 from training_platform.clients.failures import ApiError
-from training_platform.clients.google_api import GoogleApi
+from training_platform.clients.google_api import GoogleApi, GoogleError
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, project_api, read_contents
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.adopt.cluster_objects import reach_clusters
-from training_platform.parts.verify.object_record import FOLDER, Maker, ObjectRecord
+from training_platform.parts.verify.object_record import FOLDER, Maker, ObjectRecord, get_resource
 from training_platform.parts.verify.probes import Answer, Need, Platform, Probe, ProbeResult, digest, run_probe
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots
-from training_platform.resources.resource_types import CLUSTER
+from training_platform.resources.resource_types import CLUSTER, LUSTRE, RESOURCE_TYPES
 from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.resources.stack_resource import StackResource
 from training_platform.rules.rights import Promise, promises_of
@@ -119,7 +120,7 @@ def read_platform(
     for name in names:
         promises.extend(promises_of(workspace.stacks[name], workspace))
     project_contents = read_contents(spec.project, _vertex_regions(workspace, names), local_cloud)
-    contents = with_clusters(environment, project_contents, kubeconfig)
+    contents = with_clusters(environment, with_lustre(resources, project_contents, local_cloud), kubeconfig)
     ledgers = project_ledgers(workspace_demand(workspace), Snapshots())
     lines = ledgers[spec.project].lines if spec.project in ledgers else ()
     return Platform(
@@ -151,13 +152,32 @@ def with_clusters(environment: str, contents: Contents, kubeconfig: str | None) 
     if not kubeconfig:
         return contents
     apis: dict[str, ClusterApi] = {}
+    unread = dict(contents.unread)
     for path, body in contents.of(CLUSTER).items():
         only_this_cluster = replace(contents, bodies={CLUSTER: {path: body}})
         try:
             apis |= reach_clusters(environment, only_this_cluster, kubeconfig)
         except ApiError as error:
-            contents.unread[f"{path} kubeconfig"] = str(error)
-    return replace(contents, clusters=apis)
+            unread[f"{path} kubeconfig"] = str(error)
+    return replace(contents, clusters=apis, unread=unread)
+
+
+def with_lustre(resources: Sequence[StackResource], contents: Contents, local_cloud: str | None) -> Contents:
+    """Return contents with the planned instances of Managed Lustre that exist, which the lists leave out."""
+    instances: dict[str, Json] = {}
+    unread = dict(contents.unread)
+    for resource in resources:
+        if resource.type != LUSTRE:
+            continue
+        path = str(RESOURCE_TYPES[LUSTRE].import_id).format_map(resource.inputs)
+        try:
+            body = get_resource(project_api("lustre", contents.project, "", local_cloud), path)
+        except GoogleError as error:
+            unread[LUSTRE] = str(error)
+            continue
+        if body:
+            instances[path] = body
+    return replace(contents, bodies={**contents.bodies, LUSTRE: instances}, unread=unread)
 
 
 def _vertex_regions(workspace: Workspace, names: Sequence[str]) -> set[str]:

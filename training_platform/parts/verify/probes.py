@@ -14,15 +14,15 @@ from functools import cached_property
 from typing import Final, Literal, NamedTuple, get_args
 
 from training_platform.clients.failures import ApiError
-from training_platform.clients.google_api import GoogleApi, GoogleError, local_endpoint
+from training_platform.clients.google_api import GoogleApi, local_endpoint
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.clients.project_contents import Contents, project_api
 from training_platform.config.model.environment import Environment
 from training_platform.config.reading.finding import bug
 from training_platform.parts.adopt.matches import Match, matches, object_matches
-from training_platform.parts.verify.object_record import Maker, get_resource
+from training_platform.parts.verify.object_record import Maker
 from training_platform.quota.charges import QuotaKey
-from training_platform.resources.resource_types import KUBERNETES, LUSTRE, RESOURCE_TYPES
+from training_platform.resources.resource_types import KUBERNETES
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
 from training_platform.rules.rights import Promise
 
@@ -73,7 +73,7 @@ def is_stockout(text: str) -> bool:
     return any(word in text for word in _STOCKOUT)
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Platform:
     """What probes test: an environment with its teams as planned, its project's contents, and its clusters by path.
 
@@ -109,42 +109,27 @@ class Platform:
         return self.contents.clusters
 
     @cached_property
-    def in_project(self) -> dict[ResourceKey, Match]:
+    def in_project(self) -> Mapping[ResourceKey, Match]:
         """The planned resources of Google Cloud that exist."""
-        self._read_lustre()
         resource_matches: dict[ResourceKey, Match] = {}
-        for stack, resources in self._by_stack().items():
+        for stack, resources in self._by_stack.items():
             for key, match in matches(resources, self.contents).items():
                 resource_matches[(stack, *key)] = match
         return resource_matches
 
     @cached_property
-    def in_clusters(self) -> dict[ResourceKey, Match]:
+    def in_clusters(self) -> Mapping[ResourceKey, Match]:
         """The planned objects and releases that exist in reachable clusters, and their providers."""
         all_matches: dict[ResourceKey, Match] = {}
-        for stack, resources in self._by_stack().items():
+        for stack, resources in self._by_stack.items():
             cloud_matches = {key[1:]: match for key, match in self.in_project.items() if key[0] == stack}
             for key, match in object_matches(resources, cloud_matches, self.contents).items():
                 all_matches[(stack, *key)] = match
         return all_matches
 
-    def _read_lustre(self) -> None:
-        """Add the planned instances of Managed Lustre to the project's contents, whose lists leave them out."""
-        for resource in self.resources:
-            if resource.type != LUSTRE:
-                continue
-            path = str(RESOURCE_TYPES[LUSTRE].import_id).format_map(resource.inputs)
-            try:
-                body = get_resource(self.api("lustre"), path)
-            except GoogleError as error:
-                self.contents.unread[LUSTRE] = str(error)
-                continue
-            instances = self.contents.bodies.setdefault(LUSTRE, {})
-            if body:
-                instances[path] = body
-
-    def _by_stack(self) -> dict[str, list[StackResource]]:
-        """Return the resources of each stack, since two teams may have resources of the same type and name."""
+    @cached_property
+    def _by_stack(self) -> Mapping[str, list[StackResource]]:
+        """The resources of each stack, since two teams may have resources of the same type and name."""
         by_stack: dict[str, list[StackResource]] = {}
         for resource in self.resources:
             by_stack.setdefault(resource.stack, []).append(resource)
