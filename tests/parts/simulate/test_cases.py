@@ -57,6 +57,16 @@ def test_what_is_held_borrowed_and_lent_adds_up(borrowed: Played) -> None:
     assert vision.lost_by_eviction == 0  # a checkpoint was just saved
 
 
+def test_a_team_that_lends_nothing_has_lent_nothing() -> None:
+    keeps = {"shares": {"main": {"h100-reservation": {"nominal_quota": 8, "lending_limit": 0}}}}
+    queues = cluster({"vision": shares(h100_reservation=8), "nlp": keeps, "audio": shares(h100_reservation=8)})
+
+    played = play(queues, [job("a", "vision", 0, 16, 10)], DEFAULTS)
+
+    lent = {team: played.use[team, "h100-reservation"].lent for team in ("nlp", "audio")}
+    assert lent == {"nlp": 0, "audio": 8 * 10 * HOUR}
+
+
 def test_a_job_whose_team_would_borrow_less_and_the_jobs_that_it_evicts_are_a_loop() -> None:
     """The example of a loop in docs/development/simulation.md."""
     queues = cluster({"vision": shares(h100_reservation=4), "nlp": shares(h100_reservation=12)})

@@ -206,6 +206,24 @@ FLAVOR = "resourceGroups.0.flavors.0"
         ([spoiled(f"{FLAVOR}.resources.0.nominalQuota", "8 GPUs")], ":1: ClusterQueue a: '8 GPUs' is not a quantity"),
         ([spoiled(f"{FLAVOR}.resources.0.name", "cpu")], "flavor x has quota of cpu, not of nvidia.com/gpu"),
         ([spoiled(f"{FLAVOR}.resources", None)], "ClusterQueue a: lacks 'resources'"),
+        ([cluster_queue("a", cohortName="", resourceGroups=[{
+            "coveredResources": ["nvidia.com/gpu"],
+            "flavors": [{
+                "name": "x",
+                "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8, "lendingLimit": 1}],
+            }],
+        }])], "has a lendingLimit, and the object is in no cohort"),
+        ([spoiled(f"{FLAVOR}.resources.0.lendinglimit", "1")], "unknown field 'lendinglimit'; nearest: lendingLimit"),
+        (
+            [cluster_queue("a", cohortName="b", resourceGroups=[{
+                "coveredResources": ["nvidia.com/gpu"],
+                "flavors": [{
+                    "name": "x",
+                    "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8, "lendingLimit": 9}],
+                }],
+            }])],
+            "nvidia.com/gpu of flavor x lends more than its nominalQuota",
+        ),
         ([spoiled("resourceGroups", 5)], "ClusterQueue a: "),
         ([spoiled("fairSharing", {"weight": "x"})], "ClusterQueue a: 'x' is not a quantity"),
         ([cluster_queue("a"), cluster_queue("a", cohortName="b")], "ClusterQueue a is at"),
@@ -221,7 +239,7 @@ FLAVOR = "resourceGroups.0.flavors.0"
             "WorkloadPriorityClass p: value is not an integer",
         ),
     ],
-    ids=range(10),
+    ids=range(13),
 )  # fmt: skip
 def test_manifests_that_kueue_would_refuse_end_with_2(tmp_path: Path, objects: list[Any], message: str) -> None:
     write(tmp_path / "queues", *objects)

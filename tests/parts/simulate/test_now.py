@@ -140,6 +140,28 @@ def test_a_flavor_without_a_label_takes_pods_that_select_it(tmp_path: Path) -> N
     assert hours(waits) == {"waits": (0, 0, 0)}
 
 
+def test_pods_are_counted_with_sidecars_init_containers_and_overhead(tmp_path: Path) -> None:
+    def container(gpus: int, **more: Any) -> dict[str, Any]:
+        return {"name": "a", "resources": {"requests": {"nvidia.com/gpu": str(gpus)}}, **more}
+
+    specs = {
+        "two-containers": {"containers": [container(3), container(2)]},
+        "sidecar": {"initContainers": [container(2, restartPolicy="Always")], "containers": [container(3)]},
+        "init": {"initContainers": [container(5), container(1)], "containers": [container(2)]},
+        "overhead": {"containers": [container(4)], "overhead": {"nvidia.com/gpu": "1"}},
+        "limits": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "5"}}}]},
+    }
+    items = []
+    for name, spec in specs.items():
+        item = workload(name, 1)
+        item["spec"]["podSets"] = [{"name": "main", "count": 2, "template": {"spec": spec}}]
+        items.append(item)
+
+    waits = predicted(tmp_path, *items)
+
+    assert {job.job: job.needs for job in waits.jobs} == dict.fromkeys(specs, f"{2 * 5} nvidia.com/gpu")
+
+
 def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: Path) -> None:
     inactive = workload("off", 1, active=False)
     elsewhere = workload("lost", 1, queueName="another")
@@ -149,7 +171,8 @@ def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: 
     assert [(job.job, job.start, job.why) for job in waits.jobs] == [
         ("huge", None, "needs 16, and the queue can have 8 at most")
     ]
-    assert "3 workloads are inactive, of an unknown queue, or unreadable." in waits.notes
+    names = "Not played, since inactive, of an unknown queue, or unreadable: "
+    assert any(note.startswith(names) and "/jobset-off" in note and "/jobset-lost" in note for note in waits.notes)
     assert any("run times are invented, with a median of 4.0 h" in note for note in waits.notes)
 
 

@@ -166,7 +166,7 @@ def _print_waits(workloads: Path, queues: Manifests, seeds: Sequence[int], outpu
         if waits.jobs:
             say(section_lines(section(waits), min(line_width(), 120)).rstrip())
         else:
-            say("No job is waiting.")
+            say("No waiting job can be played.")
         for note in (f"{len(seeds)} runs; jobs submitted later are left out.", *waits.notes):
             say(note)
     sys.exit(1 if any(job.start is None for job in waits.jobs) else 0)

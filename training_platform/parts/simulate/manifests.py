@@ -42,6 +42,7 @@ _OTHER_KINDS: Final = (
 )
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _OLD_FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
+_QUOTA_FIELDS: Final = ("name", "nominalQuota", "borrowingLimit", "lendingLimit")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -232,9 +233,10 @@ def _queue_spec(spec: Json) -> Json:
 def _cohort_spec(spec: Json) -> dict[str, Any]:
     """Return the spec of a ClusterQueue or Cohort in the form that the model reads."""
     groups = spec.get("resourceGroups") or []
+    is_root = not any(spec.get(key) for key in ("cohortName", "cohort", "parentName", "parent"))
     for group in groups:
         for flavor in group["flavors"]:
-            _check_quota(flavor, group["coveredResources"])
+            _check_quota(flavor, group["coveredResources"], is_root=is_root)
     readable = {**spec, "resourceGroups": groups}
     weight = (spec.get("fairSharing") or {}).get("weight")
     if weight is not None:
@@ -245,16 +247,30 @@ def _cohort_spec(spec: Json) -> dict[str, Any]:
     return readable
 
 
-def _check_quota(flavor: Json, covered: Sequence[object]) -> None:
-    """Raise ValueError if a flavor's quota is not of the covered resources, or not a quantity."""
+def _check_quota(flavor: Json, covered: Sequence[object], *, is_root: bool) -> None:
+    """Raise ValueError for quota that the API server or Kueue's webhook refuses.
+
+    Its resources are those of the group, its fields are known, its amounts are quantities, no more is lent than the
+    nominal quota, and a queue or cohort that is in no cohort (``is_root``) has no limits. Source: kubernetes-sigs/kueue
+    v0.19.2, pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, read 2026-11-28.
+    """
     rows = {row["name"]: row for row in flavor["resources"]}
     if set(rows) != set(covered):
         resources = ", ".join(map(str, covered))
         raise ValueError(f"flavor {flavor['name']} has quota of {', '.join(rows)}, not of {resources}")
     for name, row in rows.items():
-        for key in ("nominalQuota", "borrowingLimit", "lendingLimit"):
-            if row.get(key) is not None:
-                amount(name, row[key])
+        for key in row:
+            if key not in _QUOTA_FIELDS:
+                raise ValueError(
+                    f"{name} of flavor {flavor['name']} has an unknown field {key!r}; "
+                    f"nearest: {find_nearest(str(key), _QUOTA_FIELDS)}"
+                )
+        amounts = {key: amount(name, row[key]) for key in _QUOTA_FIELDS[1:] if row.get(key) is not None}
+        limits = [key for key in ("borrowingLimit", "lendingLimit") if key in amounts]
+        if is_root and limits:
+            raise ValueError(f"{name} of flavor {flavor['name']} has a {limits[0]}, and the object is in no cohort")
+        if amounts.get("lendingLimit", 0) > amounts.get("nominalQuota", 0):
+            raise ValueError(f"{name} of flavor {flavor['name']} lends more than its nominalQuota")
 
 
 def _circles(rows: Mapping[str, Object], cohorts: Mapping[str, Json]) -> Iterator[str]:

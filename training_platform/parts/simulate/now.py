@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,15 +18,18 @@ from typing import Any, Final, NamedTuple
 
 from training_platform.checks.reports.sections import ReportRow, ReportSection
 from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.runs.waits import Start, WaitingJob, Waits
 from training_platform.parts.simulate.imports import MALFORMED, workload_items
 from training_platform.parts.simulate.manifests import Manifests
+from training_platform.parts.simulate.quotas import amount, units
 from training_platform.parts.simulate.replay import NEVER, play
 from training_platform.parts.simulate.results import duration
 from training_platform.parts.simulate.traces import MOST_SECONDS, TraceJob, read_rows
 
 INVENTED_SECONDS: Final = 4 * 3600.0
 """The median run time if no job of the file has ended; invented."""
+_MOST_NAMES: Final = 10  # of workloads that are not played
 _ORDER_SECONDS: Final = 0.001  # between two waiting jobs, to keep their order
 
 
@@ -51,7 +55,7 @@ class _Workloads(NamedTuple):
     running: list[_State]
     waiting: list[_State]
     lengths: Mapping[str, list[float]]
-    left_out: int
+    left_out: tuple[str, ...]
 
 
 def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime) -> Waits:
@@ -84,7 +88,8 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
         median = duration(INVENTED_SECONDS)
         notes.append(f"No job of {path} has ended, so run times are invented, with a median of {median}.")
     if workloads.left_out:
-        notes.append(f"{workloads.left_out} workloads are inactive, of an unknown queue, or unreadable.")
+        names = enumeration(workloads.left_out, most=_MOST_NAMES)
+        notes.append(f"Not played, since inactive, of an unknown queue, or unreadable: {names}.")
     return Waits(moment=now, runs=len(runs), notes=tuple(notes), jobs=tuple(waiting_jobs))
 
 
@@ -145,7 +150,7 @@ def _read_workloads(path: Path, manifests: Manifests) -> _Workloads:
     running: list[_State] = []
     waiting: list[_State] = []
     lengths: dict[str, list[float]] = {}
-    left_out = 0
+    left_out: list[str] = []
     for item, _ in workload_items(path, text):
         try:
             conditions = _true_conditions(item)
@@ -157,18 +162,25 @@ def _read_workloads(path: Path, manifests: Manifests) -> _Workloads:
                     lengths.setdefault("", []).append(seconds)
                 continue
             if queue is None or queue not in manifests.cluster.queues or item["spec"].get("active") is False:
-                left_out += 1
+                left_out.append(_name_of(item))
                 continue
             state = _state(item, queue, conditions, manifests)
         except MALFORMED:
-            left_out += 1
+            left_out.append(_name_of(item))
             continue
         if state.admitted is None:
             waiting.append(state)
         else:
             running.append(state)
     waiting.sort(key=lambda state: state.created)
-    return _Workloads(running, waiting, lengths, left_out)
+    return _Workloads(running, waiting, lengths, tuple(left_out))
+
+
+def _name_of(item: Any) -> str:
+    """Return ``namespace/name`` of a workload that may lack both."""
+    metadata = item.get("metadata") if isinstance(item, Mapping) else None
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    return f"{metadata.get('namespace', 'default')}/{metadata.get('name', '?')}"
 
 
 def _true_conditions(item: Any) -> dict[str, float]:
@@ -239,11 +251,8 @@ def _requested(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iter
         template = pods["template"]["spec"]
         amounts = requests.get(pods.get("name", "main"))
         if amounts is None:  # Kueue has not seen the workload yet
-            containers = template["containers"]
-            if len(containers) != 1:
-                raise ValueError(queue)
-            pod_requests = (containers[0].get("resources") or {}).get("requests") or {}
-            amounts = {name: _times(quantity, pods.get("count", 1)) for name, quantity in pod_requests.items()}
+            count = pods.get("count", 1)
+            amounts = {name: _quantity(name, number * count) for name, number in _pod_requests(template).items()}
         flavors = _flavors(manifests, queue, template.get("nodeSelector") or {}, amounts)
         if amounts and flavors:
             yield f"{_words(amounts)} on {' or '.join(flavors)}"
@@ -251,9 +260,38 @@ def _requested(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iter
             yield _words(amounts)
 
 
-def _times(quantity: object, count: int) -> str:
-    number = str(quantity).rstrip("kMGTPEinum")
-    return f"{float(number) * count:.12g}{str(quantity)[len(number) :]}"
+def _pod_requests(spec: Any) -> Counter[str]:
+    """Return the requests of a pod by resource, in the units in which Kueue counts.
+
+    Containers run together with sidecars, which are init containers that restart; other init containers run before
+    them, one by one, each beside the sidecars that have started. The larger of the two counts, and the pod's overhead.
+    Source: Kubernetes docs, sidecar containers, resource sharing within containers, and pod overhead, read 2026-11-28.
+    """
+    together: Counter[str] = Counter()
+    before: Counter[str] = Counter()
+    for container in spec.get("initContainers") or ():
+        requests = _container_requests(container)
+        if container.get("restartPolicy") == "Always":
+            together += requests
+        else:
+            before |= together + requests
+    for container in spec["containers"]:
+        together += _container_requests(container)
+    overhead = {name: amount(name, quantity) for name, quantity in (spec.get("overhead") or {}).items()}
+    return (together | before) + Counter(overhead)
+
+
+def _container_requests(container: Any) -> Counter[str]:
+    """Return a container's requests; a limit without a request is one, as in Kubernetes."""
+    resources = container.get("resources") or {}
+    quantities = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return Counter({name: amount(name, quantity) for name, quantity in quantities.items()})
+
+
+def _quantity(resource: str, number: int) -> str:
+    """Return a number of Kueue's units as a Kubernetes quantity."""
+    whole, thousandths = divmod(number, units(resource))
+    return f"{number}m" if thousandths else str(whole)
 
 
 def _words(resources: Mapping[str, object]) -> str:

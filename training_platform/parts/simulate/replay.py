@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from training_platform.parts.simulate.cluster_queues import Eviction, Job
 from training_platform.parts.simulate.from_stacks import Cluster
 from training_platform.parts.simulate.machines import CapacityTimes, draw_times, expected_losses
-from training_platform.parts.simulate.quotas import units
+from training_platform.parts.simulate.quotas import Member, units
 from training_platform.parts.simulate.scheduler import Scheduler
 from training_platform.parts.simulate.traces import Change, TraceJob
 
@@ -309,15 +309,20 @@ class _FlavorUse:
     def __init__(self, scheduler: Scheduler, flavor: int) -> None:
         teams = {name: queue.member for name, queue in scheduler.queues.items() if flavor in queue.member.flavors}
         self.quotas = {name: member.subtree[flavor] for name, member in teams.items()}
+        self.roots = {name: member.root for name, member in teams.items()}
+        self.lendable = dict.fromkeys(teams, 0)
+        for name, member in teams.items():
+            if member.parent is not None:
+                self.lendable[name] = member.subtree[flavor] - member.local[flavor]
         self.held = dict.fromkeys(teams, 0)
         self.use = {name: Use() for name in teams}
         self.moments = array("d", [0.0])
         self.totals = array("d", [0.0])
         self.since = 0.0
-        self.quota_of_cohorts = 0
+        self.quota_of_cohorts: Counter[Member] = Counter()  # below each root
         for member in scheduler.quotas.cohorts.values():
             from_children = sum(child.subtree[flavor] - child.local[flavor] for child in member.children)
-            self.quota_of_cohorts += member.subtree[flavor] - from_children
+            self.quota_of_cohorts[member.root] += member.subtree[flavor] - from_children
 
     def change(self, team: str, amount: int, now: float) -> None:
         """Add an amount, which may be negative, to what a team holds."""
@@ -336,18 +341,24 @@ class _FlavorUse:
         self.since = now
         if seconds <= 0:
             return
-        borrowed = 0
-        idle: list[tuple[Use, int]] = []
+        borrowed: Counter[Member] = Counter()
         for team, held in self.held.items():
             use = self.use[team]
             over_quota = held - self.quotas[team]
             use.held += held * seconds
             if over_quota > 0:
-                borrowed += over_quota
+                borrowed[self.roots[team]] += over_quota
                 use.borrowed += over_quota * seconds
-            elif over_quota < 0:
-                idle.append((use, -over_quota))
-        if borrowed and idle:
-            all_idle = self.quota_of_cohorts + sum(amount for _, amount in idle)
-            for use, amount in idle:
-                use.lent += borrowed * amount / all_idle * seconds
+        for root, amount in borrowed.items():
+            self._lend(root, amount * seconds)
+
+    def _lend(self, root: Member, borrowed: float) -> None:
+        """Count what is borrowed below a root as lent by all idle quota there, in proportion; limits hold some back."""
+        idle = {
+            team: min(quota - self.held[team], self.lendable[team])
+            for team, quota in self.quotas.items()
+            if self.roots[team] is root and self.held[team] < quota and self.lendable[team]
+        }
+        all_idle = self.quota_of_cohorts[root] + sum(idle.values())
+        for team, amount in idle.items():
+            self.use[team].lent += borrowed * amount / all_idle
