@@ -12,7 +12,8 @@ import yaml
 
 from tests.plans import composed
 from tests.stack_files import workspace_of
-from training_platform.config.workspace import Workspace, lending
+from training_platform.config.lent_quota import lending
+from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import priorities
 from training_platform.resources.plan import Component
 from training_platform.resources.queues import flavor_resources, team_queues

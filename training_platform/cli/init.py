@@ -31,7 +31,8 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from training_platform.config.workspace import Amounts, Workspace
+    from training_platform.config.lent_quota import Amounts
+    from training_platform.config.workspace import Workspace
 
 app = Commands(
     "init",
@@ -258,7 +259,7 @@ def _say_next(workspace: Workspace, home: str) -> None:
 
 def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence[str]) -> Amounts:
     """Return a new team's GPUs or chips: from flags, or all that no team has."""
-    from training_platform.config.workspace import unpromised
+    from training_platform.config.lent_quota import unpromised
 
     section = workspace.stacks[home].environment
     clusters = list(section.clusters) if section else []
@@ -314,7 +315,7 @@ def _positive(amounts: Mapping[str, int]) -> dict[str, int]:
 
 def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
     """Print a new team's shares, and how the next team gets one."""
-    from training_platform.config.workspace import unpromised
+    from training_platform.config.lent_quota import unpromised
 
     for cluster, flavors in amounts.items():
         for flavor, amount in flavors.items():

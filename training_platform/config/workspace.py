@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
@@ -15,7 +14,6 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.environment import Environment
-from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.model.stack import Stack, read_stack, stack_name
 from training_platform.config.model.team import Team
 from training_platform.config.names import clashes, sections
@@ -398,46 +396,6 @@ def of_pool(finding: Finding, name: str, flavors_of: Iterable[Flavor]) -> Findin
             spoils = (*finding.spoils, *((*place[:-1], flavor.name) for place in finding.spoils[:1]))
             return dataclasses.replace(finding, message=message, nearest=flavor.name, spoils=spoils)
     return finding
-
-
-Amounts = dict[str, dict[str, int]]  # chips or GPUs by cluster and flavor
-
-
-def unpromised(workspace: Workspace, name: str) -> Amounts:
-    """Return the capacity that is promised to no team or cohort of an environment, in whole slices."""
-    stack = workspace.stacks.get(name)
-    environment = stack.environment if stack else None
-    if environment is None:
-        return {}
-    promised = Counter[tuple[str, str]]()
-    promises = [cohort.shares for cohort in environment.cohorts.values()]
-    promises += [team.shares for _, team, _ in workspace.teams() if team.environment == name]
-    for shares in promises:
-        for cluster, by_flavor in shares.items():
-            promised.update({(cluster, flavor): share.nominal_quota for flavor, share in by_flavor.items()})
-    left: Amounts = {}
-    for cluster in environment.clusters:
-        for flavor in workspace.flavors(name, cluster).values():
-            if whole := flavor.in_whole_slices(flavor.queue_chips - promised[cluster, flavor.name]):
-                left.setdefault(cluster, {})[flavor.name] = whole
-    return left
-
-
-def lending(workspace: Workspace, name: str) -> Environment:
-    """Return an environment as it is deployed: the root cohort has the lent capacity, beside quota of its own."""
-    environment = workspace.stacks[name].environment
-    assert environment is not None  # asked of environments
-    if not environment.lend_unpromised:
-        return environment
-    above = environment.cohorts.get(ROOT_COHORT, CohortSpec())
-    shares = {cluster: dict(by_flavor) for cluster, by_flavor in above.shares.items()}
-    for cluster, lent in unpromised(workspace, name).items():
-        cluster_shares = shares.setdefault(cluster, {})
-        for flavor, amount in lent.items():
-            before = cluster_shares.get(flavor, Share(nominal_quota=0))
-            cluster_shares[flavor] = before.model_copy(update={"nominal_quota": before.nominal_quota + amount})
-    cohorts = {**environment.cohorts, ROOT_COHORT: above.model_copy(update={"shares": shares})}
-    return environment.model_copy(update={"cohorts": cohorts})
 
 
 def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:

@@ -11,12 +11,13 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb, print_exception
 
+from training_platform.config.lent_quota import lending
 from training_platform.config.model.environment import Environment, RetiredSpec
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import TRACEBACK, dotted
-from training_platform.config.workspace import Workspace, lending
+from training_platform.config.workspace import Workspace
 from training_platform.resources.environment import add_environment
 from training_platform.resources.grants import is_grant
 from training_platform.resources.plan import Plan, PlanError, Resource

@@ -23,10 +23,11 @@ from training_platform.checks.reports.quota_tables import print_overview
 from training_platform.checks.reports.sections import shares_of
 from training_platform.checks.reports.text import summary
 from training_platform.checks.stacks import CheckOptions, check_stacks
+from training_platform.config.lent_quota import lending, unpromised
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.names import Locator
-from training_platform.config.workspace import Workspace, lending, read_workspace, unpromised
+from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import may_borrow, read_overview
 from training_platform.resources.resource_types import COHORT

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from training_platform.catalog.prices import LIST, PriceBook, machines_cost
 from training_platform.config.expansion import Flavor
-from training_platform.config.workspace import Workspace, lending
+from training_platform.config.lent_quota import lending
+from training_platform.config.workspace import Workspace
 from training_platform.parts.simulate.quotas import Json
 from training_platform.resources.kueue import cluster_queue, cohort, configuration, priorities
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from training_platform.config.expansion import Flavor
+from training_platform.config.lent_quota import unpromised
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.reading.editing import with_entry, with_number
-from training_platform.config.workspace import Workspace, unpromised
+from training_platform.config.workspace import Workspace
 
 Texts = Mapping[str, str]
 """Texts of stack files, by their names."""

@@ -13,11 +13,11 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.reading import table
 from training_platform.config.data_sets import reaches
 from training_platform.config.expansion import ExpandedPool, Flavor
+from training_platform.config.lent_quota import lending
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.config.workspace import lending
 from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.parts.jobs.container import Launch, launched
 from training_platform.parts.jobs.gke.gpu_direct import fabric_of, gpu_direct, usable_pools
