@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.parts.adopt.seeding import served
 from tests.parts.verify.lab import PROJECT, Lab, answers_of, change, let_in, verdicts
-from training_platform.parts.verify.probe_run import run_probes
+from training_platform.clients.project_contents import Contents
+from training_platform.parts.verify.probe_run import run_probes, with_lustre
 from training_platform.parts.verify.probe_table import PROBES
+from training_platform.resources.resource_types import LUSTRE
 
 pytestmark = pytest.mark.timeout(300)
 TEST_MEMBER = {"group": "vision@example.com", "account": "tester@example-admin.iam.gserviceaccount.com"}
@@ -34,6 +38,20 @@ def test_a_project_as_planned_refutes_nothing_and_keeps_nothing(lab: Lab, tmp_pa
     assert answers["refuted"] == []
     assert answers["undecided"] == []
     assert answers["proven"]
+
+
+@pytest.mark.parametrize(("status", "exists", "unread"), [(200, True, False), (404, False, False), (403, False, True)])
+def test_planned_lustre_instances_are_read_by_their_path(lab: Lab, status: int, exists: bool, unread: bool) -> None:
+    path = f"projects/{PROJECT}/locations/us-central1-a/instances/scratch"
+    inputs = {"project": PROJECT, "location": "us-central1-a", "instanceId": "scratch"}
+    planned = dataclasses.replace(lab.resources[0], type=LUSTRE, inputs=inputs)
+    body = {"name": path} if exists else {"error": {"message": "no"}}
+    answers = {f"GET .*{path}$": lambda _: (status, body)}
+    with lab.spoiled(lambda lab: setattr(lab.cloud, "answers", answers)), served(lab.seeded) as address:
+        contents = with_lustre([planned], Contents(PROJECT), address)
+
+    assert contents.of(LUSTRE) == ({path: body} if exists else {})
+    assert (LUSTRE in contents.unread) is unread
 
 
 def code_of(lab: Lab) -> Callable[[str], str]:
