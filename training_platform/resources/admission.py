@@ -267,7 +267,7 @@ def policies(
         accelerator_pods(bounds),
         pod_volumes(),
         pod_baseline(images),
-        daemon_exec(),
+        daemon_exec(images),
         *queued_operator_jobs(kinds, bounds),
     ]
     if sources:

@@ -25,9 +25,8 @@ from training_platform.resources.admission_policy import (
 from training_platform.resources.gpu_direct import DEVICES_ANNOTATION, NodeAccess, access
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT
 
-ALLOW_LABEL = (
-    f"{MANAGED_BY}/allow-"  # and tcpx, tcpxo, rdma or host-network: what a team's namespace may use beyond baseline
-)
+# And tcpx, tcpxo, rdma or host-network: what a team's namespace may use beyond baseline.
+ALLOW_LABEL = f"{MANAGED_BY}/allow-"
 HOST_NETWORK = "host-network"
 # Holds a pod back until Kueue has counted it and removes the gate; members of teams may not change pods.
 POD_GATE = "kueue.x-k8s.io/admission"
@@ -53,6 +52,10 @@ SYSCTLS = (
 )  # fmt: skip
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
 _POD = [("", "v1", ["pods"], ["CREATE"]), ("", "v1", ["pods/ephemeralcontainers"], ["UPDATE"])]
+_GPU_LABEL = "cloud.google.com/gke-accelerator"
+_SELECTOR = "object.spec.?nodeSelector.orValue({})"
+# Any of these could change a container's program, or send input to it; the API server fills in none of them.
+_UNSET = ("envFrom", "lifecycle", "livenessProbe", "readinessProbe", "stdin", "tty", "volumeDevices", "workingDir")
 _LISTS = ("containers", "initContainers", "ephemeralContainers")
 _SECURITY = "c.?securityContext"
 _CONTAINERS = " + ".join(f"object.spec.?{name}.orValue([])" for name in _LISTS)
@@ -64,6 +67,10 @@ def accelerator_pods(bounds: Bounds) -> Policy:
     A cluster may give every pod a priority class by default, so the value counts and not the name.
     """
     highest = max([0, *bounds.priorities.values()])
+    terms = (
+        "(a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
+        "a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm))"
+    )
     return Policy(
         name="training-platform-accelerator-pods",
         rules=[("", "v1", ["pods"], ["CREATE"])],
@@ -86,9 +93,9 @@ def accelerator_pods(bounds: Bounds) -> Policy:
             ),
             "a pod is placed by the scheduler, not by nodeName": "object.spec.?nodeName.orValue('') == ''",
             "affinity is to pods of the own namespace, except JobSet's for a slice: leave out namespaceSelector": (
-                f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {_TERMS}.all(t, "
+                f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {terms}.all(t, "
                 "t.?namespaces.orValue([]).size() == 0 && "
-                f"(!has(t.namespaceSelector) || ({_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}))))"
+                f"(!has(t.namespaceSelector) || ({_IS_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}))))"
             ),
             f"the label {NAME_LABEL} of pods is not that of a controller: its metrics are read with a token": (
                 f"!(object.metadata.?labels[?{literal(NAME_LABEL)}].orValue('') in {literal(SCRAPED)})"
@@ -101,14 +108,11 @@ def accelerator_pods(bounds: Bounds) -> Policy:
     )
 
 
-_TERMS = (
-    "(a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
-    "a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm))"
-)
-# Affinity to pods of another namespace would show whether these exist; anti-affinity would keep them off free nodes.
-# For JobSet's exclusive-topology its webhook adds both, with these labels alone. Source: kubernetes-sigs/jobset
-# v0.12.0, pkg/webhooks/pod_webhook.go, setExclusiveAffinities, read 2026-11-28.
-_JOBSETS_TERM = (
+# CEL that is true if JobSet has set an affinity term ``t``. Affinity to pods of another namespace would show whether
+# these exist, and anti-affinity would keep them off free nodes. For its exclusive-topology, JobSet's webhook adds both,
+# with these labels only. Source: kubernetes-sigs/jobset v0.12.0, pkg/webhooks/pod_webhook.go, setExclusiveAffinities,
+# read 2026-11-28.
+_IS_JOBSETS_TERM = (
     "t.?labelSelector.?matchLabels.orValue({}).size() == 0 && "
     "t.?labelSelector.?matchExpressions.orValue([]).all(e, "
     f"(e.key == {literal(JOB_KEY)} && e.?values.orValue([]).all(v, "
@@ -119,11 +123,13 @@ _JOBSETS_TERM = (
 
 def _on_exclusive_nodes(nodes: Sequence[ExclusiveNodes]) -> str:
     """Return CEL that is true if a term ``t`` keeps other jobs away only where a whole slice or VM is one job's."""
-    places = []
+    alternatives = []
     for labels, topology_key in nodes:
-        selected = [f"{_SELECTOR}[?{literal(key)}].orValue('') == {literal(value)}" for key, value in labels.items()]
-        places.append(f"({' && '.join([f't.topologyKey == {literal(topology_key)}', *selected])})")
-    return f"({' || '.join(places) or 'false'})"
+        conditions = [f"t.topologyKey == {literal(topology_key)}"]
+        for key, value in labels.items():
+            conditions.append(f"{_SELECTOR}[?{literal(key)}].orValue('') == {literal(value)}")
+        alternatives.append(f"({' && '.join(conditions)})")
+    return f"({' || '.join(alternatives) or 'false'})"
 
 
 def allowed(exception: str) -> str:
@@ -155,10 +161,10 @@ def pod_volumes() -> Policy:
 
 def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
     """Return the policy on the sources of images: ``sources`` are prefixes; the daemons' own images pass as well."""
-    daemons = [daemon["image"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, images).daemons]
+    daemon_images = [daemon["image"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, images).daemons]
 
     def is_allowed(image: str) -> str:
-        return f"({literal(sources)}.exists(s, {image}.startsWith(s)) || {image} in {literal(daemons)})"
+        return f"({literal(sources)}.exists(s, {image}.startsWith(s)) || {image} in {literal(daemon_images)})"
 
     return Policy(
         name="training-platform-pod-images",
@@ -175,10 +181,12 @@ def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
 
 def pod_baseline(images: Mapping[str, str]) -> Policy:
     """Return the policy that repeats baseline; ``images`` are those of the daemons, by their names in the catalogue."""
-    kinds = {kind: access(kind, images) for kind in GPU_DIRECT_KINDS}
+    accesses = {kind: access(kind, images) for kind in GPU_DIRECT_KINDS}
     host_paths = []
-    for kind, node_access in kinds.items():
+    for kind, node_access in accesses.items():
         host_paths.append(f"({allowed(kind)} ? {literal(sorted(set(node_access.host_paths)))} : [])")
+    kernel = _is_of_node("v.hostPath.path in ['/sys', '/proc/sys']")
+    software = _is_of_node("v.hostPath.path.startsWith('/home/kubernetes/bin')")
     return Policy(
         name="training-platform-pod-baseline",
         rules=_POD,
@@ -190,7 +198,7 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
             # A daemon starts before the training: as the only container of a pod, it would take every command.
             "others": (
                 "object.spec.containers + object.spec.?ephemeralContainers.orValue([]) + "
-                f"object.spec.?initContainers.orValue([]).filter(c, !({_any_daemon(kinds)}))"
+                f"object.spec.?initContainers.orValue([]).filter(c, !({_any_daemon(accesses)}))"
             ),
         },
         validations={
@@ -204,9 +212,10 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
                 "(v.hostPath.path in variables.hostPaths && v.hostPath.?type.orValue('') == ''))"
             ),
             "folders of the node's kernel are for the daemon of GPUDirect, those of its software for reading": (
-                f"variables.others.all(c, c.?volumeMounts.orValue([]).all(m, {_MOUNTS}))"
+                "variables.others.all(c, c.?volumeMounts.orValue([]).all(m, "
+                f"!{kernel} && (m.?readOnly.orValue(false) || !{software})))"
             ),
-            "devices of the node are for the daemon of GPUDirect as the platform renders it": _devices(kinds),
+            "devices of the node are for the daemon of GPUDirect as the platform renders it": _devices(accesses),
             "a container is not privileged": (f"variables.containers.all(c, !{_SECURITY}.?privileged.orValue(false))"),
             "a container adds no capability beyond baseline": (
                 f"variables.others.all(c, {_SECURITY}.?capabilities.?add.orValue([]).all(k, "
@@ -221,30 +230,22 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
     )
 
 
-def daemon_exec() -> Policy:
+def daemon_exec(images: Mapping[str, str]) -> Policy:
     """Return the policy on commands in running pods: none in a daemon, since it sees its node's kernel.
 
     The API server fills in the only container of a pod after admission, so a request has to name one, as kubectl does.
     Source: kubernetes v1.36.3, pkg/registry/core/pod/strategy.go, validateContainer, read 2026-11-24.
     """
-    daemons = [daemon["name"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, _NO_IMAGES).daemons]
+    daemon_names = [daemon["name"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, images).daemons]
     container = "object.?container.orValue('')"
     return Policy(
         name="training-platform-daemon-exec",
         rules=[("", "v1", ["pods/exec", "pods/attach"], ["CONNECT"])],
         validations={
-            "nobody runs a command in the daemon of GPUDirect": f"!({container} in {literal(daemons)})",
+            "nobody runs a command in the daemon of GPUDirect": f"!({container} in {literal(daemon_names)})",
             "a command names its container, as kubectl exec and attach do": f"{container} != ''",
         },
     )
-
-
-class _NoImages(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return ""
-
-
-_NO_IMAGES = _NoImages()
 
 
 def _is_of_node(condition: str) -> str:
@@ -252,28 +253,11 @@ def _is_of_node(condition: str) -> str:
     return f"variables.volumes.exists(v, v.name == m.name && has(v.hostPath) && {condition})"
 
 
-_KERNEL = _is_of_node("v.hostPath.path in ['/sys', '/proc/sys']")
-_SOFTWARE = _is_of_node("v.hostPath.path.startsWith('/home/kubernetes/bin')")
-_MOUNTS = f"!{_KERNEL} && (m.?readOnly.orValue(false) || !{_SOFTWARE})"
-
-
-_GPU_LABEL = "cloud.google.com/gke-accelerator"
-_SELECTOR = "object.spec.?nodeSelector.orValue({})"
-_INDEX = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
-_TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this, a projected volume, to every container
-_OWN_ENV = f"c.?env.orValue([]).filter(e, e.name != '{_INDEX}').map(e, [e.name, e.?value.orValue('')])"
-_MOUNTED = "c.?volumeMounts.orValue([])"
-_PROJECTED = "variables.volumes.exists(v, v.name == m.name && has(v.projected))"
-_OWN_MOUNTS = f"{_MOUNTED}.filter(m, m.mountPath != '{_TOKENS}' || !{_PROJECTED}).map(m, [m.name, m.mountPath])"
-# Any of these could change a container's program, or send input to it; the API server fills in none of them.
-_UNSET = ("envFrom", "lifecycle", "livenessProbe", "readinessProbe", "stdin", "tty", "volumeDevices", "workingDir")
-
-
-def _any_daemon(kinds: Mapping[str, NodeAccess]) -> str:
+def _any_daemon(accesses: Mapping[str, NodeAccess]) -> str:
     """Return CEL that is true if a container ``c`` is a daemon, exactly as rendered, that its namespace may have."""
     return " || ".join(
         f"({allowed(kind)} && {_is_daemon(daemon, node_access.volumes)})"
-        for kind, node_access in kinds.items()
+        for kind, node_access in accesses.items()
         for daemon in node_access.daemons
     )
 
@@ -282,6 +266,12 @@ def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -
     """Return CEL that compares all that could change a container's program: its code, its files, its neighbours."""
     env = [[variable["name"], variable["value"]] for variable in daemon["env"]]
     mounts = [[mount["name"], mount["mountPath"]] for mount in daemon["volumeMounts"]]
+    index = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
+    own_env = f"c.?env.orValue([]).filter(e, e.name != '{index}').map(e, [e.name, e.?value.orValue('')])"
+    all_mounts = "c.?volumeMounts.orValue([])"
+    tokens = "/var/run/secrets/kubernetes.io/serviceaccount"  # and this, a projected volume, to every container
+    is_projected = "variables.volumes.exists(v, v.name == m.name && has(v.projected))"
+    own_mounts = f"{all_mounts}.filter(m, m.mountPath != '{tokens}' || !{is_projected}).map(m, [m.name, m.mountPath])"
     capabilities = daemon["securityContext"]["capabilities"]["add"]
     probe = daemon.get("startupProbe", {}).get("exec", {}).get("command", [])
     parts = [
@@ -290,9 +280,9 @@ def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -
         f"c.?restartPolicy.orValue('') == {literal(daemon['restartPolicy'])}",
         f"c.?command.orValue([]) == {literal(daemon['command'])}",
         f"c.?args.orValue([]) == {literal(daemon.get('args', []))}",
-        f"{_OWN_ENV} == {json.dumps(env)}",
-        f"{_OWN_MOUNTS} == {json.dumps(mounts)}",
-        f"{_MOUNTED}.all(m, !has(m.subPath) && !has(m.subPathExpr))",
+        f"{own_env} == {json.dumps(env)}",
+        f"{own_mounts} == {json.dumps(mounts)}",
+        f"{all_mounts}.all(m, !has(m.subPath) && !has(m.subPathExpr))",
         f"c.?securityContext.?capabilities.?add.orValue([]) == {literal(capabilities)}",
         f"c.?startupProbe.?exec.?command.orValue([]) == {literal(probe)}",
         *(f"!has(c.{field})" for field in _UNSET),
@@ -313,7 +303,7 @@ def _same_source(volume: Mapping[str, Any]) -> str:
     return "has(v.emptyDir)"
 
 
-def _devices(kinds: Mapping[str, NodeAccess]) -> str:
+def _devices(accesses: Mapping[str, NodeAccess]) -> str:
     """Return CEL that is true if annotations request only the rendered devices: others of the node would be injected.
 
     They may do so only on nodes whose GPUs have that kind of GPUDirect, or of a compute class, whose pools may have
@@ -321,17 +311,18 @@ def _devices(kinds: Mapping[str, NodeAccess]) -> str:
     """
     names = []
     rendered = []
-    for kind, node_access in kinds.items():
+    for kind, node_access in accesses.items():
         for key, devices in node_access.annotations.items():
             names.append(key.removeprefix(DEVICES_ANNOTATION))
+            gpu_of_node = f"{_SELECTOR}[?{literal(_GPU_LABEL)}].orValue('')"
+            on_fitting_node = f"{literal(CLASS_LABEL)} in {_SELECTOR} || {gpu_of_node} in {literal(_gpus(kind))}"
             rendered.append(
                 f"(k == {literal(key)} && {allowed(kind)} && object.metadata.annotations[k] == {literal(devices)} && "
-                f"({literal(CLASS_LABEL)} in {_SELECTOR} || {_SELECTOR}[?{literal(_GPU_LABEL)}].orValue('') in "
-                f"{literal(_gpus(kind))}))"
+                f"({on_fitting_node}))"
             )
-    fits = " || ".join(rendered)
+    is_rendered = " || ".join(rendered)
     return (
-        f"object.metadata.?annotations.orValue({{}}).all(k, !k.startsWith('devices.gke.io/') || {fits}) && "
+        f"object.metadata.?annotations.orValue({{}}).all(k, !k.startsWith('devices.gke.io/') || {is_rendered}) && "
         f"variables.others.all(c, !(c.name in {literal(names)}))"
     )
 
