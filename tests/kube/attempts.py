@@ -212,7 +212,7 @@ def _keeping_away() -> Iterator[Attempt]:
     others: tuple[dict[str, Any], ...] = ({"namespaces": ["nlp"]}, {"namespaceSelector": {}})
     for affinity, strength, other in product(("podAffinity", "podAntiAffinity"), ("required", "preferred"), others):
         way = f"keep another team's pods away, by {strength} {affinity} with {' and '.join(other)}"
-        says = "affinity is to pods of the own namespace"
+        says = "affinity may name only pods of the pod's own namespace"
         yield pod(way, says, PLACES, affinity=near(affinity, strength, **other))
 
 
@@ -244,7 +244,7 @@ READING = [
 ACCOUNT = [
     *of_the_list("use another team's account"),
     pod("run under an account that is not the team's", "run as training or default", VOLUMES, serviceAccountName="nlp"),
-    pod("act as the nodes' account, by their network", "shares no network", BASELINE, hostNetwork=True),
+    pod("act as the nodes' account, by their network", "hostNetwork, hostPID", BASELINE, hostNetwork=True),
 ]
 STARVING = [
     *of_the_list("starve another team"),
@@ -278,11 +278,11 @@ STARVING = [
         "has no controller",
     ),
     pod("take GPUs without quota", "a job that Kueue admitted", PLACES, container={"resources": GPU}),
-    pod("sit on nodes with GPUs", "does not tolerate their nodes", PLACES, tolerations=[{"operator": "Exists"}]),
+    pod("sit on nodes with GPUs", "may not tolerate their nodes", PLACES, tolerations=[{"operator": "Exists"}]),
     *(
         pod(
             f"tolerate {row.get('key', 'everything')}",
-            "does not tolerate their nodes",
+            "may not tolerate their nodes",
             PLACES,
             tolerations=[{**row, "operator": "Exists"}],
         )
@@ -290,7 +290,7 @@ STARVING = [
     ),
     pod(
         "tolerate everything for no GPUs",
-        "does not tolerate",
+        "may not tolerate",
         PLACES,
         container={"resources": {"limits": {"nvidia.com/gpu": "0"}}},
         tolerations=[{"operator": "Exists"}],
@@ -310,11 +310,17 @@ STARVING = [
         schedulingGates=[{"name": "example.com/own"}],
     ),
     *_keeping_away(),
-    pod("choose a node", "not by nodeName", PLACES, nodeName="gpu-node"),
-    pod("choose a node, as a part of an admitted job", "not by nodeName", PLACES, labels=PODSET, nodeName="gpu-node"),
+    pod("choose a node", "the scheduler places pods", PLACES, nodeName="gpu-node"),
+    pod(
+        "choose a node, as a part of an admitted job",
+        "the scheduler places pods",
+        PLACES,
+        labels=PODSET,
+        nodeName="gpu-node",
+    ),
     pod(
         "sit on nodes with GPUs, as a part of an admitted job without any",
-        "does not tolerate their nodes",
+        "may not tolerate their nodes",
         PLACES,
         labels=PODSET,
         tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}],
@@ -504,19 +510,19 @@ DAEMONS = [
     ),
     pod(
         "make a folder of the node a file",
-        "mounts no folder of its node",
+        "may only be a folder of the team's GPUDirect",
         BASELINE,
         volumes=[{"name": "v", "hostPath": {**TCPXO.volumes[0]["hostPath"], "type": "FileOrCreate"}}],
     ),
     pod(
         "mount a folder of the node above an allowed one",
-        "mounts no folder of its node",
+        "may only be a folder of the team's GPUDirect",
         BASELINE,
         volumes=[{"name": "v", "hostPath": {"path": "/home/kubernetes/bin"}}],
     ),
     pod(
         "mount a folder of the node below an allowed one",
-        "mounts no folder of its node",
+        "may only be a folder of the team's GPUDirect",
         BASELINE,
         volumes=[{"name": "v", "hostPath": {"path": "/proc/sys/kernel"}}],
     ),
@@ -525,7 +531,7 @@ ESCAPING = [
     *of_the_list("escape to a node"),
     *(pod(way, "", BASELINE, **spec) for way, spec in ESCAPES.items()),
     *(pod(f"{way}, in nlp", POD_SECURITY, POD_SECURITY, namespace="nlp", **ESCAPES[way]) for way in OF_POD_SECURITY),
-    pod("unmasked /proc, in nlp", "sees the masked /proc", BASELINE, namespace="nlp", **ESCAPES["unmasked /proc"]),
+    pod("unmasked /proc, in nlp", "has to be Default", BASELINE, namespace="nlp", **ESCAPES["unmasked /proc"]),
     *(device(path) for path in ("/dev/sda", "/dev/kvm", "/dev/nvidia0")),
     *DAEMONS,
 ]

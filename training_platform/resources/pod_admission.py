@@ -83,16 +83,16 @@ def accelerator_pods(bounds: Bounds) -> Policy:
             ),
         },
         validations={
-            "a pod that asks for TPUs or GPUs belongs to a job that Kueue admitted, or is held back by Kueue": (
+            "a pod that requests TPUs or GPUs has to belong to a job that Kueue admitted, or be gated by Kueue": (
                 f"!variables.asks || {literal(PODSET_LABEL)} in object.metadata.?labels.orValue({{}}) || "
                 f"object.spec.?schedulingGates.orValue([]).exists(g, g.name == {literal(POD_GATE)})"
             ),
-            "a pod that asks for no TPU or GPU does not tolerate their nodes, nor those of the system": (
+            "a pod that requests no TPU or GPU may not tolerate their nodes, nor those of the system": (
                 "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "
                 f"t.?key.orValue('') == '' || t.key in {literal([*ACCELERATORS, SYSTEM_TAINT[0]])})"
             ),
-            "a pod is placed by the scheduler, not by nodeName": "object.spec.?nodeName.orValue('') == ''",
-            "affinity is to pods of the own namespace, except JobSet's for a slice: leave out namespaceSelector": (
+            "nodeName may not be set: the scheduler places pods": "object.spec.?nodeName.orValue('') == ''",
+            "affinity may name only pods of the pod's own namespace, except JobSet's: leave out namespaceSelector": (
                 f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {terms}.all(t, "
                 "t.?namespaces.orValue([]).size() == 0 && "
                 f"(!has(t.namespaceSelector) || ({_IS_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}))))"
@@ -202,26 +202,28 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
             ),
         },
         validations={
-            "a pod shares no network, processes or memory with its node": (
+            "hostNetwork, hostPID and hostIPC may not be set": (
                 f"(!object.spec.?hostNetwork.orValue(false) || {allowed(HOST_NETWORK)}) && "
                 "!object.spec.?hostPID.orValue(false) && !object.spec.?hostIPC.orValue(false)"
             ),
-            "a pod mounts no folder of its node but those of the team's GPUDirect": (
+            "a hostPath volume may only be a folder of the team's GPUDirect, without a type": (
                 # Only without a type: others create a missing folder or file, before the node's installer does.
                 "variables.volumes.all(v, !has(v.hostPath) || "
                 "(v.hostPath.path in variables.hostPaths && v.hostPath.?type.orValue('') == ''))"
             ),
-            "folders of the node's kernel are for the daemon of GPUDirect, those of its software for reading": (
+            "only the daemon of GPUDirect mounts folders of the node's kernel; others mount its software read-only": (
                 "variables.others.all(c, c.?volumeMounts.orValue([]).all(m, "
                 f"!{kernel} && (m.?readOnly.orValue(false) || !{software})))"
             ),
-            "devices of the node are for the daemon of GPUDirect as the platform renders it": _devices(accesses),
-            "a container is not privileged": (f"variables.containers.all(c, !{_SECURITY}.?privileged.orValue(false))"),
-            "a container adds no capability beyond baseline": (
+            "only the platform's daemon of GPUDirect may use devices of the node": _devices(accesses),
+            "a container may not be privileged": (
+                f"variables.containers.all(c, !{_SECURITY}.?privileged.orValue(false))"
+            ),
+            "a container may add only capabilities of Pod Security's baseline": (
                 f"variables.others.all(c, {_SECURITY}.?capabilities.?add.orValue([]).all(k, "
                 f"k in {literal(BASELINE_CAPABILITIES)} || (k == 'IPC_LOCK' && variables.gpuDirect)))"
             ),
-            "a container takes no port of its node": (
+            "hostPort may not be set": (
                 f"{allowed(HOST_NETWORK)} || variables.containers.all(c, "
                 "c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))"
             ),
@@ -344,24 +346,24 @@ def _profiles() -> dict[str, str]:
     )
     label = "s.?seLinuxOptions"
     return {
-        "profiles of seccomp and AppArmor are not taken off": (
+        "profiles of seccomp and AppArmor may not be Unconfined": (
             f"{contexts}.all(s, s.?seccompProfile.?type.orValue('') != 'Unconfined' && "
             "s.?appArmorProfile.?type.orValue('') != 'Unconfined') && object.metadata.?annotations.orValue({})"
             ".all(k, !k.startsWith('container.apparmor.security.beta.kubernetes.io/') || "
             "object.metadata.annotations[k] != 'unconfined')"
         ),
-        "labels of SELinux are the runtime's": (
+        "SELinux options may have only a type of containers, and no user or role": (
             f"{contexts}.all(s, {label}.?type.orValue('') in {literal(_SELINUX_TYPES)} && "
             f"{label}.?user.orValue('') == '' && {label}.?role.orValue('') == '')"
         ),
-        "a container sees the masked /proc, and is no process of its node": (
+        "procMount has to be Default, and hostProcess may not be set": (
             f"variables.containers.all(c, {_SECURITY}.?procMount.orValue('Default') == 'Default') && "
             f"{contexts}.all(s, !s.?windowsOptions.?hostProcess.orValue(false))"
         ),
-        "sysctls are those that a pod has for itself": (
+        "only the safe sysctls of Pod Security's baseline may be set": (
             f"object.spec.?securityContext.?sysctls.orValue([]).all(s, s.name in {literal(SYSCTLS)})"
         ),
-        "probes and hooks ask the container and no other host": (
+        "probes and hooks may not name a host": (
             "variables.containers.all(c, [c.?livenessProbe, c.?readinessProbe, c.?startupProbe, "
             "c.?lifecycle.?postStart, c.?lifecycle.?preStop].all(p, "
             "p.?httpGet.?host.orValue('') == '' && p.?tcpSocket.?host.orValue('') == ''))"
