@@ -2,6 +2,10 @@
 
 ``make documents`` writes two files of them. ``provider.json`` has the provider's own checks. ``by_hand.json`` comes
 from ``tools/documents``: descriptions of Google's types (``described.yaml``), and the rest (``additions.yaml``).
+
+Rows map a path to a constraint, which is a part of a shape (see ``shapes``), or to the name of rows or of a form that
+several types share. A path names inputs, ``nodePools[].labels{}``: ``[]`` are the entries of a list, ``{}`` the values
+of a map. With a question mark it is careful: it skips what a type does not have, and never widens a bound.
 """
 
 from __future__ import annotations
@@ -105,7 +109,7 @@ class Additions:
         for step, inner_additions in below.items():
             if step == _ENTRY:
                 changed["of"] = self._copy(changed["of"], inner_additions)
-            elif changed["is"] in ("block", "list", "map"):  # a provider's document leaves open what others hold
+            elif changed["is"] in ("block", "list", "map"):  # values of other kinds are open in a provider's document
                 fields = changed.get("fields", {})
                 if step in fields or not all(addition.careful for addition in inner_additions):
                     changed["fields"] = {**fields, step: self._copy(fields[step], inner_additions)}

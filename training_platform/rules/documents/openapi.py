@@ -18,8 +18,10 @@ OPEN = {"is": "block", "fields": {}, "open": True}
 FORMATS = frozenset({"google-duration", "google-datetime", "date-time", "byte", "quantity", "duration"})
 COMBINED = ("allOf", "anyOf", "oneOf")
 _QUANTITY = ".resource.Quantity"
+# OpenAPI's names of limits, and those of shapes.
 _WORDS = {"minimum": "least", "maximum": "most", "minLength": "shortest", "maxLength": "longest", "pattern": "pattern"}
 _COUNTS = {"minItems": "fewest", "maxItems": "most", "minProperties": "fewest", "maxProperties": "most"}
+# The type that a part of ``anyOf`` has if it names only a limit.
 _TYPES = {"pattern": "string", "minLength": "string", "maxLength": "string", "minimum": "number", "maximum": "number"}
 # Fields that the OpenAPI requires and the server fills in: rbac's defaults, pkg/apis/rbac/v1/defaults.go.
 _FILLED_IN = frozenset({("io.k8s.api.rbac.v1.RoleRef", "apiGroup")})
@@ -129,6 +131,7 @@ class KindReader:
         return combined
 
     def _part(self, part: Schema) -> int:
+        """Return the index of a part's shape; a part without a type has that of its limit, or of its first value."""
         if "type" in part or "properties" in part:
             typed = dict(part)
         elif "required" in part:

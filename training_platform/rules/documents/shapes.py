@@ -1,6 +1,16 @@
 """Checks of whole objects, built from the documents' shapes when a type is first checked.
 
 A check reports every problem of a value. A value that is unknown before deployment passes.
+
+A shape is a mapping; shapes of one file refer to each other by their index:
+
+- ``is``: ``block`` (an object with ``fields``), ``list`` or ``map`` (``of`` is the shape of their entries), ``text``,
+  ``int32``, ``int64``, ``number``, ``flag``, ``quantity``, ``int-or-text`` or ``any``.
+- Of a block: ``required`` names, ``open`` if it takes other names, and lists of constraints between its fields
+  (``groups``, ``cases``, ``orders``, ``disjoint``).
+- Of a list: ``keys`` that are unique among its entries; of a map: ``keys_like``, the shape of its keys.
+- Limits: ``least`` and ``most`` of a number, ``fewest`` and ``most`` of entries, ``shortest`` and ``longest`` of a
+  string, ``pattern``, ``format`` and ``enum``.
 """
 
 from __future__ import annotations
