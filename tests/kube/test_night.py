@@ -265,7 +265,7 @@ def as_before(night: Night) -> Iterator[None]:
     for run in (WAITS, third):
         until(lambda run=run: night.job("why", run), lambda output: "waits for quota in queue vision" in output)  # type: ignore[misc]
     night.job("cancel", third)
-    until(lambda: night.job("status", third), lambda output: third not in output or "no run" in output.lower())
+    until(lambda: night.job("status", third), lambda output: "does not exist" in output)
 
 
 @contextmanager
