@@ -80,6 +80,7 @@ class Sandbox:
 
     root: Path
     cloud: int
+    provider: plugin.Client
 
     @property
     def kubeconfig(self) -> Path:
@@ -123,7 +124,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         provider = stack.enter_context(plugin.connect(servers.kubernetes))
         provider.configure(clusterIdentifier=CLUSTER)
         deploy(root, provider)
-        yield Sandbox(root, servers.cloud)
+        yield Sandbox(root, servers.cloud, provider)
     assert [command for command in commands() if str(folder.path) in command] == []
 
 
@@ -175,8 +176,9 @@ def ask(sandbox: Sandbox) -> Iterator[Callable[[str], dict[str, Any]]]:
 def test_two_jobs_exceed_a_queue_and_the_second_starts_when_the_first_is_cancelled(
     sandbox: Sandbox, ask: Callable[[str], dict[str, Any]]
 ) -> None:
-    nodes = {"gke-lab-gpus-l4-0", "gke-lab-gpus-l4-1"}
-    until(lambda: {node["metadata"]["name"] for node in ask("/api/v1/nodes")["items"]}, lambda names: names == nodes)
+    nodes = until(
+        lambda: {node["metadata"]["name"] for node in ask("/api/v1/nodes")["items"]}, lambda names: len(names) == 2
+    )
     first = sandbox.job("submit", str(sandbox.root / "jobs/vision/train.yaml"))
     until(sandbox.states, lambda states: states == {first: "starting"})
     second = sandbox.job("submit", str(sandbox.root / "jobs/vision/train.yaml"))
@@ -203,3 +205,14 @@ def placed(ask: Callable[[str], dict[str, Any]]) -> set[str]:
 
 def test_the_context_is_called_as_gcloud_calls_it(sandbox: Sandbox) -> None:
     assert json.loads(sandbox.kubeconfig.read_text())["current-context"] == CONTEXT
+
+
+def test_a_team_ends_with_its_running_jobs(sandbox: Sandbox, ask: Callable[[str], dict[str, Any]]) -> None:
+    """Last of all: the namespace waits for pods, pods for their jobs, and the policies for how jobs are deleted."""
+    sandbox.job("submit", str(sandbox.root / "jobs/vision/train.yaml"))
+    until(lambda: placed(ask), lambda used_nodes: len(used_nodes) == 2)
+
+    sandbox.provider.delete("kubernetes:core/v1:Namespace", "vision", "vision")
+
+    namespaces = {namespace["metadata"]["name"] for namespace in ask("/api/v1/namespaces")["items"]}
+    assert "vision" not in namespaces

@@ -316,6 +316,19 @@ def test_counts_are_returned_as_strings_and_a_string_that_is_no_number_is_refuse
     assert [pool["replicaCount"] for pool in ask.done("GET", KEPT)["resourcePools"]] == ["1", "2"]
 
 
+def test_a_deletion_cancels_the_jobs_on_a_resource_and_no_other(ask: Client) -> None:
+    create(ask, {"resourcePools": POOLS})
+    ask.cloud.settings = CloudSettings(durations={"aiplatform.jobs.running": 600.0})
+    on_resource = ask.done("POST", JOBS, {"displayName": "a", "jobSpec": {**spec(), "persistentResourceId": "kept"}})
+    alone = ask.done("POST", JOBS, {"displayName": "b", "jobSpec": spec()})
+    assert {state(ask, on_resource), state(ask, alone)} == {"JOB_STATE_RUNNING"}
+
+    ask.done("DELETE", KEPT)
+
+    assert state(ask, on_resource) == "JOB_STATE_CANCELLED"
+    assert state(ask, alone) == "JOB_STATE_RUNNING"
+
+
 def test_an_id_is_taken_until_the_old_one_is_gone(ask: Client) -> None:
     create(ask, {"resourcePools": POOLS})
     ask.cloud.settings = CloudSettings(durations={"aiplatform.persistentResources": 600.0})

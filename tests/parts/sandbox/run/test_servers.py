@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -314,7 +315,7 @@ def taints(node: dict[str, Any]) -> set[tuple[str, str, str]]:
 def test_a_gpu_vm_has_its_labels_its_taint_and_its_room() -> None:
     node = only(L4)
 
-    assert node["metadata"]["name"] == "gke-main-pool-0"
+    assert re.fullmatch("gke-main-pool-[0-9a-f]{8}-0", node["metadata"]["name"])
     assert (
         node["metadata"]["labels"].items()
         >= {
@@ -330,6 +331,16 @@ def test_a_gpu_vm_has_its_labels_its_taint_and_its_room() -> None:
     room = node["status"]["allocatable"]
     assert (room["nvidia.com/gpu"], room["cpu"], room["memory"]) == ("1", "8", "32Gi")
     assert node["status"]["conditions"][0] == {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+
+
+@pytest.mark.parametrize(
+    "change", [{"locations": ["us-central1-b"]}, {"config": {**L4, "machineType": "g2-standard-16"}}]
+)
+def test_a_pool_in_another_zone_or_of_another_machine_has_other_vms(change: dict[str, Any]) -> None:
+    before = nodes_of(L4).keys()
+
+    assert nodes_of({**L4, "labels": {}}).keys() == before
+    assert before.isdisjoint(nodes_of(**{"config": L4, **change}))
 
 
 def test_a_host_of_a_slice_has_its_chips_and_the_topology_of_the_whole() -> None:

@@ -322,7 +322,8 @@ class ApiServer:
             for root in ("/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)):
                 for row in self._resources(root):
                     if row["namespaced"] and "deletecollection" in row["verbs"]:
-                        self.call("DELETE", f"{root}/namespaces/{name}/{row['name']}")
+                        collection = f"{root}/namespaces/{name}/{row['name']}"
+                        self.call("DELETE", collection, params={"propagationPolicy": "Background"})
             try:
                 self.call("PUT", f"{path}/finalize", json={**self.call("GET", path), "spec": {"finalizers": []}})
             except ObjectNotFound:

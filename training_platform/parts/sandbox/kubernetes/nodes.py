@@ -8,6 +8,7 @@ centre is made up: all VMs of a pool are in one block.
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -36,7 +37,8 @@ _PROVISIONING: Final = {"spot": "cloud.google.com/gke-spot", "flexStart": "cloud
 def kubelets(server: ApiServer, nodes: Callable[[], Mapping[str, Json]]) -> Iterator[None]:
     """Keep a cluster's Node objects equal to ``nodes``, by name, while the block runs.
 
-    A pod that is being deleted, or whose node is gone, is deleted at once, since it has no running container.
+    A pod that is being deleted, or whose node is gone, is deleted at once, since it has no running container. It has
+    failed before, as in a cluster: Jobs whose pods are replaced only once they failed wait for that.
     """
     ended = Event()
 
@@ -79,6 +81,8 @@ def _delete_pods(server: ApiServer, nodes: Mapping[str, Json]) -> None:
         if "deletionTimestamp" in metadata or pod["spec"].get("nodeName", "") not in {*nodes, ""}:
             path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
             with suppress(ObjectRefused):
+                if at(pod, ("status", "phase")) not in ("Failed", "Succeeded"):
+                    server.merge(f"{path}/status", {"status": {"phase": "Failed"}})
                 server.call("DELETE", path, json={"gracePeriodSeconds": 0})
 
 
@@ -104,16 +108,19 @@ def node_objects(pools: Iterable[SimulatedPool]) -> dict[str, Json]:
 def _nodes_of_pool(pool: SimulatedPool) -> Iterator[tuple[str, Json]]:
     """Yield names and objects of a pool's initial VMs, but no fewer than its autoscaler keeps."""
     zones = pool.body["locations"]
+    machine_type = pool.body["config"].get("machineType", "")
     node_kind = _node_kind(pool)
     resources = {**node_kind.capacity, "pods": "110"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     for index in range(_node_count(pool)):
-        name = f"gke-{pool.cluster[:20]}-{pool.name[:20]}-{index}"
         zone = zones[index % len(zones)]
+        # No VM moves to another zone or becomes another machine, so that with either a pool has other VMs.
+        unique = f"{zlib.crc32(f'{zone}/{machine_type}'.encode()):08x}"
+        name = f"gke-{pool.cluster[:20]}-{pool.name[:20]}-{unique}-{index}"
         labels = {
             **node_kind.labels,
             "kubernetes.io/hostname": name,
-            "node.kubernetes.io/instance-type": pool.body["config"].get("machineType", ""),
+            "node.kubernetes.io/instance-type": machine_type,
             "topology.kubernetes.io/region": zone.rpartition("-")[0],
             "topology.kubernetes.io/zone": zone,
         }

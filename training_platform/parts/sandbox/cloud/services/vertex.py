@@ -48,13 +48,10 @@ def _reboot(cloud: Cloud, call: Call) -> Json:
     """
     record = cloud.existing(call.name)
     state = record.body["state"]
-    location = record.name.rpartition("/persistentResources/")[0]
     if state not in ("RUNNING", "ERROR"):
         raise failed_precondition(f"The persistent resource {call.path} is {state}.")
-    for other in cloud.store.all():
-        job = other.meta.get("job")
-        if job and other.name.startswith(f"{location}/") and job["resource"] == record.id:
-            raise failed_precondition(f"The persistent resource {call.path} has running jobs.")
+    if vertex_jobs.jobs_on(cloud, record):
+        raise failed_precondition(f"The persistent resource {call.path} has running jobs.")
     for pool in record.body["resourcePools"]:
         if "autoscalingSpec" in pool:
             pool["replicaCount"] = pool["autoscalingSpec"]["minReplicaCount"]
@@ -69,6 +66,15 @@ def _reboot(cloud: Cloud, call: Call) -> Json:
         changes=[StateChange(target=record.name, fields={"state": "RUNNING"})],
         metadata=_dated(cloud, f"{package}.RebootPersistentResourceOperationMetadata"),
     )
+
+
+def _cancel_jobs(cloud: Cloud, _call: Call, record: Record) -> None:
+    """Cancel the jobs on a resource that is deleted.
+
+    Source: Vertex AI docs, delete a persistent resource, read 2026-11-28.
+    """
+    for job in vertex_jobs.jobs_on(cloud, record):
+        vertex_jobs.cancel(cloud, job)
 
 
 # TensorBoards
@@ -100,6 +106,7 @@ _PERSISTENT_RESOURCES: Final = ResourceKind(
     id_in="persistentResourceId",
     states=("state", "PROVISIONING", "RUNNING", "UPDATING", "STOPPING"),
     fill=_fill_persistent_resource,
+    clean_up=_cancel_jobs,
 )
 VERTEX: Final = Service(
     name="aiplatform",

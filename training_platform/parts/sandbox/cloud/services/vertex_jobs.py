@@ -202,9 +202,21 @@ def _cancel(cloud: Cloud, call: Call) -> Json:
     record = cloud.existing(call.name)
     job = cloud.existing(record.meta[_JOB]) if _JOB in record.meta else record
     if "job" in job.meta:
-        _end(job, "CANCELLED", cloud.clock.now())
-        cloud.store.put(job)
+        cancel(cloud, job)
     return {}
+
+
+def cancel(cloud: Cloud, job: Record) -> None:
+    """Cancel a job that has not ended."""
+    _end(job, "CANCELLED", cloud.clock.now())
+    cloud.store.put(job)
+
+
+def jobs_on(cloud: Cloud, resource: Record) -> list[Record]:
+    """Return the jobs on a persistent resource that have not ended."""
+    location = resource.name.rpartition("/persistentResources/")[0]
+    records = [record for record in cloud.store.all() if record.name.startswith(f"{location}/")]
+    return [record for record in records if "job" in record.meta and record.meta["job"]["resource"] == resource.id]
 
 
 def _check_ended(_cloud: Cloud, call: Call, record: Record) -> None:
