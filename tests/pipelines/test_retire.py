@@ -25,7 +25,7 @@ config:
 PULUMI = """\
 #!/bin/sh
 if [ "$1" = stack ]; then
-    [ "$4" = "$GONE" ] || echo '"custom": true'
+    [ "$4" = "$GONE" ] || printf '{\n  "urn": "urn:pulumi:%s::p::t$u::left",\n  "custom": true\n}\n' "$4"
     exit 0
 fi
 echo "$@"
@@ -86,6 +86,9 @@ def test_what_is_destroyed_already_is_not_created_to_be_destroyed_again(ended: P
 
     assert code == 0
     assert stacks_of("up", lines) == stacks_of("destroy", lines) == ["dev-vision", "dev"]
+    ups = [line for line in lines if line.startswith("up ")]
+    assert [line.count(" --target ") for line in ups] == [1, 1]
+    assert all(f" --target urn:pulumi:{line.split()[-1]}::p::t$u::left " in line for line in ups)
 
 
 def test_what_goes_on_is_never_destroyed(repository: Path) -> None:
