@@ -108,7 +108,8 @@ class Job:
         self.attempt = NO_ATTEMPT
 
 
-class QueuePolicy(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
     """The policies of a ClusterQueue; a job may take quota of others while borrowing up to a priority of theirs."""
 
     within_queue: PreemptionPolicy
