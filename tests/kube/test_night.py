@@ -289,7 +289,8 @@ def pods_in(night: Night, namespace: str) -> list[Json]:
 
 
 def test_nothing_rings_while_a_job_runs_and_another_waits(night: Night) -> None:
-    assert night.rings() == set()
+    """Kueue counts the use of a job some seconds after its pods have started."""
+    assert until(night.rings, lambda rings: not rings) == set()
 
 
 def test_kueue_is_killed_in_both_replicas(night: Night) -> None:
