@@ -345,3 +345,15 @@ def test_a_reservation_without_a_total_holds_nothing() -> None:
     )  # fmt: skip
 
     assert any("holds 0 of its 32" in line for line in lines)
+
+
+def test_the_accelerators_of_a_run_are_those_of_all_its_pods() -> None:
+    def role(replicas: int | None, parallelism: int, *limits: Json) -> Json:
+        containers = [{"resources": {"limits": limit}} for limit in limits]
+        job = {"parallelism": parallelism, "template": {"spec": {"containers": containers}}}
+        return {"name": "a", "replicas": replicas, "template": {"spec": job}}
+
+    roles = [role(2, 3, {"nvidia.com/gpu": "8"}, {"cpu": "1"}), role(None, 4, {"google.com/tpu": "4"})]
+    jobset = {**JOBSET, "spec": {**JOBSET["spec"], "replicatedJobs": roles}}
+
+    assert gke_run(jobset, None, "gpus").accelerators == 2 * 3 * 8 + 4 * 4
