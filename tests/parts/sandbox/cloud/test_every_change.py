@@ -59,6 +59,7 @@ BUDGETS = "gcp:billing/budget:Budget"
 SECRETS = "gcp:secretmanager/secret:Secret"
 BUCKET = "storage/v1/b/example-lab-data"
 LABELS = {"team": "two"}
+LAB_CHANNEL = "(the channel of the lab)"  # its name is random
 DASHBOARDS = "gcp:monitoring/dashboard:Dashboard"
 PREFERENCES = "gcp:cloudquota/sQuotaPreference:SQuotaPreference"
 ZONES = "gcp:dns/managedZone:ManagedZone"
@@ -214,6 +215,7 @@ REQUESTS: dict[tuple[str, str], Sent] = {
     (LUSTRES, "capacityGib"): masked(SCRATCH, {"capacityGib": "18000"}),
     (LUSTRES, "labels"): masked(SCRATCH, {"labels": LABELS}),
     (POLICIES, "conditions"): masked("policy", {"conditions": CONDITIONS}),
+    (POLICIES, "notificationChannels"): masked("policy", {"notificationChannels": [LAB_CHANNEL]}),
     (POLICIES, "userLabels"): masked("policy", {"userLabels": LABELS}),
     (CHANNELS, "userLabels"): masked("channel", {"userLabels": LABELS}),
     (BUCKETS, "labels"): patched(BUCKET, {"labels": LABELS}),
@@ -297,7 +299,11 @@ def test_every_input_that_changes_in_place_has_its_request() -> None:
 def test_the_local_cloud_takes_the_change_and_keeps_it(
     changed: tuple[str, str], ask: Client, lab: dict[str, str]
 ) -> None:
+    channel = lab["channel"].removeprefix("monitoring/v3/")
     sent = REQUESTS[changed]
+    if LAB_CHANNEL in str(sent.body):
+        named = {"notificationChannels": [channel]}
+        sent = sent._replace(body=named, holds=named)
     path = lab.get(sent.path, sent.path)
 
     query = {"updateMask": sent.mask} if sent.mask else {}
