@@ -135,11 +135,15 @@ def test_a_retired_team_leaves_only_what_it_keeps(
 
 
 def test_a_retired_environment_ends_after_its_teams(fleet: Fleet, with_vision: Counter[str]) -> None:
-    for stack, head in (("dev", "    project: example-train-dev\n"), ("dev-audio", "    name: audio\n")):
+    marks = {
+        "dev": ("    project: example-train-dev\n", "filestore.homes"),
+        "dev-audio": ("    name: audio\n", ""),
+    }
+    for stack, (head, keeps) in marks.items():
         file = stack_file(fleet, stack)
         text = file.read_text(encoding="utf-8")
         assert head in text
-        file.write_text(text.replace(head, head + RETIRED % ""), encoding="utf-8")
+        file.write_text(text.replace(head, head + RETIRED % keeps), encoding="utf-8")
     up(fleet, "dev")
     up(fleet, "dev-audio")
 
@@ -149,4 +153,8 @@ def test_a_retired_environment_ends_after_its_teams(fleet: Fleet, with_vision: C
 
     assert early.returncode == 1
     assert "dev-audio is still up in dev: destroy it first." in early.stderr
-    assert [name for name in held(fleet.sandbox.folder) if not KEPT.match(name)] == [KEPT_BUCKET]
+    assert {name for name in held(fleet.sandbox.folder) if not KEPT.match(name)} == {
+        KEPT_BUCKET,
+        "file/projects/example-train-dev/locations/us-central1-a/instances/dev-homes",
+        "compute/projects/example-train-dev/global/networks/dev-network",  # which the instance is in
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -20,9 +20,10 @@ from training_platform.config.reading.finding import TRACEBACK, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.resources.environment import add_environment
 from training_platform.resources.grants import is_grant
-from training_platform.resources.plan import Plan, PlanError, Resource
+from training_platform.resources.plan import Plan, PlanError, Resource, referenced
 from training_platform.resources.project import ProjectApis
 from training_platform.resources.scope import Scope, environment_scope, team_scope
+from training_platform.resources.stack_resource import ResourceKey
 from training_platform.resources.team import ORGANIZATION, add_team
 
 OWN_RESOURCES = "own_resources.py"
@@ -77,9 +78,23 @@ def stack_plan(stack: Stack, workspace: Workspace, organization: str = ORGANIZAT
     return plan
 
 
-def keeps_resource(retired: RetiredSpec, locator: Locator, resource_type: str, name: str) -> bool:
-    """Whether a resource stays when its stack ends: a section that is kept stays without the roles on it."""
-    return not is_grant(resource_type) and retired.keeps_section(dotted(locator.path(name)))
+def kept_resources(
+    section: Environment | Team, retired: RetiredSpec, sources: Mapping[ResourceKey, Iterable[ResourceKey]]
+) -> set[ResourceKey]:
+    """Return the resources that stay when a stack ends; ``sources`` are those that each one's inputs name.
+
+    What is kept stays with what it is in, such as the network of a Filestore instance, which Google does not delete
+    before it. The roles on it do not stay.
+    """
+    locator = Locator(section)
+    todo = [key for key in sources if not is_grant(key[0]) and retired.keeps_section(dotted(locator.path(key[1])))]
+    kept: set[ResourceKey] = set()
+    while todo:
+        key = todo.pop()
+        if key not in kept:
+            kept.add(key)
+            todo += sources.get(key, ())
+    return kept
 
 
 _PROTECTING_INPUTS = ("deletion_protection", "deletion_protection_enabled", "enable_deletion_protection")
@@ -90,9 +105,10 @@ def _let_go(plan: Plan, section: Environment | Team, retired: RetiredSpec) -> No
 
     A bucket's ``force_destroy`` stays as it is, so that Cloud Storage refuses to delete one that has objects.
     """
-    locator = Locator(section)
+    sources = {resource.key: [source.key for source in referenced(resource.inputs)] for resource in plan.resources()}
+    all_kept = kept_resources(section, retired, sources)
     for resource in plan.resources():
-        kept = keeps_resource(retired, locator, resource.type, resource.name)
+        kept = resource.key in all_kept
         options = resource.options
         resource.options = replace(options, protect=False, retain_on_delete=options.retain_on_delete or kept)
         protecting = [name for name in _PROTECTING_INPUTS if resource.inputs.get(name)]

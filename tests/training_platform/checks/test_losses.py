@@ -507,6 +507,20 @@ def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_kee
     assert "bucket-data-storage-objectViewer-group-vision-at-example.com" in destroyed
 
 
+def test_what_is_kept_stays_with_the_network_that_it_is_in(repository: Repository) -> None:
+    repository.edit("small-vision", TEAM_HEAD, f'{TEAM_HEAD}    retired: {{since: "2026-12-01"}}\n')
+    kept = "keeps: [filestore.homes], paid_by: ml@example.com"
+    repository.edit("small", HEAD, f'{HEAD}    retired: {{since: "2026-12-01", {kept}}}\n')
+
+    comparison = repository.compare(base="HEAD").comparison
+
+    assert comparison is not None
+    (environment,) = [stack for stack in comparison.stacks if stack.name == "small"]
+    destroyed = {resource.name for resource in environment.resources}
+    assert "c-cluster" in destroyed
+    assert destroyed.isdisjoint({"network-vpc", "filestore-homes-instance"})
+
+
 def test_an_environment_does_not_end_while_a_team_of_it_goes_on(repository: Repository) -> None:
     repository.edit("small", HEAD, f'{HEAD}    retired: {{since: "2026-12-01", keeps: [filestore.home]}}\n')
 

@@ -9,7 +9,7 @@ import pytest
 
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.plan import Resource
-from training_platform.resources.resource_types import BUCKET, CLUSTER, FILESTORE
+from training_platform.resources.resource_types import BUCKET, CLUSTER, FILESTORE, NETWORK
 from training_platform.resources.stack_plan import stack_plan
 
 ENVIRONMENT = """\
@@ -94,3 +94,6 @@ def test_protection_in_google_cloud_is_lifted_but_for_what_is_kept(
     kept = after[FILESTORE, "filestore-kept-instance"]
     assert kept.inputs["deletion_protection_enabled"] is True
     assert (kept.options.protect, kept.options.retain_on_delete) == (False, True)
+    assert {
+        name for (kind, name), resource in after.items() if kind == NETWORK and resource.options.retain_on_delete
+    } == {"network-vpc"}  # which Google does not delete before the instance

@@ -46,11 +46,10 @@ from training_platform.checks.plan_document import PlanDocuments, planned_of
 from training_platform.checks.report import Report, fingerprints, set_aside
 from training_platform.checks.stacks import Checked, CheckOptions, check_stacks, stack_names
 from training_platform.config.model.stack import Stack, stack_name
-from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace, stack_file
-from training_platform.resources.stack_plan import OWN_RESOURCES, keeps_resource
+from training_platform.resources.stack_plan import OWN_RESOURCES, kept_resources
 
 _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end
@@ -304,11 +303,13 @@ def _retired(change: StackChange, stack: Stack, planned: StackResult | None) -> 
     """Return the change of a stack that it retires: all resources are destroyed except those that the stack keeps."""
     if stack.retired is None or stack.section is None or planned is None:
         return change
-    locator = Locator(stack.section)
-    resources = [
-        removed(resource)
+    sources = {
+        (resource.type, resource.name): [source for keys in resource.inputs_from.values() for source in keys]
         for resource in planned.resources or ()
-        if not keeps_resource(stack.retired, locator, resource.type, resource.name)
+    }
+    kept = kept_resources(stack.section, stack.retired, sources)
+    resources = [
+        removed(resource) for resource in planned.resources or () if (resource.type, resource.name) not in kept
     ]
     return replace(change, kind="retired", resources=tuple(resources))
 

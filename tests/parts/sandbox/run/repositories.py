@@ -123,7 +123,8 @@ def without_stacks(root: Path) -> Sandbox:
     (root / "stacks").mkdir(parents=True)
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
-    (root / "modules").symlink_to(ROOT / "modules")
+    for name in ("modules", "training_platform"):  # of this checkout, whichever one is installed
+        (root / name).symlink_to(ROOT / name)
     return Sandbox(root)
 
 

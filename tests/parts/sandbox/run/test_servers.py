@@ -117,6 +117,7 @@ def test_protection_is_pulumis_or_the_apis() -> None:
         {"urn": "u::p::t::pool", "outputs": {"deletionProtection": False}},
         {"urn": "u::p::t::stack"},
         {"urn": "u::p::t::read", "external": True, "outputs": {"deletionProtection": True}},
+        {"urn": "u::p::t::kept", "retainOnDelete": True, "outputs": {"deletionProtectionEnabled": True}},
     ]
 
     assert protected(resources) == ["bucket", "cluster", "share"]

@@ -209,7 +209,8 @@ def protected(resources: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the logical names of a state's resources that Pulumi or an API protects from deletion."""
     names = []
     for resource in resources:
-        outputs = {} if resource.get("external") else resource.get("outputs") or {}  # no run deletes it
+        stays = resource.get("external") or resource.get("retainOnDelete")  # no run deletes it
+        outputs = {} if stays else resource.get("outputs") or {}
         if resource.get("protect") or any(outputs.get(name) is True for name in API_FIELDS):
             names.append(name_of(resource["urn"]))
     return names
