@@ -261,6 +261,18 @@ def test_a_file_that_is_no_yaml_ends_with_2_and_names_the_place(tmp_path: Path, 
     assert "broken.yml:" in done.stderr
 
 
+def test_a_cohort_may_lend_more_than_its_own_quota(tmp_path: Path) -> None:
+    rows = [{"name": "nvidia.com/gpu", "nominalQuota": 0, "lendingLimit": 4}]
+    groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "x", "resources": rows}]}]
+    spec = {"parentName": "all", "resourceGroups": groups}
+    cohort = {"kind": "Cohort", "apiVersion": API, "metadata": {"name": "lab"}, "spec": spec}
+    write(tmp_path / "queues", cluster_queue("a", cohortName="lab"), cohort)
+
+    done = simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n")
+
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.parametrize(
     "arguments", [("--base", "HEAD"), ("--environment", "prod"), ("--root", "."), ("--against", "missing")]
 )

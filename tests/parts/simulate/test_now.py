@@ -150,6 +150,7 @@ def test_pods_are_counted_with_sidecars_init_containers_and_overhead(tmp_path: P
         "init": {"initContainers": [container(5), container(1)], "containers": [container(2)]},
         "overhead": {"containers": [container(4)], "overhead": {"nvidia.com/gpu": "1"}},
         "limits": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "5"}}}]},
+        "of-the-pod": {"containers": [container(1)], "resources": {"requests": {"nvidia.com/gpu": "5"}}},
     }
     items = []
     for name, spec in specs.items():

@@ -42,7 +42,8 @@ _OTHER_KINDS: Final = (
 )
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _OLD_FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
-_QUOTA_FIELDS: Final = ("name", "nominalQuota", "borrowingLimit", "lendingLimit")
+_AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
+_QUOTA_FIELDS: Final = ("name", *_AMOUNTS)
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -218,7 +219,14 @@ def _readable(row: Object, read: Callable[[Json], Json], errors: list[str]) -> J
 
 
 def _queue_spec(spec: Json) -> Json:
+    """Return the spec of a ClusterQueue in the form that the model reads. Raises ValueError if it lends too much."""
     readable = _cohort_spec(spec)
+    for group in readable["resourceGroups"]:
+        for flavor in group["flavors"]:
+            for row in flavor["resources"]:
+                lent = row.get("lendingLimit")
+                if lent is not None and amount(row["name"], lent) > amount(row["name"], row.get("nominalQuota", 0)):
+                    raise ValueError(f"{row['name']} of flavor {flavor['name']} lends more than its nominalQuota")
     for key in ("preemption", "fairSharing"):
         if spec.get(key) is None:
             readable.pop(key, None)
@@ -250,9 +258,9 @@ def _cohort_spec(spec: Json) -> dict[str, Any]:
 def _check_quota(flavor: Json, covered: Sequence[object], *, is_root: bool) -> None:
     """Raise ValueError for quota that the API server or Kueue's webhook refuses.
 
-    Its resources are those of the group, its fields are known, its amounts are quantities, no more is lent than the
-    nominal quota, and a queue or cohort that is in no cohort (``is_root``) has no limits. Source: kubernetes-sigs/kueue
-    v0.19.2, pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, read 2026-11-28.
+    Its resources are those of the group, its fields are known, its amounts are quantities, and a queue or cohort that
+    is in no cohort (``is_root``) has no limits. A cohort may lend more than its own quota, which its members add to.
+    Source: kubernetes-sigs/kueue v0.19.2, pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, read 2026-11-28.
     """
     rows = {row["name"]: row for row in flavor["resources"]}
     if set(rows) != set(covered):
@@ -265,12 +273,12 @@ def _check_quota(flavor: Json, covered: Sequence[object], *, is_root: bool) -> N
                     f"{name} of flavor {flavor['name']} has an unknown field {key!r}; "
                     f"nearest: {find_nearest(str(key), _QUOTA_FIELDS)}"
                 )
-        amounts = {key: amount(name, row[key]) for key in _QUOTA_FIELDS[1:] if row.get(key) is not None}
-        limits = [key for key in ("borrowingLimit", "lendingLimit") if key in amounts]
-        if is_root and limits:
-            raise ValueError(f"{name} of flavor {flavor['name']} has a {limits[0]}, and the object is in no cohort")
-        if amounts.get("lendingLimit", 0) > amounts.get("nominalQuota", 0):
-            raise ValueError(f"{name} of flavor {flavor['name']} lends more than its nominalQuota")
+        for key in _AMOUNTS:
+            if row.get(key) is None:
+                continue
+            amount(name, row[key])
+            if is_root and key != "nominalQuota":
+                raise ValueError(f"{name} of flavor {flavor['name']} has a {key}, and the object is in no cohort")
 
 
 def _circles(rows: Mapping[str, Object], cohorts: Mapping[str, Json]) -> Iterator[str]:

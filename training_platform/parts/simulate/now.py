@@ -265,25 +265,26 @@ def _pod_requests(spec: Any) -> Counter[str]:
 
     Containers run together with sidecars, which are init containers that restart; other init containers run before
     them, one by one, each beside the sidecars that have started. The larger of the two counts, and the pod's overhead.
-    Source: Kubernetes docs, sidecar containers, resource sharing within containers, and pod overhead, read 2026-11-28.
+    Requests of the pod as a whole replace those of its containers. Source: kubernetes-sigs/kueue v0.19.2,
+    pkg/workload/resources.go, and PodRequests of k8s.io/component-helpers, which it calls, read 2026-11-28.
     """
     together: Counter[str] = Counter()
     before: Counter[str] = Counter()
     for container in spec.get("initContainers") or ():
-        requests = _container_requests(container)
         if container.get("restartPolicy") == "Always":
-            together += requests
+            together += _requests(container)
         else:
-            before |= together + requests
+            before |= together + _requests(container)
     for container in spec["containers"]:
-        together += _container_requests(container)
+        together += _requests(container)
+    requests = Counter({**(together | before), **_requests(spec)})
     overhead = {name: amount(name, quantity) for name, quantity in (spec.get("overhead") or {}).items()}
-    return (together | before) + Counter(overhead)
+    return requests + Counter(overhead)
 
 
-def _container_requests(container: Any) -> Counter[str]:
-    """Return a container's requests; a limit without a request is one, as in Kubernetes."""
-    resources = container.get("resources") or {}
+def _requests(spec: Any) -> Counter[str]:
+    """Return the requests of a container, or of a pod as a whole; a limit without a request is one."""
+    resources = spec.get("resources") or {}
     quantities = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return Counter({name: amount(name, quantity) for name, quantity in quantities.items()})
 
