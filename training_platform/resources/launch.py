@@ -1,5 +1,8 @@
 """Starts a training program in its container, with its secrets and its package, and again if it fails.
 
+It stays the program's parent. Linux gives process 1 of a container no default action for SIGTERM: a program without
+a handler would be killed only at the end of its grace, and hold its accelerators until then.
+
 Standard library of Python 3.8 or newer only; the account's token comes from the metadata server.
 """
 
@@ -15,6 +18,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import urllib.parse
 import urllib.request
 from pathlib import Path, PurePosixPath
@@ -130,27 +134,63 @@ def source(script: str) -> None:
 def run(command: list[str], restarts: int, codes: list[int]) -> int:
     """Run the program, forward the signal to end, and return its exit code.
 
-    A program that fails starts again, ``restarts`` times; with ``codes`` only after one of these exit codes.
+    A program that fails starts again, ``restarts`` times; with ``codes`` only after one of these exit codes. A program
+    that got the signal has not done its work, even if it ends with 0: it returns 128 and the signal's number, as shells
+    do for a program without a handler. One that cannot start returns 127, or 126 if it may not be executed.
     """
     signals: list[int] = []
     for started in range(1, restarts + 2):
-        child = subprocess.Popen(command, start_new_session=True)
+        try:
+            child = subprocess.Popen(command, start_new_session=True)
+        except OSError as error:
+            print(f"launch: {command[0]} does not start: {error.strerror}", file=sys.stderr)
+            return 127 if isinstance(error, FileNotFoundError) else 126
 
         def end(number: int, _frame: object, child: subprocess.Popen[bytes] = child) -> None:
             signals.append(number)
-            child.send_signal(number)
+            if child.returncode is None:
+                os.kill(child.pid, number)
 
         signal.signal(signal.SIGTERM, end)
         if signals:  # it came between two attempts, without a program to forward it to
-            child.terminate()
-        code = child.wait()
-        code = 128 - code if code < 0 else code
+            os.kill(child.pid, signal.SIGTERM)
+        code = ended(child)
+        if signals:
+            end_others(child.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)  # processes that it left behind hold accelerators and ports
         if not code or signals or started > restarts or (codes and code not in codes):
             break
         print(f"launch: ended with {code}, starts again ({started} of {restarts})", file=sys.stderr, flush=True)
-    return code
+    return 128 + signals[0] if signals and not code else code
+
+
+def ended(child: subprocess.Popen[bytes]) -> int:
+    """Wait until the program has ended, and return its exit code, 128 and the signal's number if a signal ended it.
+
+    The launcher is process 1 of its container, which inherits orphans and has to reap them.
+    """
+    while True:
+        process = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        if process is not None and process.si_pid == child.pid:
+            code = child.wait()
+            return 128 - code if code < 0 else code
+        if process is not None:
+            os.waitpid(process.si_pid, 0)
+
+
+def end_others(group: int) -> None:
+    """Send SIGTERM to what is left of the program's process group, and wait: a shell ends before what it started.
+
+    The wait has no limit of its own, since a checkpoint may take long: the kubelet kills the container after its grace.
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGTERM)
+        while True:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(-1, os.WNOHANG)
+            os.killpg(group, 0)
+            time.sleep(0.1)
 
 
 def main(command: list[str]) -> int:
@@ -166,13 +206,12 @@ def main(command: list[str]) -> int:
     join(plan.get("nodes", {}))
     if "script" in plan:
         source(plan["script"])
-    reports = "topic" in plan and place()[0] == 0
-    restarts = plan.get("restarts", 0)
-    if not reports and not restarts:
+    if plan.get("exec"):  # a shell that somebody opened, which needs its terminal
         os.execvp(command[0], command)
+    reports = "topic" in plan and place()[0] == 0
     if reports:
         tell(plan["topic"], {**plan["message"], "state": "started"})
-    code = run(command, restarts, plan.get("retry_on", []))
+    code = run(command, plan.get("restarts", 0), plan.get("retry_on", []))
     if reports:
         tell(plan["topic"], {**plan["message"], "state": "failed" if code else "succeeded", "exit_code": code})
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -18,7 +19,8 @@ from tests.parts.jobs.lab import (
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.parts.jobs.job_checks import judge
+from training_platform.parts.jobs.job_checks import Judgement, judge
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, load_crds
 
@@ -73,5 +75,10 @@ def take(read: Read) -> Take:
 
 @pytest.fixture
 def verdict(take: Take) -> Judge:
-    """Return a function that checks one target of a job."""
-    return lambda text, target: judge(take(text), target, TODAY)
+    """Return a function that checks one target of a job, which has a command if its text names no program."""
+
+    def judged(text: str, target: Target) -> Judgement:
+        program = "" if re.search("^(command|source):", text, re.MULTILINE) else "\ncommand: [train]"
+        return judge(take(text + program), target, TODAY)
+
+    return judged

@@ -27,6 +27,7 @@ environment: lab
 image: registry.example.com/train:1
 gke: {cluster: gpus, flavor: h100, nodes: 2}
 vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start}
+command: [train]
 """
 
 
@@ -104,7 +105,7 @@ def test_a_warning_does_not_stop_the_rendering(root: Path) -> None:
     result = job(root, "render", "jobs/vision/train.yaml", "--target", "vertex")
 
     assert result.exit_code == 0
-    assert result.stderr.startswith("warning jobs/vision/train.yaml:5:1: output: far is in europe-west4")
+    assert result.stderr.startswith("warning jobs/vision/train.yaml:6:1: output: far is in europe-west4")
     assert yaml.safe_load(result.stdout)
 
 
@@ -451,9 +452,7 @@ def test_a_verbose_check_lists_the_resources_of_each_pod(root: Path) -> None:
 @pytest.mark.parametrize("target", ["gke", "vertex"])
 def test_the_launcher_is_rendered_once_as_a_block_of_lines(root: Path, target: str) -> None:
     text = JOB.replace("flex-start}", "flex-start, replicas: 2}")
-    (root / "jobs" / "vision" / "train.yaml").write_text(
-        f"{text}command: [python, train.py]\nsecrets: {{TOKEN: token}}\n"
-    )
+    (root / "jobs" / "vision" / "train.yaml").write_text(f"{text}secrets: {{TOKEN: token}}\n")
 
     shown = job(root, "render", "jobs/vision/train.yaml", "--target", target).stdout
 

@@ -16,6 +16,7 @@ from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 from training_platform.resources.kueue import configuration
+from training_platform.resources.launcher import launcher
 from training_platform.resources.tenancy import resource_quota
 
 MULTISLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
@@ -102,19 +103,24 @@ def test_a_cache_of_files_is_beside_what_the_program_may_fill(take: Take, rest: 
 
 def test_an_exit_code_that_is_not_to_be_retried_ends_the_job(take: Take) -> None:
     job = take("retry_on: [75, 3]\n" + GPU)
-    disrupted, ended = replicated(job)["template"]["spec"]["podFailurePolicy"]["rules"]
+    disrupted, retried = replicated(job)["template"]["spec"]["podFailurePolicy"]["rules"]
 
     assert "onPodConditions" in disrupted
-    codes = {"containerName": "training", "operator": "NotIn", "values": [3, 75]}
-    assert ended == {"action": "FailJob", "onExitCodes": codes}
-    assert [rule["action"] for rule in jobset(job)["spec"]["failurePolicy"]["rules"]] == [
-        "FailJobSet",
-        "RestartJobSetAndIgnoreMaxRestarts",
+    codes = {"containerName": "training", "operator": "In", "values": [3, 75]}
+    assert retried == {"action": "FailJob", "onExitCodes": codes}
+    rules = jobset(job)["spec"]["failurePolicy"]["rules"]
+    assert [(rule["action"], rule["onJobFailureReasons"]) for rule in rules] == [
+        ("RestartJobSet", ["PodFailurePolicy"]),
+        ("RestartJobSetAndIgnoreMaxRestarts", ["PodFailurePolicy"]),
+        ("FailJobSet", ["BackoffLimitExceeded"]),
     ]
+    assert [rule.get("onJobFailureMessagePatterns") for rule in rules] == [["failed with exit code"], None, None]
 
 
 @pytest.mark.parametrize(
-    ("rest", "actions"), [("", None), ("retry_on: [75]\n", ["FailJobSet"])], ids=["alone", "beside exit codes"]
+    ("rest", "actions"),
+    [("", None), ("retry_on: [75]\n", ["RestartJobSet", "FailJobSet"])],
+    ids=["alone", "beside exit codes"],
 )
 def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, rest: str, actions: list[str] | None) -> None:
     policy = jobset(take(f"count_interruptions: true\nretries: 20\n{rest}{GPU}"))["spec"]["failurePolicy"]
@@ -213,8 +219,15 @@ def test_the_container_runs_what_the_file_says(take: Take) -> None:
     training = container(take(f"command: [python, -m]\nargs: [train]\nenv: {{B: one, A: two}}\n{PART}"))
 
     assert training["image"] == "registry.example.com/train:1"
-    assert (training["command"], training["args"]) == (["python", "-m"], ["train"])
+    assert (training["command"], training["args"]) == (["python3", "-c", launcher()], ["python", "-m", "train"])
     assert without_nodes(training) == [{"name": "B", "value": "one"}, {"name": "A", "value": "two"}]
+
+
+def test_an_image_runs_its_own_program_without_the_launcher(take: Take) -> None:
+    training = container(take(f"args: [train]\n{PART}"))
+
+    assert "command" not in training
+    assert training["args"] == ["train"]
 
 
 def test_the_output_is_a_folder_of_the_teams_bucket(take: Take) -> None:
@@ -491,7 +504,7 @@ def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take
 
     assert plan(LOCAL) == '{"restarts": 3}'
     assert plan(LOCAL.replace("100", "100, restarts: 5") + "retry_on: [75]\n") == '{"restarts": 5, "retry_on": [75]}'
-    assert plan(LOCAL.replace("100", "100, restarts: 0") + "retry_on: [75]\n") is None
+    assert plan(LOCAL.replace("100", "100, restarts: 0") + "retry_on: [75]\n") is None  # it only waits
 
 
 def test_a_program_is_told_how_many_data_loaders_it_has(take: Take) -> None:

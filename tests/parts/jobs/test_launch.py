@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -100,8 +101,12 @@ def start(
     cwd: Path | None = None,
     restarts: int = 0,
     script: str = "",
+    process_1: bool = False,
 ) -> subprocess.Popen[str]:
-    """Start a job's container with its own Python, and the test's servers for Google's."""
+    """Start a job's container with its own Python, and the test's servers for Google's.
+
+    As ``process_1`` it inherits orphans, like the first process of a container.
+    """
     training = container(as_run(job, "train-bcdfg"), "image", restarts=restarts, script=script)
     python, flag, text = training["command"]
     assert (python, flag, text) == ("python3", "-c", launcher())
@@ -115,7 +120,14 @@ def start(
     }
     arguments = [sys.executable if argument == "python3" else argument for argument in training["args"]]
     command = [sys.executable, flag, text, *arguments]
-    return subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, text=True)
+    if process_1:
+        command = [sys.executable, "-c", INHERIT_ORPHANS, *command]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=env, cwd=cwd, stdin=pipe, stdout=pipe, text=True)
+
+
+# PR_SET_CHILD_SUBREAPER, which exec keeps
+INHERIT_ORPHANS = "import ctypes, os, sys; ctypes.CDLL(None).prctl(36, 1); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def test_secrets_are_variables_of_the_program_only(take: Take, google: Google) -> None:
@@ -185,7 +197,7 @@ def test_one_container_of_a_run_publishes(take: Take, google: Google, others: di
     assert google.messages == []
 
 
-def test_the_program_gets_sigterm(take: Take, google: Google, tmp_path: Path) -> None:
+def test_a_program_that_ends_with_0_after_sigterm_has_not_succeeded(take: Take, google: Google, tmp_path: Path) -> None:
     program = (
         "import os, signal, time\n"
         # The signal may come while print still holds the lock of stdout, so the handler writes past it.
@@ -202,8 +214,70 @@ def test_the_program_gets_sigterm(take: Take, google: Google, tmp_path: Path) ->
         running.send_signal(signal.SIGTERM)
         output, _ = running.communicate(timeout=30)
 
-    assert (output, running.returncode) == ("checkpoint\n", 0)
-    assert google.messages[-1]["state"] == "succeeded"
+    assert (output, running.returncode) == ("checkpoint\n", 128 + signal.SIGTERM)
+    assert google.messages[-1]["state"] == "failed"
+
+
+def test_a_program_that_a_shell_started_saves_after_the_shell_has_ended(
+    take: Take, google: Google, tmp_path: Path
+) -> None:
+    program = (
+        "import os, signal, sys, time\n"
+        "def save(*_: object) -> None:\n"
+        "    time.sleep(0.5)\n"
+        "    open('checkpoint', 'w').close()\n"
+        "    os._exit(0)\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    (tmp_path / "train.py").write_text(program)
+    job = take(f'command: [bash, -c, "{sys.executable} train.py; echo never"]\n{GPU}')
+
+    with start(google, job, cwd=tmp_path) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.send_signal(signal.SIGTERM)
+        output, _ = running.communicate(timeout=30)
+
+    assert (output, running.returncode) == ("", 128 + signal.SIGTERM)
+    assert (tmp_path / "checkpoint").exists()
+
+
+@pytest.mark.parametrize(("mode", "code"), [(None, 127), (0o644, 126)], ids=["missing", "not executable"])
+def test_a_program_that_cannot_start_ends_as_in_a_shell(
+    take: Take, google: Google, tmp_path: Path, mode: int | None, code: int
+) -> None:
+    file = tmp_path / "train"
+    if mode is not None:
+        file.touch(mode)
+
+    with start(google, take(f"command: [{file}]\n{GPU}")) as running:
+        assert running.wait(30) == code
+
+
+def test_orphans_of_the_program_are_reaped_while_it_runs(take: Take, google: Google, tmp_path: Path) -> None:
+    program = (
+        "import os, sys\n"
+        "if os.fork() == 0:\n"
+        "    if orphan := os.fork():\n"
+        "        print(orphan, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "sys.stdin.readline()\n"
+    )
+    (tmp_path / "train.py").write_text(program)
+    job = take(f"command: [python3, {tmp_path}/train.py]\n{GPU}")
+
+    with start(google, job, process_1=True) as running:
+        assert running.stdout is not None
+        orphan = Path("/proc") / running.stdout.readline().strip()
+        deadline = time.monotonic() + 20
+        while orphan.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not orphan.exists()
+        assert running.poll() is None
+        running.send_signal(signal.SIGTERM)
 
 
 FAILS = "import sys; open('starts', 'a').write('x'); sys.exit({code})"

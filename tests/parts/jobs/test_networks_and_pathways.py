@@ -359,11 +359,21 @@ def test_only_the_head_runs_the_program_and_its_end_ends_the_job(manifest: dict[
     head, workers = pods(manifest)
     spec = manifest["spec"]
 
-    assert [container["command"] for container in head["containers"]] == [["python", "train.py"]]
+    assert [container["args"] for container in head["containers"]] == [["python", "train.py"]]
     assert [container["name"] for container in workers["containers"]] == ["pathways-worker"]
     assert [replicated_job["replicas"] for replicated_job in spec["replicatedJobs"]] == [1, 2]
     assert spec["successPolicy"]["targetReplicatedJobs"] == ["head"]
     assert spec["coordinator"]["replicatedJob"] == "head"
+
+
+def test_exit_codes_of_the_head_alone_decide_whether_a_run_ends(take: Take) -> None:
+    body = jobset(take(f"retry_on: [75]\n{JOB}"))
+    head, workers = (part["template"]["spec"]["podFailurePolicy"]["rules"] for part in body["spec"]["replicatedJobs"])
+
+    assert [row["onExitCodes"]["values"] for row in head if "onExitCodes" in row] == [[75]]
+    assert [row for row in workers if "onExitCodes" in row] == []
+    ended = body["spec"]["failurePolicy"]["rules"][-1]
+    assert (ended["action"], ended["targetReplicatedJobs"]) == ("FailJobSet", ["head"])
 
 
 def test_jax_manager_proxy_and_workers_find_each_other(manifest: dict[str, Any]) -> None:

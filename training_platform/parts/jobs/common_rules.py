@@ -53,6 +53,13 @@ def _without_command(job: ResolvedJob) -> Iterator[Finding]:
         message = "restarts the program in its container by a launcher, which does not know the image's own command"
         allowed = "command, such as [python, -m, train], or restarts: 0"
         yield job.finding(("local_checkpoints",), message, rule="job-command", allowed=allowed)
+    if spec.gke:
+        message = (
+            "is missing, and no launcher starts the image's own program: if it ends with 0 when its VM is drained, the "
+            "run has succeeded"
+        )
+        allowed = "command, such as [python, -m, train]; or an image whose program ends with 143 after SIGTERM"
+        yield job.finding(("command",), message, rule="job-command", severity="note", allowed=allowed)
 
 
 def _without_output(job: ResolvedJob) -> Iterator[Finding]:

@@ -1,8 +1,9 @@
 """A job's container, in the parts that Kubernetes and Vertex AI share: image, command, variables, mounts, source.
 
-A program starts by its image's command, or by a launcher that first fetches secrets and source. The launcher is one
-Python file without dependencies, run by the container's own Python: the image needs ``python3``, and the job a
-``command``, since this project cannot know the image's.
+On GKE every program with a ``command`` starts by a launcher, which first fetches secrets and source, then waits for the
+program and sees that a stopped one does not count as done; on Vertex AI only those that need it. The launcher is one
+Python file without dependencies, run by the container's own Python: the image needs ``python3``. A job without a
+``command`` runs its image's own, which this project cannot know.
 """
 
 from __future__ import annotations
@@ -24,18 +25,23 @@ from training_platform.resources.scope import bucket_id, secret_id
 OUTPUT_VARIABLE = "OUTPUT_URI"
 PROFILE_VARIABLE = "PROFILE_URI"
 LOADERS_VARIABLE = "DATA_LOADERS"
+ON_GKE: Final = "image"
+ON_VERTEX: Final = "imageUri"
+"""The keys of a container's image."""
 
 
 class Launch(NamedTuple):
     """The launcher's work for a program beside secrets and source.
 
     It fills in the variables ``nodes``, restarts a program that fails up to ``restarts`` times, and sets the variables
-    that a shell ``script`` on the node exports.
+    that a shell ``script`` on the node exports. ``on_gke`` it has the work of process 1: it forwards signals, and a
+    program that ends with 0 after one has not succeeded.
     """
 
     nodes: Mapping[str, str] = {}
     restarts: int = 0
     script: str = ""
+    on_gke: bool = False
 
 
 def container(
@@ -45,7 +51,7 @@ def container(
 
     ``platform`` has further variables; the job's own win over them. The launcher fills in those of this run's nodes.
     """
-    launch = Launch(at_run_time(platform or {}), restarts, script)
+    launch = Launch(at_run_time(platform or {}), restarts, script, on_gke=image_key == ON_GKE)
     command, args = argv(job, launch)
     fixed = {name: value for name, value in (platform or {}).items() if name not in launch.nodes}
     body: dict[str, Any] = {image_key: image(job)}
@@ -117,7 +123,7 @@ def module(job: ResolvedJob) -> str:
 
 
 def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
-    """Return the variable with the launcher's plan; empty for a job without launcher."""
+    """Return the variable with the launcher's plan; empty if it only waits for the program."""
     if not launched(job, launch):
         return {}
     plan: dict[str, Any] = {
@@ -134,7 +140,8 @@ def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
         "topic": job.spec.notify,
         "message": {"run": job.name, "team": job.team.name, "output": output_uri(job)} if job.spec.notify else None,
     }
-    return {PLAN_VARIABLE: json.dumps({key: value for key, value in plan.items() if value})}
+    work = {key: value for key, value in plan.items() if value}
+    return {PLAN_VARIABLE: json.dumps(work)} if work else {}
 
 
 LUSTRE: Final = "/mnt/lustre"

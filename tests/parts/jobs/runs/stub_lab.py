@@ -23,6 +23,7 @@ environment: lab
 image: registry.example.com/train:1
 args: [--rate=1]
 gke: {cluster: gpus, flavor: h100, nodes: 2}
+command: [train]
 """
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2/namespaces/vision"

@@ -18,6 +18,7 @@ from click.testing import Result
 from tests.parts.jobs.runs.stub_lab import JOB, RUN, SETS, Lab, one_sentence, stub_lab
 from training_platform.parts.jobs.runs.state import since
 from training_platform.resources.kueue import RUN_LABEL
+from training_platform.resources.launcher import launcher
 
 PODS = "/api/v1/namespaces/vision/pods"
 KUBECTL = """\
@@ -56,7 +57,7 @@ def test_options_change_one_run_and_not_its_file(lab: Lab) -> None:
     assert body["metadata"]["name"] == "train-mine"
     assert body["metadata"]["annotations"]["training-platform/user"] == "ada@example.com"
     assert body["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] == 3
-    assert container(body)["args"] == ["--rate=1", "--lr=0.1", "x"]
+    assert container(body)["args"] == ["train", "--rate=1", "--lr=0.1", "x"]
     assert {"name": "A", "value": "b=c"} in container(body)["env"]
     assert (lab.root / "jobs" / "vision" / "train.yaml").read_text() == JOB
 
@@ -95,14 +96,14 @@ def test_a_held_run_is_the_same_pod_with_a_command_that_ends_by_itself(lab: Lab)
     (body,) = lab.api.created
     run = body["metadata"]["name"]
     assert result.stdout == f"{run}\n"
-    assert f"training-platform job exec {run} opens a shell once it runs; its program: --rate=1" in result.stderr
+    assert f"training-platform job exec {run} opens a shell once it runs; its program: train --rate=1" in result.stderr
     limit = {RUN_LABEL: str(2 * 3600)}  # the half hour, and the hour that VMs on demand may take to start
     assert body["metadata"]["labels"] == plain["metadata"]["labels"] | limit
     assert body["spec"]["failurePolicy"]["maxRestarts"] == 0
     held = container(body)
     original = container(plain)
-    assert held["command"] == ["sh", "-c", "trap 'exit 0' TERM; sleep 1800 & wait"]
-    assert "args" not in held
+    assert held["command"] == ["python3", "-c", launcher()]
+    assert held["args"] == ["sleep", "1800"]
     assert held["resources"] == original["resources"]
     assert {row["name"] for row in held["env"]} == {row["name"] for row in original["env"]}
 
@@ -181,7 +182,7 @@ def test_a_command_has_the_secrets_of_the_program_and_tells_nobody(lab: Lab, cal
 
     words = called.read_text().splitlines()
     assert words[words.index("--") + 1 : -3] == [
-        "env", 'TRAINING_LAUNCH={"secrets": {"TOKEN": "a"}}', "python3", "-c", "LAUNCHER",
+        "env", 'TRAINING_LAUNCH={"secrets": {"TOKEN": "a"}, "exec": true}', "python3", "-c", "LAUNCHER",
     ]  # fmt: skip
 
 

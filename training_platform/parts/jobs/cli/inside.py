@@ -171,4 +171,4 @@ def _launched(pod: dict[str, Any]) -> list[str]:
     if plan is None:
         return []
     silent = {name: value for name, value in json.loads(plan).items() if name not in ("topic", "message", "restarts")}
-    return ["env", f"{PLAN_VARIABLE}={json.dumps(silent)}", *container["command"]]
+    return ["env", f"{PLAN_VARIABLE}={json.dumps({**silent, 'exec': True})}", *container["command"]]

@@ -39,14 +39,28 @@ INTERRUPTED = {
     "onJobFailureReasons": ["PodFailurePolicy"],
 }
 
-# A program that ended with a code that is not to be retried. Kubernetes gives both rules one reason; only the message
+# A program that ended with a code of ``retry_on``. Kubernetes gives both rules of a Job one reason; only the message
 # tells them apart. Source: Kubernetes v1.36.3, pkg/controller/job/pod_failure_policy.go.
-ENDED = {
-    "name": "ended",
-    "action": "FailJobSet",
+RETRIED = {
+    "name": "retried",
+    "action": "RestartJobSet",
     "onJobFailureReasons": ["PodFailurePolicy"],
     "onJobFailureMessagePatterns": ["failed with exit code"],
 }
+
+
+def ended(leading: str) -> dict[str, Any]:
+    """Return the rule for a program that ended with a code that is not in ``retry_on``.
+
+    It holds for the replicated job with the program alone: workers of Pathways have no codes of their own, and restart
+    the run.
+    """
+    return {
+        "name": "ended",
+        "action": "FailJobSet",
+        "onJobFailureReasons": ["BackoffLimitExceeded"],
+        "targetReplicatedJobs": [leading],
+    }
 
 
 def jobset(job: ResolvedJob) -> dict[str, Any]:
@@ -71,11 +85,13 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
 def _spec(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
     leading = pathways.HEAD if gke.pathways else ROLE  # runs the job's own program, and ends the job
     # JobSet counts only failures that no rule ignores, and has no other limit of restarts.
-    rules = []
+    rules: list[dict[str, Any]] = []
     if job.spec.retry_on:
-        rules.append(dict(ENDED))
+        rules.append(dict(RETRIED))
     if not job.spec.count_interruptions:
         rules.append(dict(INTERRUPTED))
+    if job.spec.retry_on:
+        rules.append(ended(leading))
     failure_policy: dict[str, Any] = {"maxRestarts": job.spec.retries}
     if rules:
         failure_policy["rules"] = rules

@@ -18,7 +18,7 @@ from training_platform.config.expansion import HEADS_NAME, HEADS_TAINT
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.jobs.container import container, output_uri
+from training_platform.parts.jobs.container import ON_GKE, container, output_uri
 from training_platform.parts.jobs.gke.pods import (
     CONTAINER,
     bare_pod,
@@ -65,7 +65,8 @@ def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
     }
     if storage.volumes:
         pod["volumes"] = storage.volumes
-    template = {"metadata": {"annotations": dict(_ALONE)}, "spec": job_spec(1, pod_template(storage.annotations, pod))}
+    spec = job_spec(1, pod_template(storage.annotations, pod), retry_on=job.spec.retry_on)
+    template = {"metadata": {"annotations": dict(_ALONE)}, "spec": spec}
     return {"name": HEAD, "replicas": 1, "template": template}
 
 
@@ -87,7 +88,7 @@ def _program(job: ResolvedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
     variables |= rendezvous(job, tpu=True, chips=0, nodes="1", rank="0", names="localhost", host="localhost")
     body = {
         "name": CONTAINER,
-        **container(job, "image", variables),
+        **container(job, ON_GKE, variables),
         "image": pulled_image(job),
         "resources": resources(job, {}),
     }

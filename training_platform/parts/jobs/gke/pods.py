@@ -15,7 +15,14 @@ from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.model.node_pool import SLICE_LEVELS
 from training_platform.config.names import data_claim
 from training_platform.config.reading.source import value_at
-from training_platform.parts.jobs.container import container, image, mount_path, output_variables, share_folder
+from training_platform.parts.jobs.container import (
+    ON_GKE,
+    container,
+    image,
+    mount_path,
+    output_variables,
+    share_folder,
+)
 from training_platform.parts.jobs.gke.gpu_direct import GpuDirect, gpu_direct
 from training_platform.parts.jobs.job_model import GkeTarget, Mount
 from training_platform.parts.jobs.rendezvous import RANK, rendezvous
@@ -154,16 +161,20 @@ def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
 def job_spec(pods: int, template: dict[str, Any], *, retry_on: Sequence[int] = ()) -> dict[str, Any]:
     """Return the spec of a Job with so many pods, which fails as soon as one of them does.
 
-    With ``retry_on`` an exit code that is not among them fails it by a rule, whose message ``ENDED`` knows.
+    With ``retry_on`` these exit codes fail it by a rule, whose message ``RETRIED`` knows, and all others by
+    ``backoffLimit``. Never the other way round: the Job controller also applies rules to pods of a suspended Job, and
+    would hold the exit code of an eviction against the run when Kueue admits it again.
+    Source: Kubernetes v1.36.3, pkg/controller/job, ``getFailJobMessage``, which reads pods without finalizers too; seen
+    on a kubelet with Kueue 0.19.2, 2026-11-28.
     """
-    codes = {"containerName": CONTAINER, "operator": "NotIn", "values": sorted({*retry_on})}
-    ending = [{"action": "FailJob", "onExitCodes": codes}] if retry_on else []
+    codes = {"containerName": CONTAINER, "operator": "In", "values": sorted({*retry_on})}
+    retried = [{"action": "FailJob", "onExitCodes": codes}] if retry_on else []
     return {
         "parallelism": pods,
         "completions": pods,
         "completionMode": "Indexed",
         "backoffLimit": 0,  # a lost host stops its whole slice, so the set restarts and never one pod
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}, *ending]},
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}, *retried]},
         "template": template,
     }
 
@@ -233,7 +244,7 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
         platform[LOCAL_CHECKPOINTS_VARIABLE] = LOCAL_CHECKPOINTS_PATH
     restarts = local.restarts if local else 0
     script = direct.script if direct else ""
-    body = {"name": CONTAINER, **container(job, "image", platform, restarts=restarts, script=script)}
+    body = {"name": CONTAINER, **container(job, ON_GKE, platform, restarts=restarts, script=script)}
     body["image"] = pulled_image(job)
     if ports:
         body["ports"] = ports

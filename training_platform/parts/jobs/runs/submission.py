@@ -104,7 +104,7 @@ class Changes:
         """
         if not self.hold_minutes:
             return job
-        wait = ("sh", "-c", f"trap 'exit 0' TERM; sleep {self.hold_minutes * 60} & wait")
+        wait = ("sleep", str(self.hold_minutes * 60))
         update: dict[str, Any] = {"command": wait, "args": (), "retries": 0, "notify": None, "sweep": None}
         if job.spec.gke and job.flavor:
             hours = ceil((self.hold_minutes + PODS_READY_MINUTES[job.flavor.capacity]) / 60)

@@ -21,6 +21,7 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.parts.jobs.container import (
+    ON_VERTEX,
     Launch,
     argv,
     container,
@@ -126,7 +127,7 @@ def _program(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, An
     package = archive_uri(job)
     nodes = node_variables(job, target, pool.machine)
     if package is None or spec.command or spec.secrets or spec.notify or at_run_time(nodes):
-        return {"containerSpec": container(job, "imageUri", nodes)}
+        return {"containerSpec": container(job, ON_VERTEX, nodes)}
     package_spec: dict[str, Any] = {
         "executorImageUri": image(job),
         "packageUris": [package],
