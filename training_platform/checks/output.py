@@ -34,7 +34,6 @@ FORMATS: Mapping[str, ReportFormat] = {
     "json": ReportFormat(f"{_REPORTS}.json_report:json_report"),
     "markdown": ReportFormat(f"{_REPORTS}.markdown:markdown_report", mixable=True, linked=True),
     "sarif": ReportFormat(f"{_REPORTS}.sarif:sarif_report"),
-    "junit": ReportFormat(f"{_REPORTS}.junit:junit_report"),
     "gitlab": ReportFormat(f"{_REPORTS}.code_quality:gitlab_report"),
     "github": ReportFormat(f"{_REPORTS}.code_quality:github_report", mixable=True),
     "html": ReportFormat(f"{_REPORTS}.html:html_report", linked=True),

@@ -143,7 +143,7 @@ def test_a_terminal_shows_what_follows_in_one_line_and_all_of_it_with_verbose(ve
     assert printed.count("[pool-zone]") == 1
 
 
-ENTRIES = {"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li class="error"', "junit": "<failure"}
+ENTRIES = {"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li class="error"'}
 
 
 def entries(text: str, form: str) -> int:
@@ -154,7 +154,7 @@ def entries(text: str, form: str) -> int:
     return len(re.findall(ENTRIES[form], text))
 
 
-@pytest.mark.parametrize("form", ["markdown", "github", "gitlab", "sarif", "html", "junit"])
+@pytest.mark.parametrize("form", ["markdown", "github", "gitlab", "sarif", "html"])
 def test_what_follows_stands_within_its_cause_in_every_format(form: str, tmp_path: Path) -> None:
     checked = report(tmp_path, PROD, "topology: 4x8", "topology: 4x5")
     follow = [finding for finding in checked.all_findings() if finding.follows]
@@ -167,7 +167,7 @@ def test_what_follows_stands_within_its_cause_in_every_format(form: str, tmp_pat
     assert all(finding.path.replace("_", r"\_" if form == "markdown" else "_") in text for finding in follow)
 
 
-@pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "gitlab", "sarif", "html", "junit"])
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "gitlab", "sarif", "html"])
 def test_every_format_says_how_a_rule_is_explained(form: str, tmp_path: Path) -> None:
     text = render(report(tmp_path, PROD, "topology: 4x8", "topology: 4x5"), form)
 

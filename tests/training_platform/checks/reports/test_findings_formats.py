@@ -7,17 +7,14 @@ import re
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
-from xml.etree import ElementTree as Xml
 
 import pytest
 from jsonschema import Draft4Validator
 
 from training_platform.checks.report import Report
 from training_platform.checks.reports.code_quality import github_report, gitlab_report
-from training_platform.checks.reports.junit import junit_report
 from training_platform.checks.reports.sarif import sarif_report
 from training_platform.config.reading.finding import Finding, Position
-from training_platform.rules import RULES
 
 Build = Callable[..., Any]
 
@@ -151,68 +148,6 @@ def test_two_quotas_at_one_field_keep_their_own_fingerprints_when_one_is_fixed(
 
 def test_findings_that_agree_in_everything_still_differ(build_report: Build, build_finding: Build) -> None:
     assert len(set(marks(build_report(build_finding("is 9 GB"), build_finding("is 8 GB"))))) == 2
-
-
-def junit(report: Report) -> Xml.Element:
-    return Xml.fromstring(junit_report(report).encode())  # noqa: S314 # our own
-
-
-def case(root: Xml.Element, stack: str, rule: str) -> Xml.Element:
-    (test_case,) = (
-        element for element in root.iter("testcase") if (element.get("classname"), element.get("name")) == (stack, rule)
-    )
-    return test_case
-
-
-def test_every_stack_is_a_suite_with_a_case_for_every_rule(clean: Report) -> None:
-    root = junit(clean)
-
-    assert [suite.get("name") for suite in root] == [stack.name for stack in clean.stacks]
-    assert all({element.get("name") for element in suite} >= set(RULES) for suite in root)
-    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "0", "0")
-    assert int(root.get("tests", 0)) == sum(int(suite.get("tests", 0)) for suite in root) >= 5 * len(RULES)
-
-
-def test_an_error_fails_its_rule_with_all_its_findings(spoiled: Report) -> None:
-    root = junit(spoiled)
-
-    failed = case(root, "prod", "boot-disk-size")
-    text = failed.findtext("failure") or ""
-    assert failed.get("file") == "stacks/Pulumi.prod.yaml"
-    assert text.count("700,000 GB") == sum(finding.rule == "boot-disk-size" for finding in spoiled.all_findings()) >= 2
-    assert case(root, "prod", "tpu-topology").find("failure") is None
-    assert int(root.get("failures", 0)) == len(list(root.iter("failure")))
-
-
-def test_a_warning_passes_and_is_printed(build_report: Build, build_finding: Build) -> None:
-    passed = case(junit(build_report(build_finding(severity="warning"))), "prod", "boot-disk-size")
-
-    assert passed.find("failure") is None
-    assert "is 9 GB" in (passed.findtext("system-out") or "")
-
-
-def test_what_is_not_decided_or_exempt_is_skipped(build_report: Build, build_finding: Build, spoiled: Report) -> None:
-    undecided = case(junit(build_report(build_finding(severity="note"))), "prod", "boot-disk-size")
-    assert undecided.find("skipped") is not None
-
-    exempt = case(junit(spoiled), "prod", "boot-disk-size")
-    assert "exempt until 2027-01-31" in (exempt.findtext("system-out") or "")
-
-
-def test_what_was_not_checked_is_an_error(spoiled: Report) -> None:
-    root = junit(spoiled)
-
-    assert root.get("errors") == "1"
-    (error,) = root.iter("error")
-    assert "Pulumi.broken.yaml" in error.get("message", "")
-
-
-def test_no_character_of_a_message_breaks_the_xml(build_report: Build, build_finding: Build) -> None:
-    root = junit(build_report(build_finding("a\x00b\x1b[31m<&>\ud800\U0001f600")))
-
-    failure = case(root, "prod", "boot-disk-size").find("failure")
-    assert failure is not None
-    assert failure.get("message") == "a\ufffdb\ufffd[31m<&>\ufffd\U0001f600"
 
 
 def test_gitlab_is_given_what_it_needs_of_every_error_and_warning(build_report: Build, build_finding: Build) -> None:
