@@ -39,7 +39,7 @@ OTHERS = {
     "adopt", "adopt-state", "schema", "init environment", "init team", "init job", "init pool", "image build",
     "job render", "job init", "job submit", "job cancel", "job wait", "job logs", "job why",
     "job debug", "job exec", "job port-forward", "job requeue", "job usage",
-    "quota init", "quota pull", "quota request", "prices pull", "software outdated", "software digests",
+    "quota init", "quota pull", "quota request", "software outdated", "software digests",
     "sandbox up", "sandbox preview", "sandbox refresh", "sandbox destroy", "sandbox serve", "sandbox status",
     "persistent-resource list", "persistent-resource reboot", "recommend", "trace make", "trace import",
     "trace pull", "plan", "pipeline-accounts",

@@ -8,7 +8,6 @@ A data file holds any of these sections; rows of all files are joined, and none 
     disk_types, boot_disk_limits, filestore_tiers, lustre_tiers, charts, chart_ports, images, model_servers,
     releases:          name -> fields of the type
     service_prices:    name -> fields of ServicePrice
-    skus:              machine family or service -> fields of Skus
     locations:         read, source, zones (region -> last parts of its zones' names)
 """
 
@@ -39,7 +38,6 @@ from training_platform.catalog.types import (
     QuotaId,
     Release,
     ServicePrice,
-    Skus,
     chips_in,
 )
 
@@ -57,7 +55,6 @@ _PLAIN: Mapping[str, type[CatalogRow]] = {
     "model_servers": ModelServer,
     "releases": Release,
     "service_prices": ServicePrice,
-    "skus": Skus,
 }
 """Sections with rows that have only fields."""
 SECTIONS = ("accelerators", "locations", "machine_types", "quotas", *_PLAIN)
@@ -106,7 +103,6 @@ class Catalog:
     model_servers: Mapping[str, ModelServer]
     releases: Mapping[str, Release]
     service_prices: Mapping[str, ServicePrice]
-    skus: Mapping[str, Skus]
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -16,9 +16,7 @@ LEFT_OUT = (
 """Costs that no sum includes, so every sum is a lower bound."""
 FRESH_DAYS = 90  # of the catalogue's prices; older ones are examples
 HOURS_OF_MONTH = 730  # as Google's pages on prices count
-EXAMPLES = (
-    f"the catalogue's prices are examples, older than {FRESH_DAYS} days; training-platform prices pull reads today's"
-)
+EXAMPLES = f"the catalogue's prices are examples, older than {FRESH_DAYS} days; stacks/prices.yaml takes today's"
 LOCAL_SSD = "local SSD"  # the note of a machine's price that leaves it out
 LOCAL_SSD_SERVICE = "local-ssd"
 
@@ -29,8 +27,7 @@ class PriceBook:
 
     ``machines`` are USD per VM and hour, by machine type, capacity and region; ``services`` USD as the catalogue
     counts them, by name and region; "*" is any other region. ``discounts`` are shares of the list price that are not
-    paid, by the name of a machine type or service, or ``machines`` and ``services`` for all others. ``listed`` are list
-    prices that were pulled later than the catalogue's, with ``machines`` and ``services`` alone.
+    paid, by the name of a machine type or service, or ``machines`` and ``services`` for all others.
     """
 
     machines: Mapping[str, Mapping[Capacity, Mapping[str, float]]] = field(default_factory=dict)
@@ -38,7 +35,6 @@ class PriceBook:
     discounts: Mapping[str, float] = field(default_factory=dict)
     read: date | None = None
     most_more_per_hour: float | None = None
-    listed: PriceBook | None = None
 
     def share(self, name: str, kind: str) -> float:
         """Return the fraction of a list price that is paid."""
@@ -104,9 +100,6 @@ def machines_cost(
     agreed = _at(book.machines.get(machine.name, {}).get(capacity, {}), region)
     if agreed is not None:
         return Cost(least=paid * agreed, most=most * agreed, read=book.read, vms=most)
-    if book.listed and (pulled := _pulled(book.listed, machine, capacity, region)) is not None:
-        pulled *= book.share(machine.name, "machines")
-        return Cost(least=paid * pulled, most=most * pulled, read=book.listed.read, vms=most)
     usd = hourly_usd(machine, capacity, region)
     price = list_price(machine)
     if usd is None or price is None:
@@ -132,9 +125,6 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
         return Cost()
     listed = default().service_prices.get(name)
     agreed = _at(book.services.get(name, {}), region)
-    if agreed is None and book.listed and (pulled := _at(book.listed.services.get(name, {}), region)) is not None:
-        pulled *= book.share(name, "services") / HOURS_OF_MONTH
-        return Cost(least=least * pulled, most=most * pulled, read=book.listed.read)
     usd = agreed
     if usd is None and listed:
         usd = _at(listed.usd, region)
@@ -179,15 +169,6 @@ def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float |
     if usd is None and capacity in ("reservation", "flex-start"):
         usd = _of_region(price, "on-demand", region)
     return None if usd is None else usd * (1 if price.unit == "vm" else machine.chips)
-
-
-def _pulled(book: PriceBook, machine: MachineType, capacity: Capacity, region: str) -> float | None:
-    """Return the pulled list price of one VM, with its local SSD; as ``hourly_usd`` for reservations and flex-start."""
-    by_capacity = book.machines.get(machine.name, {})
-    usd = _at(by_capacity.get(capacity, {}), region)
-    if usd is None and capacity in ("reservation", "flex-start"):
-        usd = _at(by_capacity.get("on-demand", {}), region)
-    return usd
 
 
 def _of_region(price: Price, capacity: Capacity, region: str) -> float | None:

@@ -82,20 +82,6 @@ class ServicePrice(CatalogRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Skus(CatalogRow):
-    """Cloud Billing's descriptions of a machine family or a service; any of several spellings matches.
-
-    Of a machine family the price is that of its vCPUs, GiB and chips or GPUs together, and its bundled local SSD;
-    ``amount`` is a service's GiB and month. ``name`` is the family, as in ``a3-highgpu``, or the service.
-    """
-
-    vcpu: tuple[str, ...] = ()
-    memory: tuple[str, ...] = ()
-    chip: tuple[str, ...] = ()
-    amount: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class VertexSupport:
     """An accelerator in Vertex AI training: its ``acceleratorType``, regions, and quota by capacity.
 

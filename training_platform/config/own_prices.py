@@ -1,8 +1,7 @@
-"""A repository's prices: those of a contract in ``stacks/prices.yaml``, and list prices of ``prices pull``."""
+"""An organisation's own prices and discounts: ``stacks/prices.yaml``."""
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import date
 from pathlib import Path as FilePath
 from typing import Annotated
@@ -13,13 +12,13 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.loader import default
 from training_platform.catalog.prices import LIST, PriceBook
 from training_platform.catalog.types import Capacity
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import MachineTypeName, OneOf, Section
 from training_platform.config.reading.source import read_source
 
 FILE = "stacks/prices.yaml"
-LISTED_FILE = "stacks/list-prices.yaml"
+PULLED_FILE = "stacks/list-prices.yaml"
 RULE = "own-prices"
 _SERVICES = (
     *(name for name in default().service_prices if not name.startswith("filestore-")),  # Lustre, Hyperdisk, buckets...
@@ -43,22 +42,29 @@ class OwnPrices(Section):
 
 
 def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
-    """Return a repository's prices, by default the catalogue's. Raises UnreadableError."""
-    book, findings = _read(root, FILE)
-    listed, further = _read(root, LISTED_FILE)
-    if listed is not LIST:
-        book = dataclasses.replace(book, listed=listed)
-    return book, [*findings, *further]
+    """Return a repository's prices, by default the catalogue's. Raises UnreadableError.
 
-
-def _read(root: FilePath, file: str) -> tuple[PriceBook, list[Finding]]:
-    path = root / file
+    List prices that earlier versions pulled are not read, and a finding says where they belong.
+    """
+    findings: list[Finding] = []
+    if (root / PULLED_FILE).exists():
+        findings.append(
+            Finding(
+                rule=RULE,
+                severity="warning",
+                message="is not read any more: the command that wrote it is gone",
+                file=PULLED_FILE,
+                position=Position(1, 1),
+                allowed=f"its read, machines and services in {FILE}; services there as the catalogue counts them",
+            )
+        )
+    path = root / FILE
     if not path.exists():
-        return LIST, []
-    source = read_source(path, file)
+        return LIST, findings
+    source = read_source(path, FILE)
     prices, rejected = validated(OwnPrices, source.value, source, rule=RULE)
     if prices is None:
-        return LIST, rejected
+        return LIST, [*findings, *rejected]
     book = PriceBook(
         machines=prices.machines,
         services=prices.services,
@@ -66,4 +72,4 @@ def _read(root: FilePath, file: str) -> tuple[PriceBook, list[Finding]]:
         read=prices.read,
         most_more_per_hour=prices.most_more_per_hour,
     )
-    return book, []
+    return book, findings

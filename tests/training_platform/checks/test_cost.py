@@ -65,7 +65,7 @@ def test_there_is_no_sum_where_more_than_half_of_the_vms_have_no_price() -> None
     priced = machines_cost(H100, "spot", "us-central1", 0, 2)
     unpriced = machines_cost(WITHOUT, "spot", "us-central1", 0, 3)
 
-    named = "no sum: 3 of 5 VMs without a price: a3-highgpu-8g spot; training-platform prices pull reads prices"
+    named = "no sum: 3 of 5 VMs without a price: a3-highgpu-8g spot; stacks/prices.yaml takes yours"
     assert price(fee + priced + unpriced) == named
 
 
@@ -266,3 +266,14 @@ def test_a_mistake_in_own_prices_is_found_at_its_line(tmp_path: Path) -> None:
     assert used is LIST
     assert (service.nearest, service.position and service.position.line) == ("filestore-ZONAL", 2)
     assert (discount.file, discount.position and discount.position.line) == ("stacks/prices.yaml", 3)
+
+
+def test_prices_that_an_earlier_version_pulled_are_told_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "list-prices.yaml").write_text("read: 2026-11-23\n", encoding="utf-8")
+
+    book, (finding,) = read_own_prices(tmp_path)
+
+    assert book == LIST
+    assert (finding.severity, finding.file) == ("warning", "stacks/list-prices.yaml")
+    assert "stacks/prices.yaml" in (finding.allowed or "")

@@ -107,7 +107,7 @@ def price(cost: Cost) -> str:
     if not cost.sums_up:
         return (
             f"no sum: {cost.vms_without:,} of {counted(cost.vms, 'VM')} without a price: {listed(cost.machines, 4)}; "
-            "training-platform prices pull reads prices"
+            "stacks/prices.yaml takes yours"
         )
     if not cost.read:
         return ""

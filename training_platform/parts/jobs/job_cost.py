@@ -348,7 +348,7 @@ def _note(cost: JobCost) -> str:
     parts = [f"Prices cover machines only, without {', '.join(LEFT_OUT[cost.target])}"]
     oldest = [way for way, an_hour in cost.an_hour.items() if an_hour.read and an_hour.read == min(dates)]
     if not dates:
-        parts.append("No price is known: training-platform prices pull reads them")
+        parts.append("No price is known: stacks/prices.yaml takes yours")
     elif len(oldest) == len(dates):
         parts.append(f"The prices are of {min(dates)}")
     else:
