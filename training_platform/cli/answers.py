@@ -1,13 +1,10 @@
-"""Values of a command, from flags, defaults or questions, and the first files that it writes."""
+"""Values of a command, from flags or defaults, and the first files that it writes."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
 
 from training_platform.cli.shared import fail, say, say_folded
 
@@ -16,25 +13,20 @@ if TYPE_CHECKING:
     from training_platform.config.first_files import FirstPool
     from training_platform.config.workspace import Workspace
 
-_SHOWN = 6  # choices in a question
 _Value = TypeVar("_Value")
 
 
 class Answers:
-    """Values from flags, from defaults, or from questions on a terminal; ``wrong`` has a sentence for each mistake.
-
-    Only what has no default is asked for. On a terminal a wrong value is asked for again, and no other answer is lost.
-    """
+    """Values from flags or defaults; ``wrong`` has a sentence for each missing or wrong one, and ``end`` prints all."""
 
     def __init__(self) -> None:
-        self.terminal = sys.stdin.isatty()
         self.wrong: list[str] = []
 
     def of(
         self,
         flag: str | None,
         option: str,
-        question: str,
+        description: str,
         parse: Callable[[str], _Value],
         *,
         default: str | None = None,
@@ -45,13 +37,9 @@ class Answers:
             try:
                 return parse(flag)
             except ValueError as error:
-                self._refuse(f"{option} {error}")
-        elif default is not None:
-            return parse(default)
-        elif not self.terminal:
-            self._refuse(f"{option} is missing: {question}.")
-        if self.terminal:
-            return click.prompt(question or option, default=default, value_proc=_again_if_wrong(parse))
+                self.wrong.append(f"{option} {error}")
+        elif default is None:
+            self.wrong.append(f"{option} is missing: {description}.")
         if default is None and example is None:
             self.end()
         return parse(default or example or "")
@@ -60,33 +48,28 @@ class Answers:
         self,
         flags: Sequence[str],
         option: str,
-        question: str,
+        description: str,
         parse: Callable[[str], _Value],
         *,
-        default: str | None = None,
         example: str | None = None,
     ) -> list[_Value]:
-        """Return the values of a repeatable flag; spaces or commas separate them in an answer."""
-        if flags:
-            return [self.of(flag, option, "", parse, default=default, example=example) for flag in flags]
-        several = lambda text: [parse(part) for part in text.replace(",", " ").split()]  # noqa: E731
-        return self.of(None, option, question, several, default=default, example=example)
+        """Return the values of a repeatable flag, at least one."""
+        if not flags:
+            return [self.of(None, option, description, parse, example=example)]
+        return [self.of(flag, option, description, parse, example=example) for flag in flags]
 
     def one_of(
-        self, flag: str | None, option: str, question: str, allowed: Sequence[str], *, announced: bool = False
+        self, flag: str | None, option: str, description: str, allowed: Sequence[str], *, announced: bool = False
     ) -> str:
-        """Return one of ``allowed``, by default the first; ``announced`` prints a choice that nobody was asked for."""
-        if announced and flag is None and not self.terminal and len(allowed) > 1:
+        """Return one of ``allowed``, by default the first; ``announced`` prints a default that has alternatives."""
+        if announced and flag is None and len(allowed) > 1:
             say_folded(f"# {option} {allowed[0]}, the first of {', '.join(allowed)}", err=True)
-        shown = f"{question} ({', '.join(allowed[:_SHOWN])}{', ...' if len(allowed) > _SHOWN else ''})"
-        return self.of(flag, option, shown, among(allowed), default=allowed[0])
+        return self.of(flag, option, description, among(allowed), default=allowed[0])
 
     def production(self, flag: bool | None) -> bool:
         """Return whether an environment is production."""
-        if flag is None and self.terminal:
-            return click.confirm("Is it production, where nothing that holds data may be deletable?")
         if flag is None:
-            self._refuse("--production or --no-production is missing.")
+            self.wrong.append("--production or --no-production is missing.")
         return bool(flag)
 
     def pools(
@@ -105,7 +88,7 @@ class Answers:
 
         for option, values in (("--zone", zones), ("--capacity", capacities)):
             if len(values) not in {0, 1, len(machines)}:
-                self._refuse(
+                self.wrong.append(
                     f"{option} is given {len(values)} times: once for all pools, or once for each of {len(machines)}."
                 )
         pools: list[FirstPool] = []
@@ -116,7 +99,7 @@ class Answers:
             zone = self.of(
                 zones[min(number, len(zones) - 1)] if zones else None,
                 "--zone",
-                f"Zone{of_pool}",
+                f"zone{of_pool}",
                 among(ZONES, offered_zones(machine)),
                 default=first_zone(machine, regions),
             )
@@ -125,19 +108,55 @@ class Answers:
             capacity = self.of(
                 capacities[min(number, len(capacities) - 1)] if capacities else None,
                 "--capacity",
-                f"Provisioning model{of_pool} ({', '.join(ways)})",
+                f"provisioning model{of_pool} ({', '.join(ways)})",
                 among(ways),
                 default="reservation" if reservations else first_capacity(machine),
             )
             reservation = None
             if capacity == "reservation":
-                question = f"Name of the reservation{of_pool}, or any"
                 name = next(named, None)
-                reservation = self.of(name, "--reservation", question, fits(ReservationRef), example="any")
+                description = f"name of the reservation{of_pool}, or any"
+                reservation = self.of(name, "--reservation", description, fits(ReservationRef), example="any")
             pools.append(FirstPool(machine_type=machine, zone=zone, capacity=capacity, reservation=reservation))
         for name in named:
-            self._refuse(f"--reservation {name!r} has no pool of capacity reservation.")
+            self.wrong.append(f"--reservation {name!r} has no pool of capacity reservation.")
         return pools
+
+    def sized(
+        self, pools: Sequence[FirstPool], max_nodes: Sequence[int], topologies: Sequence[str], slices: Sequence[int]
+    ) -> list[FirstPool]:
+        """Return the pools with their sizes: VMs of those with GPUs, topologies and slices of those with TPUs.
+
+        Each is given once for all pools of its kind, or once for each.
+        """
+        from dataclasses import replace
+
+        from training_platform.catalog import MACHINE_TYPES
+
+        gpus = [pool for pool in pools if MACHINE_TYPES[pool.machine_type].kind == "gpu"]
+        tpus = [pool for pool in pools if MACHINE_TYPES[pool.machine_type].kind == "tpu"]
+        fields: dict[int, dict[str, str]] = {}
+        for option, values, kind, of_kind in (
+            ("--max-nodes", max_nodes, "GPUs", gpus),
+            ("--topology", topologies, "TPUs", tpus),
+            ("--slices", slices, "TPUs", tpus),
+        ):
+            if not values:
+                continue
+            if not of_kind:
+                self.wrong.append(f"{option} has no pool with {kind}.")
+            elif len(values) not in {1, len(of_kind)}:
+                self.wrong.append(
+                    f"{option} is given {len(values)} times: once for all pools, or once for each of {len(of_kind)}."
+                )
+                continue
+            for number, pool in enumerate(of_kind):
+                value = values[min(number, len(values) - 1)]
+                if option == "--topology":
+                    machine = MACHINE_TYPES[pool.machine_type]
+                    self.of(str(value), option, "", legal_topology(machine), example=machine.single_host)
+                fields.setdefault(id(pool), {})[option.strip("-").replace("-", "_")] = str(value)
+        return [replace(pool, more=fields.get(id(pool), {})) for pool in pools]
 
     def end(self) -> None:
         """Exit with a line for each missing or wrong flag, if there are any."""
@@ -145,24 +164,6 @@ class Answers:
             for sentence in dict.fromkeys(self.wrong):
                 say_folded(sentence, err=True)
             fail("nothing was written.")
-
-    def _refuse(self, sentence: str) -> None:
-        if self.terminal:
-            say_folded(sentence, err=True)
-        else:
-            self.wrong.append(sentence)
-
-
-def _again_if_wrong(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
-    """Return a parser with errors that click prints before it asks again."""
-
-    def answered(text: str) -> _Value:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-
-    return answered
 
 
 def fits(kind: Any) -> Callable[[str], str]:
@@ -211,14 +212,14 @@ def environment_answer(answers: Answers, flag: str | None, workspace: Workspace,
     if not names:
         fail("No environment is declared: training-platform init environment NAME writes one.")
     default = names[0] if len(names) == 1 else None
-    question = f"Stack of the environment ({', '.join(names)})"
-    home = answers.of(flag, option, question, among(names), default=default, example=names[0])
+    description = f"stack of the environment ({', '.join(names)})"
+    home = answers.of(flag, option, description, among(names), default=default, example=names[0])
     answers.end()
     return home
 
 
 def refuse_existing(folder: Path, file: str) -> None:
-    """Exit before any question if a file already exists."""
+    """Exit if a file already exists."""
     if (folder / file).exists():
         fail(f"{file} already exists and was not changed.")
 

@@ -59,6 +59,9 @@ _MACHINES = "Machine type, or accelerator such as h100 or tpu-v5e"
 @click.option(
     "--reservation", "reservations", multiple=True, help="For each pool of capacity reservation; NAME or any."
 )
+@click.option("--max-nodes", type=click.IntRange(1), multiple=True, help="GPUs: maximum of VMs; once, or for each.")
+@click.option("--topology", "topologies", multiple=True, help="TPUs: topology of a slice; once, or for each.")
+@click.option("--slices", type=click.IntRange(1), multiple=True, help="TPUs: slices; once, or for each.")
 @click.option("--alert-email", "emails", multiple=True, help="Recipient of alerts; repeatable.")
 @click.option("--google-groups-domain", help="Domain whose Google Groups can have rights in the clusters.")
 @root_option
@@ -71,6 +74,9 @@ def environment(
     zones: tuple[str, ...],
     capacities: tuple[str, ...],
     reservations: tuple[str, ...],
+    max_nodes: tuple[int, ...],
+    topologies: tuple[str, ...],
+    slices: tuple[int, ...],
     emails: tuple[str, ...],
     google_groups_domain: str | None,
     root: Path | None,
@@ -89,9 +95,10 @@ def environment(
     project_id = answers.of(project, "--project", "Google Cloud project id", fits(ProjectId), example="example")
     is_production = answers.production(production)
     machines = answers.of_all(
-        machine_types, "--machine-type", f"{_MACHINES}; several with spaces", machine_named, example="h100"
+        machine_types, "--machine-type", f"{_MACHINES}; repeatable", machine_named, example="h100"
     )
     pools = answers.pools([machine.name for machine in machines], zones, capacities, reservations)
+    pools = answers.sized(pools, max_nodes, topologies, slices)
     emails = tuple(answers.of(email, "--alert-email", "", fits(Email), example="a@example.com") for email in emails)
     if (domain := google_groups_domain) is not None:
         domain = answers.of(domain, "--google-groups-domain", "", fits(HostName), example="example.com")
@@ -116,7 +123,7 @@ def environment(
 @click.option("--capacity", help="Provisioning model; default: spot.")
 @click.option("--reservation", help="Name of the reservation, or any; for capacity reservation.")
 @click.option("--cluster", help="Cluster; default: one in the zone's region, or a new one.")
-@click.option("--max-nodes", type=click.IntRange(1), help="GPUs: most VMs; default: 1.")
+@click.option("--max-nodes", type=click.IntRange(1), help="GPUs: maximum of VMs; default: 1.")
 @click.option("--topology", help="TPUs: topology of a slice; default: the smallest.")
 @click.option("--slices", type=click.IntRange(1), help="TPUs: slices; default: 1.")
 @root_option
@@ -206,8 +213,8 @@ def team(
     answers = Answers()
     home = environment_answer(answers, environment, workspace)
     refuse_existing(folder, f"stacks/Pulumi.{home}-{name}.yaml")
-    question = "IAM members, such as group:vision@example.com; several with spaces"
-    of = answers.of_all(members, "--member", question, fits(Member), example="group:vision@example.com")
+    description = "IAM member, such as group:vision@example.com; repeatable"
+    of = answers.of_all(members, "--member", description, fits(Member), example="group:vision@example.com")
     amounts = _amounts(answers, workspace, home, shares)
     answers.end()
     text = team_text(environment=home, name=name, members=of, shares=amounts)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from ipaddress import IPv4Network
 from itertools import combinations
 from pathlib import Path
@@ -69,37 +66,6 @@ def test_a_first_environment_is_ten_lines_below_the_one_that_names_its_schema(ro
     schema, *lines = (root / "stacks" / "Pulumi.dev.yaml").read_text().splitlines()
     assert schema.startswith("# yaml-language-server")
     assert len(lines) == 10
-
-
-def answered(root: Path, *arguments: str, answers: str) -> str:
-    """Run a command whose questions are answered at a terminal, and return what it printed."""
-    ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "training_platform.cli.main", *arguments]
-    with subprocess.Popen(
-        [*command, "--root", str(root)], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        os.write(ours, answers.encode())
-        try:
-            output, _ = process.communicate(timeout=120)
-        except subprocess.TimeoutExpired:  # a question more than there are answers
-            process.kill()
-            output, _ = process.communicate()
-    os.close(theirs)
-    os.close(ours)
-    assert process.returncode == 0, output
-    return output
-
-
-def test_what_has_neither_flag_nor_default_is_asked_for_at_a_terminal(root: Path) -> None:
-    dialogue = answered(root, "init", "environment", "dev", answers="example-lab\nn\nh100\n")
-    answered(root, "init", "team", "vision", answers="group:vision@example.com\n")
-    job = answered(root, "init", "job", "vision/train", answers="us-docker.pkg.dev/e/i/t:1\n")
-
-    assert dialogue.index("project id") < dialogue.index("production") < dialogue.index("Machine type")
-    assert not any(prompt in dialogue for prompt in ("Zone", "Provisioning model"))
-    assert "Where it runs" not in job
-    assert run(root, "quota", "init").exit_code == 0
-    assert "2 stacks: clean, 1 warning, 1 note\n" in run(root, "check").stdout  # alerts reach nobody
 
 
 def test_quotas_without_known_limits_are_a_table_and_no_empty_bars(root: Path) -> None:
@@ -201,7 +167,10 @@ def test_existing_files_are_not_overwritten(root: Path) -> None:
         ((*WITHOUT_MACHINES, "--machine-type", "x"), ["--machine-type 'x' is not a machine type with TPUs or GPUs."]),
         ((*WITHOUT_MACHINES, "--machine-type", "a100"),
          ["write a100-40 (NVIDIA A100 40 GB, a2-highgpu-8g) or a100-80 (NVIDIA A100 80 GB, a2-ultragpu-8g)."]),
-        ((*ENVIRONMENT, "--capacity", "reservation"), ["--reservation is missing: Name of the reservation, or any."]),
+        ((*ENVIRONMENT, "--capacity", "reservation"), ["--reservation is missing: name of the reservation, or any."]),
+        ((*ENVIRONMENT, "--slices", "2"), ["--slices has no pool with TPUs."]),
+        ((*ENVIRONMENT, "--max-nodes", "2", "--max-nodes", "3"), ["once for all pools, or once for each of 1."]),
+        ((*WITHOUT_MACHINES, "--machine-type", "v5e", "--topology", "4x6"), ["'4x6' is not a topology of ct5lp-"]),
         ((*ENVIRONMENT, "--reservation", "H100"), ["--reservation 'H100' is not in the right form"]),
         ((*ENVIRONMENT, "--capacity", "spot", "--reservation", "r"), ["'r' has no pool of capacity reservation"]),
         ((*ENVIRONMENT, "--zone", "us-central1-a", "--zone", "us-east4-a"), ["--zone is given 2 times"]),
@@ -298,24 +267,17 @@ def test_zones_and_provisioning_models_are_those_of_the_pools_in_their_order(roo
     ]
 
 
-def test_a_wrong_answer_is_asked_for_again_and_no_other_is_lost(root: Path) -> None:
-    flags = ("--machine-type", "h100", "--machine-type", "v5e", "--zone", "us-central1-z", "--capacity", "spto")
-    answers = ("EXAMPLE", "example-lab", "n", "us-central1-a", "spot", "", "V5E", "v5e-pool", "")
-    dialogue = answered(
-        root, "init", "environment", "dev", *flags, "--capacity", "reservation", answers="\n".join(answers)
-    )  # fmt: skip
+def test_sizes_are_those_of_the_pools_with_gpus_and_with_tpus(root: Path) -> None:
+    machines = ("--machine-type", "h100", "--machine-type", "v5e", "--machine-type", "a100-40")
+    init(
+        root, *WITHOUT_MACHINES, *machines, "--max-nodes", "4", "--max-nodes", "2", "--topology", "4x4", "--slices", "3"
+    )
 
-    for nearest in (
-        "a project id",
-        "Nearest: us-central1-a.",
-        "Nearest: spot.",
-        "a reservation's name",
-    ):
-        assert nearest in dialogue
-    h100, v5e = environment(root).clusters["us-central1"].node_pools.values()
-    assert (h100.zone, h100.capacity, v5e.capacity) == ("us-central1-a", "spot", "reservation")
-    assert v5e.reservation is not None
-    assert v5e.reservation.name == "v5e-pool"
+    pools = [pool for cluster in environment(root).clusters.values() for pool in cluster.node_pools.values()]
+    sizes = {pool.machine_type: (pool.max_nodes, pool.topology, pool.slices) for pool in pools}
+    assert sizes == {
+        "a3-highgpu-8g": (4, None, 1), "a2-highgpu-8g": (2, None, 1), "ct5lp-hightpu-4t": (1, "4x4", 3),
+    }  # fmt: skip
 
 
 def test_a_pool_is_added_and_every_line_and_comment_stays(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""``training-platform init job``: a first job file, by flags or by questions."""
+"""``training-platform init job``: a first job file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def init_job(
     machine_type: str | None,
     root: Path | None,
 ) -> None:
-    """Write jobs/TEAM/NAME.yaml, by flags or by questions. Exit code 2: not written."""
+    """Write jobs/TEAM/NAME.yaml. Exit code 2: not written."""
     from training_platform.config.reading.clock import today
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.jobs import first_file
