@@ -610,7 +610,7 @@ TEAM_CHANGES: dict[Path, Any] = {
     ("secrets",): ["token", "other"],
     ("serving",): {},
     (*SERVER, "flavor"): "h100-flex-start",
-    (*SERVER, "server"): "jetstream",
+    (*SERVER, "server"): "sglang",
     (*SERVER, "image"): "us-docker.pkg.dev/example-reach/images/vllm:2",
     (*SERVER, "command"): ["other"],
     (*SERVER, "args"): ["other"],

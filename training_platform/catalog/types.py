@@ -453,11 +453,9 @@ class Release(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelServer(CatalogRow):
-    """A program that serves models: its endpoint, and the gauge for scaling its replicas."""
+    """A program that serves models: its port, with /health and /metrics, and the gauge for scaling its replicas."""
 
     port: int
-    health_path: str | None  # None where only its port can be probed
-    metrics_port: int  # at /metrics
     metric: str
     target: int  # the metric's mean over all pods
 

@@ -63,7 +63,6 @@ def show(name: str, verbose: bool, output_format: Format) -> None:
 @click.option("--region", help="Only machine types with a zone in this region.")
 @click.option("--zone", help="Only machine types in this zone.")
 @click.option("--unverified", is_flag=True, help="List the facts without a primary source, and what decides each.")
-@format_option
 def list_(
     *,
     family: str | None,
@@ -71,7 +70,6 @@ def list_(
     region: str | None,
     zone: str | None,
     unverified: bool,
-    output_format: Format,
 ) -> None:
     """List the names in the catalogue.
 
@@ -82,7 +80,7 @@ def list_(
     if unverified:
         if family or gpu or region or zone:
             fail("--unverified lists the whole catalogue; leave the filter out.")
-        _list_unverified(output_format)
+        _list_unverified()
         return
     every_sheet = sheets()
     families = {name for sheet in every_sheet for name in sheet.families}
@@ -102,9 +100,6 @@ def list_(
         if not meant:
             _unknown(f"{value!r} is not a {kind} in the catalogue", value, names)
         listed = [sheet for sheet in listed if meant & names_of(sheet)]
-    if output_format == "json":
-        print_json([{"kind": row.kind, "name": row.name, "families": list(row.families)} for row in listed])
-        return
     heading = ""
     for sheet in listed:
         if _heading(sheet) != heading:
@@ -128,21 +123,12 @@ def _place(sheet: Sheet) -> tuple[int, int, list[str | int]]:
     return list(KINDS).index(sheet.kind), accelerated, name
 
 
-def _list_unverified(output_format: Format) -> None:
+def _list_unverified() -> None:
     """Print each unverified fact with its rows, and how to verify it."""
     from training_platform.catalog.fact_sheets import decision, in_code, undecided
 
     rows = [(kind, field, names, decision(kind, field)) for (kind, field), names in sorted(undecided().items())]
     rows += [("code", fact, [file], decided) for file, fact, decided in in_code()]
-    if output_format == "json":
-        documents = []
-        for kind, field, names, decided in rows:
-            document: dict[str, object] = {"kind": kind, "field": field, "names": names}
-            if decided:
-                document |= decided._asdict()
-            documents.append(document)
-        print_json(documents)
-        return
     for kind, field, names, decided in rows:
         rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
         click.echo(f"{kind} {field}: {', '.join(names[:3])}{rest}")

@@ -146,11 +146,12 @@ def _container(server: ServerSpec, flavor: Flavor, scope: Scope, answers: bool) 
     container["env"] = [{"name": name, "value": value} for name, value in variables.items()]
     container["ports"] = []
     if answers:
-        container["ports"] = [{"name": name, "containerPort": port} for name, port in _ports(server).items()]
+        container["ports"] = [{"name": "serve", "containerPort": _port(server)}]
     container["resources"] = {"requests": amount, "limits": amount}
     if answers:
-        container["startupProbe"] = {**_probe(server), "failureThreshold": _START_PROBES}
-        container["readinessProbe"] = _probe(server)
+        probe = {"httpGet": {"path": "/health", "port": "serve"}, "periodSeconds": _PROBE_SECONDS}
+        container["startupProbe"] = {**probe, "failureThreshold": _START_PROBES}
+        container["readinessProbe"] = probe
     if chips > 1:
         container["volumeMounts"] = [dict(_SHARED_MEMORY)]
     return container
@@ -168,21 +169,14 @@ def _launch_plan(server: ServerSpec, scope: Scope) -> dict[str, str]:
     return {PLAN_VARIABLE: json.dumps({"secrets": versions})}
 
 
-def _ports(server: ServerSpec) -> dict[str, int]:
-    port = server.port or server.known.port
-    return {"serve": port} if server.metrics_port == port else {"serve": port, "metrics": server.metrics_port}
-
-
-def _probe(server: ServerSpec) -> dict[str, Any]:
-    path = server.known.health_path
-    request = {"httpGet": {"path": path, "port": "serve"}} if path else {"tcpSocket": {"port": "serve"}}
-    return {**request, "periodSeconds": _PROBE_SECONDS}
+def _port(server: ServerSpec) -> int:
+    return server.port or server.known.port
 
 
 def service(name: str, server: ServerSpec) -> dict[str, Any]:
     """Return the spec of a Service, by which the team's other pods reach the server's ready ones."""
-    port = server.port or server.known.port
-    return {"selector": {SERVER_LABEL: name}, "ports": [{"name": "serve", "port": port, "targetPort": "serve"}]}
+    port = {"name": "serve", "port": _port(server), "targetPort": "serve"}
+    return {"selector": {SERVER_LABEL: name}, "ports": [port]}
 
 
 def pods_kind(server: ServerSpec, flavor: Flavor) -> tuple[str, str]:
@@ -214,12 +208,11 @@ def autoscaler(name: str, server: ServerSpec, flavor: Flavor) -> dict[str, Any]:
     }
 
 
-def pod_monitoring(name: str, server: ServerSpec) -> dict[str, Any]:
+def pod_monitoring(name: str) -> dict[str, Any]:
     """Return the spec of a PodMonitoring of Managed Prometheus."""
-    port = "metrics" if "metrics" in _ports(server) else "serve"
     return {
         "selector": {"matchLabels": {SERVER_LABEL: name}},
-        "endpoints": [{"port": port, "interval": f"{_SCRAPE_SECONDS}s"}],
+        "endpoints": [{"port": "serve", "interval": f"{_SCRAPE_SECONDS}s"}],
     }
 
 
@@ -412,7 +405,7 @@ def model_server(
     )
     for role, version, kind, object_spec in (
         ("service", "v1", "Service", service(key, spec)),
-        ("metrics", MONITORING_API, "PodMonitoring", pod_monitoring(key, spec)),
+        ("metrics", MONITORING_API, "PodMonitoring", pod_monitoring(key)),
         ("autoscaler", "autoscaling/v2", "HorizontalPodAutoscaler", autoscaler(key, spec, flavor)),
     ):
         into.add(

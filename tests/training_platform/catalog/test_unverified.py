@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from fnmatch import fnmatchcase
@@ -68,10 +67,10 @@ def test_a_fact_of_the_code_has_a_command_or_a_reason(row: dict[str, str]) -> No
 
 def test_the_command_lists_them() -> None:
     done = CliRunner().invoke(app, ["catalog", "list", "--unverified"])
-    as_json = CliRunner().invoke(app, ["catalog", "list", "--unverified", "--format", "json"])
 
     assert done.exit_code == 0, done.output
     assert "machine type max_gbps" in done.output
     assert "None" not in done.output
-    assert len(json.loads(as_json.output)) == len(undecided()) + sum(map(len, CODE.values()))
+    facts = [line for line in done.output.splitlines() if not line.startswith(" ")]
+    assert len(facts) == len(undecided()) + sum(map(len, CODE.values()))
     assert "code a constant is taken as a condition: training_platform/parts/verify/google_cloud.py" in done.output

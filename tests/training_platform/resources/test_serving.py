@@ -317,19 +317,16 @@ def test_the_autoscaler_asks_for_the_servers_queue_as_the_adapter_calls_it() -> 
     assert metric["pods"]["target"] == {"type": "AverageValue", "averageValue": "5"}
 
 
-@pytest.mark.parametrize(
-    ("server", "served", "scraped"),
-    [({}, 8000, "serve"), ({"port": 9000}, 9000, "serve"), ({"server": "jetstream"}, 9000, "metrics")],
-)
-def test_metrics_are_scraped_where_the_server_has_them(server: Json, served: int, scraped: str) -> None:
+@pytest.mark.parametrize(("server", "port"), [({}, 8000), ({"port": 9000}, 9000), ({"server": "sglang"}, 30000)])
+def test_a_server_answers_is_probed_and_scraped_on_one_port(server: Json, port: int) -> None:
     chat, flavor, scope = made(server)
 
     (container,) = deployment("chat", chat, flavor, scope)["template"]["spec"]["containers"]
-    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
 
-    assert service("chat", chat)["ports"][0]["port"] == ports["serve"] == served
-    assert pod_monitoring("chat", chat)["endpoints"][0]["port"] == scraped
-    assert ports[scraped] == chat.metrics_port
+    assert container["ports"] == [{"name": "serve", "containerPort": port}]
+    assert container["readinessProbe"]["httpGet"] == {"path": "/health", "port": "serve"}
+    assert service("chat", chat)["ports"][0]["port"] == port
+    assert pod_monitoring("chat")["endpoints"][0]["port"] == "serve"
 
 
 def test_pods_that_wait_beside_running_training_fit_into_the_namespaces_quota() -> None:

@@ -137,7 +137,7 @@ class ServerSpec(Consistent):
 
     flavor: str = Field(description="Flavor that the team has a share of.", examples=["h100-reservation"])
     server: ServerName = Field(
-        default="vllm", description="Program of the image, which decides its ports, its health and its metric."
+        default="vllm", description="Program of the image, which decides its port and its metric."
     )
     image: Image = Field(
         description="Container image with its tag or digest.",
@@ -182,12 +182,6 @@ class ServerSpec(Consistent):
     def known(self) -> ModelServer:
         """The server's row in the catalogue."""
         return MODEL_SERVERS[self.server]
-
-    @property
-    def metrics_port(self) -> int:
-        """The port of its metrics: a port of their own, or the one that it answers on."""
-        default = self.known.metrics_port
-        return default if default != self.known.port else self.port or default
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the fields that do not go together."""
