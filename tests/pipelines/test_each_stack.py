@@ -222,16 +222,7 @@ def gitlab() -> list[str]:
     return lines
 
 
-def cloud_build() -> list[str]:
-    steps = yaml.safe_load((ROOT / "pipelines" / "cloudbuild" / "check.yaml").read_text())["steps"]
-    lines = []
-    for step in steps:
-        arguments = [argument.replace("$_BASE_BRANCH", BRANCH).replace("$$", "$") for argument in step["args"]]
-        lines += [arguments[1]] if step["entrypoint"] == "bash" else []
-    return [*lines, 'pipelines/check --base "origin/$BASE"']  # the second step has no shell, as the next test says
-
-
-@pytest.mark.parametrize("service", [github, gitlab, cloud_build], ids=lambda service: service.__name__)
+@pytest.mark.parametrize("service", [github, gitlab], ids=lambda service: service.__name__)
 def test_a_branch_s_name_is_never_run(service: object, tmp_path: Path) -> None:
     scripts = service()  # type: ignore[operator] # one of those above
     (tmp_path / "pipelines").mkdir()
@@ -255,10 +246,3 @@ def test_a_branch_s_name_is_never_run(service: object, tmp_path: Path) -> None:
 
     assert f"origin/{BRANCH}" in (tmp_path / "given").read_text().splitlines()
     assert not (tmp_path / "ran").exists()
-
-
-def test_cloud_build_checks_without_a_shell_of_its_own() -> None:
-    steps = yaml.safe_load((ROOT / "pipelines" / "cloudbuild" / "check.yaml").read_text())["steps"]
-
-    assert steps[1]["entrypoint"] == "pipelines/check"
-    assert not any("$_" in argument for step in steps if step["entrypoint"] == "bash" for argument in step["args"])

@@ -25,7 +25,6 @@ SCHEMAS = {
     "vendor.github-workflows": WORKFLOWS,
     "vendor.github-actions": [ROOT / ".github" / "actions" / "setup" / "action.yml"],
     "vendor.gitlab-ci": [ROOT / ".gitlab-ci.yml"],
-    "vendor.cloudbuild": sorted((ROOT / "pipelines" / "cloudbuild").glob("*.yaml")),
 }
 ALL = [file for files in SCHEMAS.values() for file in files]
 
@@ -109,11 +108,11 @@ def test_the_version_of_gcloud_is_fixed() -> None:
 
 
 IMAGES = yaml.safe_load((ROOT / "pipelines" / "images.yaml").read_text())
-NAMING = [*SCHEMAS["vendor.gitlab-ci"], *SCHEMAS["vendor.cloudbuild"], ROOT / "pipelines" / "gitlab" / "google.yml"]
+NAMING = [*SCHEMAS["vendor.gitlab-ci"], ROOT / "pipelines" / "gitlab" / "google.yml"]
 
 
 def test_every_image_has_a_digest_and_a_source_of_it() -> None:
-    assert {image["image"] for image in IMAGES} == {"python:3.11", "gcr.io/cloud-builders/git"}
+    assert {image["image"] for image in IMAGES} == {"python:3.11"}
     assert all(image["digest"] and image["source"] and image["read"] for image in IMAGES)
 
 
@@ -133,11 +132,6 @@ def test_an_image_of_a_variable_has_to_be_named_by_its_digest() -> None:
     google = yaml.safe_load((ROOT / "pipelines" / "gitlab" / "google.yml").read_text())[".google"]
     assert refused(google["before_script"][0], GCP_IMAGE="a/b:latest")
     assert not refused(google["before_script"][0], GCP_IMAGE="a/b@sha256:1")
-    for file in SCHEMAS["vendor.cloudbuild"]:
-        steps = [step for step in yaml.safe_load(file.read_text())["steps"] if step["name"] == "${_IMAGE}"]
-        for step in steps[:1]:
-            script = step["args"][1].replace("$$", "$")
-            assert refused(script, IMAGE="a/b:latest", ENVIRONMENT="dev"), file.name
 
 
 def refused(script: str, **environment: str) -> bool:
