@@ -44,7 +44,7 @@ FORMATS: Mapping[str, ReportFormat] = {
 def print_report(report: Report, to: str, *, links: str = "", verbose: bool = True) -> None:
     """Print a report in one format; text has colours on a terminal and is a summary unless ``verbose``."""
     if to == "text":
-        from training_platform.checks.reports.text import PrintableConsole  # noqa: PLC0415 # loads rich
+        from training_platform.checks.reports.terminal_tables import PrintableConsole  # noqa: PLC0415 # loads rich
         from training_platform.checks.reports.text import print_report as print_text  # noqa: PLC0415
 
         console = PrintableConsole(highlight=False)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
 
@@ -17,9 +16,9 @@ from training_platform.checks.comparison.comparison import Comparison, StackChan
 from training_platform.checks.outcome import Resource
 from training_platform.checks.report import Report, StackReport, effect_rank, folded, ordered
 from training_platform.checks.reports.conclusion import counted, more_about
+from training_platform.checks.reports.markup import Child, el, joined, section_table, table, whole_page
 from training_platform.checks.reports.sections import (
     SECTIONS,
-    ReportSection,
     amounts,
     change_summary,
     effects,
@@ -44,8 +43,6 @@ from training_platform.quota.ledger import CapacityLine, FileLine, Line, Project
 from training_platform.rules.descriptions import describe
 
 _SEVERITIES = ("error", "warning", "note")
-# Whatever a stack file contains, the page cannot load or run anything.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def html_report(report: Report, links: str = "") -> str:
@@ -54,28 +51,6 @@ def html_report(report: Report, links: str = "") -> str:
     verdict = joined(el("p", str(result), cls=f"verdict {result.state}"), el("p", _origin(report), cls="note"))
     footer = "Quotas are charged at the most machines that autoscaling may start."
     return whole_page("training-platform check", verdict, list(_sections(report, links)), footer, f": {result}")
-
-
-def whole_page(
-    title: str, verdict: Markup, sections: Sequence[tuple[str, str, Markup]], footer: str, more_title: str = ""
-) -> str:
-    """Return a page of sections, each with its anchor, title and body."""
-    style = files("training_platform.checks.reports").joinpath("page.css").read_text(encoding="utf-8")
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("link", rel="icon", href="data:,"),  # otherwise a browser requests one from a server
-        el("title", f"{title}{more_title}"),
-        el("style", Markup(style)),  # noqa: S704 # our own file
-    )
-    anchors = (el("a", name, href=f"#{anchor}") for anchor, name, _ in sections)
-    header = el("header", el("h1", title), verdict, el("nav", anchors, aria_label="Parts of this report"))
-    main = el("main", (el("section", el("h2", name), body, id=anchor) for anchor, name, body in sections))
-    page = el("html", head, el("body", header, main, el("footer", footer)), lang="en")
-    return f"<!DOCTYPE html>\n{page}\n"
 
 
 def _origin(report: Report) -> str:
@@ -195,7 +170,7 @@ def _effects(comparison: Comparison) -> Markup:
             for row in section.rows
         ]
         if rows:
-            parts.append(_table(section.title, section.columns, rows, wraps=True))
+            parts.append(table(section.title, section.columns, rows, wraps=True))
         parts.append(el("p", section.note, cls="note"))
     return joined(*parts)
 
@@ -210,32 +185,8 @@ def _stack_change(stack: StackChange) -> Markup:
         rows.append((Markup(), rest, Markup()))
     if not rows:
         return el("p", title, cls="plain")
-    table = _table(f"Resources of {stack.name}", ("what", "resource", "inputs: before → after"), rows)
-    return el("details", el("summary", title), table, open=len(stack.resources) < 50)
-
-
-def section_table(label: str, section: ReportSection) -> Markup:
-    """Return a section's rows as a table."""
-    return _table(label, section.columns, (row.cells for row in section.rows))
-
-
-def _table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: bool = False) -> Markup:
-    """Return a table that scrolls if it is too wide; a column whose title starts with ``>`` is right-aligned.
-
-    Only cells of the last column are folded, unless the table ``wraps``. On a narrow screen a row is a paragraph, in
-    which a number stands after the name of its column.
-    """
-    names = [(column.lstrip(">"), "number" if column.startswith(">") else None) for column in columns]
-    head = el("tr", (el("th", name, scope="col", cls=side) for name, side in names))
-    body = (
-        el(
-            "tr",
-            (el("td", cell, cls=side, data_name=side and name) for cell, (name, side) in zip(row, names, strict=True)),
-        )
-        for row in rows
-    )
-    table = el("table", el("thead", head), el("tbody", body), cls="wraps" if wraps else None)
-    return el("div", table, cls="scroll", tabindex="0", role="region", aria_label=label)
+    resources = table(f"Resources of {stack.name}", ("what", "resource", "inputs: before → after"), rows)
+    return el("details", el("summary", title), resources, open=len(stack.resources) < 50)
 
 
 _STATES = {"over": "over", "unknown": "limit not known", "nearly": "nearly full", "fits": ""}
@@ -271,8 +222,8 @@ def _needs(ledger: ProjectLedger) -> Markup:
     command = el("code", f"training-platform quota pull {ledger.project}")
     rows = [(location(line.key), f"{quota_name(line.key)} ({line.unit})", shown(line.used)) for line in ledger.lines]
     summary = el("summary", f"what stacks need of {counted(len(rows), 'quota')}")
-    table = _table(f"quotas of {ledger.project}", ("location", "quota", ">needs"), rows)
-    return joined(el("p", command, " reads the limits.", cls="note"), el("details", summary, table))
+    needs = table(f"quotas of {ledger.project}", ("location", "quota", ">needs"), rows)
+    return joined(el("p", command, " reads the limits.", cls="note"), el("details", summary, needs))
 
 
 def _bars(title: Markup, bars: Iterable[Markup]) -> Markup:
@@ -462,28 +413,3 @@ def _edges(report: Report) -> Iterator[tuple[str, str]]:
             yield stack.environment, stack.name
         elif stack.project:
             yield f"project {stack.project}", stack.name
-
-
-_VOID = frozenset({"meta", "link", "br", "col", "line", "path", "polyline", "rect"})
-
-
-Child = str | Iterable[str]
-
-
-def el(tag: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
-    """Return an element of class ``cls``; underscores in attribute names become dashes; None omits an attribute."""
-    text = Markup()
-    for key, value in attributes.items():
-        name = "class" if key == "cls" else key.rstrip("_").replace("_", "-")
-        if value is True:
-            text += f" {name}"
-        elif value is not None and value is not False:
-            text += Markup(' {}="{}"').format(name, value)
-    if tag in _VOID:
-        return Markup("<{}{}/>").format(tag, text)
-    return Markup("<{0}{1}>{2}</{0}>").format(tag, text, joined(*children))
-
-
-def joined(*children: Child) -> Markup:
-    """Return elements and strings joined together."""
-    return Markup().join(child if isinstance(child, str) else joined(*child) for child in children)

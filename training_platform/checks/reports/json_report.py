@@ -11,7 +11,8 @@ from training_platform.catalog.prices import LEFT_OUT
 from training_platform.catalog.types import Json
 from training_platform.checks.comparison.comparison import Amount, Comparison, Consequence, StackChange
 from training_platform.checks.report import Report, StackReport, ordered
-from training_platform.checks.reports.sections import SECTIONS, ReportSection
+from training_platform.checks.reports.sections import SECTIONS
+from training_platform.checks.reports.tables import ReportSection
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import QuotaKey
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger

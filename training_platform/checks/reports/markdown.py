@@ -5,16 +5,15 @@ GitHub takes 65,536 characters in a comment; what does not fit is counted, and n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from training_platform.checks.comparison.comparison import Comparison
 from training_platform.checks.report import Report, effect_rank, folded
 from training_platform.checks.reports.conclusion import counted, more_about
+from training_platform.checks.reports.markdown_tables import escaped, section_table, table
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
     SECTIONS,
-    ReportRow,
-    ReportSection,
     amounts,
     change_summary,
     effects,
@@ -24,8 +23,8 @@ from training_platform.checks.reports.sections import (
     resource_rows,
     stack_title,
 )
+from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.checks.reports.wording import conclusion, field_message, following, place
-from training_platform.config.reading.finding import printable
 
 MARKER = "<!-- training-platform check -->"
 """The first line, by which a pipeline finds its own comment to keep it current."""
@@ -37,10 +36,6 @@ _OPEN = ("quotas", "cost")  # sections that are not folded
 _MOST_CHANGES = 200
 _MOST_QUOTAS = 60
 _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
-_ESCAPES = {character: f"\\{character}" for character in "\\`*_[]|~"}
-# An @ outside an address would mention somebody; a comment after it ends the name.
-_ESCAPES |= {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@<!-- -->", "\n": "<br>", "\r": ""}
-_ESCAPE = str.maketrans(_ESCAPES)
 
 
 def markdown_report(report: Report, links: str = "") -> str:
@@ -56,11 +51,6 @@ def markdown_report(report: Report, links: str = "") -> str:
     if left_out:
         text += f"\n\nLeft out for length: {'; '.join(left_out)}."
     return text + "\n"
-
-
-def escaped(text: str) -> str:
-    """Return plain text escaped so that it contains no markup, no mention, and no end of a table cell."""
-    return printable(text).translate(_ESCAPE)
 
 
 def _main(report: Report, links: str) -> Iterator[str]:
@@ -171,25 +161,3 @@ def _resources_that(comparison: Comparison, *kinds: str) -> list[tuple[str, str,
         for kind, name, inputs in resource_rows(stack)
         if kind in kinds
     ]
-
-
-def section_table(section: ReportSection) -> str:
-    """Return a section's rows; amounts over their limit are bold."""
-    rows = []
-    for cells, state in section.rows:
-        row = list(map(escaped, cells))
-        if state == "over" and section.stressed is not None:
-            row[section.stressed] = f"**{row[section.stressed]}**"
-        rows.append(row)
-    return _table(section.columns, rows)
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of strings; a column whose title starts with ``>`` is right-aligned."""
-    return _table(columns, [[*map(escaped, row)] for row in rows])
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    heads = [column.removeprefix(">") for column in columns]
-    rules = ["---:" if column.startswith(">") else "---" for column in columns]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rules, *rows))

@@ -22,10 +22,8 @@ from training_platform.checks.reports.json_report import (
     ledger_document,
     line_document,
 )
-from training_platform.checks.reports.markdown import escaped, section_table
+from training_platform.checks.reports.markdown_tables import escaped, section_table
 from training_platform.checks.reports.sections import (
-    ReportRow,
-    ReportSection,
     file_section,
     fullness,
     headroom,
@@ -37,7 +35,8 @@ from training_platform.checks.reports.sections import (
     taken,
     unpromised_label,
 )
-from training_platform.checks.reports.text import PrintableConsole, plain_width, section_text
+from training_platform.checks.reports.tables import ReportRow, ReportSection
+from training_platform.checks.reports.terminal_tables import PrintableConsole, plain_width, section_text
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, Held, Line

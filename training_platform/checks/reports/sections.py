@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.comparison.comparison import (
@@ -28,6 +27,7 @@ from training_platform.checks.comparison.effects import EFFECT_KINDS, HEADLINES
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.reports.conclusion import counted
+from training_platform.checks.reports.tables import Fullness, ReportRow, ReportSection
 from training_platform.checks.reports.wording import place, price, price_note
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.quota.charges import QuotaKey, short_quota_id, shown
@@ -37,34 +37,6 @@ NEARLY_FULL = 0.8
 MOST_INPUTS = 12  # most changes of one resource that a report shows; the rest is counted
 _LONGEST = 60  # characters of an input's value
 _MOST_SUBJECTS = 4  # of one effect at one line
-Fullness = Literal["over", "unknown", "nearly", "fits"]
-
-
-class ReportRow(NamedTuple):
-    """A row of a section; formats highlight it by ``state``."""
-
-    cells: tuple[str, ...]
-    state: Fullness = "fits"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportSection:
-    """A table; the title of a column of numbers begins with ``>``.
-
-    ``subject`` is the column of what a row is about; text leaves out what repeats before it, if ``grouped``.
-    ``stressed`` is the column that Markdown sets in bold where a row is over. Where ``noted``, the last column is a
-    sentence or a list. ``unit`` belongs beside the title, ``note`` below the table.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[ReportRow]
-    subject: int = 0
-    grouped: bool = False
-    stressed: int | None = None
-    noted: bool = False
-    unit: str = ""
-    note: str = ""
 
 
 def quotas(report: Report) -> Iterator[ReportSection]:

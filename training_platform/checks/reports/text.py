@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
-from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -24,7 +20,6 @@ from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
     SECTIONS,
-    ReportSection,
     accelerators,
     amounts,
     change_summary,
@@ -37,38 +32,29 @@ from training_platform.checks.reports.sections import (
     stack_title,
     unfelt,
 )
+from training_platform.checks.reports.terminal_tables import (
+    FULLNESS,
+    INDENT,
+    PrintableConsole,
+    fitting_table,
+    heading,
+    plain_width,
+    section_table,
+    section_text,
+)
 from training_platform.checks.reports.wording import conclusion, following, price, price_note
-from training_platform.config.reading.finding import Finding, printable
+from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 from training_platform.quota.charges import shown
 
-FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
-"""The style of a row, by how full its quota is."""
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _CHANGES = {"replaced": "bold red", "removed": "red", "changed": "yellow", "added": "green"}
 _OF_STACKS = ("accelerators", "cost")  # sections printed with their stack
 _WITH_ALL = " (--verbose shows each)"
 _LOG_WIDTH = 160  # columns without a terminal
-_INDENT = 2  # columns before a table
-_GAP = 2  # columns between two cells
 _MOST_QUOTAS = 12  # most rows of a change; above it, rows with a decrease are only counted
 _MOST_CHANGES = 12  # most resources of a stack in a summary, the gravest first
 _MOST_STACKS = 24  # most lines of stacks; an organisation with more has only counts
-
-
-class PrintableConsole(Console):
-    """A console that prints only printable text, whatever files contain, and keeps its own colours."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the rendered segments with printable text, since layout may start a line anywhere in a string."""
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(printable(segment.text), segment.style)
-
-
-def plain_width(otherwise: int) -> int:
-    """Return the width of text outside a terminal: the variable COLUMNS, or ``otherwise``."""
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isascii() and columns.isdecimal() and int(columns) else otherwise
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = True) -> None:
@@ -134,143 +120,16 @@ def _stack(stack: StackReport, width: int, today: date) -> Iterator[RenderableTy
         tree = Tree(Text(section.title.removeprefix(f"{stack.name}: ")), guide_style="dim")
         for name, count, kinds in (row.cells for row in section.rows):
             tree.add(Text.assemble((f"{name} ", "bold"), (f"{count}  ", "cyan"), (kinds, "dim")))
-        yield Padding(tree, (0, 0, 0, _INDENT), expand=False)
+        yield Padding(tree, (0, 0, 0, INDENT), expand=False)
     else:
-        yield Padding(Text("not planned: only the model was checked", style="dim"), (0, 0, 0, _INDENT), expand=False)
+        yield Padding(Text("not planned: only the model was checked", style="dim"), (0, 0, 0, INDENT), expand=False)
     for section in accelerators((stack,)):
-        yield Padding(section_table(section, width - _INDENT, skip=1), (1, 0, 0, _INDENT), expand=False)
+        yield Padding(section_table(section, width - INDENT, skip=1), (1, 0, 0, INDENT), expand=False)
     if stack.cost.most or stack.cost.unpriced:
         usd = price(stack.cost)
         note = price_note(stack.cost, today)
         line = Text.assemble((usd, "bold"), "; " if usd else "", (note, "" if usd else "dim"))
-        yield Padding(line, (1, 0, 0, _INDENT), expand=False)
-
-
-def section_text(section: ReportSection, width: int) -> Group:
-    """Return a section with its title in a horizontal rule, and its note below."""
-    title = Text.assemble(section.title, (f"  {section.unit}" if section.unit else "", "dim"))
-    inner: list[RenderableType] = [section_table(section, width - _INDENT)]
-    if section.note:
-        inner.append(Text(section.note, style="dim"))
-    return Group(heading(title, width), Padding(Group(*inner), (0, 0, 0, _INDENT), expand=False))
-
-
-def section_lines(section: ReportSection, width: int) -> str:
-    """Return a section as lines without colours."""
-    plain = io.StringIO()
-    PrintableConsole(highlight=False, width=width, file=plain).print(section_text(section, width))
-    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines()) + "\n"
-
-
-def heading(title: Text, width: int) -> RenderableType:
-    """Return a title with a rule beside it, or without one if the rule would cut it."""
-    return Rule(title, align="left", style="dim") if title.cell_len + 3 <= width else title
-
-
-def section_table(section: ReportSection, width: int, *, skip: int = 0) -> Table:
-    """Return a section's rows as a table, without its first ``skip`` columns."""
-    columns = section.columns[skip:]
-    subject = section.subject - skip
-    rows: list[list[Text]] = []
-    last: Sequence[str] = ()
-    for cells, state in section.rows:
-        row = [Text(cell, style=FULLNESS[state]) for cell in cells]
-        for column in range(section.subject):
-            repeated = section.grouped and cells[: column + 1] == last[: column + 1]
-            row[column] = Text("" if repeated else cells[column])
-        if section.noted:
-            row[-1].style = "dim"
-        rows.append(row[skip:])
-        last = cells
-    if section.noted:
-        return noted_table(columns, rows, width, below=subject)
-    return fitting_table(columns, rows, width, subject=subject)
-
-
-def fitting_table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Text]],
-    width: int,
-    *,
-    drop: Sequence[str] = (),
-    subject: int | None = None,
-) -> Table:
-    """Return a table of at most ``width`` columns, if possible.
-
-    Columns named in ``drop`` are left out first, in that order: none by which rows are told apart. Then columns are
-    folded between words, the widest first and the ``subject`` last. Where even single words are too wide, the cells
-    before the subject are a line above it. Of words only those of the subject, else of the widest column, are broken. A
-    title that begins with ``>`` is aligned to the right.
-    """
-    left = list(range(len(columns)))
-    wide = _widths(columns, rows)
-    words = _widths(columns, rows, str.split)
-    for name in drop:
-        if _total(wide[column] for column in left) <= width:
-            break
-        left.remove(columns.index(name))
-    if subject and left[0] < subject and _total(words[column] for column in left) > width:
-        places = [Text(" ").join(row[column] for column in left if column < subject) for row in rows]
-        below = [
-            [Text("\n").join((place, row[subject])), *row[subject + 1 :]]
-            for place, row in zip(places, rows, strict=True)
-        ]
-        rest = columns[subject:]
-        return fitting_table(rest, below, width, drop=[name for name in drop if name in rest], subject=0)
-    excess = _total(wide[column] for column in left) - width
-    while excess > 0 and (able := [column for column in left if wide[column] > words[column]]):
-        wide[max(able, key=lambda column: (column != subject, wide[column]))] -= 1
-        excess -= 1
-    if excess > 0:
-        broken = max(left, key=wide.__getitem__) if subject is None else subject
-        wide[broken] = max(1, wide[broken] - excess)
-    return _table(
-        [columns[column] for column in left],
-        [[row[column] for column in left] for row in rows],
-        [wide[column] for column in left],
-    )
-
-
-def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: int) -> Table:
-    """Return a table with a note as last column, or below column ``below`` if the note's words would be broken."""
-    last = len(columns) - 1
-    wide = _widths(columns, rows)
-    words = _widths(columns, rows, str.split)
-    if _total(words[column] if column in (below, last) else wide[column] for column in range(last + 1)) <= width:
-        return fitting_table(columns, rows, width, subject=below)
-    noted = [(*row[:below], Text("\n").join((row[below], row[last])), *row[below + 1 : last]) for row in rows]
-    return fitting_table(columns[:last], noted, width)
-
-
-def _widths(
-    columns: Sequence[str], rows: Sequence[Sequence[Text]], split: Callable[[str], Sequence[str]] = str.splitlines
-) -> list[int]:
-    """Return the width of the longest part of each column: a line, or a word."""
-    cells = ((title.removeprefix(">"), *(row[column].plain for row in rows)) for column, title in enumerate(columns))
-    return [max(cell_len(part) for cell in column for part in (split(cell) or [""])) for column in cells]
-
-
-def _total(wide: Iterable[int]) -> int:
-    widths = list(wide)
-    return sum(widths) + _GAP * (len(widths) - 1)
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], widths: Sequence[int | None]) -> Table:
-    """Return a table with these column widths; columns without one share the remaining width."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
-    for title, width in zip(columns, widths, strict=True):
-        justify: JustifyMethod = "right" if title.startswith(">") else "left"
-        table.add_column(title.removeprefix(">"), justify=justify, overflow="fold", width=width)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def table_text(table: Table, width: int) -> str:
-    """Return a table as text without colours, and without the blanks that fill its lines."""
-    plain = io.StringIO()
-    PrintableConsole(highlight=False, width=width, file=plain).print(table)
-    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())
+        yield Padding(line, (1, 0, 0, INDENT), expand=False)
 
 
 def summary(report: Report, width: int) -> Iterator[RenderableType]:
@@ -328,8 +187,8 @@ def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
             numbers = (Text(cell, style=FULLNESS[state]) for cell in cells)
             rows.append((Text(project, style="dim"), Text(place), *numbers))
         alone = ("project",) if len({project for project, _ in full}) == 1 else ()
-        table = fitting_table(columns, rows, width - _INDENT, drop=(*alone, ">left"), subject=2)
-        yield Padding(table, (0, 0, 0, _INDENT), expand=False)
+        table = fitting_table(columns, rows, width - INDENT, drop=(*alone, ">left"), subject=2)
+        yield Padding(table, (0, 0, 0, INDENT), expand=False)
 
 
 def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
@@ -358,7 +217,7 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
         for line in over
     ]
     columns = ("environment", "cluster", "flavor", ">holds", ">promised")
-    yield Padding(fitting_table(columns, rows, width - _INDENT, subject=2), (0, 0, 0, _INDENT), expand=False)
+    yield Padding(fitting_table(columns, rows, width - INDENT, subject=2), (0, 0, 0, INDENT), expand=False)
 
 
 def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[RenderableType]:
@@ -372,18 +231,18 @@ def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[Rend
         yield Text(f"  {comparison.unknown}", style="yellow")
     for section in effects(comparison):
         if section.rows:
-            yield Padding(section_table(section, width - _INDENT), (0, 0, 0, _INDENT), expand=False)
-        yield Padding(Text(section.note, style="dim"), (0, 0, 0, _INDENT), expand=False)
+            yield Padding(section_table(section, width - INDENT), (0, 0, 0, INDENT), expand=False)
+        yield Padding(Text(section.note, style="dim"), (0, 0, 0, INDENT), expand=False)
     for stack in comparison.stacks:
         if not stack.empty:
             yield Text(f"  {stack_title(stack)}", style="bold")
             yield from _resources(stack, fold=fold)
     for section in amounts(comparison, most=_MOST_QUOTAS if fold else None):
-        yield Padding(Text(section.title, style="bold"), (1, 0, 0, _INDENT), expand=False)
+        yield Padding(Text(section.title, style="bold"), (1, 0, 0, INDENT), expand=False)
         if section.rows:
-            yield Padding(section_table(section, width - _INDENT), (0, 0, 0, _INDENT), expand=False)
+            yield Padding(section_table(section, width - INDENT), (0, 0, 0, INDENT), expand=False)
         if section.note:
-            yield Padding(Text(f"{section.note}{_WITH_ALL}", style="dim"), (0, 0, 0, _INDENT), expand=False)
+            yield Padding(Text(f"{section.note}{_WITH_ALL}", style="dim"), (0, 0, 0, INDENT), expand=False)
     yield Text()
 
 

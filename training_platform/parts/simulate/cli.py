@@ -156,7 +156,7 @@ def _queues_now(manifests: Path | None, root: Path | None, environment: str | No
 def _print_waits(workloads: Path, queues: Manifests, seeds: Sequence[int], output_format: str) -> NoReturn:
     from datetime import UTC, datetime
 
-    from training_platform.checks.reports.text import section_lines
+    from training_platform.checks.reports.terminal_tables import section_lines
     from training_platform.parts.simulate.now import predict, section
 
     waits = predict(workloads, queues, seeds, datetime.now(UTC).replace(microsecond=0))

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from training_platform.checks.reports.sections import ReportRow, ReportSection
+from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.runs.waits import Start, WaitingJob, Waits

@@ -8,7 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from training_platform.checks.reports.html import el, joined, section_table, whole_page
+from training_platform.checks.reports.markup import el, joined, section_table, whole_page
 from training_platform.parts.simulate.results import Figures, Result, duration, headlines, sections
 
 _WIDTH: Final = 720

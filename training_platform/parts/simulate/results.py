@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from training_platform.checks.reports.sections import Fullness, ReportRow, ReportSection
+from training_platform.checks.reports.tables import Fullness, ReportRow, ReportSection
 from training_platform.parts.simulate.from_stacks import Cluster
 from training_platform.parts.simulate.machines import CapacityTimes
 from training_platform.parts.simulate.replay import EvictionKey, Played, Run, play
@@ -421,7 +421,7 @@ def _names(table: str) -> list[str]:
 
 def text(result: Result, width: int) -> str:
     """Return a result as text without colours, folded to a width."""
-    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # loads rich
+    from training_platform.checks.reports.terminal_tables import section_lines  # noqa: PLC0415 # loads rich
 
     tables = [section_lines(section, width) for section in sections(result)]
     sentences = (*headlines(result), *result.remarks)
@@ -431,7 +431,7 @@ def text(result: Result, width: int) -> str:
 
 def markdown(result: Result) -> str:
     """Return a result as Markdown, for a pull request."""
-    from training_platform.checks.reports.markdown import escaped, section_table  # noqa: PLC0415 # used only here
+    from training_platform.checks.reports.markdown_tables import escaped, section_table  # noqa: PLC0415 # used only here
 
     title = f"Effect of this change on waits, since {escaped(result.ref)}" if result.base else "Simulated queues"
     parts = [f"### {title}", "\n".join(f"- {escaped(line)}" for line in headlines(result))]

@@ -219,7 +219,7 @@ def _print_facts(environment: str, spec: Environment, local_cloud: str | None) -
 
 def _print_plan(probes: Sequence[Probe]) -> None:
     """Print the probes of a run, and how long they take at most."""
-    from training_platform.checks.reports.text import section_lines
+    from training_platform.checks.reports.terminal_tables import section_lines
     from training_platform.parts.verify.probe_report import plan_section
 
     say(section_lines(plan_section(probes), min(line_width(), _WIDTH)).rstrip("\n"))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
-from training_platform.checks.reports.sections import Fullness, ReportRow, ReportSection
+from training_platform.checks.reports.tables import Fullness, ReportRow, ReportSection
 from training_platform.parts.verify.probe_table import PROBES
 from training_platform.parts.verify.probes import STAGES, VERDICTS, Answer, Probe, ProbeResult, Verdict
 
@@ -132,7 +132,7 @@ def plan_section(chosen: Sequence[Probe]) -> ReportSection:
 
 
 def _text(report: Json, width: int) -> str:
-    from training_platform.checks.reports.text import section_lines  # noqa: PLC0415 # loads rich
+    from training_platform.checks.reports.terminal_tables import section_lines  # noqa: PLC0415 # loads rich
 
     tables = [section_lines(section, width) for section in sections(report)]
     return "\n".join([*tables, *_versions(report), headline(report)]) + "\n"
@@ -146,7 +146,7 @@ def _versions(report: Json) -> list[str]:
 
 
 def _html(report: Json) -> str:
-    from training_platform.checks.reports.html import el, joined, section_table, whole_page  # noqa: PLC0415 # as above
+    from training_platform.checks.reports.markup import el, joined, section_table, whole_page  # noqa: PLC0415 # as above
 
     title = "training-platform verify"
     parts = [

@@ -28,8 +28,9 @@ from training_platform.checks.outcome import Resource
 from training_platform.checks.output import render
 from training_platform.checks.report import Report
 from training_platform.checks.reports import html as html_stacks
-from training_platform.checks.reports.html import el, html_report
+from training_platform.checks.reports.html import html_report
 from training_platform.checks.reports.markdown import markdown_report
+from training_platform.checks.reports.markup import el
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import ClaimLine

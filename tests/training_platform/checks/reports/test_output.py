@@ -21,7 +21,7 @@ from training_platform.checks import output
 from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
 from training_platform.checks.report import Report
 from training_platform.checks.reports import sections
-from training_platform.checks.reports.sections import ReportRow, ReportSection
+from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.cli.check import check as check_command
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError

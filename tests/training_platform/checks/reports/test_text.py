@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tests.places import ORGANISATION
-from training_platform.checks.reports.text import fitting_table
+from training_platform.checks.reports.terminal_tables import fitting_table
 from training_platform.cli.main import app
 
 SCREEN = 40  # lines

@@ -102,7 +102,7 @@ def top(run: str, **chosen: Any) -> None:
     elif rows:
         from rich.text import Text
 
-        from training_platform.checks.reports.text import fitting_table, table_text
+        from training_platform.checks.reports.terminal_tables import fitting_table, table_text
 
         columns = ("NODE", "GPU", "BUSY %", "USED MIB", "OF MIB")
         table = fitting_table(columns, [[Text(cell) for cell in row.values()] for row in rows], line_width())

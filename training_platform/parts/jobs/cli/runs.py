@@ -722,7 +722,7 @@ def print_runs(runs: list[Run], output_format: Format) -> None:
 
     from rich.text import Text
 
-    from training_platform.checks.reports.text import fitting_table, table_text
+    from training_platform.checks.reports.terminal_tables import fitting_table, table_text
     from training_platform.parts.jobs.runs.state import since
 
     now = datetime.now(UTC)

@@ -1,0 +1,165 @@
+"""Tables for a terminal or a log, which fit its width."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from training_platform.checks.reports.tables import ReportSection
+from training_platform.config.reading.finding import printable
+
+FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
+"""The style of a row, by how full its quota is."""
+INDENT = 2  # columns before a table
+_GAP = 2  # columns between two cells
+
+
+class PrintableConsole(Console):
+    """A console that prints only printable text, whatever files contain, and keeps its own colours."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the rendered segments with printable text, since layout may start a line anywhere in a string."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def plain_width(otherwise: int) -> int:
+    """Return the width of text outside a terminal: the variable COLUMNS, or ``otherwise``."""
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isascii() and columns.isdecimal() and int(columns) else otherwise
+
+
+def section_text(section: ReportSection, width: int) -> Group:
+    """Return a section with its title in a horizontal rule, and its note below."""
+    title = Text.assemble(section.title, (f"  {section.unit}" if section.unit else "", "dim"))
+    inner: list[RenderableType] = [section_table(section, width - INDENT)]
+    if section.note:
+        inner.append(Text(section.note, style="dim"))
+    return Group(heading(title, width), Padding(Group(*inner), (0, 0, 0, INDENT), expand=False))
+
+
+def section_lines(section: ReportSection, width: int) -> str:
+    """Return a section as lines without colours."""
+    plain = io.StringIO()
+    PrintableConsole(highlight=False, width=width, file=plain).print(section_text(section, width))
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines()) + "\n"
+
+
+def heading(title: Text, width: int) -> RenderableType:
+    """Return a title with a rule beside it, or without one if the rule would cut it."""
+    return Rule(title, align="left", style="dim") if title.cell_len + 3 <= width else title
+
+
+def section_table(section: ReportSection, width: int, *, skip: int = 0) -> Table:
+    """Return a section's rows as a table, without its first ``skip`` columns."""
+    columns = section.columns[skip:]
+    subject = section.subject - skip
+    rows: list[list[Text]] = []
+    last: Sequence[str] = ()
+    for cells, state in section.rows:
+        row = [Text(cell, style=FULLNESS[state]) for cell in cells]
+        for column in range(section.subject):
+            repeated = section.grouped and cells[: column + 1] == last[: column + 1]
+            row[column] = Text("" if repeated else cells[column])
+        if section.noted:
+            row[-1].style = "dim"
+        rows.append(row[skip:])
+        last = cells
+    if section.noted:
+        return noted_table(columns, rows, width, below=subject)
+    return fitting_table(columns, rows, width, subject=subject)
+
+
+def fitting_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Text]],
+    width: int,
+    *,
+    drop: Sequence[str] = (),
+    subject: int | None = None,
+) -> Table:
+    """Return a table of at most ``width`` columns, if possible.
+
+    Columns named in ``drop`` are left out first, in that order: none by which rows are told apart. Then columns are
+    folded between words, the widest first and the ``subject`` last. Where even single words are too wide, the cells
+    before the subject are a line above it. Of words only those of the subject, else of the widest column, are broken. A
+    title that begins with ``>`` is aligned to the right.
+    """
+    left = list(range(len(columns)))
+    wide = _widths(columns, rows)
+    words = _widths(columns, rows, str.split)
+    for name in drop:
+        if _total(wide[column] for column in left) <= width:
+            break
+        left.remove(columns.index(name))
+    if subject and left[0] < subject and _total(words[column] for column in left) > width:
+        places = [Text(" ").join(row[column] for column in left if column < subject) for row in rows]
+        below = [
+            [Text("\n").join((place, row[subject])), *row[subject + 1 :]]
+            for place, row in zip(places, rows, strict=True)
+        ]
+        rest = columns[subject:]
+        return fitting_table(rest, below, width, drop=[name for name in drop if name in rest], subject=0)
+    excess = _total(wide[column] for column in left) - width
+    while excess > 0 and (able := [column for column in left if wide[column] > words[column]]):
+        wide[max(able, key=lambda column: (column != subject, wide[column]))] -= 1
+        excess -= 1
+    if excess > 0:
+        broken = max(left, key=wide.__getitem__) if subject is None else subject
+        wide[broken] = max(1, wide[broken] - excess)
+    return _table(
+        [columns[column] for column in left],
+        [[row[column] for column in left] for row in rows],
+        [wide[column] for column in left],
+    )
+
+
+def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: int) -> Table:
+    """Return a table with a note as last column, or below column ``below`` if the note's words would be broken."""
+    last = len(columns) - 1
+    wide = _widths(columns, rows)
+    words = _widths(columns, rows, str.split)
+    if _total(words[column] if column in (below, last) else wide[column] for column in range(last + 1)) <= width:
+        return fitting_table(columns, rows, width, subject=below)
+    noted = [(*row[:below], Text("\n").join((row[below], row[last])), *row[below + 1 : last]) for row in rows]
+    return fitting_table(columns[:last], noted, width)
+
+
+def _widths(
+    columns: Sequence[str], rows: Sequence[Sequence[Text]], split: Callable[[str], Sequence[str]] = str.splitlines
+) -> list[int]:
+    """Return the width of the longest part of each column: a line, or a word."""
+    cells = ((title.removeprefix(">"), *(row[column].plain for row in rows)) for column, title in enumerate(columns))
+    return [max(cell_len(part) for cell in column for part in (split(cell) or [""])) for column in cells]
+
+
+def _total(wide: Iterable[int]) -> int:
+    widths = list(wide)
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], widths: Sequence[int | None]) -> Table:
+    """Return a table with these column widths; columns without one share the remaining width."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
+    for title, width in zip(columns, widths, strict=True):
+        justify: JustifyMethod = "right" if title.startswith(">") else "left"
+        table.add_column(title.removeprefix(">"), justify=justify, overflow="fold", width=width)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def table_text(table: Table, width: int) -> str:
+    """Return a table as text without colours, and without the blanks that fill its lines."""
+    plain = io.StringIO()
+    PrintableConsole(highlight=False, width=width, file=plain).print(table)
+    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())
