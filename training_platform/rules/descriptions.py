@@ -122,8 +122,9 @@ def exemption(rule_id: str, *, stack: str = "dev", path: str = "...") -> str:
 
 def acknowledgement(finding: Finding) -> str:
     """Return an entry of ``stacks/exemptions.yaml`` for a loss, with placeholders for reason and owner."""
+    subject = f"resource: {json.dumps(finding.resource)}" if finding.resource else f"path: {finding.path or '.'}"
     return (
-        f"acknowledged:\n  - effect: {finding.rule}\n    stack: {finding.stack}\n    path: {finding.path or '.'}\n"
+        f"acknowledged:\n  - effect: {finding.rule}\n    stack: {finding.stack}\n    {subject}\n"
         f"    becomes: {json.dumps(finding.becomes)}\n"
         '    reason: why it is right\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'
     )

@@ -2,8 +2,8 @@
 
 An exemption names a rule, a stack, and either the ``path`` of a section of its file (which covers all below it) or a
 ``resource`` (its logical name, or ``<type> <name>``); ``*`` matches any string. It holds through the day ``expires``.
-An acknowledgement lets a change cause one loss: it names the effect, the field and its new value, and may be in the
-file before the change and after it, through its last day.
+An acknowledgement lets a change cause one loss: it names the effect, the field and its new value, or the resource and
+its inputs if no field decides. It may be in the file before the change and after it, through its last day.
 A file that cannot be read or is rejected exempts nothing, and a check reports this instead of a verdict.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from pathlib import Path as FilePath
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -40,6 +40,11 @@ _OLD = {"until": "expires, which is the last day"}
 Text = Annotated[str, AfterValidator(_not_blank)]
 
 
+def _one_subject(path: str | None, resource: str | None) -> None:
+    if (path is None) == (resource is None):
+        raise ValueError("needs either path or resource")
+
+
 class Exemption(Section):
     """A rule that one part of a stack may break: why, who answers for it, and until when."""
 
@@ -53,9 +58,8 @@ class Exemption(Section):
     expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
 
     @model_validator(mode="after")
-    def _one_subject(self) -> Exemption:
-        if (self.path is None) == (self.resource is None):
-            raise ValueError("needs either path or resource")
+    def _names_a_part(self) -> Self:
+        _one_subject(self.path, self.resource)
         return self
 
     @property
@@ -80,9 +84,13 @@ class Acknowledgement(Section):
     REMOVED: ClassVar[Mapping[str, str]] = _OLD
     effect: Annotated[str, OneOf("effect that can be acknowledged", LOSSES)] = Field(description="Id of the effect.")
     stack: Text = Field(description="Stack whose file causes it; it may be deleted.", examples=["prod-vision"])
-    path: Text = Field(
-        description="Field or section in the stack file, as in the finding; `.` is the whole stack.",
+    path: Text | None = Field(
+        default=None,
+        description="Field of the stack file, as in the finding; `.` is the stack, of leaves-stack and costs-more.",
         examples=["buckets.checkpoints.location"],
+    )
+    resource: Text | None = Field(
+        default=None, description="Type and name of a resource that no field of the file decides, as in the finding."
     )
     becomes: str | int | float | bool = Field(
         description="Its new value, as in the finding; `removed` if it is deleted.", examples=["us-west4"]
@@ -91,12 +99,23 @@ class Acknowledgement(Section):
     owner: Email = Field(description="Address of whoever answers for it.")
     expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
 
+    @model_validator(mode="after")
+    def _names_a_part(self) -> Self:
+        _one_subject(self.path, self.resource)
+        return self
+
     def covers(self, finding: Finding) -> bool:
         """Whether the acknowledgement names a loss, on any day."""
         becomes = str(self.becomes).lower() if isinstance(self.becomes, bool) else str(self.becomes)
-        return (self.effect, self.stack, self.path, becomes) == (
-            finding.rule, finding.stack, finding.path or ".", finding.becomes,
+        subject = (None, finding.resource) if finding.resource else (finding.path or ".", None)
+        return (self.effect, self.stack, self.path, self.resource, becomes) == (
+            finding.rule, finding.stack, *subject, finding.becomes,
         )  # fmt: skip
+
+    @property
+    def names_no_resource(self) -> bool:
+        """Whether it is about resources of a stack and names none, as entries did before: it covers nothing."""
+        return self.path == "." and self.effect not in ("leaves-stack", "costs-more")
 
 
 class ExemptionsFile(Section):
@@ -176,6 +195,12 @@ class Exemptions:
                     yield entry.finding(
                         "exemption-unused", f"{exemption.effect}: its last day is over", "delete it", None
                     )
+                elif exemption.names_no_resource:
+                    message = f"{exemption.effect} of `.`: excuses nothing, since it names no resource"
+                    allowed = (
+                        "`resource: TYPE NAME` in place of `path`, as `explain FILE:LINE --base REF` prints the entry"
+                    )
+                    yield entry.finding("exemption-unused", message, allowed, None)
                 continue
             if exemption.stack in stacks and exemption.stack not in checked:
                 continue
@@ -239,5 +264,6 @@ def exemptions_schema() -> dict[str, Any]:
     exemption = schema["$defs"]["Exemption"]
     exemption["properties"]["rule"]["enum"] = sorted(EXEMPTIBLE)
     schema["$defs"]["Acknowledgement"]["properties"]["effect"]["enum"] = sorted(LOSSES)
-    exemption["oneOf"] = [{"required": ["path"]}, {"required": ["resource"]}]
+    for name in ("Exemption", "Acknowledgement"):
+        schema["$defs"][name]["oneOf"] = [{"required": ["path"]}, {"required": ["resource"]}]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Exemptions"}

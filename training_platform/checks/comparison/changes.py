@@ -186,11 +186,19 @@ def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResourc
             if change.kind == "replaced":
                 replaced.add(key)
     changes += [removed(old[key]) for key in old.keys() - new.keys()]
-    changes += [
-        ResourceChange(kind="added", type=kind, name=name, effect=effect_of_addition(kind, new[kind, name].inputs))
-        for kind, name in new.keys() - old.keys()
-    ]
+    changes += [added(new[key]) for key in new.keys() - old.keys()]
     return tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.type, change.name)))
+
+
+def added(resource: FlatResource) -> ResourceChange:
+    """Return the change that adds a resource."""
+    return ResourceChange(
+        kind="added",
+        type=resource.type,
+        name=resource.name,
+        planned={path: _unhidden(value) for path, value in resource.inputs.items()},
+        effect=effect_of_addition(resource.type, resource.inputs),
+    )
 
 
 def removed(resource: FlatResource) -> ResourceChange:

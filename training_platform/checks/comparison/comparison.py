@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -43,7 +44,8 @@ class ResourceChange:
 
     ``undecided`` is a change of a type of which it is not known which fields replace it. ``protected`` says whether the
     base's resource refuses to be deleted. ``effect`` is that of a resource that is removed or added. ``size`` says how
-    much the base's has, where its type has a size: ``8 VMs of a3-highgpu-8g in us-central1-a``.
+    much the base's has, where its type has a size: ``8 VMs of a3-highgpu-8g in us-central1-a``. ``planned`` are the
+    inputs of one that is added, without secrets.
     """
 
     kind: Kind
@@ -54,6 +56,7 @@ class ResourceChange:
     protected: bool = False
     effect: Effect = NEW
     size: str = ""
+    planned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def effects(self) -> tuple[Effect, ...]:

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from training_platform.checks.comparison.changes import changed_by_engine, removed
+from training_platform.checks.comparison.changes import added, changed_by_engine, removed
 from training_platform.checks.comparison.comparison import ResourceChange
-from training_platform.checks.comparison.effects import effect_of_addition
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.config.reading.finding import UserError
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
@@ -132,9 +131,7 @@ def _change(step: Json) -> ResourceChange | None:
     if op in ("delete", "discard") and old:
         return removed(_flat(old))
     if op == "create" and new:
-        added = _flat(new)
-        effect = effect_of_addition(added.type, added.inputs)
-        return ResourceChange(kind="added", type=added.type, name=added.name, effect=effect)
+        return added(_flat(new))
     if not old or not new or op not in ("update", *_REPLACING):
         return None
     forcing = None

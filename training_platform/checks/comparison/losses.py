@@ -65,14 +65,14 @@ _RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifec
 class Cause(NamedTuple):
     """The field of a stack file that causes a change; ``was`` and ``becomes`` are its two values as strings.
 
-    If no field ``is_known`` to decide, it is the section of the resource.
+    If no field is known to decide, it is the ``resource`` itself, by type and name; ``path`` is then its section.
     """
 
     stack: str
     path: Path
     was: str
     becomes: str
-    is_known: bool = True
+    resource: str = ""
 
 
 class Subject(NamedTuple):
@@ -225,7 +225,8 @@ class LossFinder:
                 says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
                 effect = Effect("opens", says, f"agree on it with the people of {grant.owner}")
                 subject = Subject(_OF_FILE, "", grant.resource, grant.owner)
-                self._add(self._cause(change, resource, None), effect, subject)
+                first = next(iter(resource.inputs), None)
+                self._add(self._cause(change, resource, None), effect, subject, change=first)
 
     def _of_cost(self, change: StackChange) -> None:
         more = change.most_usd.delta
@@ -321,27 +322,25 @@ class LossFinder:
         return Subject(rank, kind_name(resource.type), name, change.name, resource.size)
 
     def _cause(self, change: StackChange, resource: ResourceChange, changed: InputChange | None) -> Cause:
-        """Return the field that decides a change, or the section itself if the code changed and not the file."""
+        """Return the field that decides a change, or the resource itself if the code changed and not the file."""
         if source := _replaced_source(change, changed):
             return self._cause(change, source, source.forcing[0])
         new = self._head.stacks.get(change.name)
         old = self._base.stacks.get(change.was or change.name)
+        itself = Cause(change.name, (), "", _becomes(resource), f"{resource.type} {resource.name}")
         if new is None or new.section is None:
-            return Cause(change.name, (), "", REMOVED)
+            return itself
         if change.kind == "retired" and new.retired is not None:
             return Cause(new.name, ("retired",), "", new.retired.since.isoformat())
         side = old.section if resource.kind == "removed" and old and old.section else new.section
         section = self._path(side, resource.name)
         candidates = self._candidates(new, old, section)
-        near = [row for row in candidates if section and row[0] is new and row[1].path[: len(section)] == section]
+        near = [row for row in candidates if section and row[0] is new and _overlap(row[1].path, section)]
         if cause := self._deciding_field(change, resource, changed, candidates, near):
             return cause
         if change.kind == "renamed" and resource.kind != "changed":
             return Cause(new.name, ("renamed_from",), "", _text(change.was))
-        becomes = written(new, section) if section and old and self._changed(new, old, section) else None
-        if becomes is None and resource.inputs:
-            becomes = {row.path: row.new for row in resource.inputs}
-        return Cause(new.name, section, "", resource.kind if becomes is None else _text(becomes), is_known=False)
+        return itself._replace(path=section)
 
     def _deciding_field(
         self,
@@ -443,7 +442,9 @@ class LossFinder:
     def _finding(self, kind: EffectKind, cause: Cause, message: str, first: str, severity: Severity) -> Finding:
         stack = self._head.stacks.get(cause.stack)
         rule = LOSS_RULES.get(kind, "effect")
-        allowed = f"an acknowledgement in stacks/exemptions.yaml, which names becomes: {json.dumps(cause.becomes)}"
+        resource = f"resource: {json.dumps(cause.resource)} and " if cause.resource else ""
+        becomes = json.dumps(cause.becomes)
+        allowed = f"an acknowledgement in stacks/exemptions.yaml, which names {resource}becomes: {becomes}"
         if stack is None:
             finding = Finding(
                 rule=rule, severity=severity, message=message, stack=cause.stack, file=stack_file(cause.stack),
@@ -455,7 +456,11 @@ class LossFinder:
                 spoils = (stack.at(cause.path[:2]), stack.at((*cause.path[:2], "node_pools")), stack.at(cause.path[:4]))
             finding = stack.finding(rule, cause.path, message, severity=severity, spoils=spoils)
         return replace(
-            finding, first=first or None, becomes=cause.becomes, allowed=allowed if kind in LOSS_RULES else None
+            finding,
+            resource=cause.resource or None,
+            first=first or None,
+            becomes=cause.becomes,
+            allowed=allowed if kind in LOSS_RULES else None,
         )
 
 
@@ -572,6 +577,20 @@ def _lifted_sections(value: Any, below: Path) -> Iterator[Path]:
             yield path[:-1]
 
 
+def _overlap(path: Path, section: Path) -> bool:
+    """Whether a field is in a section, or a part of the file that was added or removed with the section in it."""
+    shorter = min(len(path), len(section))
+    return path[:shorter] == section[:shorter]
+
+
+def _becomes(resource: ResourceChange) -> str:
+    """Return what becomes of a resource: its changed inputs, or all inputs of an added one."""
+    if resource.kind == "removed":
+        return REMOVED
+    changed = {row.path: REMOVED if row.new is None else row.new for row in resource.inputs}
+    return _text(changed or resource.planned)
+
+
 def _cause_of(stack: Stack, row: FieldChange) -> Cause:
     return Cause(stack.name, row.path, _text(row.was), REMOVED if row.now is None else _text(row.now))
 
@@ -622,11 +641,13 @@ def _fields(kind: EffectKind, cause: Cause, group: _Group) -> str:
         return f"is retired, and destroyed from {cause.becomes} on"
     name = str(cause.path[-1]) if cause.path else "it"
     was = "" if cause.was.startswith(_DIGEST) else cause.was
-    if cause.becomes in (REMOVED, "added"):
-        return " ".join(word for word in (name, was, f"is {cause.becomes}") if word)
-    if cause.is_known and not cause.becomes.startswith(_DIGEST):
+    if cause.becomes == REMOVED:
+        return " ".join(word for word in (name, was, "is removed") if word)
+    if not cause.resource and not cause.becomes.startswith(_DIGEST):
         return f"{name} from {was or 'nothing'} to {cause.becomes or 'nothing'}"
-    return listed(list(group.inputs), _MOST) if group.inputs else f"{name} changes"
+    if group.inputs:
+        return listed(list(group.inputs), _MOST)
+    return "it is added" if cause.resource else f"{name} changes"
 
 
 def with_losses(findings: Iterable[Consequence]) -> list[Finding]:
