@@ -19,7 +19,8 @@ from training_platform.rules import View, evaluate, program
 LATER = "(known after deployment)"
 _KEY = re.compile(r"[.\[\]]")
 TRIGGER = "replacementTrigger"
-"""A trigger of replacement that a program registers beside the inputs; here it is an input."""
+OPTIONS = ("protect", "retainOnDelete", TRIGGER)
+"""Options that a program registers beside the inputs and that comparisons read; here they are inputs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +150,12 @@ def kind_of(resource_type: str) -> str:
 def flat_resource(planned: StackResource) -> FlatResource:
     """Return a planned resource in the form that comparisons use."""
     provider = planned.options.get("provider")
-    trigger = {TRIGGER: planned.options[TRIGGER]} if TRIGGER in planned.options else {}
+    options = {name: planned.options[name] for name in OPTIONS if planned.options.get(name)}
+    trigger = (TRIGGER,) if TRIGGER in options else ()
     return FlatResource(
         type=planned.type,
         name=planned.name,
-        inputs=_hidden(leaves({**planned.inputs, **trigger})),
+        inputs=_hidden(leaves({**planned.inputs, **options})),
         protected=bool(planned.options.get("protect")),
         ignored=tuple(planned.options.get("ignoreChanges", ())),
         replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),

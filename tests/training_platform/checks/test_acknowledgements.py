@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.places import ROOT
 from tests.training_platform.checks.repository import Repository
-from tests.training_platform.checks.test_losses import losses
+from tests.training_platform.checks.test_losses import BUCKET, TEAM_HEAD, committed, losses
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import acknowledgement
 
@@ -47,7 +48,7 @@ def told(findings: list[Finding]) -> set[tuple[str, str]]:
 def with_own_resources(repository: Repository, *resources: str) -> None:
     """Write a program of an organisation's own that adds resources to the stack small-vision."""
     program = f"""\
-from training_platform.resources.plan import Resource
+from training_platform.resources.plan import Options, Resource
 
 
 def add_resources(own):
@@ -70,9 +71,14 @@ def volume_of_own(name: str, path: str) -> str:
     return f"Resource(type={VOLUME!r}, name={name!r}, inputs={inputs}, own_provider=provider)"
 
 
+def bucket_of_own(options: str) -> str:
+    inputs = {"location": "US"}
+    return f"Resource(type={KIND!r}, name='archive', inputs={inputs}, options=Options({options}))"
+
+
 @pytest.fixture
-def own(repository: Repository) -> Repository:
-    """Return a repository whose base plans resources of its own, none yet."""
+def extended(repository: Repository) -> Repository:
+    """Return a repository whose base plans resources of its extended, none yet."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "training_platform", repository.root / "training_platform", ignore=ignored)
     with_own_resources(repository)
@@ -80,23 +86,23 @@ def own(repository: Repository) -> Repository:
     return repository
 
 
-def test_an_acknowledged_resource_of_an_own_program_excuses_no_later_one(own: Repository) -> None:
-    nlp = own.path("small-vision").read_text(encoding="utf-8").split("    vertex:")[0].replace("vision", "nlp")
+def test_an_acknowledged_resource_of_an_own_program_excuses_no_later_one(extended: Repository) -> None:
+    nlp = extended.path("small-vision").read_text(encoding="utf-8").split("    vertex:")[0].replace("vision", "nlp")
     directory = "    directories: {data: {filestore: homes, size_gib: 10}}\n"
-    own.path("small-nlp").write_text(nlp.replace("nominal_quota: 8", "nominal_quota: 0") + directory)
-    own.commit()
+    extended.path("small-nlp").write_text(nlp.replace("nominal_quota: 8", "nominal_quota: 0") + directory)
+    extended.commit()
     first = (grant_of_own("readers", "roles/viewer"), volume_of_own("theirs", "/share/nlp"))
-    with_own_resources(own, *first)
-    signed = losses(own.compare(base="HEAD"))
-    acknowledge(own, *signed)
+    with_own_resources(extended, *first)
+    signed = losses(extended.compare(base="HEAD"))
+    acknowledge(extended, *signed)
     assert told(signed) == {
         ("opens-access", f"{ON_PROJECT} readers"),
         ("opens-access", f"{VOLUME} theirs"),
     }
-    assert losses(own.compare(base="HEAD")) == []
+    assert losses(extended.compare(base="HEAD")) == []
 
-    later = Repository(own.root.with_name("later"))  # a process loads the program of a folder once
-    shutil.copytree(own.root, later.root)
+    later = Repository(extended.root.with_name("later"))  # a process loads the program of a folder once
+    shutil.copytree(extended.root, later.root)
     with_own_resources(later, *first, grant_of_own("owners", "roles/owner"), volume_of_own("whole", "/share"))
 
     assert told(losses(later.compare(base="HEAD"))) == {
@@ -182,3 +188,191 @@ def test_an_old_entry_for_a_resource_excuses_nothing_and_a_warning_has_what_to_w
     assert (warning.file, warning.position and warning.position.line) == ("stacks/exemptions.yaml", 2)
     assert "opens-access of `.`: excuses nothing" in warning.message
     assert (warning.allowed or "").startswith("`resource: TYPE NAME` in place of `path`")
+
+
+# A stack that is retired.
+
+KEEPS = "buckets.data, buckets.logs"
+PAID = "paid_by: ml@example.com"
+TWO_BUCKETS = f"{BUCKET}      logs: {{location: us-central1}}\n"
+
+
+def retired(since: str, keeps: str) -> str:
+    kept = f", keeps: [{keeps}], {PAID}" if keeps else ""
+    return f'    retired: {{since: "{since}"{kept}}}\n'
+
+
+@pytest.fixture
+def ending(repository: Repository) -> Repository:
+    """Return a repository whose team is retired, and keeps two buckets."""
+    text = f"{TEAM_HEAD}{TWO_BUCKETS}{retired('2026-12-01', KEEPS)}"
+    committed(repository, "small-vision", TEAM_HEAD, text)
+    return repository
+
+
+def end(repository: Repository, since: str = "2026-12-01", keeps: str = KEEPS) -> list[Finding]:
+    """Write another end of the team, and return the losses of this change that are not acknowledged."""
+    path = repository.path("small-vision")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(retired(since, keeps) if line.startswith("    retired") else line for line in lines))
+    return losses(repository.compare(base="HEAD"))
+
+
+@pytest.mark.parametrize(
+    ("keeps", "subjects", "becomes"),
+    [
+        ("buckets.logs", "bucket data of small-vision", "buckets.logs"),
+        ("", "bucket data of small-vision, bucket logs of small-vision", "removed"),
+    ],
+    ids=["one of two", "both"],
+)
+def test_a_retired_stack_that_keeps_less_loses_it_at_that_line(
+    ending: Repository, keeps: str, subjects: str, becomes: str
+) -> None:
+    (finding,) = end(ending, keeps=keeps)
+
+    assert (finding.rule, finding.severity, finding.path, finding.becomes) == (
+        "loses-data",
+        "error",
+        "retired.keeps",
+        becomes,
+    )
+    assert finding.message.startswith(f"loses data: {subjects}: keeps")
+    assert finding.position is not None
+    lines = ending.path("small-vision").read_text(encoding="utf-8").splitlines()
+    assert "retired:" in lines[finding.position.line - 1]
+
+
+def test_a_retired_stack_that_ends_earlier_takes_a_promise_and_a_later_end_nothing(ending: Repository) -> None:
+    (finding,) = end(ending, since="2026-11-30")
+
+    assert (finding.rule, finding.severity, finding.path, finding.becomes) == (
+        "takes-promise",
+        "error",
+        "retired.since",
+        "2026-11-30",
+    )
+    assert "vision: since from 2026-12-01 to 2026-11-30; it is destroyed earlier than agreed" in finding.message
+    assert end(ending, since="2027-01-01") == []
+
+
+@pytest.mark.parametrize(
+    ("signed", "later", "rules"),
+    [
+        ({"keeps": "buckets.logs"}, {"keeps": ""}, {("loses-data", "retired.keeps")}),
+        ({"keeps": "buckets.logs"}, {"keeps": "buckets.data"}, {("loses-data", "retired.keeps")}),
+        ({"keeps": "buckets.logs"}, {"since": "2026-11-30"}, {("takes-promise", "retired.since")}),
+        ({"since": "2026-11-30"}, {"keeps": "buckets.logs"}, {("loses-data", "retired.keeps")}),
+        ({"since": "2026-11-30"}, {"since": "2026-11-22"}, {("takes-promise", "retired.since")}),
+    ],
+    ids=["keeps nothing", "keeps the other", "ends earlier", "ends earlier, then keeps less", "ends even earlier"],
+)
+def test_an_acknowledged_end_excuses_no_other(
+    ending: Repository, signed: dict[str, str], later: dict[str, str], rules: set[tuple[str, str]]
+) -> None:
+    acknowledge(ending, *end(ending, **signed))
+    assert end(ending, **signed) == []
+
+    assert told(end(ending, **later)) == rules
+
+
+def test_an_acknowledged_retirement_is_stale_once_it_keeps_less(ending: Repository) -> None:
+    ending.edit("small-vision", retired("2026-12-01", KEEPS), "")
+    ending.commit()
+    ending.edit("small-vision", TWO_BUCKETS, TWO_BUCKETS + retired("2026-12-01", KEEPS))
+    signed = losses(ending.compare(base="HEAD"))
+    acknowledge(ending, *signed)
+    assert {finding.becomes for finding in signed} == {f"2026-12-01, keeps {KEEPS}"}
+    assert end(ending) == []
+
+    everything = end(ending, keeps="")
+
+    assert {finding.becomes for finding in everything} == {"2026-12-01, keeps nothing"}
+    assert {finding.rule for finding in everything} >= {"loses-data", "stops-jobs", "takes-promise"}
+    acknowledge_by_old_entry(ending, "loses-data", "retired", "2026-12-01")
+    assert "loses-data" in {finding.rule for finding in end(ending, keeps="")}
+
+
+# Options.
+
+
+def test_an_own_bucket_that_loses_its_options_lifts_protection(extended: Repository) -> None:
+    with_own_resources(extended, bucket_of_own("protect=True, retain_on_delete=True"))
+    extended.commit()
+    with_own_resources(extended, bucket_of_own(""))
+
+    (finding,) = losses(extended.compare(base="HEAD"))
+
+    assert (finding.rule, finding.severity, finding.resource) == ("lifts-protection", "error", f"{KIND} archive")
+    assert "protect from true to nothing, retainOnDelete from true to nothing" in finding.message
+    assert "the engine may delete it from now on" in finding.message
+
+
+PROTECTED = {"inputs": {"location": "US"}, "protect": True, "retainOnDelete": True}
+UNPROTECTED = {"inputs": {"location": "US"}}
+RETAINED = {"inputs": {"location": "US"}, "retainOnDelete": True}
+CONNECTION = "gcp:servicenetworking/connection:Connection"
+LIFTED = step("same", KIND, "archive", PROTECTED, UNPROTECTED)
+
+
+@pytest.mark.parametrize(
+    ("signed", "later", "expected"),
+    [
+        (LIFTED, step("same", KIND, "ledger", PROTECTED, UNPROTECTED), ("lifts-protection", f"{KIND} ledger")),
+        (
+            step("same", KIND, "archive", PROTECTED, RETAINED),
+            LIFTED,
+            ("lifts-protection", f"{KIND} archive"),
+        ),
+        (LIFTED, step("delete", KIND, "archive", PROTECTED, None), ("loses-data", f"{KIND} archive")),
+        (
+            LIFTED,
+            step(
+                "update",
+                CONNECTION,
+                "archive",
+                {"inputs": {"deletionPolicy": "ABANDON"}},
+                {"inputs": {"deletionPolicy": "DELETE"}},
+            ),
+            ("lifts-protection", f"{CONNECTION} archive"),
+        ),
+        (
+            LIFTED,
+            step(
+                "update",
+                "gcp:sql/databaseInstance:DatabaseInstance",
+                "archive",
+                {"inputs": {"deletionProtection": True}},
+                {"inputs": {"deletionProtection": False}},
+            ),
+            ("lifts-protection", "gcp:sql/databaseInstance:DatabaseInstance archive"),
+        ),
+    ],
+    ids=["another bucket", "another option", "its deletion", "a deletion policy", "protection of the cloud"],
+)
+def test_an_acknowledged_option_excuses_no_other(
+    repository: Repository, signed: dict[str, Any], later: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    acknowledge(repository, *previewed(repository, signed))
+    assert previewed(repository, signed) == []
+
+    assert told(previewed(repository, later)) == {expected}
+
+
+def test_an_old_entry_excuses_no_lifted_option(repository: Repository) -> None:
+    acknowledge_by_old_entry(repository, "lifts-protection", "", "{protect: , retainOnDelete: }")
+
+    assert told(previewed(repository, LIFTED)) == {("lifts-protection", f"{KIND} archive")}
+
+
+def test_a_state_has_the_options_that_a_plan_lacks(extended: Repository, tmp_path: Path) -> None:
+    with_own_resources(extended, bucket_of_own(""))
+    extended.commit()
+    urn = f"urn:pulumi:small-vision::training-platform::{KIND}::archive"
+    row = {"urn": urn, "type": KIND, "custom": True, **PROTECTED}
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"version": 3, "deployment": {"resources": [row]}}))
+
+    lifted = [finding for finding in losses(extended.compare(base="HEAD", states=(file,))) if finding.resource]
+
+    assert told(lifted) == {("lifts-protection", f"{KIND} archive")}

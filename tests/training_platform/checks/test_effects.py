@@ -26,9 +26,16 @@ from training_platform.rules.descriptions import LOSSES
 
 QUOTA = "kubernetes:core/v1:ResourceQuota"
 CLASS = "files-scratch.storageclass.storage.k8s.io"
+CONNECTION = "gcp:servicenetworking/connection:Connection"
+DATABASE = "gcp:sql/databaseInstance:DatabaseInstance"
 BINDING = "gcp:artifactregistry/repositoryIamBinding:RepositoryIamBinding"
 TABLE = effect_table()
-ROWS = [*TABLE.every, *TABLE.fields, *(row for kind in TABLE.types.values() for row in (kind.lost, *kind.inputs))]
+ROWS = [
+    *TABLE.options,
+    *TABLE.every,
+    *TABLE.fields,
+    *(row for kind in TABLE.types.values() for row in (kind.lost, *kind.inputs)),
+]
 
 
 def planned() -> list[FlatResource]:
@@ -99,6 +106,14 @@ def test_the_rules_of_losses_are_those_that_an_acknowledgement_may_name() -> Non
         ("gcp:pubsub/topicIAMPolicy:TopicIAMPolicy", "policyData", "{}", "[]", "revokes"),
         ("gcp:pubsub/subscription:Subscription", "labels.team", "a", "b", "none"),
         ("gcp:pubsub/subscription:Subscription", "topic", "a", "b", "unknown"),
+        ("gcp:pubsub/subscription:Subscription", "protect", True, None, "protection"),
+        ("gcp:monitoring/dashboard:Dashboard", "retainOnDelete", True, None, "protection"),
+        (BUCKET, "protect", None, True, "none"),
+        (CONNECTION, "deletionPolicy", "ABANDON", "DELETE", "protection"),
+        (CONNECTION, "deletionPolicy", "ABANDON", None, "protection"),
+        (CONNECTION, "deletionPolicy", None, "ABANDON", "none"),
+        (DATABASE, "deletionProtection", True, False, "protection"),
+        (DATABASE, "deletionProtection", False, True, "none"),
     ],
 )
 def test_an_input_has_the_effect_of_how_it_changes(kind: str, path: str, old: Any, new: Any, effect: str) -> None:
@@ -145,6 +160,9 @@ def test_a_grant_that_has_all_members_takes_rights_of_those_that_it_does_not_nam
         ("environment", "clusters.c.notebooks.allowed_domain", "a", "b", ["revokes"]),
         ("environment", "clusters.c.notebooks.idle_minutes", 60, 5, ["promises"]),
         ("environment", "cohorts.research.shares.c.h100.lending_limit", 16, 0, ["promises"]),
+        ("environment", "retired.since", "2026-12-01", "2026-11-30", ["promises"]),
+        ("team", "retired.since", "2026-12-01", "2026-11-30", ["promises"]),
+        ("team", "retired.since", "2026-12-01", "2027-01-01", []),
         ("team", "host_network", False, True, ["opens"]),
         ("team", "writes_metrics", False, True, ["opens"]),
         ("team", "members", ["a", "b"], ["a"], ["revokes"]),

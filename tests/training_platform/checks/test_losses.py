@@ -497,7 +497,7 @@ def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_kee
     told = {finding.rule: finding for finding in losses(report)}
     assert {"stops-jobs", "takes-promise", "loses-data", "lifts-protection"} == told.keys()
     assert {finding.path for finding in told.values()} == {"retired"}
-    assert {finding.becomes for finding in told.values()} == {"2026-12-01"}
+    assert {finding.becomes for finding in told.values()} == {"2026-12-01, keeps buckets.data"}
     assert "persistent resource tuning of small-vision" in told["stops-jobs"].message
     assert all(finding.position and finding.position.line == line for finding in told.values())
     assert report.comparison is not None

@@ -33,6 +33,7 @@ from training_platform.checks.comparison.changes import (
 )
 from training_platform.checks.comparison.comparison import Amount, Comparison, StackChange, StackKind
 from training_platform.checks.comparison.deployed import Deployed, Preview
+from training_platform.checks.comparison.effects import Effect, effect_of_loss
 from training_platform.checks.comparison.losses import LossFinder, is_over, left_off, with_losses
 from training_platform.checks.comparison.refusals import (
     fixed_inputs,
@@ -264,8 +265,11 @@ def _stacks(
         elif state and planned and planned.resources is not None:
             change = replace(change, resources=against_state(state.resources, planned.resources), unknown=None)
         old = files.base.stacks.get(was)
-        if old is not None and old.retired is None and not change.unknown:
-            change = _retired(change, files.head.stacks[name], planned)
+        if old is not None and not change.unknown:
+            if old.retired is None:
+                change = _retired(change, files.head.stacks[name], planned)
+            else:
+                change = _after_retirement(change, files.head.stacks[name])
         yield change
     renamed = {*scope.renamed.values()}
     for name in scope.base:
@@ -312,6 +316,19 @@ def _retired(change: StackChange, stack: Stack, planned: StackResult | None) -> 
         removed(resource) for resource in planned.resources or () if (resource.type, resource.name) not in kept
     ]
     return replace(change, kind="retired", resources=tuple(resources))
+
+
+def _after_retirement(change: StackChange, stack: Stack) -> StackChange:
+    """Return the change of a stack that was retired: what it no longer keeps is destroyed, unless the stack goes on."""
+    resources = []
+    for resource in change.resources:
+        effect = effect_of_loss(resource.type) if stack.retired else Effect("none", "its stack goes on")
+        inputs = tuple(
+            row._replace(effect=effect) if row.path == "retainOnDelete" and not row.new else row
+            for row in resource.inputs
+        )
+        resources.append(replace(resource, inputs=inputs))
+    return replace(change, resources=tuple(resources))
 
 
 def _kind(name: str, was: str, before: StackResult | None, after: StackResult | None) -> StackKind:

@@ -25,7 +25,7 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
 )
 from training_platform.checks.comparison.effects import effect_of_addition, effect_of_input, effect_of_loss
-from training_platform.checks.outcome import LATER, TRIGGER, FlatResource
+from training_platform.checks.outcome import LATER, OPTIONS, TRIGGER, FlatResource
 from training_platform.checks.report import StackReport, identity
 from training_platform.checks.stacks import Checked
 from training_platform.config.reading.secrets import HIDDEN
@@ -288,12 +288,13 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> 
     if not inputs:
         return None
     kind: Kind = "replaced" if any(change.forces for change in inputs) else "changed"
+    documented = resource_types.has_known_replacements(new.type) or new.type.startswith("pulumi:")
     return ResourceChange(
         kind=kind,
         type=new.type,
         name=new.name,
         inputs=inputs,
-        undecided=not (resource_types.has_known_replacements(new.type) or new.type.startswith("pulumi:")),
+        undecided=not (documented or all(change.path in OPTIONS for change in inputs)),
         protected=old.protected,
         size=_size(old),
     )

@@ -95,7 +95,7 @@ def _flat(row: Json) -> FlatResource:
         type=str(row["type"]),
         name=str(row["urn"]).split("::", 3)[-1],
         inputs=_plain(row.get("inputs", {})),
-        options={"protect": bool(row.get("protect"))},
+        options={name: row.get(name) for name in ("protect", "retainOnDelete")},
     )
     return flat_resource(planned)
 
@@ -132,8 +132,10 @@ def _change(step: Json) -> ResourceChange | None:
         return removed(_flat(old))
     if op == "create" and new:
         return added(_flat(new))
-    if not old or not new or op not in ("update", *_REPLACING):
+    if not old or not new or op not in ("update", "same", *_REPLACING):
         return None
+    if op == "same":  # also of a resource of which only options differ
+        return changed_by_engine(_flat({**old, "inputs": {}}), _flat({**new, "inputs": {}}), None)
     forcing = None
     if op in _REPLACING:
         detailed = step.get("detailedDiff") or {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -49,6 +50,7 @@ EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule: kind for kind, rule in LOSS_RU
 _FILE = Path(__file__).with_suffix(".yaml")
 _POSITION = re.compile(r"\[[^\]]*\]")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PUBLIC = ("allUsers", "allAuthenticatedUsers", "system:unauthenticated", "system:anonymous", "0.0.0.0/0", "::/0", "*")
 
 
@@ -92,6 +94,7 @@ class EffectTable:
     """The whole table."""
 
     sources: dict[str, str]
+    options: tuple[EffectRow, ...]
     every: tuple[EffectRow, ...]
     types: dict[str, TypeEffects]
     fields: tuple[EffectRow, ...]
@@ -169,8 +172,10 @@ def _type_effects(resource_type: str) -> TypeEffects | None:
 
 
 def _input_rows(resource_type: str) -> Sequence[EffectRow]:
+    table = effect_table()
     row = _type_effects(resource_type)
-    return (*row.inputs, *effect_table().every) if row else effect_table().every
+    of_type = row.inputs if row else ()
+    return (*table.options, *of_type, *table.every)
 
 
 def _effect(row: EffectRow) -> Effect:
@@ -229,8 +234,10 @@ def _items(value: Any) -> Iterator[str]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a quantity as a number, also with a unit such as 86400s; None if it is not a number."""
+    """Return a quantity as a number, also with a unit such as 86400s, or a date by its day; None if it is neither."""
     if isinstance(value, bool) or value is None:
         return None
+    if _DATE.fullmatch(str(value)):
+        return date.fromisoformat(str(value)).toordinal()
     match = _NUMBER.match(str(value))
     return float(match[0]) if match else None

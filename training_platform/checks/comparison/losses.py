@@ -35,7 +35,7 @@ from training_platform.checks.comparison.effects import (
 )
 from training_platform.checks.comparison.foreign_grants import Teams, foreign_grants
 from training_platform.config.expansion import Flavor
-from training_platform.config.model.environment import Environment
+from training_platform.config.model.environment import Environment, RetiredSpec
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.names import Locator
@@ -52,6 +52,8 @@ from training_platform.rules.exemptions import Exempted, Exemptions
 
 LIFT = "deletion_protection: false"
 REMOVED = "removed"
+_KEEPS = ", keeps "
+_NOTHING = "nothing"
 _ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "revokes", "opens"))
 _DIGEST = "sha256:"
 _LONGEST = 80  # characters of a mapping that an acknowledgement has as it is
@@ -194,7 +196,7 @@ class LossFinder:
                 without, having = values if effect.kind == "grants" else reversed(values)
                 who = _people(without, having)
                 subject = Subject(_OF_FILE, f"{who}{section}", new.team.name if new.team else new.name, "")
-                if len(path) > 1:
+                if len(path) > 1 and path[0] != "retired":
                     subject = Subject(_OF_FILE, f"{who}{dotted(path[:-1])}", "", new.name)
                 self._add(_cause_of(new, FieldChange(path, was, now)), effect, subject)
 
@@ -331,13 +333,16 @@ class LossFinder:
         if new is None or new.section is None:
             return itself
         if change.kind == "retired" and new.retired is not None:
-            return Cause(new.name, ("retired",), "", new.retired.since.isoformat())
+            return Cause(new.name, ("retired",), "", _end(new.retired))
         side = old.section if resource.kind == "removed" and old and old.section else new.section
         section = self._path(side, resource.name)
         candidates = self._candidates(new, old, section)
         near = [row for row in candidates if section and row[0] is new and _overlap(row[1].path, section)]
         if cause := self._deciding_field(change, resource, changed, candidates, near):
             return cause
+        kept = self._changed(new, old, ("retired", "keeps")) if old and new.retired else []
+        if kept and changed and changed.path == "retainOnDelete":
+            return _cause_of(new, kept[0])
         if change.kind == "renamed" and resource.kind != "changed":
             return Cause(new.name, ("renamed_from",), "", _text(change.was))
         return itself._replace(path=section)
@@ -591,6 +596,11 @@ def _becomes(resource: ResourceChange) -> str:
     return _text(changed or resource.planned)
 
 
+def _end(retired: RetiredSpec) -> str:
+    """Return the end of a stack as an acknowledgement names it, which is stale once the stack keeps less."""
+    return f"{retired.since}{_KEEPS}{', '.join(sorted(retired.keeps)) or _NOTHING}"
+
+
 def _cause_of(stack: Stack, row: FieldChange) -> Cause:
     return Cause(stack.name, row.path, _text(row.was), REMOVED if row.now is None else _text(row.now))
 
@@ -638,7 +648,9 @@ def _fields(kind: EffectKind, cause: Cause, group: _Group) -> str:
     if kind in ("stack", "cost"):
         return ""
     if cause.path == ("retired",):
-        return f"is retired, and destroyed from {cause.becomes} on"
+        since, _, kept = cause.becomes.partition(_KEEPS)
+        exception = "" if kept == _NOTHING else f", but for {kept}"
+        return f"is retired, and destroyed from {since} on{exception}"
     name = str(cause.path[-1]) if cause.path else "it"
     was = "" if cause.was.startswith(_DIGEST) else cause.was
     if cause.becomes == REMOVED:
