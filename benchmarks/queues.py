@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import ROOT, table
+from kueue_model.cluster import Cluster, FlavorMachines
+from kueue_model.cluster_queues import Pods
+from kueue_model.replay import NEVER, play
+from kueue_model.traces import TraceJob
 from training_platform.catalog.types import Capacity
-from training_platform.parts.simulate.cluster_queues import Pods
-from training_platform.parts.simulate.from_stacks import Cluster, FlavorMachines
-from training_platform.parts.simulate.machines import DEFAULTS
-from training_platform.parts.simulate.replay import NEVER, play
-from training_platform.parts.simulate.traces import TraceJob
+from training_platform.parts.simulate.provisioning_times import DEFAULTS
 
 GPU = "nvidia.com/gpu"
 TEAMS = 20

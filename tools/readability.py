@@ -20,6 +20,7 @@ ROOT: Final = Path(__file__).parent.parent
 ROOMS: Final = (
     "__main__.py",
     "benchmarks",
+    "kueue_model",
     "modules",
     "tests",
     "tools",

@@ -37,7 +37,7 @@ pygments_dark_style = "a11y-high-contrast-dark"
 NAVIGATION = {
     "Start": ["tutorial", "start", "sandbox", "verify", "glossary"],
     "Define the platform": ["environment", "pools", "capacity", "data", "existing", "tenancy", "security"],
-    "Share it between teams": ["queues", "quota", "simulate", "simulate-kueue"],
+    "Share it between teams": ["queues", "quota", "simulate"],
     "Run work": ["jobs", "job-files", "vertex", "notebooks", "serving"],
     "Check changes": ["changes", "lifecycle", "reports", "pipelines", "policies"],
     "Operate": ["alerts", "upgrade", "recover", "adopt"],

@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from kueue_model.manifests import read_manifests
+from kueue_model.quotas import amount
 from tests.kube.clusters import needed_binaries
 from tests.kube.queues import KUEUE, until
+from tests.kueue_model.record import Cluster, Played, play_for_real, running_cluster
+from tests.kueue_model.recorded_plays import is_played
+from tests.kueue_model.scenarios import GPU, Json, queues_of, random_scenario
 from tests.parts.simulate.clusters import sections, shares
-from tests.parts.simulate.record import Cluster, Played, is_played, play_for_real, running_cluster
-from tests.parts.simulate.scenarios import GPU, Json, random_scenario
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
-from training_platform.parts.simulate.manifests import read_manifests
 from training_platform.parts.simulate.now import predict
-from training_platform.parts.simulate.quotas import amount
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(900)]
 
@@ -52,8 +53,9 @@ def test_the_model_does_what_kueue_does_in_new_scenarios(cluster: Cluster) -> No
 def test_a_trace_of_what_a_cluster_ran_can_be_simulated(cluster: Cluster, tmp_path: Path) -> None:
     jobs = {name: {"team": "a", "priority": 100, "pods": [[GPU, 8]]} for name in ("ended", "running")}
     teams = {"a": {"shares": {"h100-spot": {"nominal_quota": 8}}}}
-    scenario: Json = {"name": "pull", "mode": "fair", "teams": teams, "jobs": jobs}
-    played = Played(cluster, {**scenario, "steps": ["+ended", "-ended", "+running"]}, "vision")
+    steps = ["+ended", "-ended", "+running"]
+    scenario = queues_of({"name": "pull", "mode": "fair", "teams": teams, "jobs": jobs, "steps": steps})
+    played = Played(cluster, scenario, "vision")
     played.deploy()
     assert [step.admitted for step in played.play()][-1] == {"running": "h100-spot"}
     (tmp_path / "stacks").mkdir()

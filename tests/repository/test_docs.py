@@ -28,7 +28,7 @@ from training_platform.parts.jobs.job_model import Job
 from training_platform.parts.verify.probe_table import PROBES
 from training_platform.rules import RULES
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("*_*/README.md"), *(ROOT / "docs").rglob("*.md")])
 OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which has commands and options of earlier versions
 DECISIONS = sorted((ROOT / "docs" / "development" / "decisions").glob("*.md"))
 

@@ -38,8 +38,16 @@ PARTS: dict[str, tuple[str, ...]] = {
     "verify": ("adopt", "jobs"),
 }
 """The parts beside the core, each with those that it may import."""
+APART: dict[str, tuple[str, ...]] = {
+    "kueue_model": ("training_platform.catalog.nearest", "training_platform.config.reading", *(
+        f"training_platform.checks.reports.{name}" for name in ("markdown_tables", "markup", "tables", "terminal_tables")
+    )),
+}  # fmt: skip
+"""The packages with users of their own, each with the modules of the platform that it may import."""
+BELOW = {"simulate": ("kueue_model",)}
+"""The parts that import a package of ``APART``."""
 PLAIN = tuple(f"training_platform.{room}" for room in ("catalog", "config", "resources", "views", "quota", "rules"))
-OURS = ("modules", "training_platform")
+OURS = ("modules", "training_platform", "kueue_model")
 FOLDERS = (*OURS, "policies")
 STORY_NAMES = {
     "agenda", "asks", "base", "child", "fleet", "judge", "known", "leash", "misfit", "of_cluster", "room", "sheet",
@@ -58,7 +66,9 @@ sys.exit(f"loads {loaded[0]} and {len(loaded) - 1} more" if loaded else 0)
 """
 
 
-@pytest.mark.parametrize("package", [*PLAIN, "training_platform.parts.jobs", "training_platform.parts.simulate"])
+@pytest.mark.parametrize(
+    "package", [*PLAIN, "kueue_model", "training_platform.parts.jobs", "training_platform.parts.simulate"]
+)
 def test_importing_all_of_a_plain_package_loads_no_pulumi(package: str) -> None:
     command = [sys.executable, "-c", IMPORT_ALL, package]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
@@ -80,8 +90,13 @@ def test_a_part_imports_the_core_and_as_little_of_other_parts_as_is_written_here
     package = f"training_platform.parts.{part}"
     used = tuple(f"training_platform.parts.{name}" for name in PARTS[part])
 
-    assert _other_imports(package, [package, *used, *CORE]) == []
+    assert _other_imports(package, [package, *used, *CORE, *BELOW.get(part, ())]) == []
     assert all(any(_within(imported, name) for _, imported in _ours(package)) for name in used)
+
+
+@pytest.mark.parametrize("package", APART)
+def test_a_package_with_users_of_its_own_imports_no_rooms_of_the_platform(package: str) -> None:
+    assert _other_imports(package, [package, *APART[package]]) == []
 
 
 def test_a_part_says_which_parts_it_needs() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import yaml
 
+from kueue_model.cluster import Cluster
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.parts.simulate.from_stacks import Cluster, clusters
+from training_platform.parts.simulate.from_stacks import clusters
 
 ENVIRONMENT = """
 project: example-lab

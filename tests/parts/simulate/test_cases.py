@@ -6,12 +6,10 @@ import math
 
 import pytest
 
-from tests.parts.simulate.clusters import cluster, shares
-from training_platform.catalog.types import Capacity
-from training_platform.parts.simulate.cluster_queues import Pods
-from training_platform.parts.simulate.machines import DEFAULTS, CapacityTimes, LossTime, expected_losses
-from training_platform.parts.simulate.replay import NEVER, Played, play
-from training_platform.parts.simulate.results import (
+from kueue_model.cluster_queues import Pods
+from kueue_model.machines import CapacityTimes, LossTime, expected_losses
+from kueue_model.replay import NEVER, Played, play
+from kueue_model.results import (
     ALL,
     Figures,
     Result,
@@ -21,7 +19,10 @@ from training_platform.parts.simulate.results import (
     headlines,
     sections,
 )
-from training_platform.parts.simulate.traces import TraceJob
+from kueue_model.traces import TraceJob
+from tests.parts.simulate.clusters import cluster, shares
+from training_platform.catalog.types import Capacity
+from training_platform.parts.simulate.provisioning_times import DEFAULTS
 
 GPU = "nvidia.com/gpu"
 HOUR = 3600.0

@@ -12,12 +12,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from kueue_model.manifests import read_manifests
 from tests.parts.simulate.clusters import sections, shares
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
 from training_platform.parts.jobs.runs.waits import Waits
-from training_platform.parts.simulate.manifests import read_manifests
 from training_platform.parts.simulate.now import predict
 
 API = "kueue.x-k8s.io/v1beta2"

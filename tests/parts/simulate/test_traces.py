@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
+from kueue_model.cluster import Cluster
+from kueue_model.cluster_queues import Pods
+from kueue_model.traces import JobKind, Trace, invented, read_trace, trace_text
 from tests.parts.simulate.clusters import cluster, sections, shares
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
-from training_platform.parts.simulate.cluster_queues import Pods
-from training_platform.parts.simulate.from_stacks import Cluster
-from training_platform.parts.simulate.traces import JobKind, Trace, invented, read_trace, trace_text
 
 GPU = "nvidia.com/gpu"
 TPU = "google.com/tpu"

@@ -26,21 +26,18 @@ from training_platform.parts.jobs.cli.runs import RunsOptions, access_options, p
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from kueue_model.cluster import Cluster
+    from kueue_model.imports import Imported
+    from kueue_model.machines import CapacityTimes
+    from kueue_model.manifests import Manifests
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
-    from training_platform.parts.simulate.from_stacks import Cluster
-    from training_platform.parts.simulate.imports import Imported
-    from training_platform.parts.simulate.machines import CapacityTimes
-    from training_platform.parts.simulate.manifests import Manifests
-    from training_platform.parts.simulate.results import Result
-    from training_platform.parts.simulate.traces import Trace
 
     Side = tuple[list[Cluster], Mapping[str, CapacityTimes]]  # clusters, and when their machines come and go
 
 _PAGES = ("markdown", "html")
 _FORMATS = ("text", "json", *_PAGES)
 _RUNS_FROM_NOW = 50
-_QUOTA_MACHINES = "All machines of the nominal quota are assumed to exist"
 _INVENTED_TIMES = "When machines come and go is invented"
 
 
@@ -52,9 +49,8 @@ _INVENTED_TIMES = "When machines come and go is invented"
     "--manifests",
     type=PATH,
     metavar="PATH",
-    help="Play queues of Kueue's manifests, a file or folder, instead of stack files.",
+    help="With --now: continue the queues of Kueue's manifests, a file or folder, instead of stack files.",
 )
-@click.option("--against", type=PATH, metavar="PATH", help="With --manifests: compare with these earlier ones.")
 @click.option("--changes", type=PATH, metavar="FILE", help="CSV file: when queues are held or jobs change priority.")
 @click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
 @click.option("--cluster", metavar="NAME", help="With --now: cluster of the environment; default: the only one.")
@@ -76,7 +72,6 @@ def simulate(
     environment: str | None,
     base: str | None,
     manifests: Path | None,
-    against: Path | None,
     changes: Path | None,
     machines: Path | None,
     now: bool,
@@ -87,7 +82,7 @@ def simulate(
     output_format: Literal["text", "json", "markdown", "html"],
     root: Path | None,
 ) -> None:
-    """Simulate a trace of jobs in the queues of stack files or manifests, without a cluster or network.
+    """Simulate a trace of jobs in the queues of stack files, without a cluster or network.
 
     Needs a trace, such as `training-platform trace make` writes. Exit code 0: simulated. 1: with preemption loops,
     jobs that never end, or unusable rows of the trace. 2: not simulated.
@@ -95,49 +90,47 @@ def simulate(
     With --now it starts from the current state of the queues of a cluster, plays many runs, and prints the predicted
     start of each waiting job with a range. Exit code 1: some never start.
     """
-    from training_platform.parts.simulate import results
+    from kueue_model.output import checked_trace, exit_code, print_result, write_plots
+    from kueue_model.results import Result, play_trace
+    from kueue_model.traces import read_trace
 
-    if manifests and (environment or cluster or base or root):
-        fail("--manifests plays no stack files: leave out --environment, --cluster, --base and --root.")
-    if against and not manifests:
-        fail("--against compares manifests: name those to play with --manifests.")
     if now:
-        if base or against or changes or machines or plots or output_format in _PAGES:
+        if base or changes or machines or plots or output_format in _PAGES:
             fail("--now takes --runs, --seed, and --manifests or --environment and --cluster, and prints text or JSON.")
+        if manifests and (environment or cluster or root):
+            fail("--manifests plays no stack files: leave out --environment, --cluster and --root.")
         queues = _queues_now(manifests, root, environment, cluster)
         _print_waits(trace, queues, range(seed, seed + (runs or _RUNS_FROM_NOW)), output_format)
+    if manifests:
+        fail(f"--manifests is for --now; a trace in the queues of manifests: kueue-model {manifests} {trace}")
     if cluster:
         fail("--cluster is for --now; a trace names clusters in a column.")
     seeds = range(seed, seed + (runs or 1))
-    notes: list[str] = []
-    printed_findings: list[Finding] = []
+    printed: list[Finding] = []
     with ExitStack() as stack:
-        folder = Path() if manifests else repository(root)
-        if manifests:
-            sides = _manifest_sides(manifests, against, machines, notes)
-        else:
-            sides = _stack_sides(stack, folder, environment, base, machines)
-        traces = [_read(trace, changes, clusters, printed_findings) for clusters, _ in sides]
+        sides = _sides(stack, repository(root), environment, base, machines)
+        traces = [
+            checked_trace(read_trace(trace, clusters), trace, changes, clusters, printed) for clusters, _ in sides
+        ]
         figures, *base_figures = (
-            [results.play_trace(clusters, side_trace, times, run_seed) for run_seed in seeds]
+            [play_trace(clusters, side_trace, times, run_seed) for run_seed in seeds]
             for (clusters, times), side_trace in zip(sides, traces, strict=True)
         )
     unusable = traces[0].unusable
-    if unusable:
-        notes.append(f"{unusable} rows of {trace} are unusable and left out.")
+    notes = [f"{unusable} rows of {trace} are unusable and left out."] if unusable else []
     if machines is None:
-        assumption = _QUOTA_MACHINES if manifests else _INVENTED_TIMES
-        notes.append(f"{assumption}; --machines FILE takes your own figures.")
-    result = results.Result(figures, base_figures[0] if base_figures else [], base or str(against or ""), notes)
+        notes.append(f"{_INVENTED_TIMES}; --machines FILE takes your own figures.")
+    result = Result(figures, base_figures[0] if base_figures else [], base or "", notes)
     if plots:
-        _write_plots(result, plots)
-    _print_result(result, output_format)
-    sys.exit(1 if unusable or any(run.loop_moments or run.endless for run in figures) else 0)
+        write_plots(result, plots)
+    print_result(result, output_format, "training-platform simulate", min(line_width(), 120))
+    sys.exit(exit_code(figures, unusable))
 
 
 def _queues_now(manifests: Path | None, root: Path | None, environment: str | None, cluster: str | None) -> Manifests:
     """Return the queues of manifests, or of a cluster of the stack files."""
-    from training_platform.parts.simulate.manifests import manifests_of, read_manifests
+    from kueue_model.manifests import read_manifests
+    from training_platform.parts.simulate.from_stacks import manifests_of
 
     if manifests is not None:
         return read_manifests(manifests)
@@ -215,38 +208,12 @@ def _clusters_of(workspace: Workspace, environment: str, folder: Path) -> list[C
     return shared_clusters
 
 
-def _print_result(result: Result, output_format: Literal["text", "json", "markdown", "html"]) -> None:
-    from training_platform.parts.simulate import results
-
-    if output_format == "json":
-        print_json(results.document(result))
-    elif output_format == "html":
-        from training_platform.parts.simulate.page import page
-
-        click.echo(page(result), nl=False)
-    elif output_format == "markdown":
-        say(results.markdown(result).rstrip())
-    else:
-        say(results.text(result, min(line_width(), 120)).rstrip())
-
-
-def _write_plots(result: Result, folder: Path) -> None:
-    from training_platform.parts.simulate.page import plot_files
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, drawing in plot_files(result):
-            (folder / name).write_text(drawing, encoding="utf-8")
-    except OSError as error:
-        fail(f"{folder} cannot be written: {error.strerror}.")
-
-
-def _stack_sides(
+def _sides(
     stack: ExitStack, folder: Path, environment: str | None, base: str | None, machines: Path | None
 ) -> list[Side]:
     """Return the queues of an environment, then those of its base, if any."""
     from training_platform.checks.comparison.base_files import base_tree
-    from training_platform.parts.simulate.machines import read_machines
+    from training_platform.parts.simulate.provisioning_times import read_machines
 
     times = read_machines(machines)
     clusters, name = _clusters(folder, environment)
@@ -256,36 +223,6 @@ def _stack_sides(
         base_clusters, _ = _clusters(tree.root, name)
         sides.append((base_clusters, times))
     return sides
-
-
-def _manifest_sides(path: Path, against: Path | None, machines: Path | None, notes: list[str]) -> list[Side]:
-    """Return the queues of manifests, then of those to compare with; the notes name what the simulation leaves out."""
-    from training_platform.parts.simulate.manifests import read_manifests
-
-    played = read_manifests(path, machines)
-    notes.extend(played.left_out)
-    sides: list[Side] = [([played.cluster], played.times)]
-    if against is not None:
-        earlier = read_manifests(against, machines)
-        notes.extend(f"{against}: {sentence}" for sentence in earlier.left_out if sentence not in played.left_out)
-        sides.append(([earlier.cluster._replace(name=played.cluster.name)], earlier.times))
-    return sides
-
-
-def _read(path: Path, changes: Path | None, clusters: list[Cluster], printed_findings: list[Finding]) -> Trace:
-    """Read a trace and its changes, and print the findings about its rows that were not printed already."""
-    from training_platform.parts.simulate.traces import read_changes, read_trace
-
-    trace = read_trace(path, clusters)
-    for finding in trace.findings:
-        if finding not in printed_findings:
-            say(str(finding), err=True)
-    printed_findings.extend(trace.findings)
-    if not trace.jobs:
-        fail(f"{path} has no usable job.")
-    if changes is None:
-        return trace
-    return trace._replace(changes=read_changes(changes, trace, clusters))
 
 
 @click.command(epilog=example("training-platform recommend october.csv --wishes wishes.yaml > change.diff"))
@@ -315,13 +252,12 @@ def recommend(
     """Search for the cheapest change of stack files that meets your targets for waits, and print it as a patch.
 
     Needs a trace, such as `training-platform trace make` writes, and a file of targets (wishes). The patch is printed
-    on standard output, for `git apply`, and the tried changes on standard error; JSON has the patch of each. Exit code
-    0: all wishes hold. 1: some do not, and the patch comes nearest, or the trace has no jobs of a team with a wish. 2:
-    nothing was searched.
+    on standard output, for `git apply`, its cost and differences on standard error. Exit code 0: all wishes hold. 1:
+    some do not, and the patch comes nearest, or the trace has no jobs of a team with a wish. 2: nothing was searched.
     """
     from training_platform.config.own_prices import read_own_prices
     from training_platform.config.reading.clock import today as clock
-    from training_platform.parts.simulate.machines import read_machines
+    from training_platform.parts.simulate.provisioning_times import read_machines
     from training_platform.parts.simulate.recommend import Search
     from training_platform.parts.simulate.wishes import read_wishes
 
@@ -344,11 +280,9 @@ def recommend(
     best = recommendation.best
     for wish in baseline.undecided:
         say(f"not decided: {wish}; {trace} has no jobs of {wish.team}, whose shares stay as they are", err=True)
-    for candidate in (best, *recommendation.alternatives):
-        label = "best" if candidate is best else "next"
-        say(f"{label}: ${candidate.usd:,.0f} a day, {baseline.verdict(candidate)}", err=True)
-        for sentence in candidate.differences or ("the stack files as they are",):
-            say(f"  {sentence}", err=True)
+    say(f"best: ${best.usd:,.0f} a day, {baseline.verdict(best)}", err=True)
+    for sentence in best.differences or ("the stack files as they are",):
+        say(f"  {sentence}", err=True)
     each_in = f", each in {runs} runs" if runs > 1 else ""
     say(f"{recommendation.played} changes were played{each_in}.", err=True)
     if output_format == "json":
@@ -356,7 +290,6 @@ def recommend(
             "played": recommendation.played,
             "undecided": [str(wish) for wish in baseline.undecided],
             "best": baseline.as_json(best),
-            "next": [baseline.as_json(candidate) for candidate in recommendation.alternatives],
         }
         print_json(document)
     else:
@@ -379,7 +312,7 @@ trace_app = Commands("trace", help="Make, import and pull traces: the jobs that 
 @click.option("--seed", type=int, default=0, help="The same seed makes the same trace.")
 def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
     """Make a random trace, with more arrivals by day and run times around a median, and print it as CSV."""
-    from training_platform.parts.simulate.traces import JobKind, invented, trace_text
+    from kueue_model.traces import JobKind, invented, trace_text
 
     job_kinds: list[JobKind] = []
     invalid: list[str] = []
@@ -404,8 +337,7 @@ def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
 @click.argument("kind", type=click.Choice(("slurm", "swf", "kueue")), help="Format of the file.")
 @click.argument("file", type=PATH, help="Output of sacct --parsable2, a .swf file, or workloads as JSON.")
 @click.option("--names", type=PATH, metavar="TABLE", help="YAML file: our names of teams and accelerators.")
-@click.option("--resources", is_flag=True, help="For kueue: list all resources of a job, for simulate --manifests.")
-def import_trace(kind: str, file: Path, names: Path | None, *, resources: bool) -> None:
+def import_trace(kind: str, file: Path, names: Path | None) -> None:
     """Make a trace of jobs that another scheduler ran, and print it as CSV.
 
     Needs a file of that scheduler: `slurm` is the output of `sacct --allusers --parsable2
@@ -413,9 +345,9 @@ def import_trace(kind: str, file: Path, names: Path | None, *, resources: bool) 
     output of `kubectl get workloads -A -o json`. Standard error counts the jobs that are left out. Exit code 1: some
     rows cannot be read.
     """
-    from training_platform.parts.simulate.imports import read_foreign, read_table
+    from kueue_model.imports import read_foreign, read_table
 
-    imported = read_foreign(file, kind, read_table(names), resources=resources)
+    imported = read_foreign(file, kind, read_table(names))
     for finding in imported.findings:
         say(str(finding), err=True)
     _print_trace(imported)
@@ -433,10 +365,10 @@ def pull_trace(environment: str | None, **chosen: Any) -> None:
     error counts the jobs that are left out. Exit code 2: a cluster did not answer, and its jobs are missing.
     """
     need("jobs", "trace pull")
+    from kueue_model.imports import Imported, NameTable
     from training_platform.clients.kubernetes_api import WORKLOADS, NoKubeconfigError
     from training_platform.config.reading.finding import UserError
     from training_platform.parts.jobs.runs.places import places
-    from training_platform.parts.simulate.imports import Imported, NameTable
 
     options = RunsOptions(**chosen)
     imported = Imported()
@@ -459,7 +391,7 @@ def pull_trace(environment: str | None, **chosen: Any) -> None:
 
 
 def _print_trace(imported: Imported) -> None:
-    from training_platform.parts.simulate.traces import trace_text
+    from kueue_model.traces import trace_text
 
     for reason, count in sorted(imported.left_out.items()):
         say(f"Left out: {count:,} {reason}.", err=True)

@@ -3,59 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Final
 
+from kueue_model.cluster import Cluster, Counting, FlavorMachines
+from kueue_model.machines import CapacityTimes
+from kueue_model.manifests import Manifests
 from training_platform.catalog.prices import LIST, PriceBook, machines_cost
 from training_platform.config.expansion import Flavor
 from training_platform.config.lent_quota import lending
 from training_platform.config.workspace import Workspace
-from training_platform.parts.simulate.quotas import Json
-from training_platform.resources.kueue import cluster_queue, cohort, configuration, priorities
+from training_platform.parts.simulate.provisioning_times import DEFAULTS
+from training_platform.resources.kueue import (
+    UNCOUNTED,
+    cluster_queue,
+    cohort,
+    configuration,
+    local_queue_names,
+    priorities,
+)
 
-
-class FlavorMachines(NamedTuple):
-    """A flavor: its machines, and their price in USD per chip and hour, or None if the catalogue has no price.
-
-    ``chips`` are those of all machines. A job gets multiples of ``per_slice`` chips (1 for GPUs, since pods can share a
-    VM). Reports show ``unit`` chips as one. ``capacity`` is the key of the times when machines come and go: the
-    provisioning model, or the flavor of manifests.
-    """
-
-    name: str
-    resource: str
-    accelerator: str
-    capacity: str
-    chips: int
-    per_slice: int
-    usd: float | None
-    unit: int = 1
-
-
-class Counting(NamedTuple):
-    """How Kueue counts a request, and the ClusterQueue of each LocalQueue, ``namespace/name``.
-
-    A transformation says whether a resource is kept, and which others one unit of it counts as.
-    """
-
-    excluded: tuple[str, ...] = ()
-    transformations: Mapping[str, tuple[bool, Mapping[str, object]]] = {}
-    ignores_undeclared: bool = False
-    local_queues: Mapping[str, str] = {}
-
-
-class Cluster(NamedTuple):
-    """One cluster's Kueue: the specs of its ClusterQueues by team, and of its Cohorts and flavors by name.
-
-    ``counting`` is set for manifests, whose traces name resources instead of accelerators.
-    """
-
-    name: str
-    queues: Mapping[str, Json]
-    cohorts: Mapping[str, Json]
-    flavors: Mapping[str, FlavorMachines]
-    priorities: Mapping[str, int]
-    fair_sharing: tuple[str, ...] | None
-    counting: Counting | None = None
+SETTINGS: Final[Mapping[str, str]] = {
+    "queue": "preemption.within_queue of the team",
+    "reclaim": "preemption.reclaim of the first team",
+    "share": "weights and quota of both teams, preemption.reclaim of the first",
+    "borrowing": "preemption.borrow_within_cohort of the first team",
+    "hold": "hold of the team",
+}
+"""The setting of a stack file that lets a job evict another, by the reason of the eviction."""
 
 
 def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> Iterator[Cluster]:
@@ -75,7 +49,20 @@ def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> 
                 flavors={flavor.name: _machines(flavor, book) for flavor in flavors.values()},
                 priorities=priorities(spec),
                 fair_sharing=tuple(sharing["preemptionStrategies"]) if sharing else None,
+                settings=SETTINGS,
             )
+
+
+def manifests_of(cluster: Cluster, labels: Mapping[str, Mapping[str, str]]) -> Manifests:
+    """Return the queues of stack files as those of manifests, so that workloads, which name resources, can be played.
+
+    ``labels`` are the node labels of each flavor.
+    """
+    local_queues = {f"{team}/{name}": team for team in cluster.queues for name in local_queue_names(team)}
+    counting = Counting(excluded=UNCOUNTED, local_queues=local_queues)
+    at_once = dict.fromkeys(DEFAULTS, CapacityTimes())
+    left_out = ("Topologies, admission checks and waits for machines are not played.",)
+    return Manifests(cluster._replace(counting=counting), at_once, left_out, labels)
 
 
 def _machines(flavor: Flavor, book: PriceBook) -> FlavorMachines:

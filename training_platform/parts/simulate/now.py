@@ -16,16 +16,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from kueue_model.imports import MALFORMED, workload_items
+from kueue_model.manifests import Manifests
+from kueue_model.quotas import amount, units
+from kueue_model.replay import NEVER, play
+from kueue_model.results import duration
+from kueue_model.traces import MOST_SECONDS, TraceJob, read_rows
 from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.runs.waits import Start, WaitingJob, Waits
-from training_platform.parts.simulate.imports import MALFORMED, workload_items
-from training_platform.parts.simulate.manifests import Manifests
-from training_platform.parts.simulate.quotas import amount, units
-from training_platform.parts.simulate.replay import NEVER, play
-from training_platform.parts.simulate.results import duration
-from training_platform.parts.simulate.traces import MOST_SECONDS, TraceJob, read_rows
 
 INVENTED_SECONDS: Final = 4 * 3600.0
 """The median run time if no job of the file has ended; invented."""

@@ -15,6 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kueue_model.cluster import Cluster
+from kueue_model.machines import CapacityTimes
+from kueue_model.results import ALL, Figures, duration, median, play_trace
+from kueue_model.traces import Trace, read_trace
 from training_platform.catalog.prices import PriceBook
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.editing import difference
@@ -22,15 +26,11 @@ from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.parts.simulate.from_stacks import Cluster, clusters
-from training_platform.parts.simulate.machines import CapacityTimes
-from training_platform.parts.simulate.results import ALL, Figures, duration, median, play_trace
+from training_platform.parts.simulate.from_stacks import clusters
 from training_platform.parts.simulate.stack_changes import SingleChanges, Texts, differences
-from training_platform.parts.simulate.traces import Trace, read_trace
 from training_platform.parts.simulate.wishes import Wish, WishFile
 
 _HOPELESS: Final = 30.0  # the distance of a wish if jobs never start or end; the largest logarithm is 27
-_ALTERNATIVES: Final = 5
 
 
 class Candidate(NamedTuple):
@@ -86,11 +86,10 @@ class Baseline(NamedTuple):
 
 
 class Recommendation(NamedTuple):
-    """The result of a search: the best candidate, the next best ones, and how many were played."""
+    """The result of a search: the best candidate, and how many were played."""
 
     baseline: Baseline
     best: Candidate
-    alternatives: Sequence[Candidate]
     played: int
 
 
@@ -112,20 +111,18 @@ class Search:
         """Play at most ``most`` candidates, and return the best. Raises UserError if the trace decides nothing."""
         baseline = self._begin()
         best = baseline.candidate
-        played = [best]
-        while len(played) < most:
-            progress(f"{len(played)} played: {baseline.verdict(best)}, ${best.usd:,.0f} a day")
-            neighbours = list(islice(self._neighbours(best, baseline), most - len(played)))
-            played.extend(neighbours)
+        played = 1
+        while played < most:
+            progress(f"{played} played: {baseline.verdict(best)}, ${best.usd:,.0f} a day")
+            neighbours = list(islice(self._neighbours(best, baseline), most - played))
+            played += len(neighbours)
             neighbours.sort(key=_sorting_key)
             better = (candidate for candidate in neighbours if candidate.rank < best.rank)
             next_best = next((candidate for candidate in better if self._passes(candidate, baseline)), None)
             if next_best is None:
                 break
             best = next_best
-        others = (candidate for candidate in sorted(played, key=_sorting_key) if candidate is not best)
-        passing = (candidate for candidate in others if self._passes(candidate, baseline))
-        return Recommendation(baseline, best, list(islice(passing, _ALTERNATIVES)), len(played))
+        return Recommendation(baseline, best, played)
 
     def _begin(self) -> Baseline:
         """Play the current files. Raises UserError if the trace decides nothing."""

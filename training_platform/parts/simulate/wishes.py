@@ -9,14 +9,14 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import AfterValidator, Field
 
+from kueue_model.results import duration
+from kueue_model.traces import MOST_SECONDS
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section, enumeration
 from training_platform.config.workspace import Workspace
-from training_platform.parts.simulate.results import duration
 from training_platform.parts.simulate.stack_changes import environment_spec
-from training_platform.parts.simulate.traces import MOST_SECONDS
 
 FIGURES: Final = ("median", "p90", "longest")
 _SECONDS: Final = {"min": 60.0, "h": 3600.0, "d": 86_400.0}

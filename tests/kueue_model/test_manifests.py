@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from training_platform.cli.main import app
-from training_platform.parts.simulate.quotas import amount
+from kueue_model.cli import kueue_model
+from kueue_model.quotas import amount
 
 FLAVORS = {"x": {"nvidia.com/gpu": 8, "cpu": 64, "memory": "256Gi"}}
 TRACE = "submitted,team,needs,seconds,priority\n"
@@ -40,8 +40,8 @@ def write(folder: Path, *objects: dict[str, Any], name: str = "queues.yaml") -> 
 
 def simulate(folder: Path, rows: str, *arguments: str) -> Result:
     (folder / "trace.csv").write_text(TRACE + rows, encoding="utf-8")
-    command = ["simulate", str(folder / "trace.csv"), "--manifests", str(folder / "queues"), "--format", "json"]
-    return CliRunner().invoke(app, [*command, *arguments])
+    command = [str(folder / "queues"), str(folder / "trace.csv"), "--format", "json", *arguments]
+    return CliRunner().invoke(kueue_model, command)
 
 
 def run(done: Result) -> dict[str, Any]:
@@ -273,16 +273,7 @@ def test_a_cohort_may_lend_more_than_its_own_quota(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--base", "HEAD"), ("--environment", "prod"), ("--root", "."), ("--against", "missing")]
-)
-def test_manifests_are_no_stack_files(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    write(tmp_path / "queues", cluster_queue("a"))
-
-    assert simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n", *arguments).exit_code == 2
-
-
-def test_a_trace_of_workloads_asks_for_all_of_their_resources(tmp_path: Path) -> None:
+def test_workloads_are_a_trace_that_requests_all_of_their_resources(tmp_path: Path) -> None:
     usage = {"nvidia.com/gpu": "4", "cpu": "8500m"}
     sets = [{"flavors": dict.fromkeys(usage, "x"), "resourceUsage": usage}, {"resourceUsage": {"cpu": "1"}}]
     times = {"Admitted": "2026-10-01T10:00:00Z", "Finished": "2026-10-01T10:30:00Z"}
@@ -294,13 +285,9 @@ def test_a_trace_of_workloads_asks_for_all_of_their_resources(tmp_path: Path) ->
     (tmp_path / "workloads.json").write_text(json.dumps({"items": [item]}), encoding="utf-8")
     write(tmp_path / "queues", cluster_queue("a"))
 
-    done = CliRunner().invoke(app, ["trace", "import", "kueue", str(tmp_path / "workloads.json"), "--resources"])
-    rows = done.stdout.splitlines()
-    (tmp_path / "pulled.csv").write_text(done.stdout, encoding="utf-8")
-    command = ["simulate", str(tmp_path / "pulled.csv"), "--manifests", str(tmp_path / "queues"), "--format", "json"]
-    used = run(CliRunner().invoke(app, command))["use"]
+    command = [str(tmp_path / "queues"), str(tmp_path / "workloads.json"), "--format", "json"]
+    used = run(CliRunner().invoke(kueue_model, command))["use"]
 
-    assert rows[1].split(",")[2] == "4 nvidia.com/gpu 8500m cpu + 1 cpu"
     assert {row["flavor"]: row["held_chip_hours"] for row in used} == {
         "x nvidia.com/gpu": 2,
         "x cpu": 4.75,

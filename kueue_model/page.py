@@ -8,8 +8,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from kueue_model.results import Figures, Result, duration, headlines, sections
 from training_platform.checks.reports.markup import el, joined, section_table, whole_page
-from training_platform.parts.simulate.results import Figures, Result, duration, headlines, sections
 
 _WIDTH: Final = 720
 _HEIGHT: Final = 140
@@ -20,8 +20,8 @@ _OPACITIES: Final = (0.9, 0.35)  # of the current run, and of the base
 Bar = tuple[str, float]
 
 
-def page(result: Result) -> str:
-    """Return the page."""
+def page(result: Result, title: str) -> str:
+    """Return the page with a title."""
     summary = el("ul", (el("li", line) for line in headlines(result)))
     parts: list[tuple[str, str, Markup]] = [("summary", "In short", summary)]
     waits = _waits_by_team(result)
@@ -38,7 +38,7 @@ def page(result: Result) -> str:
         name = section.title[:1].upper() + section.title[1:]
         parts.append((f"table-{number}", name, joined(section_table(name, section), note)))
     origin = el("p", f"Compared with {result.ref}" if result.base else "Simulated")
-    return whole_page("training-platform simulate", origin, parts, " ".join(result.remarks))
+    return whole_page(title, origin, parts, " ".join(result.remarks))
 
 
 def _waits_by_team(result: Result) -> dict[str, list[Bar]]:

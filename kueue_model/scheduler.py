@@ -31,9 +31,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from training_platform.parts.simulate.cluster_queues import NO_ATTEMPT, Attempt, Eviction, Job, Pods, Queue, Shape
-from training_platform.parts.simulate.preemption import Target, Waiting, targets
-from training_platform.parts.simulate.quotas import Json, Member, Quotas, Usage
+from kueue_model.cluster_queues import NO_ATTEMPT, Attempt, Eviction, Job, Pods, Queue, Shape
+from kueue_model.preemption import Target, Waiting, targets
+from kueue_model.quotas import Json, Member, Quotas, Usage
 
 REQUEUE_SECONDS: Final = 1.0
 """How long Kueue collects changes before it retries jobs that were put aside."""

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from kueue_model.cluster import Cluster
+from kueue_model.machines import CapacityTimes
+from kueue_model.replay import EvictionKey, Played, Run, play
+from kueue_model.traces import Trace
 from training_platform.checks.reports.tables import Fullness, ReportRow, ReportSection
-from training_platform.parts.simulate.from_stacks import Cluster
-from training_platform.parts.simulate.machines import CapacityTimes
-from training_platform.parts.simulate.replay import EvictionKey, Played, Run, play
-from training_platform.parts.simulate.traces import Trace
 
 ALL: Final = "all flavors"
 DAY: Final = 86_400.0
@@ -27,22 +27,6 @@ PARTS: Final = 30  # of a trace: a plot of waits has a median for each
 LEFT_OUT: Final = (
     "topologies, admission checks, VMs that are used again after a job, and failures that several jobs share"
 )
-KUEUE_SETTINGS: Final[Mapping[str, str]] = {
-    "queue": "preemption.withinClusterQueue of the queue",
-    "reclaim": "preemption.reclaimWithinCohort of the first queue",
-    "share": "weights and quota of both queues, preemption.reclaimWithinCohort of the first",
-    "borrowing": "preemption.borrowWithinCohort of the first queue",
-    "hold": "stopPolicy of the queue",
-}
-"""The field of a ClusterQueue that lets a job evict another, by the reason."""
-SETTINGS: Final[Mapping[str, str]] = {
-    "queue": "preemption.within_queue of the team",
-    "reclaim": "preemption.reclaim of the first team",
-    "share": "weights and quota of both teams, preemption.reclaim of the first",
-    "borrowing": "preemption.borrow_within_cohort of the first team",
-    "hold": "hold of the team",
-}
-"""The setting of a stack file that lets a job evict another, by the reason."""
 Key = tuple[str, ...]
 Row = dict[str, float | None]
 
@@ -191,9 +175,8 @@ def figures(played: Sequence[Played], days: float) -> Figures:
 
 
 def _evictions(cluster: Cluster, counts: Mapping[EvictionKey, int]) -> Iterator[tuple[Key, Row]]:
-    settings = SETTINGS if cluster.counting is None else KUEUE_SETTINGS
     for key, count in counts.items():
-        yield (cluster.name, key.team, key.victim, key.flavors, settings[key.reason]), {"evictions": count}
+        yield (cluster.name, key.team, key.victim, key.flavors, cluster.settings[key.reason]), {"evictions": count}
 
 
 def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from training_platform.parts.simulate.cluster_queues import Eviction, Job
-from training_platform.parts.simulate.from_stacks import Cluster
-from training_platform.parts.simulate.machines import CapacityTimes, draw_times, expected_losses
-from training_platform.parts.simulate.quotas import Member, units
-from training_platform.parts.simulate.scheduler import Scheduler
-from training_platform.parts.simulate.traces import Change, TraceJob
+from kueue_model.cluster import Cluster
+from kueue_model.cluster_queues import Eviction, Job
+from kueue_model.machines import CapacityTimes, draw_times, expected_losses
+from kueue_model.quotas import Member, units
+from kueue_model.scheduler import Scheduler
+from kueue_model.traces import Change, TraceJob
 
 NEVER: Final = -1.0
 MOST_LOSSES: Final = 10_000

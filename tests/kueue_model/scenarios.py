@@ -1,9 +1,8 @@
 """Scenarios of queues: their contents, how the model plays them, and random ones.
 
-A scenario is plain data, as it is kept in ``recorded/``: sections of stack files for teams and cohorts, jobs, and steps
-that submit or end one. Objects of Kueue are built from the sections by the platform's own functions, for the model and
-for real Kueue alike. In place of sections it may have ``manifests``, which the model reads as users' manifests are
-read, and its jobs as rows of a trace.
+A scenario is plain data, as it is kept in ``recorded/``: specs of ClusterQueues and Cohorts as Kueue has them, jobs,
+and steps that submit or end one. In place of specs it may have ``manifests``, which the model reads as users' manifests
+are read, and its jobs as rows of a trace.
 """
 
 from __future__ import annotations
@@ -19,16 +18,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from training_platform.config.expansion import Flavor, flavors
-from training_platform.config.model.environment import Environment
-from training_platform.config.model.queues import CohortSpec
-from training_platform.config.model.team import Team
-from training_platform.parts.simulate.cluster_queues import Eviction, Job, Pods
-from training_platform.parts.simulate.from_stacks import Cluster
-from training_platform.parts.simulate.manifests import read_manifests
-from training_platform.parts.simulate.scheduler import Scheduler
-from training_platform.parts.simulate.traces import TraceJob, read_rows
-from training_platform.resources import kueue
+from kueue_model.cluster import Cluster
+from kueue_model.cluster_queues import Eviction, Job, Pods
+from kueue_model.manifests import read_manifests
+from kueue_model.scheduler import Scheduler
+from kueue_model.traces import TraceJob, read_rows
 
 Json = dict[str, Any]
 MODES: Mapping[str, tuple[str, ...] | None] = {
@@ -42,22 +36,10 @@ STEP_SECONDS = 10.0  # between two steps of the model, of which requeuing takes 
 GPU = "nvidia.com/gpu"
 TPU = "google.com/tpu"
 CPU_FLAVORS = ("default", "burst")
-ENVIRONMENT = """
-project: example-lab
-production: false
-clusters:
-  main:
-    location: us-central1-a
-    subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
-    node_pools:
-      reserved: {machine_type: a3-highgpu-8g, capacity: reservation, reservation: h100, min_nodes: 8, max_nodes: 8,
-                 topology_aware: false}
-      plain: {machine_type: a3-highgpu-8g, max_nodes: 8}
-      flex: {machine_type: a3-highgpu-8g, capacity: flex-start, max_nodes: 8}
-      spot: {machine_type: a3-highgpu-8g, capacity: spot, max_nodes: 8}
-      slices: {machine_type: ct5lp-hightpu-4t, topology: 2x2, slices: 8}
-      cheap: {machine_type: ct5lp-hightpu-4t, topology: 2x2, slices: 8, capacity: spot}
-"""
+ROOT = "training-platform"
+"""The cohort at the top, which has an object of its own only where a scenario gives it quota."""
+FLAVORS = ("h100-reservation", "h100", "tpu-v5e-2x2", "h100-flex-start", "h100-spot", "tpu-v5e-2x2-spot")
+"""The flavors of random scenarios, in the order in which queues try them."""
 
 
 class Step(NamedTuple):
@@ -68,38 +50,67 @@ class Step(NamedTuple):
     loops: bool = False
 
 
-@cache
-def lab() -> dict[str, Flavor]:
-    """Return the flavors of the cluster of all scenarios, by name."""
-    environment = Environment.model_validate(yaml.safe_load(ENVIRONMENT))
-    return flavors("main", environment.clusters["main"])
-
-
 def specs(scenario: Json) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return the specs of a scenario's ClusterQueues and Cohorts by name."""
-    if "manifests" in scenario:
-        specs_by_kind: dict[str, dict[str, Json]] = {"ClusterQueue": {}, "Cohort": {}}
-        for body in scenario["manifests"]:
-            if body["kind"] in specs_by_kind:
-                specs_by_kind[body["kind"]][body["metadata"]["name"]] = body["spec"]
-        return specs_by_kind["ClusterQueue"], specs_by_kind["Cohort"]
-    queues = {}
-    cohorts = {}
-    for name, section in scenario["teams"].items():
-        whole = {"environment": "lab", "name": name, "members": ("group:a@example.com",), **_in_main(section)}
-        whole["fallback"] = {**whole.get("fallback", {})}
-        if "order" in whole["fallback"]:
-            whole["fallback"]["order"] = {"main": tuple(whole["fallback"]["order"])}
-        team = Team.model_validate(whole)
-        queues[name] = kueue.cluster_queue(team, "main", lab())
-    for name, section in scenario.get("cohorts", {}).items():
-        cohorts[name] = kueue.cohort(name, CohortSpec.model_validate(_in_main(section)), "main", lab())
-    return queues, cohorts
+    if "manifests" not in scenario:
+        return scenario["queues"], scenario.get("cohorts", {})
+    specs_by_kind: dict[str, dict[str, Json]] = {"ClusterQueue": {}, "Cohort": {}}
+    for body in scenario["manifests"]:
+        if body["kind"] in specs_by_kind:
+            specs_by_kind[body["kind"]][body["metadata"]["name"]] = body["spec"]
+    return specs_by_kind["ClusterQueue"], specs_by_kind["Cohort"]
 
 
-def _in_main(section: Json) -> Json:
-    held = {"hold": {"main": section["hold"]}} if "hold" in section else {}
-    return {**section, "shares": {"main": section.get("shares", {})}, **held}
+def queues_of(drawn: Json) -> Json:
+    """Return a scenario with the specs of Kueue's objects in place of drawn ``teams`` and ``cohorts``."""
+    scenario = {key: drawn[key] for key in ("name", "mode")}
+    scenario["queues"] = {name: _queue_spec(team) for name, team in drawn["teams"].items()}
+    if cohorts := drawn.get("cohorts"):
+        scenario["cohorts"] = {name: _cohort_spec(name, cohort) for name, cohort in cohorts.items()}
+    return scenario | {key: drawn[key] for key in ("jobs", "steps")}
+
+
+def _queue_spec(team: Json) -> Json:
+    policies = {"within_queue": "LowerPriority", "reclaim": "Any"} | team.get("preemption", {})
+    preemption: Json = {
+        "withinClusterQueue": policies["within_queue"], "reclaimWithinCohort": policies["reclaim"],
+    }  # fmt: skip
+    if "borrow_within_cohort" in policies:
+        preemption["borrowWithinCohort"] = {"policy": policies["borrow_within_cohort"]}
+    fallback = team.get("fallback", {})
+    return {
+        "cohortName": team.get("cohort", ROOT),
+        "queueingStrategy": "BestEffortFIFO",
+        "resourceGroups": _resource_groups(team.get("shares", {}), fallback.get("order", ())),
+        "preemption": preemption,
+        "flavorFungibility": {
+            "whenCanBorrow": fallback.get("when_can_borrow", "MayStopSearch"),
+            "whenCanPreempt": fallback.get("when_can_preempt", "TryNextFlavor"),
+        },
+        "fairSharing": {"weight": str(team.get("weight", 1))},
+        "stopPolicy": team.get("hold", "None"),
+    }
+
+
+def _cohort_spec(name: str, cohort: Json) -> Json:
+    parent = {} if name == ROOT else {"parentName": cohort.get("parent", ROOT)}
+    groups = _resource_groups(cohort.get("shares", {}), ())
+    return {**parent, "resourceGroups": groups, "fairSharing": {"weight": str(cohort.get("weight", 1))}}
+
+
+def _resource_groups(shares: Json, first: Sequence[str]) -> list[Json]:
+    groups: dict[str, list[Json]] = {}
+    for flavor in dict.fromkeys((*first, *FLAVORS)):
+        if flavor not in shares:
+            continue
+        resource = TPU if flavor.startswith("tpu") else GPU
+        share = shares[flavor]
+        quota = {"name": resource, "nominalQuota": str(share["nominal_quota"])}
+        for key, field in (("borrowing_limit", "borrowingLimit"), ("lending_limit", "lendingLimit")):
+            if key in share:
+                quota[field] = str(share[key])
+        groups.setdefault(resource, []).append({"name": flavor, "resources": [quota]})
+    return [{"coveredResources": [resource], "flavors": flavors} for resource, flavors in groups.items()]
 
 
 def pods_of(row: Json) -> tuple[Pods, ...]:
@@ -190,8 +201,8 @@ def random_scenario(seed: int, mode: str = "fair", jobs: tuple[int, int] = (12, 
     cohorts = _random_cohorts(draw, kinds)
     teams = {name: draw_team(draw, mode, [*kinds, *tpus], list(cohorts)) for name in names}
     rows, steps = draw_steps(draw, jobs, lambda: _random_job(draw, names, teams, bool(tpus)))
-    scenario: Json = {"name": f"{mode}-{seed}", "mode": mode, "teams": teams, "jobs": rows, "steps": steps}
-    return {**scenario, "cohorts": cohorts} if cohorts else scenario
+    drawn = {"name": f"{mode}-{seed}", "mode": mode, "teams": teams, "cohorts": cohorts, "jobs": rows, "steps": steps}
+    return queues_of(drawn)
 
 
 def draw_steps(
@@ -234,7 +245,7 @@ def _random_cohorts(draw: random.Random, kinds: Sequence[str]) -> Json:
         if draw.random() < 0.5:
             cohorts[name]["shares"] = {draw.choice(kinds): _random_share(draw)}
     if draw.random() < 0.3:
-        cohorts["training-platform"] = {"shares": {draw.choice(kinds): {"nominal_quota": draw.randint(1, 6)}}}
+        cohorts[ROOT] = {"shares": {draw.choice(kinds): {"nominal_quota": draw.randint(1, 6)}}}
     return cohorts
 
 
@@ -271,7 +282,7 @@ def draw_team(draw: random.Random, mode: str, kinds: Sequence[str], cohorts: Seq
         "preemption": preemption,
         "fallback": fallback,
     }
-    below = [name for name in cohorts if name != "training-platform"]
+    below = [name for name in cohorts if name != ROOT]
     return {**team, "cohort": draw.choice(below)} if below and draw.random() < 0.8 else team
 
 

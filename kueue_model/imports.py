@@ -27,11 +27,11 @@ from typing import Any, Final
 
 from pydantic import Field
 
+from kueue_model.quotas import Json
+from kueue_model.traces import MOST_MOMENT, MOST_SECONDS, RULE
 from training_platform.config.reading.finding import Finding, Position, UserError
 from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section
-from training_platform.parts.simulate.quotas import Json
-from training_platform.parts.simulate.traces import MOST_MOMENT, MOST_SECONDS, RULE
 
 Row = dict[str, object]
 _GPUS: Final = re.compile(r"gres/gpu(?::([^=,]+))?=([0-9]+)")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kueue_model.cluster_queues import Eviction, Job, Pods
+from kueue_model.quotas import amount
+from kueue_model.scheduler import Scheduler
+from kueue_model.traces import read_rows
 from training_platform.parts.simulate import from_stacks
-from training_platform.parts.simulate.cluster_queues import Eviction, Job, Pods
-from training_platform.parts.simulate.quotas import amount
-from training_platform.parts.simulate.scheduler import Scheduler
-from training_platform.parts.simulate.traces import read_rows
 
 GPU = "nvidia.com/gpu"
 CPU = "cpu"

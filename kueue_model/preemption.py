@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
-from training_platform.parts.simulate.cluster_queues import Job, PreemptionPolicy, Queue
-from training_platform.parts.simulate.quotas import Member, Usage, Weighed
+from kueue_model.cluster_queues import Job, PreemptionPolicy, Queue
+from kueue_model.quotas import Member, Usage, Weighed
 
 FINAL_SHARE = "LessThanOrEqualToFinalShare"
 NOTHING: Weighed = (0, -1.0)  # less than every share

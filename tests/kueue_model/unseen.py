@@ -1,4 +1,4 @@
-"""Compares the model with real Kueue on unseen scenarios: ``python -m tests.parts.simulate.unseen SEED OUTPUT``.
+"""Compares the model with real Kueue on unseen scenarios: ``python -m tests.kueue_model.unseen SEED OUTPUT``.
 
 Three generators draw them: that of the record, ``deep`` and ``manifests``. Every scenario is played once, and kept
 with that play, whether the model agrees or not; those that OUTPUT has already are left out.
@@ -16,17 +16,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
-from tests.parts.simulate.record import (
-    SEEDS,
-    Cluster,
-    agreeing,
-    compact,
-    expand,
-    play_for_real,
-    read_record,
-    running_cluster,
-)
-from tests.parts.simulate.scenarios import (
+from tests.kueue_model.record import Cluster, play_for_real, running_cluster
+from tests.kueue_model.recorded_plays import SEEDS, agreeing, compact, expand, read_record
+from tests.kueue_model.scenarios import (
     CPU_FLAVORS,
     GPU,
     MODES,
@@ -36,6 +28,7 @@ from tests.parts.simulate.scenarios import (
     draw_tree,
     flavor_labels,
     play,
+    queues_of,
     random_scenario,
 )
 
@@ -74,7 +67,7 @@ def deep_scenario(seed: int, mode: str) -> Json:
 
     rows, steps = draw_steps(draw, (25, 40), job)
     name = f"deep-{mode}-{seed}"
-    return {"name": name, "mode": mode, "teams": teams, "jobs": rows, "steps": steps, "cohorts": cohorts}
+    return queues_of({"name": name, "mode": mode, "teams": teams, "cohorts": cohorts, "jobs": rows, "steps": steps})
 
 
 def manifests_scenario(seed: int, mode: str) -> Json:

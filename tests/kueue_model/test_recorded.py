@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts.simulate.record import expand, is_played, kueue_version, read_record, record_path
-from tests.parts.simulate.scenarios import Json
+from tests.kueue_model.recorded_plays import expand, is_played, kueue_version, read_record, record_path
+from tests.kueue_model.scenarios import Json
 from tests.places import ROOT
 
 ROWS = read_record(record_path())
 
 
 def test_there_is_a_record_of_the_version_in_the_catalogue() -> None:
-    assert ROWS, f"record scenarios for Kueue {kueue_version()}: python -m tests.parts.simulate.record"
+    assert ROWS, f"record scenarios for Kueue {kueue_version()}: python -m tests.kueue_model.record"
 
 
 @pytest.mark.parametrize("scenario", ROWS, ids=[row["name"] for row in ROWS])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Final, Literal, NamedTuple
 
-from training_platform.parts.simulate.quotas import Json, Member, Quotas, flavors_of
+from kueue_model.quotas import Json, Member, Quotas, flavors_of
 
 PreemptionPolicy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any"]
 

@@ -21,13 +21,12 @@ from typing import Any, Final, NamedTuple
 import yaml
 from pydantic import Field, RootModel
 
+from kueue_model.cluster import Cluster, Counting, FlavorMachines
+from kueue_model.machines import CapacityTimes
+from kueue_model.quotas import Json, amount, units
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.rejection import read_section
-from training_platform.parts.simulate.from_stacks import Cluster, Counting, FlavorMachines
-from training_platform.parts.simulate.machines import DEFAULTS, CapacityTimes
-from training_platform.parts.simulate.quotas import Json, amount, units
-from training_platform.resources.kueue import UNCOUNTED, local_queue_names
 
 STRATEGIES: Final = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")  # Kueue's defaults of fair sharing
 QUOTA: Final = "quota"
@@ -128,18 +127,6 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
     times: dict[str, CapacityTimes] = {QUOTA: CapacityTimes(), **table}
     labels = {row.name: row.spec.get("nodeLabels") or {} for row in objects["ResourceFlavor"]}
     return Manifests(cluster, times, tuple(_left_out(objects, configuration)), labels)
-
-
-def manifests_of(cluster: Cluster, labels: Mapping[str, Mapping[str, str]]) -> Manifests:
-    """Return the queues of stack files as those of manifests, so that workloads, which name resources, can be played.
-
-    ``labels`` are the node labels of each flavor.
-    """
-    local_queues = {f"{team}/{name}": team for team in cluster.queues for name in local_queue_names(team)}
-    counting = Counting(excluded=UNCOUNTED, local_queues=local_queues)
-    at_once = dict.fromkeys(DEFAULTS, CapacityTimes())
-    left_out = ("Topologies, admission checks and waits for machines are not played.",)
-    return Manifests(cluster._replace(counting=counting), at_once, left_out, labels)
 
 
 def _objects(path: Path) -> dict[str, list[Object]]:

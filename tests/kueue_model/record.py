@@ -1,4 +1,4 @@
-"""Plays scenarios through real Kueue and keeps its answers: ``python -m tests.parts.simulate.record``.
+"""Plays scenarios through real Kueue and keeps its answers: ``python -m tests.kueue_model.record``.
 
 Needs the variables that tests marked ``kube`` need. Each scenario has queues of its own below a root cohort of its own,
 so that several run side by side under one API server. Scenarios that are recorded already are left out, so that a
@@ -26,7 +26,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import partial
@@ -35,18 +35,18 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from tests.parts.simulate.directed import DIRECTED
-from tests.parts.simulate.scenarios import MODES, Json, Step, flavor_labels, lab, model, play, random_scenario, specs
+from kueue_model.quotas import units
+from tests.kueue_model.directed import DIRECTED
+from tests.kueue_model.recorded_plays import RECORDED, compact, is_played, is_tied, read_record
+from tests.kueue_model.scenarios import FLAVORS, MODES, Json, Step, flavor_labels, model, random_scenario, specs
 from training_platform.catalog import CHARTS
 from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
 from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries, run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
-from training_platform.parts.simulate.quotas import units
-from training_platform.resources.kueue import configuration, resource_flavor
+from training_platform.resources.kueue import configuration
 from training_platform.resources.scope import TEAM_LABEL
 
-RECORDED = Path(__file__).parent / "recorded"
-SCHEMAS = Path(__file__).parents[4] / "shared" / "schemas"
+SCHEMAS = Path(__file__).parents[3] / "shared" / "schemas"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
 SAME_SECONDS = 2.5
@@ -57,25 +57,9 @@ LOOP_EVICTIONS = 4
 LOOK_SECONDS = 0.45  # between two looks at a scenario, and at the metrics of all
 PLAYS = 3  # of a scenario that a tie decides
 AGAIN = 2
-SEEDS = 24  # ties that are tried before a play counts as one that the model never gives
 _COUNTS = re.compile(r"^kueue_(?:pending|reserving_active)_workloads\{(.*)\} (\S+)$", re.MULTILINE)
 _COHORTS = re.compile(r"^kueue_cohort_subtree_quota\{(.*)\} (\S+)$", re.MULTILINE)
 _LABELS = re.compile(r'(\w+)="([^"]*)"')
-
-
-def kueue_version() -> str:
-    """Return the version of Kueue in the catalogue, which names the record."""
-    return CHARTS["kueue"].version
-
-
-def record_path() -> Path:
-    """Return the file of the record."""
-    return RECORDED / f"kueue-{kueue_version()}.jsonl"
-
-
-def read_record(path: Path) -> list[Json]:
-    """Return the rows of a record: scenarios, each with the plays of it."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 class Cluster:
@@ -131,10 +115,9 @@ def running_cluster(mode: str) -> Iterator[Cluster]:
         controllers = run_controllers(server, binaries, Path(folder) / "controllers", definitions, settings)
         with controllers as metrics_url, server.client() as client:
             cluster = Cluster(server, client, metrics_url)
-            for flavor in lab().values():
-                spec = resource_flavor(flavor)
-                spec.pop("topologyName", None)
-                cluster.apply(f"{KUEUE}/resourceflavors", "ResourceFlavor", flavor.name, spec=spec)
+            for flavor in FLAVORS:
+                spec = {"nodeLabels": flavor_labels(flavor)}
+                cluster.apply(f"{KUEUE}/resourceflavors", "ResourceFlavor", flavor, spec=spec)
             yield cluster
 
 
@@ -318,7 +301,7 @@ def _pod(kind: Sequence[Any]) -> Json:
     if isinstance(kind[0], str):
         resource, amount, *names = kind
         requests = {resource: str(amount)}
-        labels = [dict(lab()[name].node_labels) for name in names]
+        labels = [flavor_labels(name) for name in names]
     else:
         requests, *names = kind
         labels = [flavor_labels(name) for name in names]
@@ -364,56 +347,6 @@ def play_for_real(cluster: Cluster, scenario: Json, prefix: str) -> list[Step]:
         played.remove()
 
 
-def is_tied(scenario: Json) -> bool:
-    """Whether ties matter in a scenario, by the model."""
-    first = list(play(scenario, 0))
-    return any(list(play(scenario, seed)) != first for seed in range(1, 8))
-
-
-def agreeing(model: Iterable[Step], real: Iterable[Step]) -> int:
-    """Return how many steps agree before the first that does not; a loop ends the comparison."""
-    count = 0
-    for ours, theirs in zip(model, real, strict=False):
-        if ours != theirs and not (ours.loops and theirs.loops):
-            break
-        count += 1
-        if theirs.loops:
-            break
-    return count
-
-
-def is_played(scenario: Json, real: Sequence[Step]) -> bool:
-    """Whether the model plays a scenario as real Kueue did, for some order of ties."""
-    return any(agreeing(play(scenario, seed), real) == len(real) for seed in range(SEEDS))
-
-
-def compact(steps: Iterable[Step]) -> list[Json]:
-    """Return steps as rows of changes: new flavors of jobs, and evicted jobs."""
-    rows = []
-    before = dict[str, str]()
-    for step in steps:
-        row: Json = {}
-        if changed := {name: on for name, on in step.admitted.items() if before.get(name) != on}:
-            row["on"] = changed
-        if gone := sorted(before.keys() - step.admitted.keys()):
-            row["off"] = gone
-        if step.evicted:
-            row["evicted"] = step.evicted
-        if step.loops:
-            row["loops"] = True
-        rows.append(row)
-        before = step.admitted
-    return rows
-
-
-def expand(rows: Iterable[Json]) -> Iterator[Step]:
-    """Yield the steps of rows."""
-    admitted: dict[str, str] = {}
-    for row in rows:
-        admitted = {name: on for name, on in admitted.items() if name not in row.get("off", ())} | row.get("on", {})
-        yield Step(admitted, row.get("evicted", []), row.get("loops", False))
-
-
 def record(scenarios: Sequence[Json], path: Path, side_by_side: int) -> None:
     """Play new scenarios of one mode, and append each to the record once it is done."""
     lock = threading.Lock()
@@ -449,7 +382,7 @@ def main() -> None:
     parser.add_argument("--of-mode", type=int, nargs=4, default=[180, 30, 30, 60], metavar="N", help=str(tuple(MODES)))
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     options = parser.parse_args()
-    path = record_path()
+    path = RECORDED / f"kueue-{CHARTS['kueue'].version}.jsonl"
     recorded = {row["name"] for row in read_record(path)}
     for mode, count in zip(MODES, options.of_mode, strict=True):
         if mode not in options.modes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.parts.simulate.scenarios import GPU, Json, random_scenario
+from tests.kueue_model.scenarios import GPU, Json, queues_of, random_scenario
 
 FOUND: Final = (
     ("evictions may always lead to borrowing", 2001, "classical"),
@@ -39,7 +39,7 @@ def _scenario(name: str, mode: str, teams: Json, jobs: dict[str, Row], steps: st
     for job, (team, priority, kinds) in jobs.items():
         pods = [[GPU, *kind] if isinstance(kind, tuple) else [GPU, kind] for kind in kinds]
         rows[job] = {"team": team, "priority": priority, "pods": pods}
-    return {"name": name, "mode": mode, "teams": teams, "jobs": rows, "steps": steps.split(), **more}
+    return queues_of({"name": name, "mode": mode, "teams": teams, "jobs": rows, "steps": steps.split(), **more})
 
 
 WRITTEN: Final = (

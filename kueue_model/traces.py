@@ -23,12 +23,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kueue_model.cluster import Cluster, Counting, FlavorMachines
+from kueue_model.cluster_queues import Pods
+from kueue_model.quotas import amount, flavors_of, units
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Finding, Position, UserError
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.simulate.cluster_queues import Pods
-from training_platform.parts.simulate.from_stacks import Cluster, Counting, FlavorMachines
-from training_platform.parts.simulate.quotas import amount, flavors_of, units
 
 RULE: Final = "trace"
 REQUIRED: Final = ("submitted", "team", "needs", "seconds")

@@ -1,15 +1,13 @@
-"""When machines come and go: waiting times and interruptions by provisioning model, from a file or invented.
-
-The file has a section for each provisioning model::
-
-    spot:
-      arrive_minutes: {median: 5, p90: 30}
-      lost_hours: {mean: 24}
-      source: measured in October
+"""When machines come and go: waiting times and interruptions.
 
 ``arrive_minutes`` is the log-normal time from a job's admission to its machines, ``lost_hours`` the exponential time
-until a job is interrupted. Missing values have defaults, which are invented and not figures of Google Cloud. The model
-leaves out idle machines that could be used again, and failures that all provisioning models share.
+until a job is interrupted::
+
+    arrive_minutes: {median: 5, p90: 30}
+    lost_hours: {mean: 24}
+    source: measured in October
+
+The model leaves out idle machines that could be used again, and failures that several jobs share.
 """
 
 from __future__ import annotations
@@ -17,13 +15,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
-from pydantic import Field, RootModel, model_validator
+from pydantic import Field, model_validator
 
-from training_platform.config.model.capacity import Capacity
-from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section
 
 _P90: Final = 1.2815515655446004  # standard deviations above the median of a normal distribution
@@ -52,7 +47,7 @@ class LossTime(Section):
 
 
 class CapacityTimes(Section):
-    """When machines of one provisioning model come and go; without ``lost_hours`` they stay."""
+    """When machines come and go; without ``lost_hours`` they stay."""
 
     arrive_minutes: ArrivalTime = ArrivalTime()
     lost_hours: LossTime | None = None
@@ -68,27 +63,6 @@ class CapacityTimes(Section):
         if self.lost_hours:
             seconds_until_loss = draw.expovariate(1 / (self.lost_hours.mean * 3600))
         return minutes * 60, seconds_until_loss
-
-
-class MachineFile(RootModel[dict[Capacity, CapacityTimes]]):
-    """A file: times by provisioning model."""
-
-
-DEFAULTS: Final[Mapping[str, CapacityTimes]] = {
-    "reservation": CapacityTimes(),
-    "on-demand": CapacityTimes(arrive_minutes=ArrivalTime(median=5, p90=15)),
-    "flex-start": CapacityTimes(arrive_minutes=ArrivalTime(median=60, p90=480)),
-    "queued-provisioning": CapacityTimes(arrive_minutes=ArrivalTime(median=60, p90=480)),
-    "spot": CapacityTimes(arrive_minutes=ArrivalTime(median=10, p90=60), lost_hours=LossTime(mean=24)),
-}
-
-
-def read_machines(path: Path | None) -> dict[str, CapacityTimes]:
-    """Return the times of every provisioning model. Raises UserError with everything wrong in a file."""
-    times = dict(DEFAULTS)
-    if path is not None:
-        times.update({str(name): row for name, row in read_section(path, MachineFile).root.items()})
-    return times
 
 
 def expected_losses(
@@ -109,7 +83,7 @@ def expected_losses(
 def draw_times(times: Mapping[str, CapacityTimes], capacities: frozenset[str], key: str) -> tuple[float, float]:
     """Return the seconds until a job's machines arrive, and from then until they are lost.
 
-    The last of its provisioning models to arrive and the first to be lost decide. The same ``key`` draws the same.
+    The last of its kinds of machines to arrive and the first to be lost decide. The same ``key`` draws the same.
     """
     if all(not times[name].arrive_minutes.median and not times[name].lost_hours for name in capacities):
         return 0.0, math.inf
