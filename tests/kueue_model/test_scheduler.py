@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kueue_model import cluster as model_cluster
 from kueue_model.cluster_queues import Eviction, Job, Pods
 from kueue_model.quotas import amount
 from kueue_model.scheduler import Scheduler
 from kueue_model.traces import read_rows
-from training_platform.parts.simulate import from_stacks
 
 GPU = "nvidia.com/gpu"
 CPU = "cpu"
@@ -116,7 +116,7 @@ def test_pods_get_a_flavor_that_has_all_of_their_resources() -> None:
 def test_a_kind_of_pods_that_fits_nowhere_begins_at_its_first_flavors_again() -> None:
     """In the first cycle the second kind finds CPUs and no GPUs; the next goes on at the first kind's flavors."""
     spec = queue({"burst": {CPU: 4}, "default": {CPU: 4}}, {"x": {GPU: 8}, "y": {GPU: 4}})
-    lab = from_stacks.Cluster("lab", {"a": spec}, {}, {}, {}, FAIR, from_stacks.Counting())
+    lab = model_cluster.Cluster("lab", {"a": spec}, {}, {}, {}, FAIR, model_cluster.Counting())
     row = {"submitted": 0, "team": "a", "needs": f"4 {GPU} 1 cpu + 6 {GPU} 1 cpu", "seconds": 1}
     (traced,) = read_rows(Path("jobs.csv"), [row], [lab]).jobs
     cluster = Cluster({"a": spec})

@@ -38,10 +38,12 @@ PARTS: dict[str, tuple[str, ...]] = {
     "verify": ("adopt", "jobs"),
 }
 """The parts beside the core, each with those that it may import."""
+REPORT_TABLES = ("markdown_tables", "markup", "tables", "terminal_tables")
 APART: dict[str, tuple[str, ...]] = {
-    "kueue_model": ("training_platform.catalog.nearest", "training_platform.config.reading", *(
-        f"training_platform.checks.reports.{name}" for name in ("markdown_tables", "markup", "tables", "terminal_tables")
-    )),
+    "kueue_model": (
+        "training_platform.catalog.nearest", "training_platform.config.reading",
+        *(f"training_platform.checks.reports.{name}" for name in REPORT_TABLES),
+    ),
 }  # fmt: skip
 """The packages with users of their own, each with the modules of the platform that it may import."""
 BELOW = {"simulate": ("kueue_model",)}

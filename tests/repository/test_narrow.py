@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tests.places import ORGANISATION
-from training_platform.checks.reports import text
+from training_platform.checks.reports import terminal_tables
 from training_platform.cli.main import app
 from training_platform.cli.shared import say_beside
 from training_platform.parts.jobs.cli import inside
@@ -75,13 +75,13 @@ def told_apart(table: Table) -> list[tuple[str, ...]]:
 def tables(monkeypatch: pytest.MonkeyPatch) -> list[Table]:
     """Return a list that will have every table that reports print."""
     printed: list[Table] = []
-    make = text._table
+    make = terminal_tables._table
 
     def record(*arguments: object) -> Table:
         printed.append(make(*arguments))  # type: ignore[arg-type]
         return printed[-1]
 
-    monkeypatch.setattr(text, "_table", record)
+    monkeypatch.setattr(terminal_tables, "_table", record)
     return printed
 
 
@@ -191,7 +191,9 @@ def test_a_note_is_folded_before_the_subject_of_its_row() -> None:
     columns = ("probe", "verdict", "answer", "evidence")
 
     for width in (100, 60, 45):
-        lines = text.table_text(text.noted_table(columns, rows, width, below=0), width).splitlines()
+        lines = terminal_tables.table_text(
+            terminal_tables.noted_table(columns, rows, width, below=0), width
+        ).splitlines()
         assert lines[1].startswith("network-egress")
         assert max(map(len, lines)) <= width
         assert ("evidence" in lines[0]) == (width == 100)
@@ -203,8 +205,12 @@ def test_columns_by_which_rows_are_told_apart_are_a_line_above_where_they_do_not
         [Text("example-train-prod"), Text("us-central2"), Text("N2-CPUS"), Text("20")],
     ]
 
-    narrow = text.fitting_table(("project", "location", "quota", ">left"), rows, 36, drop=(">left",), subject=2)
-    wide = text.fitting_table(("project", "location", "quota", ">left"), rows, 50, drop=(">left",), subject=2)
+    narrow = terminal_tables.fitting_table(
+        ("project", "location", "quota", ">left"), rows, 36, drop=(">left",), subject=2
+    )
+    wide = terminal_tables.fitting_table(
+        ("project", "location", "quota", ">left"), rows, 50, drop=(">left",), subject=2
+    )
 
     assert told_apart(narrow) == [
         ("example-train-dev us-central2\nN2-CPUS",),
