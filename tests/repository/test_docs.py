@@ -33,13 +33,13 @@ OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which has 
 DECISIONS = sorted((ROOT / "docs" / "development" / "decisions").glob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_links_to_what_exists(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_names_commands_and_options_that_exist(page: Path) -> None:
     for line in re.findall(r"training-platform ([a-z][^`#|\n]*)", page.read_text(encoding="utf-8")):
         command: click.Command = app
