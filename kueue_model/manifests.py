@@ -22,6 +22,7 @@ import yaml
 from pydantic import Field, RootModel
 
 from kueue_model.cluster import Cluster, Counting, FlavorMachines
+from kueue_model.kinds import refusals
 from kueue_model.machines import CapacityTimes
 from kueue_model.quotas import Json, amount, units
 from training_platform.catalog.nearest import find_nearest
@@ -42,15 +43,17 @@ _OTHER_KINDS: Final = (
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _OLD_FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
-_QUOTA_FIELDS: Final = ("name", *_AMOUNTS)
+_DEEPEST: Final = 100
+_MOST_LEVELS: Final = 50  # of cohorts; deeper trees would take minutes
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Object(NamedTuple):
-    """An object of a file, and its position: ``file:line``."""
+    """An object of a file, its position, ``file:line``, and its node in the file (None inside a ConfigMap)."""
 
     position: str
     body: Json
+    node: yaml.MappingNode | None = None
 
     @property
     def name(self) -> str:
@@ -90,12 +93,15 @@ class Manifests(NamedTuple):
 def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
     """Read a file, or all YAML and JSON files below a folder. Raises UserError with everything wrong in them."""
     objects = _objects(path)
-    errors = [*_duplicates(objects), *_nameless(objects)]
+    errors = [*_refused(objects), *_duplicates(objects), *_nameless(objects)]
+    if errors:
+        raise UserError("\n".join(errors))
     queues = {row.name: row for row in objects["ClusterQueue"]}
-    if not queues and not errors:
+    if not queues:
         raise UserError(
             f"{path} has no ClusterQueue: kubectl get clusterqueues,cohorts,resourceflavors,localqueues -o yaml."
         )
+    errors = []
     queue_specs = {name: _readable(row, _queue_spec, errors) for name, row in queues.items()}
     cohorts = {row.name: row for row in objects["Cohort"]}
     cohort_specs = {row.name: _readable(row, _cohort_spec, errors) for row in objects["Cohort"]}
@@ -156,7 +162,9 @@ def _objects(path: Path) -> dict[str, list[Object]]:
 
 def _documents(file: Path) -> Iterator[Object]:
     """Yield the objects of a file, also those inside lists and inside Kueue's ConfigMap."""
-    loader = _LOADER(file.read_text(encoding="utf-8-sig"))
+    text = file.read_text(encoding="utf-8-sig")
+    _check_depth(text)
+    loader = _LOADER(text)
     while loader.check_node():
         node = loader.get_node()
         body = loader.construct_document(node)
@@ -168,7 +176,7 @@ def _documents(file: Path) -> Iterator[Object]:
             (nodes,) = (value.value for key, value in node.value if key.value == "items")
             for item, item_node in zip(items, nodes, strict=True):
                 if isinstance(item, Mapping):
-                    yield Object(f"{file}:{item_node.start_mark.line + 1}", item)
+                    yield Object(f"{file}:{item_node.start_mark.line + 1}", item, item_node)
         elif body.get("kind") == "ConfigMap":
             data = body.get("data")
             text = data.get("controller_manager_config.yaml") if isinstance(data, Mapping) else None
@@ -176,7 +184,28 @@ def _documents(file: Path) -> Iterator[Object]:
             if isinstance(inner, Mapping):
                 yield Object(f"{file}:{line}", inner)
         else:
-            yield Object(f"{file}:{line}", body)
+            yield Object(f"{file}:{line}", body, node)
+
+
+def _check_depth(text: str) -> None:
+    """Raise YAMLError for text that is nested too deeply: libyaml's tree of nodes would end the process.
+
+    libyaml's events come one by one.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise yaml.MarkedYAMLError(problem=f"more than {_DEEPEST} levels", problem_mark=event.start_mark)
+
+
+def _refused(objects: Mapping[str, list[Object]]) -> Iterator[str]:
+    """Yield what the API server refuses in an object."""
+    for kind, rows in objects.items():
+        for row in rows:
+            if row.node is not None:
+                file = row.position.rpartition(":")[0]
+                yield from refusals(kind, str(row.body.get("apiVersion")), row.node, file)
 
 
 def _duplicates(objects: Mapping[str, list[Object]]) -> Iterator[str]:
@@ -245,7 +274,7 @@ def _cohort_spec(spec: Json) -> dict[str, Any]:
 def _check_quota(flavor: Json, covered: Sequence[object], *, is_root: bool) -> None:
     """Raise ValueError for quota that the API server or Kueue's webhook refuses.
 
-    Its resources are those of the group, its fields are known, its amounts are quantities, and a queue or cohort that
+    Its resources are those of the group, its amounts are quantities, and a queue or cohort that
     is in no cohort (``is_root``) has no limits. A cohort may lend more than its own quota, which its members add to.
     Source: kubernetes-sigs/kueue v0.19.2, pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, read 2026-11-28.
     """
@@ -254,12 +283,6 @@ def _check_quota(flavor: Json, covered: Sequence[object], *, is_root: bool) -> N
         resources = ", ".join(map(str, covered))
         raise ValueError(f"flavor {flavor['name']} has quota of {', '.join(rows)}, not of {resources}")
     for name, row in rows.items():
-        for key in row:
-            if key not in _QUOTA_FIELDS:
-                raise ValueError(
-                    f"{name} of flavor {flavor['name']} has an unknown field {key!r}; "
-                    f"nearest: {find_nearest(str(key), _QUOTA_FIELDS)}"
-                )
         for key in _AMOUNTS:
             if row.get(key) is None:
                 continue
@@ -272,6 +295,9 @@ def _circles(rows: Mapping[str, Object], cohorts: Mapping[str, Json]) -> Iterato
     for name in cohorts:
         seen = [name]
         while above := cohorts.get(seen[-1], {}).get("parentName"):
+            if len(seen) > _MOST_LEVELS:
+                yield f"{rows[name].position}: Cohort {name} is below more than {_MOST_LEVELS} others."
+                return
             if above in seen:
                 if above == name:
                     yield f"{rows[name].position}: Cohort {name} is below itself: {' < '.join([*seen, above])}."

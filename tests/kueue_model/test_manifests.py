@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 
 from kueue_model.cli import kueue_model
 from kueue_model.quotas import amount
+from tests.places import ROOT
+from tools.kueue_kinds import TARGET, kinds
 
 FLAVORS = {"x": {"nvidia.com/gpu": 8, "cpu": 64, "memory": "256Gi"}}
 TRACE = "submitted,team,needs,seconds,priority\n"
@@ -98,7 +100,8 @@ def test_lists_configmaps_and_json_are_read_and_names_of_local_queues_are_queues
 def test_objects_of_v1beta1_are_read(tmp_path: Path) -> None:
     old = cluster_queue("a", cohort="all", flavorFungibility={"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"})
     del old["spec"]["cohortName"]
-    other = {**cluster_queue("b"), "apiVersion": "kueue.x-k8s.io/v1beta1"}
+    other = {**cluster_queue("b", cohort="all"), "apiVersion": "kueue.x-k8s.io/v1beta1"}
+    del other["spec"]["cohortName"]
     write(tmp_path / "queues", {**old, "apiVersion": "kueue.x-k8s.io/v1beta1"}, other)
 
     assert waits(run(simulate(tmp_path, "0,a,16 nvidia.com/gpu,60,\n"))) == {"a": 0}  # borrows
@@ -205,7 +208,7 @@ FLAVOR = "resourceGroups.0.flavors.0"
         ([{"kind": "Pod", "apiVersion": "v1"}], "has no ClusterQueue"),
         ([spoiled(f"{FLAVOR}.resources.0.nominalQuota", "8 GPUs")], ":1: ClusterQueue a: '8 GPUs' is not a quantity"),
         ([spoiled(f"{FLAVOR}.resources.0.name", "cpu")], "flavor x has quota of cpu, not of nvidia.com/gpu"),
-        ([spoiled(f"{FLAVOR}.resources", None)], "ClusterQueue a: lacks 'resources'"),
+        ([spoiled(f"{FLAVOR}.resources", None)], "needs a value of spec.resourceGroups[0].flavors[0].resources"),
         ([cluster_queue("a", cohortName="", resourceGroups=[{
             "coveredResources": ["nvidia.com/gpu"],
             "flavors": [{
@@ -213,7 +216,19 @@ FLAVOR = "resourceGroups.0.flavors.0"
                 "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8, "lendingLimit": 1}],
             }],
         }])], "has a lendingLimit, and the object is in no cohort"),
-        ([spoiled(f"{FLAVOR}.resources.0.lendinglimit", "1")], "unknown field 'lendinglimit'; nearest: lendingLimit"),
+        ([spoiled(f"{FLAVOR}.resources.0.lendinglimit", "1")], "resources[0].lendinglimit. Allowed: borrowingLimit,"),
+        ([cluster_queue("a", admissionChecks=["b"])], "no field spec.admissionChecks. Allowed: adm"),
+        ([cluster_queue("a", preemption={"reclaimWithinCohort": "any"})], "is 'any'. Allowed: Any, LowerPriority, "),
+        ([cluster_queue("a", stopPolicy="hold")], "spec.stopPolicy is 'hold'. Allowed: Hold, HoldAndDrain, None."),
+        ([cluster_queue("a", resourceGroups=[{"coveredResources": ["cpu"], "flavors": None}])], "needs a value of"),
+        ([{**cluster_queue("a"), "apiVersion": "kueue.x-k8s.io/v1alpha1"}], "is not read. Allowed: v1beta1, v1beta2."),
+        (
+            [cluster_queue("a"), *(
+                {"kind": "Cohort", "apiVersion": API, "metadata": {"name": f"c{number}"},
+                 "spec": {"parentName": f"c{number + 1}"}}
+                for number in range(3000)
+            )], "Cohort c0 is below more than 50 others",
+        ),
         (
             [cluster_queue("a", cohortName="b", resourceGroups=[{
                 "coveredResources": ["nvidia.com/gpu"],
@@ -236,10 +251,10 @@ FLAVOR = "resourceGroups.0.flavors.0"
         ),
         (
             [cluster_queue("a"), {"kind": "WorkloadPriorityClass", "apiVersion": API, "metadata": {"name": "p"}}],
-            "WorkloadPriorityClass p: value is not an integer",
+            "WorkloadPriorityClass of v1beta2 needs a value of value.",
         ),
     ],
-    ids=range(13),
+    ids=range(19),
 )  # fmt: skip
 def test_manifests_that_kueue_would_refuse_end_with_2(tmp_path: Path, objects: list[Any], message: str) -> None:
     write(tmp_path / "queues", *objects)
@@ -293,6 +308,24 @@ def test_workloads_are_a_trace_that_requests_all_of_their_resources(tmp_path: Pa
         "x cpu": 4.75,
         "x memory": 0,
     }
+
+
+def test_a_file_that_is_nested_too_deeply_ends_with_2(tmp_path: Path) -> None:
+    (tmp_path / "queues").mkdir()
+    (tmp_path / "queues" / "deep.yaml").write_text("[" * 50_000)
+
+    done = simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n")
+
+    assert done.exit_code == 2
+    assert "deep.yaml:1:101: cannot be read: more than 100 levels." in done.stderr
+
+
+def test_fields_and_enums_are_those_of_kueue_s_definitions() -> None:
+    folder = ROOT.parent / "shared" / "schemas" / "kueue"
+    if not folder.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+
+    assert TARGET.read_text(encoding="utf-8") == kinds(folder)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""What Kueue's definitions allow in an object: the fields and enums of each kind, by its own version.
+
+``kinds.schema.json`` is written by ``python -m tools.kueue_kinds`` from the CustomResourceDefinitions of Kueue v0.19.2
+(8eab687), config/components/crd/bases, read 2026-11-28.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from training_platform.catalog.nearest import find_nearest
+
+GROUP: Final = "kueue.x-k8s.io"
+_FILE: Final = Path(__file__).with_name("kinds.schema.json")
+_NULL: Final = "tag:yaml.org,2002:null"
+_HEAD: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+Shape = Mapping[str, Any]
+
+
+@cache
+def shapes() -> Mapping[str, Shape]:
+    """Return the shape of each kind by ``KIND VERSION``: its ``fields``, ``items``, ``enum``, or none of these."""
+    return dict(json.loads(_FILE.read_text(encoding="utf-8")))
+
+
+def refusals(kind: str, api_version: str, node: yaml.MappingNode, file: str) -> Iterator[str]:
+    """Yield a sentence for each field and value that the API server refuses, with file and line."""
+    version = api_version.removeprefix(f"{GROUP}/")
+    versions = [name.removeprefix(f"{kind} ") for name in shapes() if name.startswith(f"{kind} ")]
+    if versions and version not in versions:
+        yield f"{file}:{node.start_mark.line + 1}: {kind} of {api_version} is not read. Allowed: {_listed(versions)}."
+    elif versions:
+        yield from _refusals(node, shapes()[f"{kind} {version}"], f"{kind} of {version}", "", file)
+
+
+def _refusals(node: yaml.Node, shape: Shape, subject: str, path: str, file: str) -> Iterator[str]:
+    if isinstance(node, yaml.MappingNode) and "fields" in shape:
+        allowed = shape["fields"]
+        present = {key.value for key, value in node.value if value.tag != _NULL}
+        for name in shape.get("required", ()):
+            if name not in present:
+                where = f"{path}.{name}" if path else name
+                yield f"{file}:{node.start_mark.line + 1}: {subject} needs a value of {where}."
+        for key, value in node.value:
+            name = str(key.value)
+            inner = f"{path}.{name}" if path else name
+            if name in allowed:
+                yield from _refusals(value, allowed[name], subject, inner, file)
+            elif path or name not in _HEAD:
+                yield f"{file}:{key.start_mark.line + 1}: {subject} has no field {inner}. {_nearest(name, allowed)}"
+    elif isinstance(node, yaml.SequenceNode) and "items" in shape:
+        for index, item in enumerate(node.value):
+            yield from _refusals(item, shape["items"], subject, f"{path}[{index}]", file)
+    elif isinstance(node, yaml.ScalarNode) and "enum" in shape and node.value not in shape["enum"]:
+        values = {value: value for value in shape["enum"]}
+        yield f"{file}:{node.start_mark.line + 1}: {path} is {node.value!r}. {_nearest(str(node.value), values)}"
+
+
+def _nearest(name: str, allowed: Mapping[str, object]) -> str:
+    nearest = find_nearest(name, allowed)
+    return f"Allowed: {_listed(allowed)}." + (f" Nearest: {nearest}." if nearest else "")
+
+
+def _listed(names: Mapping[str, object] | list[str]) -> str:
+    return ", ".join(sorted(names))
