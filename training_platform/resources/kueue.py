@@ -182,13 +182,18 @@ def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
 
     It has no parameters: if one differed from a job's annotation, Kueue would delete and recreate the request at each
     pass (v0.19.2, provReqSyncedWithConfig; tried with its controller), so only the job has the longest run.
-    Kueue retries a failed request three times, after 1, 2 and 4 minutes.
+
+    Kueue retries a failed request ten times, after 1, 2, 4, 8, 16 minutes and then every 30: for three hours. It has
+    its quota back when the job before ends, but the VMs of that job count against the pool's maximum for ten minutes
+    from their provisioning, and until the autoscaler has found them unneeded. Upstream recommends no numbers, and its
+    default gives up after seven minutes. Source: Kueue v0.19.2, ``retryStrategy``; kueue#5129; GKE's published
+    cluster-autoscaler 7d25050, read 2026-11-28.
     """
     return {
         "provisioningClassName": CLASS,
         "managedResources": [flavor.accelerator.resource],  # a job that requests none of it needs no nodes of ours
         "podSetUpdates": {"nodeSelector": [dict(_REQUEST_LABEL)]},
-        "retryStrategy": {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
+        "retryStrategy": {"backoffLimitCount": 10, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
     }
 
 

@@ -37,6 +37,8 @@ WEBHOOK_PORT = 9443
 RESERVED_ADDRESSES = 4  # of a subnet's primary range
 _DIRECT = (None, "DIRECT_PEERING")  # how an instance joins its VPC with a range of its own
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+_RFC_1918 = _PRIVATE[:3]
+_FILESTORE_OWN = IPv4Network("172.17.0.0/16")
 _PROHIBITED = tuple(map(IPv4Network, (
     "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "199.36.153.4/30", "199.36.153.8/30", "224.0.0.0/4",
     "255.255.255.255/32",
@@ -227,6 +229,34 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
             message = f"{reserved} overlaps {room} of {name}"
             nearest = _free_range(instance, program, reserved.prefixlen)
             yield finding(instance, "reserved_range", message, allowed="a free range of the VPC", nearest=nearest)
+
+
+@rule(
+    "filestore-clients",
+    ruleset="addresses",
+    across=True,
+    source="Filestore docs, create an instance, and access control by addresses, read 2026-04-10",
+)
+def filestore_clients(instance: FilestoreView, program: Program) -> Iterator[Draft]:
+    """Find nodes that a Filestore instance does not serve, and an instance where Google Cloud creates none.
+
+    Filestore keeps 172.17.0.0/16 for its own components. Clients outside of RFC 1918 need an access rule of their own.
+    The nodes mount a share, not their pods.
+    """
+    reserved = network_of(instance.reserved_range)
+    if reserved is not None and reserved.overlaps(_FILESTORE_OWN):
+        message = f"{reserved} is in {_FILESTORE_OWN}, which Filestore keeps for its own components"
+        yield finding(instance, "reserved_range", message, allowed=f"a range outside of {_FILESTORE_OWN}")
+    served = [network_of(text) for export in instance.exports for text in export.ranges]
+    for room, field, view in program.once(_taken).get(_network_name(instance, program), ()):
+        if field != "cidr" or not isinstance(view, SubnetView) or not view.is_of_nodes:
+            continue
+        if room.overlaps(_FILESTORE_OWN):
+            message = f"nodes in {room} cannot connect to {instance.name}: Filestore keeps {_FILESTORE_OWN}"
+            yield finding(view, field, message, allowed=f"a range outside of {_FILESTORE_OWN}")
+        elif not any(map(room.subnet_of, _RFC_1918)) and not any(block and room.subnet_of(block) for block in served):
+            message = f"nodes in {room} are outside of RFC 1918, and no export of the instance names them"
+            yield finding(instance, "exports", message, allowed=f"an export with {room}", nearest=room)
 
 
 @rule(

@@ -77,6 +77,11 @@ class SubnetView(Settings):
         names, ranges = ([of.known(of.as_text(at(row, (key,)))) for row in blocks] for key in _RANGE)
         return dict(zip(names, ranges, strict=True))
 
+    @property
+    def is_of_nodes(self) -> bool:
+        """Whether the subnet's primary range is that of a cluster's nodes, which have ranges of pods beside it."""
+        return self.known("ranges") and bool(self.ranges)
+
     def path(self, name: str) -> Path:
         """Return the path of a range in the stack file, of ``pods`` and ``services`` by their names."""
         if self.origin[-1:] == ("gpu_networks",):

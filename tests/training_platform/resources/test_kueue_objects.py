@@ -302,6 +302,9 @@ def test_the_check_leads_to_gkes_class_through_a_config_of_its_name(
     }
     assert config["provisioningClassName"] == "queued-provisioning.gke.io"
     assert config["managedResources"] == ["nvidia.com/gpu"]
+    retries = config["retryStrategy"]
+    waits = [min(60 * 2**number, retries["backoffMaxSeconds"]) for number in range(retries["backoffLimitCount"])]
+    assert sum(waits) > 2 * 3600  # VMs of the job before go after tens of minutes
     assert refusals(crds, "AdmissionCheck", check) == []
     assert refusals(crds, "ProvisioningRequestConfig", config) == []
 

@@ -107,6 +107,7 @@ ROWS = [
     Row("private-nodes-way-out", "warning", {"nat.region": "us-west4"}),
     Row("nat-addresses", "warning", {"nat.natIps": ["one"]}, {"nat.enableDynamicPortAllocation": True}),
     Row("filestore-range-free", "error", {"files.networks.0.reservedIpRange": "10.0.1.0/24"}),
+    Row("filestore-clients", "error", {"files.networks.0.reservedIpRange": "172.17.0.0/29"}),
     Row("images-streamed", "warning", {"images.location": "europe"}),
     Row("filestore-range-given", "warning", {"files.networks.0.reservedIpRange": DROP}),
     Row("filestore-region", "warning", {"files.location": "us-west4-a"}),

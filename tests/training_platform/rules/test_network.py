@@ -13,6 +13,7 @@ from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import nat_addresses
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.views.network import InterfaceView, ServicesRangeView
+from training_platform.views.storage import Export
 
 TABLE = [
     Rule(  # 32 pods take a /26 of 64 addresses: a /22 is enough for 10 VMs beside the system pool's 6
@@ -123,6 +124,23 @@ TABLE = [
         finds=[
             Found({"filestore.reserved_range": "10.10.3.0/24"}, "10.10.32.0/24"),
             {"filestore.reserved_range": "10.64.3.0/24"},
+        ],
+    ),
+    Rule(
+        "filestore-clients",
+        example,
+        passes=[
+            {"subnet.cidr": "172.16.0.0/16"},
+            {"subnet.cidr": "172.18.0.0/16"},
+            {"subnet.cidr": "100.64.0.0/20", "filestore.exports": (Export(("100.64.0.0/16",), squashed=False),)},
+            {"subnet.cidr": "172.17.0.0/20", "subnet.network": "other"},
+            {"subnet.cidr": "172.17.0.0/20", "subnet.ranges": {}},
+        ],
+        finds=[
+            {"subnet.cidr": "172.17.255.0/24"},
+            {"filestore.reserved_range": "172.17.0.0/24"},
+            Found({"subnet.cidr": "100.64.0.0/20"}, "100.64.0.0/20"),
+            {"subnet.cidr": "34.0.0.0/20", "filestore.exports": (Export(("10.0.0.0/8",), squashed=False),)},
         ],
     ),
     Rule(  # after the subnet's ranges 10.10.0.0/20 and 10.10.16.0/20, or between two

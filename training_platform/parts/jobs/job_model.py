@@ -492,12 +492,14 @@ class Job(Consistent):
         ge=0,
         le=INT32,
         description="Restarts of the whole job after failures; interruptions do not count. On Vertex AI, 0 means none, "
-        "and any other value means the service's own number.",
+        "and any other value means the service's own number. When one VM of several is interrupted, programs on the "
+        "others may fail first, which counts: 0 suits one VM.",
     )
     retry_on: tuple[Annotated[int, Field(ge=1, le=255)], ...] = Field(
         default=(),
         description="GKE: exit codes of the program after which the job restarts; any other code ends it. Default: it "
-        "restarts after every code.",
+        "restarts after every code. List the codes of lost connections too: programs end with them when another VM of "
+        "the job is gone.",
         examples=[[75]],
     )
     count_interruptions: bool = Field(

@@ -151,6 +151,18 @@ def test_queued_provisioning_is_followed_into_its_request() -> None:
     ]
 
 
+def test_a_run_that_was_sent_back_without_vms_says_how_often_and_when_it_is_asked_again() -> None:
+    waiting = workload(
+        condition("QuotaReserved", False),
+        admissionChecks=[{"name": "dws-h100", "state": "Pending", "retryCount": 4}],
+        requeueState={"requeueAt": "2026-11-22T10:00:00Z"},
+    )
+
+    lines = explanation(workload=waiting)
+
+    assert "Check dws-h100 has sent it back 4 times, the next time at 2026-11-22T10:00:00Z: no VMs were there." in lines
+
+
 def test_a_deactivated_workload_is_reported_with_the_way_to_requeue_it() -> None:
     aside = workload(condition("Evicted", True, "took too long", "DeactivatedDueToRequeuingLimitExceeded"))
     aside["spec"]["active"] = False

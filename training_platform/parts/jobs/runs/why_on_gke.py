@@ -93,6 +93,7 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
         yield from _starting(run, seen)
     else:
         yield f"{run.name} runs, since {run.started}."
+    yield from _retries(run, seen)
     yield from _evictions(seen)
     yield from _hosts(seen.nodes)
 
@@ -206,6 +207,16 @@ def _failed(run: Run, seen: Seen) -> Iterator[str]:
                 if lines := str(ended.get("message") or "").strip().splitlines()[-_LINES:]:
                     yield f"Its log ends with: {quoted(' / '.join(lines))}."
     yield from _warnings(seen)
+
+
+def _retries(run: Run, seen: Seen) -> Iterator[str]:
+    """Yield how often a check sent a waiting run back, which gave up its quota and its place each time."""
+    status = (seen.workload or {}).get("status") or {}
+    for check in status.get("admissionChecks") or ():
+        if check.get("retryCount") and run.state != "succeeded":
+            again = (status.get("requeueState") or {}).get("requeueAt")
+            later = f", the next time at {again}" if again else ""
+            yield f"Check {check.get('name')} has sent it back {check['retryCount']} times{later}: no VMs were there."
 
 
 def _evictions(seen: Seen) -> Iterator[str]:
