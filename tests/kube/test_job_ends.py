@@ -165,6 +165,16 @@ def test_an_exit_code_that_is_retried_counts_and_any_other_ends_the_run(queues: 
     until(lambda: held(queues), lambda gpus: gpus == 0)
 
 
+@pytest.mark.parametrize("code", [126, 127, 128])
+def test_a_program_that_cannot_start_ends_the_run_at_once(queues: Heads, code: int) -> None:
+    started(queues, retries=5)
+
+    end(queues, attempt(queues, 0)[0], code)
+
+    assert failed(queues)["reason"] == "FailJobSetFailurePolicyAction"
+    assert restarts(queues) == (0, 0)
+
+
 def test_a_run_ends_at_its_limit_over_its_restarts(queues: Heads) -> None:
     started(queues, gke={"max_run_hours": 1}, limit=12)
 

@@ -106,27 +106,36 @@ def test_an_exit_code_that_is_not_to_be_retried_ends_the_job(take: Take) -> None
     disrupted, retried = replicated(job)["template"]["spec"]["podFailurePolicy"]["rules"]
 
     assert "onPodConditions" in disrupted
-    codes = {"containerName": "training", "operator": "In", "values": [3, 75]}
+    codes = {"containerName": "training", "operator": "In", "values": [3, 75, 126, 127, 128]}
     assert retried == {"action": "FailJob", "onExitCodes": codes}
     rules = jobset(job)["spec"]["failurePolicy"]["rules"]
     assert [(rule["action"], rule["onJobFailureReasons"]) for rule in rules] == [
+        ("FailJobSet", ["PodFailurePolicy"]),
         ("RestartJobSet", ["PodFailurePolicy"]),
         ("RestartJobSetAndIgnoreMaxRestarts", ["PodFailurePolicy"]),
         ("FailJobSet", ["BackoffLimitExceeded"]),
     ]
-    assert [rule.get("onJobFailureMessagePatterns") for rule in rules] == [["failed with exit code"], None, None]
+    assert [rule.get("onJobFailureMessagePatterns") for rule in rules] == [
+        ["failed with exit code (126|127|128) "], ["failed with exit code"], None, None,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("rest", "actions"),
-    [("", None), ("retry_on: [75]\n", ["RestartJobSet", "FailJobSet"])],
+    [("", ["FailJobSet"]), ("retry_on: [75]\n", ["FailJobSet", "RestartJobSet", "FailJobSet"])],
     ids=["alone", "beside exit codes"],
 )
-def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, rest: str, actions: list[str] | None) -> None:
+def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, rest: str, actions: list[str]) -> None:
     policy = jobset(take(f"count_interruptions: true\nretries: 20\n{rest}{GPU}"))["spec"]["failurePolicy"]
 
     assert policy["maxRestarts"] == 20
-    assert [rule["action"] for rule in policy.get("rules", ())] == (actions or [])
+    assert [rule["action"] for rule in policy.get("rules", ())] == actions
+
+
+def test_a_code_of_a_program_that_cannot_start_is_retried_only_if_the_file_says_so(take: Take) -> None:
+    rules = jobset(take(f"retry_on: [127]\n{GPU}"))["spec"]["failurePolicy"]["rules"]
+
+    assert rules[0]["onJobFailureMessagePatterns"] == ["failed with exit code (126|128) "]
 
 
 def test_the_last_lines_of_a_failed_attempt_stay_with_its_pod(take: Take) -> None:
@@ -136,8 +145,8 @@ def test_the_last_lines_of_a_failed_attempt_stay_with_its_pod(take: Take) -> Non
 @pytest.mark.parametrize("target", [MULTISLICE, SPOT, GPU])
 def test_an_interruption_uses_up_no_restart(take: Take, target: str) -> None:
     job = take(target)
-    (on_pods,) = replicated(job)["template"]["spec"]["podFailurePolicy"]["rules"]
-    (on_jobs,) = jobset(job)["spec"]["failurePolicy"]["rules"]
+    on_pods, _ = replicated(job)["template"]["spec"]["podFailurePolicy"]["rules"]
+    _, on_jobs = jobset(job)["spec"]["failurePolicy"]["rules"]
 
     assert on_pods == {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     assert on_jobs["onJobFailureReasons"] == ["PodFailurePolicy"]  # the reason that FailJob gives a Job

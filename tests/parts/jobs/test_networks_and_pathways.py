@@ -370,7 +370,7 @@ def test_exit_codes_of_the_head_alone_decide_whether_a_run_ends(take: Take) -> N
     body = jobset(take(f"retry_on: [75]\n{JOB}"))
     head, workers = (part["template"]["spec"]["podFailurePolicy"]["rules"] for part in body["spec"]["replicatedJobs"])
 
-    assert [row["onExitCodes"]["values"] for row in head if "onExitCodes" in row] == [[75]]
+    assert [row["onExitCodes"]["values"] for row in head if "onExitCodes" in row] == [[75, 126, 127, 128]]
     assert [row for row in workers if "onExitCodes" in row] == []
     ended = body["spec"]["failurePolicy"]["rules"][-1]
     assert (ended["action"], ended["targetReplicatedJobs"]) == ("FailJobSet", ["head"])

@@ -8,13 +8,14 @@ Source: JobSet 0.12 multislice page and GKE's page on multislice TPUs with Kueue
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from training_platform.clients.kubernetes_api import JOBSETS
 from training_platform.config.expansion import Flavor
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.parts.jobs.gke import pathways
-from training_platform.parts.jobs.gke.pods import ROLE, gke_target, job_template, layout, run_hours
+from training_platform.parts.jobs.gke.pods import ROLE, UNSTARTABLE, gke_target, job_template, layout, run_hours
 from training_platform.parts.jobs.job_model import GkeTarget
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import (
@@ -38,6 +39,18 @@ INTERRUPTED = {
     "action": "RestartJobSetAndIgnoreMaxRestarts",
     "onJobFailureReasons": ["PodFailurePolicy"],
 }
+
+
+def unstartable(retry_on: Collection[int]) -> dict[str, Any]:
+    """Return the rule for a program that cannot start, which no retry changes; codes of ``retry_on`` are retried."""
+    codes = "|".join(str(code) for code in UNSTARTABLE if code not in retry_on)
+    return {
+        "name": "unstartable",
+        "action": "FailJobSet",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+        "onJobFailureMessagePatterns": [f"failed with exit code ({codes}) "],
+    }
+
 
 # A program that ended with a code of ``retry_on``. Kubernetes gives both rules of a Job one reason; only the message
 # tells them apart. Source: Kubernetes v1.36.3, pkg/controller/job/pod_failure_policy.go.
@@ -85,7 +98,7 @@ def jobset(job: ResolvedJob) -> dict[str, Any]:
 def _spec(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
     leading = pathways.HEAD if gke.pathways else ROLE  # runs the job's own program, and ends the job
     # JobSet counts only failures that no rule ignores, and has no other limit of restarts.
-    rules: list[dict[str, Any]] = []
+    rules = [] if set(UNSTARTABLE) <= {*job.spec.retry_on} else [unstartable(job.spec.retry_on)]
     if job.spec.retry_on:
         rules.append(dict(RETRIED))
     if not job.spec.count_interruptions:

@@ -27,6 +27,7 @@ from training_platform.parts.jobs.gke.pods import (
     placement,
     platform_variables,
     pod_template,
+    program_spec,
     pulled_image,
     resources,
     shape,
@@ -65,7 +66,7 @@ def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
     }
     if storage.volumes:
         pod["volumes"] = storage.volumes
-    spec = job_spec(1, pod_template(storage.annotations, pod), retry_on=job.spec.retry_on)
+    spec = program_spec(job, 1, pod_template(storage.annotations, pod))
     template = {"metadata": {"annotations": dict(_ALONE)}, "spec": spec}
     return {"name": HEAD, "replicas": 1, "template": template}
 

@@ -128,6 +128,10 @@ def vm_hours(flavor: Flavor) -> int | None:
     return min(LONGEST_LIFE, longest_run_hours(flavor) or LONGEST_LIFE)
 
 
+UNSTARTABLE: Final = (126, 127, 128)
+"""Exit codes of a program that may not be executed or does not exist, as the launcher and shells give them, and of a
+container that does not start (containerd's ``StartError``)."""
+
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 
 
@@ -155,26 +159,31 @@ def job_template(job: ResolvedJob, hosts: int) -> dict[str, Any]:
     annotations = dict(direct.annotations) if direct else {}
     annotations |= storage.annotations | placement(gke, flavor, hosts)
     template = pod_template(annotations, _pod(job, gke, flavor, direct, storage))
-    return {"spec": job_spec(hosts, template, retry_on=job.spec.retry_on)}
+    return {"spec": program_spec(job, hosts, template)}
 
 
-def job_spec(pods: int, template: dict[str, Any], *, retry_on: Sequence[int] = ()) -> dict[str, Any]:
-    """Return the spec of a Job with so many pods, which fails as soon as one of them does.
+def program_spec(job: ResolvedJob, pods: int, template: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec of a Job whose pods run the job's own program.
 
-    With ``retry_on`` these exit codes fail it by a rule, whose message ``RETRIED`` knows, and all others by
-    ``backoffLimit``. Never the other way round: the Job controller also applies rules to pods of a suspended Job, and
-    would hold the exit code of an eviction against the run when Kueue admits it again.
+    Exit codes of ``retry_on``, and those of a program that cannot start, fail it by a rule, whose message JobSet's own
+    rules know, and all others by ``backoffLimit``. Never the other way round: the Job controller also applies rules to
+    pods of a suspended Job, and would hold the exit code of an eviction against the run when Kueue admits it again.
     Source: Kubernetes v1.36.3, pkg/controller/job, ``getFailJobMessage``, which reads pods without finalizers too; seen
     on a kubelet with Kueue 0.19.2, 2026-11-28.
     """
-    codes = {"containerName": CONTAINER, "operator": "In", "values": sorted({*retry_on})}
-    retried = [{"action": "FailJob", "onExitCodes": codes}] if retry_on else []
+    codes = sorted({*job.spec.retry_on, *UNSTARTABLE})
+    program = {"containerName": CONTAINER, "operator": "In", "values": codes}
+    return job_spec(pods, template, {"action": "FailJob", "onExitCodes": program})
+
+
+def job_spec(pods: int, template: dict[str, Any], *rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a Job with so many pods, which fails as soon as one of them does; ``rules`` say how."""
     return {
         "parallelism": pods,
         "completions": pods,
         "completionMode": "Indexed",
         "backoffLimit": 0,  # a lost host stops its whole slice, so the set restarts and never one pod
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}, *retried]},
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [dict(DISRUPTED)]}, *rules]},
         "template": template,
     }
 
