@@ -218,6 +218,16 @@ def test_use_of_accelerators_is_a_row_for_each(lab: Lab, called: Path) -> None:
     assert "pod-0  1" in lab("top", RUN).stdout
 
 
+def test_tpus_are_measured_by_the_tool_of_the_image(lab: Lab, called: Path) -> None:
+    pods(lab, "R")
+    (pod,) = lab.api.lists[PODS]
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": "4"}}
+
+    lab("top", RUN)
+
+    assert called.read_text().splitlines()[-1] == "exec tpu-info"
+
+
 def test_a_list_has_the_submitter_the_priority_and_the_accelerators(lab: Lab) -> None:
     run = lab.live()
     run["metadata"]["annotations"] = {"training-platform/user": "ada@example.com"}

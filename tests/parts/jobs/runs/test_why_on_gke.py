@@ -14,6 +14,7 @@ from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs.on_gke import gke_run
+from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, vm_sentences, why
 from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
@@ -161,6 +162,22 @@ def test_a_run_that_was_sent_back_without_vms_says_how_often_and_when_it_is_aske
     lines = explanation(workload=waiting)
 
     assert "Check dws-h100 has sent it back 4 times, the next time at 2026-11-22T10:00:00Z: no VMs were there." in lines
+
+
+def test_a_pod_says_why_it_was_evicted_long_after_its_events_are_gone() -> None:
+    gone = {
+        "metadata": {"name": "train-slice-0-0"},
+        "status": {"phase": "Failed", "reason": "Evicted", "message": "Pod ephemeral local storage usage exceeds 9Gi."},
+    }
+    run = Run(
+        name="train", job="train", team="vision", target="gke", place="gpus", identity="train", state="failed",
+        created="2026-11-22T01:00:00Z", restarts=1,
+    )  # fmt: skip
+
+    lines = list(why(run, Seen(jobset={}, pods=[gone])))
+
+    assert lines[0].startswith("train has failed after 1 restart: ")
+    assert lines[1] == 'Pod train-slice-0-0 failed with Evicted: "Pod ephemeral local storage usage exceeds 9Gi".'
 
 
 def test_a_deactivated_workload_is_reported_with_the_way_to_requeue_it() -> None:

@@ -17,11 +17,12 @@ from training_platform.parts.jobs.cli.job import app
 from training_platform.parts.jobs.cli.runs import RunsOptions, access_options, find_run, of_a_run_options, run_argument
 
 _SHELL = ("sh", "-c", "exec $(command -v bash || echo sh)")
-# GKE's tools for GPUs; TPUs have only those of the image.
-_USE = (
-    "PATH=$PATH:/usr/local/nvidia/bin; command -v nvidia-smi >/dev/null || exec tpu-info; exec nvidia-smi "
+# GKE brings the tools for GPUs; TPUs have only those of the image.
+_GPU_USE = (
+    "PATH=$PATH:/usr/local/nvidia/bin; exec nvidia-smi "
     "--query-gpu=index,utilization.gpu,memory.used,memory.total --format=csv,noheader,nounits"
 )
+_TPU_USE = "exec tpu-info"
 _node = click.option("--node", type=click.IntRange(min=0), default=0, help="The node's number in the run.")
 _team = click.option("--team", help="The team that owns the run.")
 
@@ -84,9 +85,11 @@ def top(run: str, **chosen: Any) -> None:
     options = RunsOptions(**chosen)
     pods, kubectl = _pods(run, options)
     names = [str(pod["metadata"]["name"]) for pod in pods]
+    resources = [container.get("resources") or {} for pod in pods for container in pod["spec"]["containers"]]
+    measure = _TPU_USE if any("google.com/tpu" in (row.get("limits") or {}) for row in resources) else _GPU_USE
 
     def ask(name: str) -> subprocess.CompletedProcess[str]:
-        command = [*kubectl, "exec", name, *_container(), "--", "sh", "-c", _USE]
+        command = [*kubectl, "exec", name, *_container(), "--", "sh", "-c", measure]
         return subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 # as below
 
     with ThreadPoolExecutor(16) as threads:

@@ -123,7 +123,7 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
         f"It asks for {seen.demand:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
         f"{seen.quota:,}, and reaches {reach} while other teams lend theirs."
     )
-    if holders := [f"{run.name} since {run.started}" for run in seen.holders]:
+    if holders := [_holder(holder) for holder in seen.holders]:
         yield f"Runs of the team that hold some: {', '.join(holders)}."
     if seen.most is not None and seen.demand > seen.most:
         yield f"It can never start: {seen.demand:,} are more than the {seen.most:,} that the team reaches."
@@ -132,6 +132,11 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
     fits = free // seen.unit * seen.unit if free > 0 else 0
     if 0 < fits < seen.demand:
         yield f"What the team's own share holds now: a run of {fits:,} {seen.resource}."
+
+
+def _holder(run: Run) -> str:
+    unready = " (its pods are not ready)" if run.state == "starting" else ""
+    return f"{run.name} since {run.started}{unready}"
 
 
 def _before(seen: Seen) -> Iterator[str]:
@@ -197,8 +202,13 @@ def _container_wait(pod: Json) -> str:
 
 
 def _failed(run: Run, seen: Seen) -> Iterator[str]:
-    yield f"{run.name} has failed after {run.restarts} restarts: {quoted(words(seen.jobset, 'Failed'))}."
+    restarts = "1 restart" if run.restarts == 1 else f"{run.restarts} restarts"
+    yield f"{run.name} has failed after {restarts}: {quoted(words(seen.jobset, 'Failed'))}."
     for pod in seen.pods:
+        status = pod.get("status") or {}
+        if status.get("reason"):  # it stays with the pod, where events are kept for an hour
+            message = f": {quoted(str(status['message']))}" if status.get("message") else ""
+            yield f"Pod {pod['metadata']['name']} failed with {status['reason']}{message}."
         for status in (pod.get("status") or {}).get("containerStatuses") or ():
             ended = (status.get("state") or {}).get("terminated") or {}
             if ended.get("exitCode"):
