@@ -179,10 +179,12 @@ def _documents(file: Path) -> Iterator[Object]:
                     yield Object(f"{file}:{item_node.start_mark.line + 1}", item, item_node)
         elif body.get("kind") == "ConfigMap":
             data = body.get("data")
-            text = data.get("controller_manager_config.yaml") if isinstance(data, Mapping) else None
-            inner = yaml.load(text, Loader=_LOADER) if isinstance(text, str) else None  # noqa: S506 # _LOADER is a safe one
-            if isinstance(inner, Mapping):
-                yield Object(f"{file}:{line}", inner)
+            settings = data.get("controller_manager_config.yaml") if isinstance(data, Mapping) else None
+            if isinstance(settings, str):
+                _check_depth(settings)
+                inner = yaml.load(settings, Loader=_LOADER)  # noqa: S506 # _LOADER is a safe one
+                if isinstance(inner, Mapping):
+                    yield Object(f"{file}:{line}", inner)
         else:
             yield Object(f"{file}:{line}", body, node)
 
@@ -196,7 +198,8 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise yaml.MarkedYAMLError(problem=f"more than {_DEEPEST} levels", problem_mark=event.start_mark)
+            mark = event.start_mark
+            raise yaml.MarkedYAMLError(problem=f"more than {_DEEPEST} levels", problem_mark=mark)  # type: ignore[arg-type] # libyaml's mark has the same fields
 
 
 def _refused(objects: Mapping[str, list[Object]]) -> Iterator[str]:
