@@ -9,6 +9,7 @@ from training_platform.rules import RULES, evaluate, program, views_of_plan
 
 JOB = "batch/v1:Job"
 JOB_SET = "jobset.x-k8s.io/v1alpha2:JobSet"
+LWS = "leaderworkerset.x-k8s.io/v1:LeaderWorkerSet"
 QUEUE = "kueue.x-k8s.io/v1beta2:ClusterQueue"
 COHORT = "kueue.x-k8s.io/v1beta2:Cohort"
 

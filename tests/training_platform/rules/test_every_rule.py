@@ -14,9 +14,8 @@ from tests.violations.records import RECORDED
 from tests.violations.records import found as recorded
 from training_platform.rules import RULES, documents
 
-WHOLE_OBJECTS = {  # rules of kubernetes/test_jobs.py, kubernetes/test_objects.py and test_kueue.py
-    "elastic-job", "jobset-claims", "lws-rollout", "lws-subgroup-size", "removed-version", "runtime-steps",
-    "topology-group", "tpu-job-chips",
+WHOLE_OBJECTS = {  # rules of kubernetes/test_jobs.py and test_kueue.py
+    "elastic-job", "lws-rollout", "topology-group", "tpu-job-chips",
 }  # fmt: skip
 
 

@@ -31,7 +31,6 @@ Shapes = list[dict[str, Any]]
 # Names that a function shared by rules looks for in objects whose kind has no such field.
 SEARCHED = {
     "containers": "pods() walks over an object until it meets a block with containers",
-    "jobTemplate": "jobs() takes Jobs, JobSets and CronJobs, whatever the rule is about",
 }
 # Names that are no inputs of a resource.
 ELSEWHERE = {

@@ -10,7 +10,6 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json, chips_in
 from training_platform.rules.kubernetes.objects import (
     SERVER,
-    SUBDOMAIN,
     Flaw,
     block,
     duplicates,
@@ -199,94 +198,12 @@ def jobset_policies(inputs: Json) -> Iterator[Flaw]:
                 yield Flaw(path, f"no Job fails for reason {reason}", ", ".join(_REASONS))
 
 
-@object_rule("jobset-claims", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_claims(inputs: Json) -> Iterator[Flaw]:
-    """Find claims of a JobSet that are repeated, have too long a name, or are mounted nowhere."""
-    spec = block(inputs, "spec")
-    name = string(block(inputs, "metadata"), "name") or ""
-    pods = [block(row, "template", "spec", "template", "spec") for _, row in entries(spec, "replicatedJobs")]
-    mounts: set[str | None] = set()
-    for pod in pods:
-        for _, container in containers("", pod):
-            mounts |= {string(mount, "name") for _, mount in entries(container, "volumeMounts")}
-    volumes = {string(volume, "name") for pod in pods for _, volume in entries(pod, "volumes")}
-    seen: set[str] = set()
-    for policy_index, policy in entries(spec, "volumeClaimPolicies"):
-        for index, template in entries(policy, "templates"):
-            path = f"spec.volumeClaimPolicies[{policy_index}].templates[{index}].metadata.name"
-            claim = string(block(template, "metadata"), "name") or ""
-            if claim in seen:
-                yield Flaw(path, f"two claims are named {claim}", "a name for each")
-            elif not SUBDOMAIN.match(claim):
-                yield Flaw(path, f"{claim!r} is not a valid name of a claim", "lower case, digits, hyphens and dots")
-            elif len(claim) + 1 + len(name) > _LONGEST:
-                yield Flaw(path, f"claim {claim}-{name} has more than {_LONGEST} characters", "a shorter name")
-            elif claim in volumes:
-                yield Flaw(path, f"a pod has a volume named {claim} too", "another name")
-            elif claim not in mounts and pods:
-                yield Flaw(path, f"no container mounts claim {claim}", f"a volumeMount {claim}")
-            seen.add(claim)
-
-
-_ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
-_CONTAINERS: Final = {
-    "dataset-initializer": "dataset-initializer", "model-initializer": "model-initializer", "trainer": "node",
-}  # fmt: skip
-
-
-@object_rule(
-    "runtime-steps", "trainer.kubeflow.org:TrainingRuntime", "trainer.kubeflow.org:ClusterTrainingRuntime",
-    ruleset="jobsets", source="Kubeflow Trainer 2.3.0, trainingruntime_webhook.go, read 2026-11-24",
-)  # fmt: skip
-def runtime_steps(inputs: Json) -> Iterator[Flaw]:
-    """Find a step of a TrainingRuntime with several replicas, or without the container that it runs in."""
-    for index, row in entries(block(inputs, "spec", "template", "spec"), "replicatedJobs"):
-        step = string(block(row, "template", "metadata", "labels"), _ANCESTOR)
-        required = _CONTAINERS.get(step or "")
-        if step is None or required is None:
-            continue
-        job_path = f"spec.template.spec.replicatedJobs[{index}]"
-        replicas = integer(row, "replicas")
-        if replicas is not None and replicas != 1:
-            yield Flaw(f"{job_path}.replicas", f"step {step} has {replicas} replicas", "1", "1")
-        pod = block(row, "template", "spec", "template", "spec")
-        names = {string(container, "name") for _, container in entries(pod, "containers")}
-        if names and required not in names and not is_unknown(pod, "containers"):
-            message = f"step {step} has no container {required}"
-            path = f"{job_path}.template.spec.template.spec.containers"
-            yield Flaw(path, message, f"a container {required}", required)
-
-
-_SOURCE = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read 2026-11-22"
-
-
-@object_rule("lws-subgroup-size", LWS, ruleset="objects", source=_SOURCE)
-def lws_subgroup_size(inputs: Json) -> Iterator[Flaw]:
-    """Find a size of subgroups that does not divide the pods of a LeaderWorkerSet's group.
-
-    With type LeaderExcluded only the workers are divided; otherwise the leader is in the first subgroup, or in none.
-    A group without a size has 1 pod.
-    """
-    group = block(inputs, "spec", "leaderWorkerTemplate")
-    policy = block(group, "subGroupPolicy")
-    part = integer(policy, "subGroupSize")
-    size = integer(group, "size") if "size" in group else 1
-    if part is None or size is None or size < 1:  # its document refuses a group of no pods
-        return
-    divided = (size - 1,) if string(policy, "subGroupPolicyType") == "LeaderExcluded" else (size, size - 1)
-    if part < 1 or part > size or all(pods % part for pods in divided):
-        fitting = [count for count in range(1, size + 1) if not all(pods % count for pods in divided)]
-        path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
-        nearest = min(fitting, key=lambda count: abs(count - part))
-        yield Flaw(path, f"{size} pods cannot be divided by {part}", ", ".join(map(str, fitting)), str(nearest))
-
-
-_EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+_SOURCE: Final = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read 2026-11-22"
 
 
 @object_rule("lws-rollout", LWS, ruleset="objects", source=_SOURCE)
 def lws_rollout(inputs: Json) -> Iterator[Flaw]:
-    """Find rollout limits that let no group be replaced, too many pods, and an exclusive topology without subgroups."""
+    """Find rollout limits that let no group of a LeaderWorkerSet be replaced, and more pods than it can count."""
     spec = block(inputs, "spec")
     group = block(spec, "leaderWorkerTemplate")
     replicas = integer(spec, "replicas") if "replicas" in spec else 1
@@ -304,8 +221,6 @@ def lws_rollout(inputs: Json) -> Iterator[Flaw]:
         path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
         message = f"is {unavailable} of {replicas} beside maxSurge {surge}"
         yield Flaw(path, message, "at least 1 in one of the two", "1")
-    if _EXCLUSIVE in block(inputs, "metadata", "annotations") and "subGroupPolicy" not in group:
-        yield Flaw("metadata.annotations", f"{_EXCLUSIVE} needs subgroups", "spec.leaderWorkerTemplate.subGroupPolicy")
 
 
 _TPU: Final = "google.com/tpu"

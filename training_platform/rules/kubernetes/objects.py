@@ -1,18 +1,13 @@
-"""Kubernetes objects by themselves: comparisons of an API server or a webhook within one object.
-
-CEL expressions are checked without a parser: only brackets, quotes and ends.
-"""
+"""Kubernetes objects by themselves: comparisons of an API server or a webhook within one object."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final, NamedTuple
 
-from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.config.reading.finding import Severity
 from training_platform.resources.stack_resource import UNKNOWN
@@ -129,53 +124,6 @@ def _by_kind(program: Program) -> Mapping[str, list[ObjectView]]:
     return objects
 
 
-_GROUP: Final = "admissionregistration.k8s.io"
-_EXPRESSIONS: Final = {
-    "validations": ("expression", "messageExpression"), "matchConditions": ("expression",),
-    "variables": ("expression",), "auditAnnotations": ("valueExpression",),
-}  # fmt: skip
-# A string of CEL, raw or not, in triple quotes or on one line in single ones; and a comment.
-_CEL_STRINGS: Final = re.compile(
-    r'[rR][bB]?"""[\s\S]*?"""|[rR][bB]?"[^"\n]*"|[rR][bB]?\'[^\'\n]*\'|"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\''
-    r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*'
-)
-_CLOSING: Final = {")": "(", "]": "[", "}": "{"}
-_OPERATOR: Final = re.compile(r"(&&|\|\||[-+*/%<>=!?:,.]|\bin)\s*\Z")
-
-
-@object_rule(
-    "admission-expression", f"{_GROUP}:ValidatingAdmissionPolicy", f"{_GROUP}:MutatingAdmissionPolicy",
-    ruleset="objects", source=SERVER,
-)  # fmt: skip
-def admission_expression(inputs: Json) -> Iterator[Flaw]:
-    """Find CEL expressions that end too early: unclosed brackets or quotes, or nothing after an operator."""
-    for part, names in _EXPRESSIONS.items():
-        for index, row in entries(block(inputs, "spec"), part):
-            for name in names:
-                written = string(row, name)
-                problem = _cel_problem(written) if written is not None else None
-                if problem:
-                    yield Flaw(f"spec.{part}[{index}].{name}", f"the expression {problem}", "a complete expression")
-
-
-def _cel_problem(written: str) -> str | None:
-    rest = _CEL_STRINGS.sub(lambda match: "" if match[0].startswith("//") else "0", written)
-    opened: list[str] = []
-    if not rest.strip():
-        return "is empty"
-    for letter in rest:
-        if letter in _CLOSING.values():
-            opened.append(letter)
-        elif letter in _CLOSING and (not opened or opened.pop() != _CLOSING[letter]):
-            return f"has an unmatched {letter}"
-        elif letter in "\"'":
-            return "has an unclosed quote"
-    if opened:
-        return f"has an unclosed {opened[-1]}"
-    last = _OPERATOR.search(rest)
-    return f"ends in {last[1]}" if last else None
-
-
 _PEERS = {"ingress": "from", "egress": "to"}
 
 
@@ -203,30 +151,6 @@ def _range(value: str | None) -> IPv4Network | IPv6Network | None:
         return ip_network(value, strict=False) if value else None
     except ValueError:
         return None
-
-
-_SOURCE = "Kubernetes' guide to deprecated APIs, read 2026-11-22"
-
-
-@rule("removed-version", ruleset="objects", owner="kubernetes", source=_SOURCE)
-def removed_version(program: Program) -> Iterator[Draft]:
-    """Find an object of an API version that Kubernetes has removed."""
-    for view in program.all(ObjectView):
-        if not view.type.startswith("kubernetes:"):
-            continue
-        _, version, kind = view.type.split(":")
-        kinds = _removed().get(version, {})
-        last, instead = kinds.get(kind) or kinds.get("*") or (None, None)
-        if last:
-            message = f"{kind} of {version} was last served by Kubernetes {last}"
-            allowed = instead or "none: it has no replacement"
-            yield finding(view, "apiVersion", message, allowed=allowed, nearest=instead)
-
-
-@cache
-def _removed() -> Mapping[str, Mapping[str, tuple[str, str | None]]]:
-    versions: Mapping[str, Mapping[str, tuple[str, str | None]]] = table(__file__, "removed_versions.yaml")
-    return versions
 
 
 # Types whose data Kubernetes uses, with their required keys; one key of each inner tuple is enough.

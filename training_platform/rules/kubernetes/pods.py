@@ -27,28 +27,10 @@ from training_platform.rules.kubernetes.objects import (
 JOB = "batch:Job"
 JOB_SET = "jobset.x-k8s.io:JobSet"
 LWS = "leaderworkerset.x-k8s.io:LeaderWorkerSet"
-JOBS: Final = (JOB, JOB_SET, "batch:CronJob")
-SELECTING: Final = ("apps:DaemonSet", "apps:Deployment", "apps:ReplicaSet", "apps:StatefulSet")
-WORKLOADS: Final = (
-    *JOBS,
-    *SELECTING,
-    "core:Pod",
-    "core:PodTemplate",
-    "core:ReplicationController",
-    "leaderworkerset.x-k8s.io:LeaderWorkerSet",
-    "ray.io:RayCluster",
-    "ray.io:RayCronJob",
-    "ray.io:RayJob",
-    "ray.io:RayService",
-)
+JOBS: Final = (JOB, JOB_SET)
+SELECTING: Final = ("apps:DaemonSet", "apps:Deployment")
+WORKLOADS: Final = (*JOBS, *SELECTING, "core:Pod", LWS)
 _QUANTITY: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?\Z")
-_OF_RAY: Final = (
-    "gcs-storage",
-    "ray-logs",
-    "ray-tls",
-    "ray-token",
-    "shared-mem",
-)  # volumes that KubeRay 1.7.0 gives its pods
 _PAGES: Final = "hugepages-"  # and the size of a page
 # Source: Kubernetes API reference of Quantity, v1.34: larger magnitudes than 2^63-1 are capped.
 _LARGEST: Final = Decimal(2**63 - 1)
@@ -78,14 +60,12 @@ def pods(inputs: Json, path: str = "") -> Iterator[Pod]:
 
 
 def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the job specs of a JobSet or a CronJob with their paths; for any other object, its own spec.
+    """Yield the job specs of a JobSet with their paths; for any other object, its own spec.
 
     Jobs of a JobSet are Indexed by default. Source: JobSet 0.12.0, jobset_webhook.go.
     """
     spec = block(inputs, "spec")
-    if "jobTemplate" in spec:
-        yield "spec.jobTemplate.spec", block(spec, "jobTemplate", "spec")
-    elif "replicatedJobs" not in spec:
+    if "replicatedJobs" not in spec:
         yield "spec", spec
     for index, job in entries(spec, "replicatedJobs"):
         job_spec = block(job, "template", "spec")
@@ -161,24 +141,21 @@ def _amount_flaws(path: str, requests: Json, limits: Json) -> Iterator[Flaw]:
 def pod_parts(inputs: Json) -> Iterator[Flaw]:
     """Find parts of a pod with the same name, mounts of missing volumes, and variables with two values.
 
-    A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, a StatefulSet and a LeaderWorkerSet
-    for those of its ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which
-    the API server and the webhook accept.
+    A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, a LeaderWorkerSet for those of its
+    ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which the API server and
+    the webhook accept.
     """
     spec = block(inputs, "spec")
     groups = block(spec, "leaderWorkerTemplate")
-    templates = [*entries(spec, "volumeClaimTemplates"), *entries(groups, "volumeClaimTemplates")]
+    templates = entries(groups, "volumeClaimTemplates")
     for _, policy in entries(spec, "volumeClaimPolicies"):
         templates += entries(policy, "templates")
     claimed = [string(row.get("metadata"), "name") for _, row in templates]
-    claims_unknown = any(is_unknown(spec, name) for name in ("volumeClaimPolicies", "volumeClaimTemplates"))
-    claims_unknown = claims_unknown or is_unknown(groups, "volumeClaimTemplates")
+    claims_unknown = is_unknown(spec, "volumeClaimPolicies") or is_unknown(groups, "volumeClaimTemplates")
     for pod_path, pod in pods(inputs):
         yield from _same_names(pod_path, pod, "volumes", ("volumes",))
         yield from _same_names(pod_path, pod, "containers", ("containers", "initContainers"))
         volumes = [*(string(row, "name") for _, row in entries(pod, "volumes")), *claimed]
-        if "GroupSpec" in pod_path:
-            volumes += _OF_RAY
         claims = [string(row, "name") for _, row in entries(pod, "resourceClaims")]
         for path, container in containers(pod_path, pod):
             if not (is_unknown(pod, "volumes") or claims_unknown):

@@ -19,12 +19,7 @@ def _mounted_key(mode: int) -> dict[str, Any]:
 BOUNDS: list[tuple[str, str, Any, Any]] = [
     ("artifactregistry/repository:Repository", "repositoryId", "all-images", "All_Images"),
     ("billing/budget:Budget", "displayName", "a" * 60, "a" * 61),
-    ("cloudscheduler/job:Job", "retryConfig", {"retryCount": 5}, {"retryCount": 6}),
-    ("cloudscheduler/job:Job", "attemptDeadline", "1800s", "1801s"),
-    ("compute/autoscaler:Autoscaler", "autoscalingPolicy", {"minReplicas": 2, "maxReplicas": 2},
-     {"minReplicas": 3, "maxReplicas": 2}),
     ("compute/backendService:BackendService", "logConfig", {"sampleRate": 1}, {"sampleRate": 1.1}),
-    ("compute/healthCheck:HealthCheck", "timeoutSec", 5, 6),
     ("compute/instance:Instance", "scheduling", {"provisioningModel": "SPOT", "automaticRestart": False},
      {"provisioningModel": "SPOT", "automaticRestart": True}),
     ("compute/resourcePolicy:ResourcePolicy", "snapshotSchedulePolicy",
@@ -39,10 +34,6 @@ BOUNDS: list[tuple[str, str, Any, Any]] = [
     ("storage/bucket:Bucket", "name", "10.0.0.256", "10.0.0.255"),
     ("cloudrunv2/service:Service", "template", _mounted_key(0), _mounted_key(-1)),
     ("cloudrunv2/service:Service", "template", _mounted_key(0o777), _mounted_key(0o1000)),
-    ("iam/workloadIdentityPoolProvider:WorkloadIdentityPoolProvider", "attributeMapping",
-     {"google.subject": "assertion.sub"}, {"attribute.a": "assertion.b"}),
-    ("monitoring/uptimeCheckConfig:UptimeCheckConfig", "period", "60s", "45s"),
-    ("parallelstore/instance:Instance", "capacityGib", "16000", "14000"),
     ("storage/bucket:Bucket", "customPlacementConfig", {"dataLocations": ["US-EAST1", "US-WEST1"]},
      {"dataLocations": ["US-EAST1"]}),
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.objects import JOB, JOB_SET, job, wrong
+from tests.training_platform.rules.objects import JOB, JOB_SET, LWS, job, wrong
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.kubernetes.jobs import jobset_policies
 
@@ -82,7 +82,6 @@ def test_policies_name_exit_codes_in_order_and_indexes_that_there_are(spec: dict
 
 
 TEMPLATE = {"spec": {"parallelism": 8.0, "completions": 8.0}}
-LWS = "leaderworkerset.x-k8s.io:LeaderWorkerSet"
 JOBS = [{"name": name, "replicas": 2.0, "template": TEMPLATE} for name in ("driver", "slice")]
 
 
@@ -164,32 +163,6 @@ def test_a_replicated_job_has_as_many_pods_as_can_be_counted(
     assert wrong("jobset-size", JOB_SET, spec=spec) == ["spec.replicatedJobs[0].replicas"] * refused
 
 
-PART = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
-
-
-@pytest.mark.parametrize(
-    ("group", "right"),
-    [
-        ({"size": 8, "subGroupPolicy": {"subGroupSize": 4}}, True),
-        ({"size": 9, "subGroupPolicy": {"subGroupSize": 4}}, True),
-        ({"size": 8, "subGroupPolicy": {"subGroupSize": 3}}, False),
-        ({"size": 8, "subGroupPolicy": {"subGroupSize": 16}}, False),
-        ({"size": 8, "subGroupPolicy": {"subGroupSize": 0}}, False),
-        ({"size": 8, "subGroupPolicy": {"subGroupSize": 4, "subGroupPolicyType": "LeaderExcluded"}}, False),
-        ({"size": 9, "subGroupPolicy": {"subGroupSize": 4, "subGroupPolicyType": "LeaderExcluded"}}, True),
-        ({"subGroupPolicy": {"subGroupSize": 1}}, True),
-        ({"subGroupPolicy": {"subGroupSize": 2}}, False),
-        ({"size": 8}, True),
-    ],
-)
-def test_a_group_is_divided_into_whole_subgroups(group: dict[str, Any], right: bool) -> None:
-    paths = wrong(
-        "lws-subgroup-size", "leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", spec={"leaderWorkerTemplate": group}
-    )
-
-    assert paths == ([] if right else [PART])
-
-
 @pytest.mark.parametrize(
     ("topology", "chips", "pods", "path"),
     [
@@ -221,22 +194,6 @@ def test_a_pod_without_selectors_is_of_no_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "mounted", "refused"),
-    [(["scratch"], ["scratch"], 0), (["scratch"], [], 1), (["scratch", "scratch"], ["scratch"], 1),
-     (["a" * 59], ["a" * 59], 1), (["a" * 58], ["a" * 58], 0)],
-)  # fmt: skip
-def test_claims_have_a_name_each_and_are_mounted(names: list[str], mounted: list[str], refused: int) -> None:
-    pod = {"containers": [{"name": "a", "volumeMounts": [{"name": name, "mountPath": "/a"} for name in mounted]}]}
-    spec = {
-        "volumeClaimPolicies": [{"templates": [{"metadata": {"name": name}} for name in names]}],
-        "replicatedJobs": [{"name": "a", "template": {"spec": {"template": {"spec": pod}}}}],
-    }
-    place = f"spec.volumeClaimPolicies[0].templates[{len(names) - 1}].metadata.name"
-
-    assert wrong("jobset-claims", JOB_SET, metadata={"name": "long"}, spec=spec) == [place] * refused
-
-
-@pytest.mark.parametrize(
     ("rollout", "replicas", "refused"),
     [({}, 2.0, 0), ({"maxUnavailable": 0.0}, 2.0, 1), ({"maxUnavailable": 0.0, "maxSurge": 1.0}, 2.0, 0),
      ({"maxUnavailable": "49%"}, 2.0, 1), ({"maxUnavailable": "50%"}, 2.0, 0), ({"maxUnavailable": 0.0}, 0.0, 0)],
@@ -247,27 +204,3 @@ def test_a_rollout_may_replace_a_group(rollout: dict[str, Any], replicas: float,
     path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
 
     assert wrong("lws-rollout", LWS, spec=spec) == [path] * refused
-
-
-@pytest.mark.parametrize(
-    ("replicas", "container", "paths"),
-    [
-        (1, "node", []),
-        (2, "node", ["replicas"]),
-        (1, "train", ["template.spec.template.spec.containers"]),
-    ],
-)
-def test_a_step_of_a_runtime_is_one_job_with_its_container(replicas: int, container: str, paths: list[str]) -> None:
-    step = {
-        "name": "node",
-        "replicas": replicas,
-        "template": {
-            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-            "spec": {"template": {"spec": {"containers": [{"name": container, "image": "registry.example.com/a"}]}}},
-        },
-    }
-    spec = {"template": {"spec": {"replicatedJobs": [step]}}}
-
-    wrong_paths = wrong("runtime-steps", "trainer.kubeflow.org/v1alpha1:TrainingRuntime", spec=spec)
-
-    assert wrong_paths == [f"spec.template.spec.replicatedJobs[0].{path}" for path in paths]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.objects import JOB, JOB_SET, job, wrong
+from tests.training_platform.rules.objects import JOB, JOB_SET, LWS, job, wrong
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.kubernetes.pods import quantity
 
@@ -167,43 +167,33 @@ def test_a_container_has_only_claims_of_its_pod_and_passes_mounts_on_as_root_alo
     assert wrong("pod-parts", JOB, spec=spec) == [f"{FIRST}.{field}"] * bool(field)
 
 
-def test_pods_of_ray_have_volumes_that_kuberay_gives_them_and_devices_are_volumes_too() -> None:
-    def found(name: str) -> list[str]:
-        first = container(volumeMounts=[{"name": name, "mountPath": "/a"}], volumeDevices=[{"name": "disk"}])
-        pod = {"containers": [first], "volumes": [{"name": "disk"}]}
-        return wrong("pod-parts", "ray.io/v1:RayCluster", spec={"headGroupSpec": {"template": {"spec": pod}}})
-
-    assert found("ray-token") == []
-    assert found("own") == ["spec.headGroupSpec.template.spec.containers[0].volumeMounts[0].name"]
+def test_a_device_is_a_volume_of_its_pod() -> None:
     spec = job([container(volumeDevices=[{"name": "disk", "devicePath": "/dev/x"}])], volumes=[{"name": "other"}])
+
     assert wrong("pod-parts", JOB, spec=spec) == [f"{FIRST}.volumeDevices[0].name"]
 
 
-def test_a_template_alone_is_a_pod_too() -> None:
-    template = {"spec": {"containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]}}
-
-    assert wrong("pod-parts", "core/v1:PodTemplate", template=template) == [
-        "template.spec.containers[0].volumeMounts[0].name"
-    ]
-
-
-@pytest.mark.parametrize("kind", ["apps/v1:Deployment", "apps/v1:StatefulSet", "batch/v1:CronJob", "core/v1:Pod"])
+@pytest.mark.parametrize("kind", ["apps/v1:Deployment", "apps/v1:DaemonSet", "batch/v1:Job", "core/v1:Pod"])
 def test_the_pods_of_every_workload_are_judged(kind: str) -> None:
     pod = {"containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]}
-    template = {"template": {"spec": pod}}
-    of_kind = {"core/v1:Pod": pod, "batch/v1:CronJob": {"jobTemplate": {"spec": template}}}
-    pod_path = {"core/v1:Pod": "spec", "batch/v1:CronJob": "spec.jobTemplate.spec.template.spec"}.get(kind, POD)
+    spec = pod if kind == "core/v1:Pod" else {"template": {"spec": pod}}
+    pod_path = "spec" if kind == "core/v1:Pod" else POD
 
-    assert wrong("pod-parts", kind, spec=of_kind.get(kind, template)) == [
-        f"{pod_path}.containers[0].volumeMounts[0].name"
+    assert wrong("pod-parts", kind, spec=spec) == [f"{pod_path}.containers[0].volumeMounts[0].name"]
+
+
+def test_a_group_mounts_its_own_claims() -> None:
+    mounted = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    group = {"workerTemplate": {"spec": {"containers": [mounted]}}}
+    claims = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+
+    assert wrong("pod-parts", LWS, spec={"leaderWorkerTemplate": {**group, **claims}}) == []
+    assert wrong("pod-parts", LWS, spec={"leaderWorkerTemplate": group}) == [
+        "spec.leaderWorkerTemplate.workerTemplate.spec.containers[0].volumeMounts[0].name"
     ]
 
 
-def test_a_stateful_set_mounts_its_own_claims_and_containers_that_run_first_have_other_names() -> None:
-    mounted = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
-    claims = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
-
-    assert wrong("pod-parts", "apps/v1:StatefulSet", spec={**job([mounted]), **claims}) == []
+def test_containers_that_run_first_have_other_names() -> None:
     assert wrong("pod-parts", JOB, spec=job([container()], initContainers=[container()])) == [
         f"{POD}.initContainers[0].name"
     ]
