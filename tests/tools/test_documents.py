@@ -17,6 +17,7 @@ from tools.documents import __main__, google, kubernetes
 from tools.documents import __main__ as generator
 from tools.documents.google import prose_facts
 from tools.documents.provider_schemas import LISTED, SOURCE, Call, Literal, Name, Provider, close_alike
+from tools.documents.sdk_types import write_sdk_types
 from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.resources.api_fields import paths
 from training_platform.resources.resource_types import RESOURCE_TYPES
@@ -45,6 +46,13 @@ def test_the_documents_are_those_of_the_installed_packages(written: tuple[Path, 
     committed = (generator.TARGET / "google.json").read_text(encoding="utf-8")
 
     assert written[0].read_text(encoding="utf-8") == committed, "run make documents"
+
+
+def test_the_list_of_further_types_is_that_of_the_installed_provider(tmp_path: Path) -> None:
+    write_sdk_types(tmp_path / "sdk_types.txt", paths()["types"])
+
+    committed = (generator.TARGET / "sdk_types.txt").read_text(encoding="utf-8")
+    assert (tmp_path / "sdk_types.txt").read_text(encoding="utf-8") == committed, "run make documents"
 
 
 def test_every_resource_type_of_google_cloud_has_a_document() -> None:

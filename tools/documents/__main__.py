@@ -21,6 +21,7 @@ import yaml
 
 from tools.documents import google, kubernetes, provider_schemas
 from tools.documents.map_inputs import write_map_inputs
+from tools.documents.sdk_types import write_sdk_types
 from training_platform.resources import spelling
 from training_platform.resources.api_fields import paths
 from training_platform.rules.documents.openapi import KindReader, Shapes
@@ -37,6 +38,7 @@ def main() -> None:
     folders = parser.parse_args()
     write_google(TARGET)
     write_map_inputs(spelling.FILE, paths()["types"])
+    write_sdk_types(TARGET / "sdk_types.txt", paths()["types"])
     write_by_hand(TARGET / "by_hand.json")
     if folders.gke:
         write_apart(TARGET / "gke.json", kubernetes.GKE, folders.gke)

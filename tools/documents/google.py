@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -218,6 +218,11 @@ class Block(NamedTuple):
     inputs: dict[str, Any]
     required: list[str]
     docs: dict[str, str]
+
+
+def tokens() -> Iterable[str]:
+    """Return every type of resource that the provider has."""
+    return _classes().keys()
 
 
 def arguments(token: str) -> type:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.section import enumeration
 from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.documents.problems import Kind, Problem
-from training_platform.rules.documents.shapes import check_of, types_of_group
+from training_platform.rules.documents.shapes import check_of, types_of_group, types_of_provider
 from training_platform.views.whole_stack import ObjectView, Program
 
 Problems = dict[Kind, list[tuple[ObjectView, Problem]]]
+PROVIDER = "10.2.0"
 SOURCE = (
-    "Google's discovery documents (google-api-python-client 2.202.0) and pulumi-gcp 10.2.0; OpenAPI of Kubernetes "
+    f"Google's discovery documents (google-api-python-client 2.202.0) and pulumi-gcp {PROVIDER}; OpenAPI of Kubernetes "
     "1.36.3; CustomResourceDefinitions of Kueue 0.19.2, JobSet 0.12.0, Managed Prometheus 0.19, GKE's networks "
     "(gke-networking-api 34c617f) and Gateways (gke-gateway-api fc40d60), Gateway API 1.4.1, ComputeClass, "
     "LeaderWorkerSet 0.10.0, KubeRay 1.7.0 and Trainer 2.3.0; "
@@ -54,10 +57,36 @@ def _problems(program: Program) -> Problems:
 
 @rule("document-missing", ruleset="documents", severity="note", owner="documents", source=SOURCE)
 def document_missing(program: Program) -> Iterator[Draft]:
-    """Find a kind of object that is newer than the documents, and so not checked against them."""
+    """Find a type of resource that the provider does not have, and a kind of object that is newer than the documents.
+
+    A misspelt type of Google Cloud is an error; another unknown type is a warning, since a later provider may have it.
+    """
     reported: set[str] = set()
     for view in program.all(ObjectView):
-        if view.type not in reported and check_of(view.type) is None and types_of_group(view.type):
-            reported.add(view.type)
+        if view.type in reported or check_of(view.type) is not None:
+            continue
+        reported.add(view.type)
+        if view.type.startswith("gcp:"):
+            yield _unknown_type(view)
+        elif types := types_of_group(view.type):
             message = f"{view.type} is not in the documents of this version: it is not checked"
-            yield finding(view, "kind", message, allowed=", ".join(types_of_group(view.type)))
+            yield finding(view, "kind", message, allowed=", ".join(types))
+
+
+def _unknown_type(view: ObjectView) -> Draft:
+    """Return the finding of a type that the provider does not have; ``gcp:pubsub/topics:Topic`` is in module pubsub."""
+    by_module: dict[str, dict[str, str]] = defaultdict(dict)
+    for token in types_of_provider():
+        module, _, name = token.removeprefix("gcp:").partition("/")
+        by_module[module][name] = token
+    module, _, name = view.type.removeprefix("gcp:").partition("/")
+    by_name = by_module.get(find_nearest(module, by_module) or "", {})
+    similar_name = find_nearest(name, by_name)
+    return finding(
+        view,
+        "type",
+        f"pulumi-gcp {PROVIDER} has no type {view.type}",
+        allowed=enumeration(by_name.values() or by_module),
+        nearest=by_name.get(similar_name or ""),
+        severity="error" if similar_name else "warning",
+    )

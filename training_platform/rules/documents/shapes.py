@@ -26,6 +26,7 @@ from training_platform.rules.documents.additions import Additions
 from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
 from training_platform.rules.documents.problems import Problem, Report, Where, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
+from training_platform.rules.documents.sdk_types import sdk_shapes, sdk_tokens
 from training_platform.views.inputs import holds_unknown, is_list
 
 Shape = Mapping[str, Any]
@@ -60,9 +61,14 @@ class ValueCheck(NamedTuple):
 
 @cache
 def check_of(token: str) -> Check | None:
-    """Return the check of a type's inputs; None if the type has no document."""
+    """Return the check of a type's inputs; None if neither a document nor the SDK's list of types has the type."""
     documents = _documents(_package(token))
-    return documents.check_of(token) if documents else None
+    if documents is None:
+        return None
+    check = documents.check_of(token)
+    if check is None and token.startswith("gcp:") and (shapes := sdk_shapes(token)):
+        return Documents(shapes, {token: len(shapes) - 1}, strict=False).check_of(token)
+    return check
 
 
 @cache
@@ -76,6 +82,14 @@ def types_of_group(token: str) -> list[str]:
     if documents is None:
         return []
     return [name for name in documents.types if name.startswith(group)]
+
+
+@cache
+def types_of_provider() -> list[str]:
+    """Return every type of pulumi-gcp, with a document or without."""
+    documents = _documents("gcp")
+    assert documents is not None
+    return sorted({*documents.types, *sdk_tokens()})
 
 
 @cache
