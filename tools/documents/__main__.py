@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from tools.documents.map_inputs import write_map_inputs
 from tools.documents.sdk_types import write_sdk_types
 from training_platform.resources import spelling
 from training_platform.resources.api_fields import paths
-from training_platform.rules.documents.openapi import KindReader, Shapes
+from training_platform.rules.documents.additions import by_hand
+from training_platform.rules.documents.constraints import Constraint, Shape
+from training_platform.rules.documents.openapi import KindReader
 
 FOLDER = Path(__file__).parent
 TARGET = FOLDER.parents[1] / "training_platform" / "rules" / "documents"
@@ -57,30 +60,27 @@ def main() -> None:
 def write_google(target: Path) -> google.Reader:
     """Write the documents of Google's resources, and return their reader with the gaps that it met."""
     reader = google.Reader()
-    types = {token: reader.type(token) for token in paths()["types"]}
-    _write_shapes(target / "google.json", google.source(), types, reader.shapes)
+    write_shapes(target / "google.json", google.source(), {token: reader.type(token) for token in paths()["types"]})
     return reader
 
 
 def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
     """Write the documents of Kubernetes' own kinds and of custom ones."""
-    shapes = Shapes()
     schemas = kubernetes.openapi(openapi)
-    builtin = KindReader(shapes, schemas)
-    metadata = builtin.number({"$ref": kubernetes.METADATA})
+    builtin = KindReader(schemas)
+    metadata = builtin.shape({"$ref": kubernetes.METADATA})
     types = {token: builtin.kind(schema, metadata) for token, schema in kubernetes.kinds(schemas)}
-    custom = KindReader(shapes, {})
+    custom = KindReader({})
     types |= {token: custom.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
-    _write_shapes(target, kubernetes.SOURCE, types, shapes)
+    write_shapes(target, kubernetes.SOURCE, types)
 
 
 def write_apart(target: Path, source: Mapping[str, str], crds: Path) -> None:
     """Write the documents of kinds that are published apart from Kubernetes' versions: GKE's own, and operators'."""
-    shapes = Shapes()
-    reader = KindReader(shapes, {})
-    metadata = reader.number(kubernetes.NAMED)
+    reader = KindReader({})
+    metadata = reader.shape(kubernetes.NAMED)
     types = {token: reader.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
-    _write_shapes(target, source, types, shapes)
+    write_shapes(target, source, types)
 
 
 def content() -> Mapping[str, Any]:
@@ -94,12 +94,52 @@ def content() -> Mapping[str, Any]:
 
 
 def write_by_hand(path: Path) -> None:
-    """Write both files as one that is read quickly."""
-    write(path, content())
+    """Write both files as one that is read quickly. Raises ValueError for a word that is none of a constraint's."""
+    rows = content()
+    by_hand(rows)
+    write(path, rows)
 
 
-def _write_shapes(path: Path, source: Mapping[str, str], types: Mapping[str, int], shapes: Shapes) -> None:
-    write(path, {"source": source, "types": dict(sorted(types.items())), "shapes": shapes.rows})
+def write_shapes(path: Path, source: Mapping[str, str], types: Mapping[str, Shape]) -> None:
+    """Write the shapes of types, each once."""
+    table = _Table()
+    numbers = {token: table.number(types[token]) for token in sorted(types)}
+    write(path, {"source": source, "types": numbers, "shapes": table.rows})
+
+
+class _Table:
+    """The rows of a file: equal shapes are one row, and rows refer to each other by their index."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._of_shapes: dict[Shape, int] = {}
+        self._of_rows: dict[str, int] = {}
+
+    def number(self, shape: Shape) -> int:
+        """Return the index of a shape's row."""
+        if shape not in self._of_shapes:
+            row: dict[str, Any] = {"is": shape.kind}
+            if shape.kind == "block":
+                row["fields"] = {name: self.number(shape.fields[name]) for name in sorted(shape.fields)}
+            if shape.entry:
+                row["of"] = self.number(shape.entry)
+            if shape.is_open:
+                row["open"] = True
+            row |= _words(shape.limits, is_map=shape.kind == "map")
+            key = _compact(row)
+            if key not in self._of_rows:
+                self._of_rows[key] = len(self.rows)
+                self.rows.append(row)
+            self._of_shapes[shape] = self._of_rows[key]
+        return self._of_shapes[shape]
+
+
+def _words(limits: Constraint, *, is_map: bool) -> dict[str, Any]:
+    """Return what a document says of a value, in the words of a file."""
+    words = {re.sub(r"_(.)", lambda match: match[1].upper(), name): value for name, value in limits.said().items()}
+    if is_map:
+        words = {word.replace("Items", "Properties"): value for word, value in words.items()}
+    return words
 
 
 def _compact(value: Any) -> str:

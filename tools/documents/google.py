@@ -9,6 +9,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -20,13 +21,14 @@ from pulumi import _types
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.resources.api_fields import DocumentField, field_of, map_values, paths, root
-from training_platform.rules.documents.openapi import Shape, Shapes, counts, limits
+from training_platform.rules.documents.constraints import ANY, Constraint, Kind, Shape, constraint
+from training_platform.rules.documents.openapi import counts, limits
 
 PATHS: Json = table(__file__, "paths.yaml")
 _OUTPUT = frozenset(PATHS["output"])
-_WIDTHS: Mapping[str, Shape] = {
-    "int32": {"is": "int32"}, "int64": {"is": "int64"}, "uint32": {"is": "int64", "least": 0, "most": 2**32 - 1},
-    "uint64": {"is": "int64", "least": 0},
+_WIDTHS: Mapping[str, tuple[Kind, Mapping[str, int]]] = {
+    "int32": ("int32", {}), "int64": ("int64", {}), "uint32": ("int64", {"minimum": 0, "maximum": 2**32 - 1}),
+    "uint64": ("int64", {"minimum": 0}),
 }  # fmt: skip
 
 
@@ -38,24 +40,23 @@ class Reader:
     """
 
     def __init__(self) -> None:
-        self.shapes = Shapes()
         self.missing: set[str] = set()
         self.output: set[str] = set()
         self.used: set[str] = set()
 
-    def type(self, token: str) -> int:
+    def type(self, token: str) -> Shape:
         """Return the shape of a type of resource."""
-        return self.shapes.number(self._block(resource(token), root(token)))
+        return self._block(resource(token), root(token))
 
     def _block(self, inputs: Block, field: DocumentField | None) -> Shape:
         fields = {}
         for name in sorted(inputs.inputs):
             place = f"{field.message}.{name}" if field else name
             api_field = self._field(name, field)
-            shape: Shape = {"is": "output"} if place in _OUTPUT else self._described(inputs, name, api_field)
-            fields[name] = self.shapes.number(shape)
-        whole: Shape = {"is": "block", "fields": fields}
-        return {**whole, "required": inputs.required} if inputs.required else whole
+            is_output = place in _OUTPUT
+            fields[name] = Shape(kind="output") if is_output else self._described(inputs, name, api_field)
+        row = {"required": inputs.required} if inputs.required else {}
+        return Shape(kind="block", fields=fields, limits=constraint(row))
 
     def _field(self, name: str, field: DocumentField | None) -> DocumentField | None:
         if field is None:
@@ -74,11 +75,12 @@ class Reader:
     def _described(self, inputs: Block, name: str, field: DocumentField | None) -> Shape:
         """Return the shape of an input, with the facts of descriptions: the API's before the provider's."""
         shape = self._value(inputs.inputs[name], field)
-        kind = {"map": "list", "int32": "number", "int64": "number"}.get(shape["is"], shape["is"])
-        if kind not in ("list", "number", "text") or "enum" in shape:
+        kind = {"map": "list", "int32": "number", "int64": "number"}.get(shape.kind, shape.kind)
+        if kind not in ("list", "number", "text") or shape.limits.enum is not None:
             return shape
         texts = (inputs.docs.get(name, ""), field.schema.get("description", "") if field else "")
-        return {**shape, **prose_facts(kind, texts, shape)}
+        facts = constraint(prose_facts(kind, texts, shape.limits)).said()
+        return replace(shape, limits=shape.limits._replace(**facts))
 
     def _value(self, kind: Any, field: DocumentField | None) -> Shape:
         kind = _types.unwrap_type(kind)
@@ -89,9 +91,9 @@ class Reader:
             entry = (
                 DocumentField(schema.get("items") or map_values(schema) or schema, field.document) if field else None
             )
-            return {"is": "list", "of": self.shapes.number(self._value(inner[0], entry)), **counts(schema)}
+            return Shape(kind="list", entry=self._value(inner[0], entry), limits=constraint(counts(schema)))
         if isinstance(origin, type) and issubclass(origin, Mapping):
-            return {"is": "map", "of": self.shapes.number(self._value(inner[1], None))}
+            return Shape(kind="map", entry=self._value(inner[1], None))
         if _types.is_input_type(kind):
             return self._block(block(kind), field)
         while schema.get("type") == "array":  # an entry of a list of which the provider takes a single entry
@@ -101,20 +103,21 @@ class Reader:
 
 def _scalar(kind: Any, schema: Mapping[str, Any]) -> Shape:
     if kind is bool:
-        return {"is": "flag"}
-    if kind is int:
-        return {**_WIDTHS.get(schema.get("format", ""), _WIDTHS["int32"]), **limits(schema)}
+        return Shape(kind="flag")
+    width = schema.get("format", "")
+    if kind is int or (kind is str and width in _WIDTHS):
+        name, bounds = _WIDTHS.get(width, _WIDTHS["int32"])
+        return Shape(kind=name, limits=constraint({**bounds, **limits(schema)}))
     if kind is float:
-        return {"is": "number", **limits(schema)}
+        return Shape(kind="number", limits=constraint(limits(schema)))
     if kind is not str:
-        return {"is": "any"}
-    if schema.get("format") in _WIDTHS:
-        return {**_WIDTHS[schema["format"]], **limits(schema)}
+        return ANY
+    row: Mapping[str, Any] = {}
     if "enum" in schema:
-        return {"is": "text", "enum": sorted(schema["enum"])}
-    if schema.get("type") == "string":
-        return {"is": "text", **limits(schema)}
-    return {"is": "text"}
+        row = {"enum": sorted(schema["enum"])}
+    elif schema.get("type") == "string":
+        row = limits(schema)
+    return Shape(kind="text", limits=constraint(row))
 
 
 def source() -> dict[str, str]:
@@ -151,20 +154,20 @@ _RULES: Final[Mapping[str, tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]]]
     kind: tuple((re.compile(pattern, re.IGNORECASE), names) for pattern, names in rows)
     for kind, rows in {
         "number": (
-            (_WITHIN, ("least", "most")),
-            (rf"\brange is ?{_NUMBER}(?:,| to) ?{_NUMBER}{_OTHER}", ("least", "most")),
-            (rf"(?:^|\) ?)(?:between|range:) {_NUMBER} ?(?:to|and|,) ?{_NUMBER}{_OTHER}", ("least", "most")),
-            (_BOTH, ("least", "most")),
-            (rf"minimum value[^.;]*? is {_NUMBER} and the maximum value is {_NUMBER}{_OTHER}", ("least", "most")),
-            (_MOST, ("most",)),
-            (_LEAST, ("least",)),
+            (_WITHIN, ("minimum", "maximum")),
+            (rf"\brange is ?{_NUMBER}(?:,| to) ?{_NUMBER}{_OTHER}", ("minimum", "maximum")),
+            (rf"(?:^|\) ?)(?:between|range:) {_NUMBER} ?(?:to|and|,) ?{_NUMBER}{_OTHER}", ("minimum", "maximum")),
+            (_BOTH, ("minimum", "maximum")),
+            (rf"minimum value[^.;]*? is {_NUMBER} and the maximum value is {_NUMBER}{_OTHER}", ("minimum", "maximum")),
+            (_MOST, ("maximum",)),
+            (_LEAST, ("minimum",)),
         ),
         "text": (
-            (rf"(?:between )?\b([0-9]+)(?:-| and | to )([0-9]+){_CHARACTERS}", ("shortest", "longest")),
-            (rf"\b{_UP_TO} {_NUMBER}{_CHARACTERS}", ("longest",)),
-            (rf"\b{_NUMBER}{_CHARACTERS} or (?:less|fewer)", ("longest",)),
+            (rf"(?:between )?\b([0-9]+)(?:-| and | to )([0-9]+){_CHARACTERS}", ("minLength", "maxLength")),
+            (rf"\b{_UP_TO} {_NUMBER}{_CHARACTERS}", ("maxLength",)),
+            (rf"\b{_NUMBER}{_CHARACTERS} or (?:less|fewer)", ("maxLength",)),
         ),
-        "list": ((_ENTRIES, ("most",)),),
+        "list": ((_ENTRIES, ("maxItems",)),),
     }.items()
 }
 SENTENCE_END: Final = re.compile(r"(?<=[.!])\s+(?=[A-Z*`(-])|(?<=[a-z])\.(?=[A-Z])|(?<=:)\s+(?=[-*])")
@@ -181,20 +184,20 @@ _PATH: Final = re.compile(r"Format: `?projects/")  # beside a name alone, whose 
 _LABEL: Final = re.compile(r"1-63 characters(?: long)?,? and comply with ?\[?RFC ?1035", re.IGNORECASE)
 
 
-def prose_facts(kind: str, texts: Sequence[str], shape: Mapping[str, Any]) -> Shape:
+def prose_facts(kind: str, texts: Sequence[str], present: Constraint) -> dict[str, Any]:
     """Return the bounds and forms that descriptions give an input of a kind; of two that differ the last one's."""
-    if kind == "text" and ("pattern" in shape or any(map(_PATH.search, texts))):
+    if kind == "text" and (present.pattern is not None or any(map(_PATH.search, texts))):
         return {}
-    facts: Shape = {}
+    facts: dict[str, Any] = {}
     for sentence in (part for text in texts for part in SENTENCE_END.split(re.sub(r"\s+", " ", text))):
         if not _SOMETIMES.search(sentence) and not any(words in sentence for words in _OUTDATED):
             facts |= _facts(kind, sentence)
-    if "least" in facts and any(map(_ZERO_IS_UNSET.search, texts)):
-        facts["least"] = min(facts["least"], 0)
-    return {name: value for name, value in facts.items() if (name, value) != ("shortest", 1)}  # empty is not written
+    if "minimum" in facts and any(map(_ZERO_IS_UNSET.search, texts)):
+        facts["minimum"] = min(facts["minimum"], 0)
+    return {name: value for name, value in facts.items() if (name, value) != ("minLength", 1)}  # empty is not written
 
 
-def _facts(kind: str, sentence: str) -> Shape:
+def _facts(kind: str, sentence: str) -> dict[str, Any]:
     if kind == "text" and _LABEL.search(sentence):
         return {"pattern": "^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$"}
     for pattern, names in _RULES[kind]:
@@ -202,8 +205,8 @@ def _facts(kind: str, sentence: str) -> Shape:
             octal = "(octal)" in sentence
             numbers = [int(text, 8) if octal else float(text.replace(",", "")) for text in match.groups()]
             bounds = {name: n if n % 1 else int(n) for name, n in zip(names, numbers, strict=True)}
-            if re.search(r"\bor 0\b", sentence) and "least" in bounds:
-                bounds["least"] = 0
+            if re.search(r"\bor 0\b", sentence) and "minimum" in bounds:
+                bounds["minimum"] = 0
             return bounds
     return {}
 

@@ -119,13 +119,13 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
         origin = get_origin(kind)
         many = isinstance(origin, type) and not issubclass(origin, Mapping)
         if many:
-            bounds = {"fewest": attributes.get("MinItems"), "most": attributes.get("MaxItems")}
+            bounds = {"minItems": attributes.get("MinItems"), "maxItems": attributes.get("MaxItems")}
             rows[path] |= {name: bound for name, bound in bounds.items() if isinstance(bound, int)}
         docs = place.inputs.docs.get(wire, "")
         rows[path] |= _as_listed(_facts(attributes.get("ValidateFunc"), source), docs)
         rows[f"{path}[]" if many else path] |= _alike(attributes)
-        for group in _groups(attributes, name, place, source):
-            groups = rows[place.path].setdefault("groups", [])
+        for word, group in _groups(attributes, name, place, source):
+            groups = rows[place.path].setdefault(word, [])
             if group not in groups:
                 groups.append(group)
         others = source.known(attributes.get("RequiredWith")) or ()
@@ -151,20 +151,21 @@ def _wire(name: str, inputs: Block) -> str | None:
     return next((key for key in inputs.inputs if key.lower() in spellings), None)
 
 
-def _groups(attributes: Mapping[str, Any], name: str, place: Place, source: _Package) -> Iterator[dict[str, Any]]:
+def _groups(
+    attributes: Mapping[str, Any], name: str, place: Place, source: _Package
+) -> Iterator[tuple[str, list[str]]]:
     """Yield the inputs that an input excludes or requires, where all of them are inputs of its own block."""
-    for word, bounds in _TABLE["groups"].items():
-        names = source.known(attributes.get(word)) or []
+    for attribute, word in _TABLE["groups"].items():
+        names = source.known(attributes.get(attribute)) or []
         paths = [tuple(path.split(".0.")) for path in names if isinstance(path, str)]
         if not paths or len(paths) != len(names) or any(path[:-1] != place.names for path in paths):
             continue
         this_input = _wire(name, place.inputs)
         members = {_wire(path[-1], place.inputs) for path in paths} | {this_input}
-        if word != "ConflictsWith":
-            yield {"of": sorted(filter(None, members)), **bounds}
+        if attribute != "ConflictsWith":
+            yield word, sorted(filter(None, members))
         elif this_input:
-            others = sorted(filter(None, members - {this_input}))
-            yield from ({"of": sorted((this_input, other)), **bounds} for other in others)
+            yield from ((word, sorted((this_input, other))) for other in sorted(filter(None, members - {this_input})))
 
 
 def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
@@ -217,7 +218,7 @@ def _facts(check: Any, source: _Package) -> dict[str, Any]:
     if word == "OrEmpty":
         return _facts(arguments[0], source)
     if word == "ValidateRFC1035Name":
-        return {"pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$", "shortest": arguments[0], "longest": arguments[1]}
+        return {"pattern": "^[a-z]([-a-z0-9]*[a-z0-9])?$", "minLength": arguments[0], "maxLength": arguments[1]}
     if word in ("ValidateEnum", "StringInSlice") and arguments[1:] != [True]:
         values = source.known(arguments[0])
         texts = [text for text in values if isinstance(text, str) and text] if isinstance(values, Sequence) else []

@@ -3,9 +3,9 @@
 ``make documents`` writes two files of them. ``provider.json`` has the provider's own checks. ``by_hand.json`` comes
 from ``tools/documents``: descriptions of Google's types (``described.yaml``), and the rest (``additions.yaml``).
 
-Rows map a path to a constraint, which is a part of a shape (see ``shapes``), or to the name of rows or of a form that
-several types share. A path names inputs, ``nodePools[].labels{}``: ``[]`` are the entries of a list, ``{}`` the values
-of a map. With a question mark it is careful: it skips what a type does not have, and never widens a bound.
+Rows map a path to a constraint (``constraints.Constraint``), or to the name of rows or of a form that several types
+share. A path names inputs, ``nodePools[].labels{}``: ``[]`` are the entries of a list, ``{}`` the values of a map. With
+a question mark it is careful: it skips what a type does not have, and never widens a bound.
 """
 
 from __future__ import annotations
@@ -14,18 +14,23 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-Shape = dict[str, Any]
+from training_platform.rules.documents.constraints import Constraint, Shape, constraint
+
 _FOLDER = Path(__file__).parent
 _WILD = re.compile(r"[*?[]")
 _NARROWER: Mapping[str, Callable[[Any, Any], Any]] = {
-    "least": max, "fewest": max, "shortest": max, "most": min, "longest": min,
+    "minimum": max, "min_items": max, "min_length": max, "maximum": min, "max_items": min, "max_length": min,
 }  # fmt: skip
-_LISTS = ("groups", "cases", "orders", "disjoint")  # lists of a block that an addition extends
+_EXTENDED = frozenset({
+    "at_least_one", "at_most_one", "cases", "disjoint", "exactly_one", "orders", "unique_by",
+})  # lists that an addition extends; # fmt: skip
+_OF_BLOCKS = _EXTENDED - {"unique_by"} | {"required"}
 _ENTRY = "[]"  # a step from a list or a map to its entries
 
 
@@ -36,114 +41,125 @@ class Addition(NamedTuple):
     """
 
     path: tuple[str, ...]
-    constraint: Shape
+    limits: Constraint
     careful: bool
 
 
 class Additions:
     """Adds constraints to the shapes of one source.
 
-    Shapes refer to each other by their index in a list. Types share shapes, so an addition never changes one: it
-    appends changed copies of the shapes on its path.
+    Types share shapes, so an addition never changes one: it copies the shapes on its path.
     """
 
-    def __init__(self, shapes: list[Shape], *, strict: bool) -> None:
-        self._shapes = shapes
+    def __init__(self, *, strict: bool) -> None:
         self._family = "kubernetes" if strict else "gcp"
-        self._copies: dict[tuple[object, ...], int] = {}
+        self._copies: dict[tuple[object, ...], Shape] = {}
 
-    def to_type(self, token: str, number: int) -> int:
-        """Return the index of a type's shape with all additions to the type."""
+    def to_type(self, token: str, shape: Shape) -> Shape:
+        """Return a type's shape with all additions to the type."""
         additions = [
             addition
-            for path, constraint in _provider().get(token, {}).items()
-            for addition in _expanded({path: constraint}, careful=True)
+            for path, limits in _provider().get(token, {}).items()
+            for addition in _expanded({path: limits}, careful=True)
         ]
-        for pattern, rows in _by_hand()["types"]:
+        for pattern, rows in _by_hand().types:
             if token == pattern or (_WILD.search(pattern) and fnmatchcase(token, pattern)):
                 additions += _expanded(rows, careful=False)
-        return self._copy(number, additions)
+        return self._copy(shape, additions)
 
     def by_name(self, shape: Shape) -> Shape:
         """Return a block with the constraints that follow from names: a ``timeZone`` is a time zone in every type."""
-        if "unnamed" in shape:
+        if shape.limits.ignore_names:
             return shape
         forms = _forms_by_name(self._family)
         additions: list[Addition] = []
-        for name in shape["fields"].keys() & forms.keys():
-            inner = self._shapes[shape["fields"][name]]
+        for name in shape.fields.keys() & forms.keys():
+            inner = shape.fields[name]
             path: tuple[str, ...] = (name,)
-            if inner["is"] == "list":
-                inner = self._shapes[inner["of"]]
+            if inner.kind == "list":
+                inner = inner.inner
                 path = (name, _ENTRY)
-            if "unnamed" in inner or "enum" in inner:
+            if inner.limits.ignore_names or inner.limits.enum is not None:
                 continue
             named = [
                 addition._replace(path=path + addition.path)
                 for end, form in forms[name]
                 for addition in _expanded({end: form}, careful=True)
             ]
-            if all(_fits_kind(addition.constraint, inner["is"]) for addition in named if addition.path == path):
+            if all(_fits_kind(addition.limits, inner.kind) for addition in named if addition.path == path):
                 additions += named
         return self._with(shape, additions)
 
-    def _copy(self, number: int, additions: list[Addition]) -> int:
-        """Return the index of a copy of a shape with additions: one copy for all types with the same pods."""
+    def _copy(self, shape: Shape, additions: list[Addition]) -> Shape:
+        """Return a copy of a shape with additions: one copy for all types with the same pods."""
         # Constraints are read once, so the same one is the same object.
-        key = (number, *((row.path, id(row.constraint), row.careful) for row in additions))
+        key = (shape, *((row.path, id(row.limits), row.careful) for row in additions))
         if key not in self._copies:
-            self._shapes.append(self._with(self._shapes[number], additions))
-            self._copies[key] = len(self._shapes) - 1
+            self._copies[key] = self._with(shape, additions)
         return self._copies[key]
 
     def _with(self, shape: Shape, additions: list[Addition]) -> Shape:
-        """Return a shape with additions; those below it go to copies of the shapes that it refers to."""
-        changed = dict(shape)
+        """Return a shape with additions; it refers to copies of the shapes that have additions below it."""
+        limits = shape.limits
         below: dict[str, list[Addition]] = defaultdict(list)
         for addition in additions:
             if addition.path:
                 step, *rest = addition.path
                 below[step].append(addition._replace(path=tuple(rest)))
             else:
-                changed.update(_joined(changed, addition))
+                limits = _joined(limits, addition)
+        entry = shape.entry
+        fields = shape.fields
         for step, inner_additions in below.items():
             if step == _ENTRY:
-                changed["of"] = self._copy(changed["of"], inner_additions)
-            elif changed["is"] in ("block", "list", "map"):  # values of other kinds are open in a provider's document
-                fields = changed.get("fields", {})
-                if step in fields or not all(addition.careful for addition in inner_additions):
-                    changed["fields"] = {**fields, step: self._copy(fields[step], inner_additions)}
-        return changed
+                entry = self._copy(shape.inner, inner_additions)
+                continue
+            is_careful = all(addition.careful for addition in inner_additions)
+            is_open = shape.kind not in ("block", "list", "map")  # values of other kinds in a provider's document
+            if step in fields or not (is_careful or is_open):
+                fields = {**fields, step: self._copy(fields[step], inner_additions)}
+        return replace(shape, limits=limits, entry=entry, fields=fields)
 
 
-def _joined(shape: Shape, addition: Addition) -> Shape:
-    """Return the entries of a shape that an addition changes or adds."""
-    extra = addition.constraint
-    if shape["is"] == "block":
-        required = {*shape.get("required", ()), *extra.get("required", ())} - {*extra.get("optional", ())}
-        joined = {**extra, "required": sorted(required)}
-        for name in _LISTS:
-            if name in extra:
-                present = shape.get(name, ())
-                joined[name] = [*present, *(row for row in extra[name] if row not in present)]
-        return joined
-    both = extra.keys() & shape.keys() if addition.careful else set()
-    joined = {name: value for name, value in extra.items() if name not in both}
-    for name in both & _NARROWER.keys():
-        joined[name] = _NARROWER[name](shape[name], extra[name])
-    if "enum" in both and "closed" in extra:
-        joined["enum"] = extra["enum"] if extra["closed"] else sorted({*shape["enum"], *extra["enum"]})
-    return joined
+def _joined(limits: Constraint, addition: Addition) -> Constraint:
+    """Return limits with a constraint that is added to them."""
+    present = limits.said()
+    joined = addition.limits.said()
+    for name in joined.keys() & present.keys():
+        if name in _EXTENDED:
+            joined[name] = [*present[name], *(row for row in joined[name] if row not in present[name])]
+        elif addition.careful and name in _NARROWER:
+            joined[name] = _NARROWER[name](present[name], joined[name])
+        elif addition.careful and name == "enum" and "closed" in joined:
+            joined[name] = joined[name] if joined["closed"] else sorted({*present[name], *joined[name]})
+        elif addition.careful and name != "required":
+            del joined[name]
+    if "required" in joined or "filled_in" in joined:
+        required = {*limits.required, *addition.limits.required} - {*addition.limits.filled_in}
+        joined["required"] = sorted(required)
+    return limits._replace(**joined)
 
 
-def _expanded(rows: Mapping[str, Any] | str, *, careful: bool) -> Iterator[Addition]:
+Rows = Mapping[str, "Constraint | str"]
+
+
+class ByHand(NamedTuple):
+    """The additions written by hand: forms, rows of parts, forms by an input's name, and pairs of types and rows."""
+
+    forms: Mapping[str, Constraint]
+    names: Mapping[str, Mapping[str, str]]
+    parts: Mapping[str, Rows]
+    types: list[tuple[str, Rows | str]]
+
+
+def _expanded(rows: Rows | str, *, careful: bool) -> Iterator[Addition]:
     """Yield the additions in rows by path; a name stands for the rows of a part, or for a form.
 
     A question mark in a path marks a careful addition.
     """
     if isinstance(rows, str):
         content = _by_hand()
-        rows = content["parts"].get(rows) or {"": content["forms"][rows]}
+        rows = content.parts.get(rows) or {"": content.forms[rows]}
     for written, extra in rows.items():
         path = _steps(written.replace("?", ""))
         is_careful = careful or "?" in written
@@ -159,13 +175,14 @@ def _steps(path: str) -> tuple[str, ...]:
     return tuple(step for step in re.split(r"(\[\])|\.", path.replace("{}", _ENTRY)) if step)
 
 
-def _fits_kind(constraint: Shape, kind: str) -> bool:
+def _fits_kind(limits: Constraint, kind: str) -> bool:
     """Whether a constraint is for a kind of input: a form for a string, groups of inputs for a block."""
-    if constraint.keys() & {"least", "most"}:
+    said = limits.said().keys()
+    if said & {"minimum", "maximum"}:
         return kind in ("int32", "int64")
-    if constraint.keys() & {*_LISTS, "required"}:
+    if said & _OF_BLOCKS:
         return kind == "block"
-    if "keys_like" in constraint:
+    if "property_names" in said:
         return kind == "map"
     return kind == "text"
 
@@ -174,22 +191,34 @@ def _fits_kind(constraint: Shape, kind: str) -> bool:
 def _forms_by_name(family: str) -> Mapping[str, list[tuple[str, str]]]:
     """Return forms by the name of an input, each with ``{}`` if it is for the values of a map, else with ""."""
     forms: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for written, form in _by_hand()["names"][family].items():
+    for written, form in _by_hand().names[family].items():
         name = written.removesuffix("{}")
         forms[name].append((written[len(name) :], form))
     return dict(forms)
 
 
 @cache
-def _provider() -> Mapping[str, Mapping[str, Shape]]:
-    types: Mapping[str, Mapping[str, Shape]] = _content_of("provider.json")["types"]
-    return types
+def _provider() -> Mapping[str, Rows]:
+    return {token: _rows(rows) for token, rows in _content_of("provider.json")["types"].items()}
 
 
 @cache
-def _by_hand() -> Mapping[str, Any]:
-    """Return the additions written by hand: forms, parts and names, and pairs of a pattern of types and its rows."""
-    return _content_of("by_hand.json")
+def _by_hand() -> ByHand:
+    return by_hand(_content_of("by_hand.json"))
+
+
+def by_hand(content: Mapping[str, Any]) -> ByHand:
+    """Return additions as a file has them. Raises ValueError for a word that is none of a constraint's."""
+    return ByHand(
+        forms={name: constraint(form) for name, form in content["forms"].items()},
+        names=content["names"],
+        parts={name: _rows(rows) for name, rows in content["parts"].items()},
+        types=[(pattern, rows if isinstance(rows, str) else _rows(rows)) for pattern, rows in content["types"]],
+    )
+
+
+def _rows(rows: Mapping[str, Any]) -> Rows:
+    return {path: row if isinstance(row, str) else constraint(row) for path, row in rows.items()}
 
 
 def _content_of(name: str) -> Mapping[str, Any]:

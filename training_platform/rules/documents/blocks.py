@@ -5,46 +5,56 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, NamedTuple
 
 from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.rules.documents.constraints import Case, Constraint, Names, Order, Values
 from training_platform.rules.documents.problems import Problem, Report, Where, a_written, missing, refused
 from training_platform.rules.documents.scalars import FORMS, measured
 
-Shape = Mapping[str, Any]
 Check = Callable[[Mapping[str, Any], Where, Report], None]
 
 
-def compared(shape: Shape) -> Check | None:
-    """Return the check of a block's inputs against each other; None if its shape has no such constraint."""
-    required = shape.get("required", ())
-    orders = shape.get("orders", ())
-    disjoint = shape.get("disjoint", ())
-    groups = [(frozenset(group["of"]).isdisjoint, group.get("least", 0), group) for group in shape.get("groups", ())]
-    cases = [(_always_in(case["when"]), case) for case in shape.get("cases", ())]
-    if not (required or groups or cases or orders or disjoint):
+def compared(limits: Constraint) -> Check | None:
+    """Return the check of a block's inputs against each other; None if there is no such constraint."""
+    required = limits.required
+    groups = [
+        *(_Group(names, needed=True, together=False) for names in limits.exactly_one),
+        *(_Group(names, needed=False, together=False) for names in limits.at_most_one),
+        *(_Group(names, needed=True, together=True) for names in limits.at_least_one),
+    ]
+    cases = [(_always_in(case.when), case) for case in limits.cases]
+    if not (required or groups or cases or limits.orders or limits.disjoint):
         return None
 
     def check(value: Mapping[str, Any], where: Where, report: Report) -> None:
         for key in filter(lambda key: value.get(key) is None, required):
             report(missing(where, key))
-        for has_none, least, group in groups:
-            if least or not has_none(value):
+        for group in groups:
+            if group.needed or not value.keys().isdisjoint(group.names):
                 _counted(value, group, where, report)
         for keys, case in cases:
             if value.keys() >= keys and all(
-                _is_among(_input_at(value, key), values) for key, values in case["when"].items()
+                _is_among(_input_at(value, key), values) for key, values in case.when.items()
             ):
                 _in_case(value, case, where, report)
-        for order in orders:
+        for order in limits.orders:
             _ordered(value, order, where, report)
-        if disjoint:
-            _in_both(value, disjoint, where, report)
+        if limits.disjoint:
+            _in_both(value, limits.disjoint, where, report)
 
     return check
 
 
-def _always_in(when: Shape) -> frozenset[str]:
+class _Group(NamedTuple):
+    """Inputs of which some input is ``needed``, and of which several may be there ``together``."""
+
+    names: Names
+    needed: bool
+    together: bool
+
+
+def _always_in(when: Values) -> frozenset[str]:
     """Return the inputs without which a case never applies: most blocks have none of them."""
     return frozenset(key.partition(".")[0] for key, values in when.items() if None not in values)
 
@@ -67,34 +77,32 @@ def _is_among(value: Any, values: Sequence[Any]) -> bool:
     return value in values or ("<written>" in values and value is not UNKNOWN and bool(value))
 
 
-def _counted(value: Mapping[str, Any], group: Shape, where: Where, report: Report) -> None:
+def _counted(value: Mapping[str, Any], group: _Group, where: Where, report: Report) -> None:
     """Report a block with too few or too many of some inputs."""
-    written = [name for name in group["of"] if value.get(name) not in (None, [])]
-    names = ", ".join(group["of"])
-    if len(written) < group.get("least", 0):
-        least = group["least"] if group["least"] > 1 else "one"
-        message = f"{' and '.join(written) or 'none'} of {names} is written"
-        report(Problem("required", (where, group["of"][0]), message, f"{least} of {names}"))
+    written = [name for name in group.names if value.get(name) not in (None, [])]
+    names = ", ".join(group.names)
+    if group.needed and not written:
+        report(Problem("required", (where, group.names[0]), f"none of {names} is written", f"one of {names}"))
         return
     decided = [name for name in written if value[name] is not UNKNOWN]
-    if len(decided) > group.get("most", len(decided)):
+    if len(decided) > 1 and not group.together:
         message = f"{' and '.join(decided)} are written together"
         report(Problem("required", (where, decided[-1]), message, f"one of {names}"))
 
 
-def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report) -> None:
+def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Report) -> None:
     """Report inputs that a case requires and that are missing, and inputs that it excludes and that are set."""
-    why = " and ".join(f"{key} is {_shown_at(value, key)}" for key in case["when"])
+    why = " and ".join(f"{key} is {_shown_at(value, key)}" for key in case.when)
     beside = f", and {why}" if why else ""
-    for key in case.get("required", ()):
+    for key in case.required:
         if not _input_at(value, key) and _input_at(value, key) != 0:
             message = f"{key} is not written{beside}"
             report(Problem("required", (where, key), message, a_written(key)))
-    for key in case.get("without", ()):
+    for key in case.forbidden:
         if _is_among(_input_at(value, key), ["<written>"]):
             message = f"{key} is written{beside}"
             report(Problem("required", (where, key), message, f"no {key}"))
-    names = case.get("some", ())
+    names = case.at_least_one
     if names and not any(_input_at(value, name) for name in names):
         message = f"none of {', '.join(names)} is written{beside}"
         report(Problem("required", (where, names[0]), message, f"one of {', '.join(names)}"))
@@ -102,28 +110,27 @@ def _in_case(value: Mapping[str, Any], case: Shape, where: Where, report: Report
     _valued(value, case, f"and {why}" if why else "which is refused", where, report)
 
 
-def _valued(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
+def _valued(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Report) -> None:
     """Report inputs whose value, form or size a case does not allow."""
-    only = case.get("only", {})
-    doubted = case.get("doubted", {})
-    for key, values in (*only.items(), *doubted.items()):
+    for key, values in (*case.enum.items(), *case.doubted_enum.items()):
         written = _input_at(value, key)
         if written not in (None, UNKNOWN) and not any(_is_like(written, allowed) for allowed in values):
             problem = refused("enum", (where, key), written, why, ", ".join(map(str, values)))
-            report(problem if key in only else problem._replace(severity="warning"))
-    for key, pattern in case.get("like", {}).items():
+            report(problem if key in case.enum else problem._replace(severity="warning"))
+    for key, pattern in case.pattern.items():
         written = _input_at(value, key)
         if isinstance(written, str) and not re.search(pattern, written):
             report(refused("format", (where, key), written, why, f"a string that matches {pattern}"))
-    for key, values in case.get("never", {}).items():
+    for key, values in case.not_.items():
         written = _input_at(value, key)
         if written is not UNKNOWN and any(_is_like(written, refused_value) for refused_value in values):
             report(refused("range", (where, key), written, why, "another value of one of them"))
-    for key, bounds in case.get("within", {}).items():
+    for key, minimum in case.minimum.items():
         written = _input_at(value, key)
-        (kind, size), (low_kind, low), (_, high) = map(measured, (written, *bounds))
+        maximum = case.maximum[key]
+        (kind, size), (low_kind, low), (_, high) = map(measured, (written, minimum, maximum))
         if kind == low_kind and not low <= size <= high:
-            report(refused("range", (where, key), written, why, f"{bounds[0]} to {bounds[1]}"))
+            report(refused("range", (where, key), written, why, f"{minimum} to {maximum}"))
 
 
 def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Where, report: Report) -> None:
@@ -140,14 +147,14 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
                 report(Problem("range", ((where, second_name), key), message, f"entries that are not in {first_path}"))
 
 
-def _listed(value: Mapping[str, Any], case: Shape, why: str, where: Where, report: Report) -> None:
+def _listed(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Report) -> None:
     """Report lists with more entries than a case allows, or with entries of another form."""
-    for key, most in case.get("few", {}).items():
+    for key, most in case.max_items.items():
         items = value.get(key)
         if isinstance(items, list) and len(items) > most:
             message = f"{key} has {len(items)} entries, and {why}"
             report(Problem("range", (where, key), message, f"at most {most} of {key}"))
-    for key, form in case.get("each", {}).items():
+    for key, form in case.format.items():
         is_right, example = FORMS[form]
         items = value.get(key)
         if not isinstance(items, list):
@@ -169,31 +176,49 @@ def _shown_at(value: Mapping[str, Any], key: str) -> str:
     return str(written) if isinstance(written, (str, int, float)) else "written"
 
 
-def _ordered(value: Mapping[str, Any], order: Sequence[Any], where: Where, report: Report) -> None:
-    """Report an input that is above a second one, or with ``<`` equal to it.
-
-    With ``or 0`` a second input of 0 sets no bound; a number is the second input's default.
-    """
-    small, large, *options = order
-    lower = _input_at(value, small)
+def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Report) -> None:
+    """Report an input that is above a second one, or equal to it if it has to be below."""
+    lower = _input_at(value, order.smaller)
     if lower is None:
         return
-    upper = _input_at(value, large)
+    upper = _input_at(value, order.larger)
     if upper is None:
-        upper = next((number for number in options if isinstance(number, int)), None)
+        upper = order.default
     lower_kind, lower_size = measured(lower)
     upper_kind, upper_size = measured(upper)
     if lower_kind is None or lower_kind != upper_kind:
         return
-    if "or 0" in options and upper_size == 0:
+    if order.zero_is_no_bound and upper_size == 0:
         return
-    strictly = "<" in options
-    if lower_size > upper_size or (strictly and lower_size == upper_size):
-        allowed = f"{'below' if strictly else 'at most'} {upper}"
-        report(refused("range", (where, small), lower, f"and {large} is {upper}", allowed))
+    if lower_size > upper_size or (order.strictly and lower_size == upper_size):
+        allowed = f"{'below' if order.strictly else 'at most'} {upper}"
+        report(refused("range", (where, order.smaller), lower, f"and {order.larger} is {upper}", allowed))
 
 
-def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
+def compared_entries(limits: Constraint) -> Callable[[Any, Where, Report], None] | None:
+    """Return the check of a list's entries, or a map's keys, against each other; None if nothing constrains them."""
+    keys = [*([()] if limits.unique_items else []), *limits.unique_by]
+    alone = limits.alone
+    required = limits.contains
+    if not (keys or limits.exclusive or alone is not None or required is not None):
+        return None
+
+    def check(value: Any, where: Where, report: Report) -> None:
+        for names in keys:
+            _repeated(value, names, where, report)
+        if alone in value and len(value) > 1:
+            report(Problem("range", where, f"has other entries beside {alone}", f"only {alone}"))
+        for first, second in limits.exclusive:
+            if first in value and second in value:
+                message = f"{first} and {second} exclude each other"
+                report(Problem("range", (where, value.index(second)), message, f"{first} or {second}"))
+        if required is not None and value and required not in value and UNKNOWN not in value:
+            report(Problem("required", where, f"{required} is not among {', '.join(map(str, value))}", required))
+
+    return check
+
+
+def _repeated(value: Any, keys: Names, where: Where, report: Report) -> None:
     """Report entries with the same keys; equal entries if ``keys`` is empty."""
     seen: list[Any] = []
     for index, item in enumerate(value):
@@ -202,46 +227,3 @@ def repeated(value: Any, keys: list[str], where: Where, report: Report) -> None:
             name = ", ".join(str(part) for part in identity if part is not None)
             report(Problem("range", (where, index), f"{name} is listed twice", "each entry once"))
         seen.append(identity)
-
-
-def unique(keys: list[str]) -> Callable[[Any, Where, Report], None]:
-    """Return the check for two entries of a list with the same keys."""
-    return lambda value, where, report: repeated(value, keys, where, report)
-
-
-def apart(pairs: Sequence[Sequence[str]]) -> Callable[[Any, Where, Report], None]:
-    """Return the check for two entries of a list that exclude each other."""
-
-    def check(value: Any, where: Where, report: Report) -> None:
-        for first, second in pairs:
-            if first in value and second in value:
-                message = f"{first} and {second} exclude each other"
-                report(Problem("range", (where, value.index(second)), message, f"{first} or {second}"))
-
-    return check
-
-
-def alone(entry: str) -> Callable[[Any, Where, Report], None]:
-    """Return the check for other entries beside the one that stands for all."""
-
-    def check(value: Any, where: Where, report: Report) -> None:
-        if entry in value and len(value) > 1:
-            report(Problem("range", where, f"has other entries beside {entry}", f"only {entry}"))
-
-    return check
-
-
-def holding(required: str) -> Callable[[Any, Where, Report], None]:
-    """Return the check for a list without the entry that all others need."""
-
-    def check(value: Any, where: Where, report: Report) -> None:
-        if value and required not in value and UNKNOWN not in value:
-            report(Problem("required", where, f"{required} is not among {', '.join(map(str, value))}", required))
-
-    return check
-
-
-LISTS: Final[Mapping[str, Callable[[Any], Callable[[Any, Where, Report], None]]]] = {
-    "alone": alone, "apart": apart, "holds": holding, "unique": unique,
-}  # fmt: skip
-"""Constraints of a list as a whole, each with the function that returns its check."""

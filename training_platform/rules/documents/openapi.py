@@ -6,63 +6,44 @@ folder of CustomResourceDefinitions when it starts.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from training_platform.rules.documents.constraints import ANY, OPEN, Kind, Shape, constraint
+
 Schema = Mapping[str, Any]
-Shape = dict[str, Any]
-ANY = {"is": "any"}
-OPEN = {"is": "block", "fields": {}, "open": True}
 FORMATS = frozenset({"google-duration", "google-datetime", "date-time", "byte", "quantity", "duration"})
-COMBINED = ("allOf", "anyOf", "oneOf")
 _QUANTITY = ".resource.Quantity"
-# OpenAPI's names of limits, and those of shapes.
-_WORDS = {"minimum": "least", "maximum": "most", "minLength": "shortest", "maxLength": "longest", "pattern": "pattern"}
-_COUNTS = {"minItems": "fewest", "maxItems": "most", "minProperties": "fewest", "maxProperties": "most"}
+_LIMITS = ("minimum", "maximum", "minLength", "maxLength", "pattern")
+_COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties")
+_SCALARS: Mapping[str, Kind] = {"string": "text", "number": "number", "boolean": "flag"}
 # The type that a part of ``anyOf`` has if it names only a limit.
 _TYPES = {"pattern": "string", "minLength": "string", "maxLength": "string", "minimum": "number", "maximum": "number"}
 # Fields that the OpenAPI requires and the server fills in: rbac's defaults, pkg/apis/rbac/v1/defaults.go.
 _FILLED_IN = frozenset({("io.k8s.api.rbac.v1.RoleRef", "apiGroup")})
 
 
-class Shapes:
-    """The shapes of one source, each once; they refer to each other by their index."""
-
-    def __init__(self) -> None:
-        self.rows: list[Shape] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, shape: Shape) -> int:
-        """Return the index of a shape; it is added unless an equal one exists."""
-        key = json.dumps(shape, sort_keys=True)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.rows)
-            self.rows.append(shape)
-        return self._numbers[key]
-
-
 class KindReader:
-    """Reads kinds into shapes, which they share; ``schemas`` are those that a schema may refer to.
+    """Reads kinds into shapes; ``schemas`` are those that a schema may refer to.
 
     An object that is judged by its definition ``alone``, without additions and rules of ours, is judged by the whole
     definition: by ``status``, by ``nullable``, and by ``anyOf`` and the like.
     """
 
-    def __init__(self, shapes: Shapes, schemas: Schema, *, alone: bool = False) -> None:
-        self.shapes = shapes
+    def __init__(self, schemas: Schema, *, alone: bool = False) -> None:
         self.schemas = schemas
         self.alone = alone
-        self._met: dict[str, int] = {}
+        self._met: dict[str, Shape] = {}
 
-    def kind(self, schema: Schema, metadata: int) -> int:
-        """Return the index of a kind's shape."""
-        fields = {name: self.number(part) for name, part in schema.get("properties", {}).items() if name != "metadata"}
+    def kind(self, schema: Schema, metadata: Shape) -> Shape:
+        """Return the shape of a kind."""
+        fields = {name: self.shape(part) for name, part in schema.get("properties", {}).items() if name != "metadata"}
         fields["metadata"] = metadata
         if not self.alone:
-            fields["status"] = self.shapes.number(ANY)
-        return self.shapes.number(_block(fields, schema, without=self._filled_in(schema, "")))
+            fields["status"] = ANY
+        return _block(fields, schema, without=self._filled_in(schema, ""))
 
     def _filled_in(self, schema: Schema, name: str) -> set[str]:
         """Return the inputs that the server fills in before it validates: a CRD's defaults, and a few of its own."""
@@ -71,67 +52,76 @@ class KindReader:
             key for key, inner in custom.items() if "default" in inner
         }
 
-    def number(self, schema: Schema, name: str = "") -> int:
-        """Return the index of a schema's shape; a schema that contains itself may contain anything there."""
+    def shape(self, schema: Schema, name: str = "") -> Shape:
+        """Return the shape of a schema; a schema that contains itself may contain anything there."""
         reference = _reference(schema)
         if reference:
             if reference not in self._met:
-                self._met[reference] = self.shapes.number(ANY)
-                self._met[reference] = self.number(self.schemas[reference], reference)
+                self._met[reference] = ANY
+                self._met[reference] = self.shape(self.schemas[reference], reference)
             return self._met[reference]
-        shape = self._shape(schema, name)
-        return self.shapes.number({**shape, **self._combined(schema)} if self.alone else shape)
+        shape = self._plain(schema, name)
+        return self._combined(shape, schema) if self.alone else shape
 
-    def _shape(self, schema: Schema, name: str) -> Shape:
+    def _plain(self, schema: Schema, name: str) -> Shape:
+        """Return the shape of a schema without the combinations in it."""
         if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
-            return {"is": "int-or-text", **limits(schema)}
+            return Shape(kind="int-or-text", limits=constraint(limits(schema)))
         if name.endswith(_QUANTITY):
-            return {"is": "quantity"}
+            return Shape(kind="quantity")
         kind = schema.get("type")
         if "properties" in schema:
-            fields = {key: self.number(inner) for key, inner in schema["properties"].items()}
+            fields = {key: self.shape(inner) for key, inner in schema["properties"].items()}
             return _block(fields, schema, without=self._filled_in(schema, name))
         if kind == "object":
             inner = schema.get("additionalProperties")
             if isinstance(inner, Mapping):
-                return {"is": "map", "of": self.number(inner), **counts(schema)}
+                return Shape(kind="map", entry=self.shape(inner), limits=constraint(counts(schema)))
             return OPEN if self.alone else ANY
         if kind == "array":
-            keys = schema.get("x-kubernetes-list-map-keys")
-            shape: Shape = {"is": "list", "of": self.number(schema["items"]), **counts(schema)}
-            if schema.get("x-kubernetes-list-type") == "set" or (self.alone and schema.get("uniqueItems")):
-                keys = []
-            if keys is not None:
-                shape["keys"] = keys
-            return shape
+            return Shape(
+                kind="list", entry=self.shape(schema["items"]), limits=constraint(counts(schema) | self._unique(schema))
+            )
         return self._scalar(kind, schema)
 
-    def _scalar(self, kind: str | None, schema: Schema) -> Shape:
-        enum = {"enum": schema["enum"]} if "enum" in schema else {}
-        if kind == "string":
-            return {"is": "text", **enum, **limits(schema)}
-        if kind == "integer":
-            more = {"among": schema["enum"]} if self.alone and enum else {}
-            step = {"step": schema["multipleOf"]} if self.alone and "multipleOf" in schema else {}
-            return {"is": "int32" if schema.get("format") == "int32" else "int64", **limits(schema), **more, **step}
-        if kind == "number":
-            return {"is": "number", **limits(schema)}
-        return {"is": "flag"} if kind == "boolean" else ANY
+    def _unique(self, schema: Schema) -> dict[str, Any]:
+        """Return by what entries of a list differ."""
+        if schema.get("x-kubernetes-list-type") == "set" or (self.alone and schema.get("uniqueItems")):
+            return {"uniqueItems": True}
+        keys = schema.get("x-kubernetes-list-map-keys")
+        return {"uniqueBy": [keys]} if keys else {}
 
-    def _combined(self, schema: Schema) -> Shape:
-        """Return the parts of ``anyOf`` and the like; a part may leave out the type, since it narrows the schema."""
+    def _scalar(self, type_name: str | None, schema: Schema) -> Shape:
+        row = limits(schema)
+        if type_name == "integer":
+            kind: Kind = "int32" if schema.get("format") == "int32" else "int64"
+            if self.alone:
+                row |= {word: schema[word] for word in ("enum", "multipleOf") if word in schema}
+            return Shape(kind=kind, limits=constraint(row))
+        if type_name is None or type_name not in _SCALARS:
+            return ANY
+        if type_name == "string" and "enum" in schema:
+            row["enum"] = schema["enum"]
+        return Shape(kind=_SCALARS[type_name], limits=constraint({} if type_name == "boolean" else row))
+
+    def _combined(self, shape: Shape, schema: Schema) -> Shape:
+        """Return a shape with the parts of ``anyOf`` and the like; a part may leave out the type."""
         if schema.get("x-kubernetes-int-or-string"):
-            return {}
-        combined: Shape = {"nullable": True} if schema.get("nullable") else {}
-        for name in COMBINED:
-            if name in schema:
-                combined[name] = [self._part(part) for part in schema[name]]
-        if "not" in schema:
-            combined["not"] = self._part(schema["not"])
-        return combined
+            return shape
+        return replace(
+            shape,
+            nullable=bool(schema.get("nullable")),
+            all_of=self._parts(schema, "allOf"),
+            any_of=self._parts(schema, "anyOf"),
+            one_of=self._parts(schema, "oneOf"),
+            not_=self._part(schema["not"]) if "not" in schema else None,
+        )
 
-    def _part(self, part: Schema) -> int:
-        """Return the index of a part's shape; a part without a type has that of its limit, or of its first value."""
+    def _parts(self, schema: Schema, word: str) -> list[Shape]:
+        return [self._part(part) for part in schema.get(word, ())]
+
+    def _part(self, part: Schema) -> Shape:
+        """Return the shape of a part; a part without a type has that of its limit, or of its first value."""
         if "type" in part or "properties" in part:
             typed = dict(part)
         elif "required" in part:
@@ -142,18 +132,18 @@ class KindReader:
             typed["type"] = "string" if isinstance(part["enum"][0], str) else "integer"
         if "properties" in typed:
             inner = {key: self._part(field) for key, field in typed["properties"].items()}
-            shape = {**_block(inner, typed, without=set()), "open": True, **self._combined(part)}
-            return self.shapes.number(shape)
-        return self.number(typed)
+            return self._combined(replace(_block(inner, typed, without=set()), is_open=True), part)
+        return self.shape(typed)
 
 
-def _block(fields: Mapping[str, int], schema: Schema, without: set[str]) -> Shape:
-    block: Shape = {"is": "block", "fields": dict(sorted(fields.items()))}
-    if required := sorted(set(schema.get("required", ())) - without):
-        block["required"] = required
-    if schema.get("x-kubernetes-preserve-unknown-fields"):
-        block["open"] = True
-    return block
+def _block(fields: Mapping[str, Shape], schema: Schema, without: set[str]) -> Shape:
+    required = sorted(set(schema.get("required", ())) - without)
+    return Shape(
+        kind="block",
+        fields=dict(sorted(fields.items())),
+        is_open=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
+        limits=constraint({"required": required} if required else {}),
+    )
 
 
 def _reference(schema: Schema) -> str:
@@ -163,10 +153,10 @@ def _reference(schema: Schema) -> str:
     return str(reference or "").rpartition("/")[2]
 
 
-def limits(schema: Schema) -> Shape:
-    """Return the constraints of an upstream schema on the size and form of a string or a number."""
-    bounds = {ours: _bound(schema[theirs]) for theirs, ours in _WORDS.items() if theirs in schema}
-    for bound, word, direction in (("least", "exclusiveMinimum", 1), ("most", "exclusiveMaximum", -1)):
+def limits(schema: Schema) -> dict[str, Any]:
+    """Return the words of an upstream schema on the size and form of a string or a number."""
+    bounds = {word: _bound(schema[word]) for word in _LIMITS if word in schema}
+    for bound, word, direction in (("minimum", "exclusiveMinimum", 1), ("maximum", "exclusiveMaximum", -1)):
         if schema.get(word) is not True or bound not in bounds:
             continue
         if schema.get("type") == "integer":
@@ -178,9 +168,9 @@ def limits(schema: Schema) -> Shape:
     return bounds
 
 
-def counts(schema: Schema) -> Shape:
-    """Return the constraints of an upstream schema on the number of entries in a list or a map."""
-    return {ours: schema[theirs] for theirs, ours in _COUNTS.items() if theirs in schema}
+def counts(schema: Schema) -> dict[str, Any]:
+    """Return the words of an upstream schema on the number of entries in a list or a map."""
+    return {word: schema[word] for word in _COUNTS if word in schema}
 
 
 def _bound(value: Any) -> Any:

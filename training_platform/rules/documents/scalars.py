@@ -17,9 +17,9 @@ from ipaddress import ip_address, ip_interface, ip_network
 from typing import Any, Final
 from zoneinfo import ZoneInfo, available_timezones
 
+from training_platform.rules.documents.constraints import FREE, Constraint, Shape
 from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, refused
 
-Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 Right = type | set[str] | set[int] | range | None
 """Values that need no check: all of a class, a set of strings, or the integers of a range."""
@@ -47,7 +47,7 @@ _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkM
 
 def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     """Return the values that need no check, and the check of all others."""
-    match shape["is"]:
+    match shape.kind:
         case "any":
             return None, lambda _value, _where, _report: None
         case "output":
@@ -55,23 +55,23 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
         case "flag":
             return bool, _flag(strict=strict)
         case "number":
-            return (float if len(shape) == 1 else None), _number(shape, strict=strict)
+            return (float if shape.limits == FREE else None), _number(shape.limits, strict=strict)
         case "quantity":
-            return None, _quantity(shape)
+            return None, _quantity(shape.limits)
         case "int-or-text":
-            return None, _integer_or_string(shape)
+            return None, _integer_or_string(shape.limits)
         case kind if kind in WIDTHS:
             return _right_integers(shape), _integer(shape, strict=strict)
         case _:
-            return _string(shape, strict=strict)
+            return _string(shape.limits, strict=strict)
 
 
 def _right_integers(shape: Shape) -> Right:
-    """Return the integers that need no check; with a step, all are checked."""
-    if "step" in shape:
+    """Return the integers that need no check; multiples of a number are all checked."""
+    if shape.limits.multiple_of is not None:
         return set[int]()
-    if "among" in shape:
-        return set(shape["among"])
+    if shape.limits.enum is not None:
+        return set(shape.limits.enum)
     low, high = _bounds(shape)
     return range(low, high + 1)
 
@@ -89,16 +89,23 @@ def _flag(*, strict: bool) -> Check:
 
 
 def _bounds(shape: Shape) -> tuple[int, int]:
-    lowest, highest = WIDTHS[shape["is"]]
-    low = max(lowest, shape.get("least", lowest))
-    high = min(highest, shape.get("most", highest))
+    lowest, highest = WIDTHS[shape.kind]
+    low, high = _numbers(shape.limits, lowest, highest)
+    return max(lowest, low), min(highest, high)
+
+
+def _numbers(limits: Constraint, lowest: Any, highest: Any) -> tuple[Any, Any]:
+    """Return the bounds of numbers; bounds with a unit are of strings."""
+    low = lowest if limits.minimum is None or isinstance(limits.minimum, str) else limits.minimum
+    high = highest if limits.maximum is None or isinstance(limits.maximum, str) else limits.maximum
     return low, high
 
 
 def _integer(shape: Shape, *, strict: bool) -> Check:
     low, high = _bounds(shape)
-    among = shape.get("among", ())
-    step = shape.get("step", 1)
+    among = shape.limits.enum or ()
+    also_allowed = shape.limits.also_allowed
+    step: Any = shape.limits.multiple_of or 1
 
     def check(value: Any, where: Where, report: Report) -> None:
         number = _as_integer(value, strict=strict)
@@ -107,7 +114,7 @@ def _integer(shape: Shape, *, strict: bool) -> Check:
             return
         if among and number not in among:
             report(refused("range", where, value, "which is not an allowed number", ", ".join(map(str, among))))
-        elif not low <= number <= high and number != shape.get("also"):
+        elif not low <= number <= high and number != also_allowed:
             _outside(where, value, number, (low, high), report)
         elif number % step:
             report(refused("range", where, value, f"which is not a multiple of {step}", f"a multiple of {step}"))
@@ -126,15 +133,14 @@ def _as_integer(value: Any, *, strict: bool) -> int | None:
     return None
 
 
-def _number(shape: Shape, *, strict: bool) -> Check:
-    low = shape.get("least", float("-inf"))
-    high = shape.get("most", float("inf"))
+def _number(limits: Constraint, *, strict: bool) -> Check:
+    low, high = _numbers(limits, float("-inf"), float("inf"))
 
     def check(value: Any, where: Where, report: Report) -> None:
         number = _as_number(value, strict=strict)
         if number is None:
             report(refused("type", where, value, "which is not a number", "a number"))
-        elif not low <= number <= high and number != shape.get("also"):
+        elif not low <= number <= high and number != limits.also_allowed:
             _outside(where, value, number, (low, high), report)
 
     return check
@@ -162,9 +168,9 @@ def _outside(where: Where, value: Any, number: float, bounds: tuple[float, float
     report(problem._replace(nearest=str(nearest)))
 
 
-def _quantity(shape: Shape) -> Check:
-    least = shape.get("least", float("-inf"))
-    step = shape.get("step")
+def _quantity(limits: Constraint) -> Check:
+    least, _ = _numbers(limits, float("-inf"), float("inf"))
+    step = limits.multiple_of
 
     def check(value: Any, where: Where, report: Report) -> None:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -174,19 +180,18 @@ def _quantity(shape: Shape) -> Check:
         elif measured(value)[1] < least:
             report(refused("range", where, value, "which is out of range", f"at least {least}"))
         elif step:
-            problem = _off_step(str(value), step, where)
+            problem = _off_step(str(value), str(step), where)
             if problem:
                 report(problem)
 
     return check
 
 
-def _integer_or_string(shape: Shape) -> Check:
-    width = "int64" if shape.get("pattern", "").startswith(_SIGNED_PATTERN) else "int32"
-    bounds = {key: shape[key] for key in ("least", "most") if key in shape}
-    pattern = {"pattern": shape["pattern"]} if "pattern" in shape else {}
-    check_integer = _integer({"is": width, **bounds}, strict=True)
-    _, check_string = _string({"is": "text", **pattern}, strict=True)
+def _integer_or_string(limits: Constraint) -> Check:
+    bounds = Constraint(minimum=limits.minimum, maximum=limits.maximum)
+    is_signed = (limits.pattern or "").startswith(_SIGNED_PATTERN)
+    check_integer = _integer(Shape(kind="int64" if is_signed else "int32", limits=bounds), strict=True)
+    _, check_string = _string(Constraint(pattern=limits.pattern), strict=True)
 
     def check(value: Any, where: Where, report: Report) -> None:
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
@@ -199,16 +204,15 @@ def _integer_or_string(shape: Shape) -> Check:
     return check
 
 
-def _string(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
-    if shape.get("enum"):
-        return _choice(shape, strict=strict)
-    has_form = shape.keys() - {"is", "alike"}
-    if not has_form:
+def _string(limits: Constraint, *, strict: bool) -> tuple[Right, Check]:
+    if limits.enum:
+        return _choice(limits, strict=strict)
+    if limits._replace(alike=None) == FREE:
         return str, _plain_string(strict=strict)
     right: set[str] = set()  # strings that were checked before, by all objects
-    may_cache = not shape.get("format", "").endswith("byte")  # no secret is kept
+    may_cache = not (limits.format or "").endswith("byte")  # no secret is kept
     check_type = _plain_string(strict=strict)
-    wrong_form = _wrong_form(shape, strict=strict)
+    wrong_form = _wrong_form(limits, strict=strict)
 
     def check(value: Any, where: Where, report: Report) -> None:
         if not isinstance(value, str):
@@ -234,14 +238,14 @@ def _plain_string(*, strict: bool) -> Check:
     return check
 
 
-def _choice(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
+def _choice(limits: Constraint, *, strict: bool) -> tuple[Right, Check]:
     """Return the values of an enumeration and the check of all others."""
-    values = shape["enum"]
+    values = limits.enum or ()
     right = set(values)
     if not strict:
         right.add("")  # the provider leaves an empty string out
-    any_case = {name.upper() for name in values} if shape.get("alike") == "case" else set()
-    closed = strict or shape.get("closed")
+    any_case = {name.upper() for name in values} if limits.alike == "case" else set()
+    closed = strict or limits.closed
     check_type = _plain_string(strict=strict)
 
     def check(value: Any, where: Where, report: Report) -> None:
@@ -253,17 +257,17 @@ def _choice(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
     return right, check
 
 
-def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem | None]:
-    pattern = matched(shape["pattern"], whole=not strict) if "pattern" in shape else None
-    shortest = shape.get("shortest", 0)
-    longest = shape.get("longest", float("inf"))
-    span = shape.get("span")
-    step = shape.get("step")
-    name = shape.get("format", "")
+def _wrong_form(limits: Constraint, *, strict: bool) -> Callable[[str, Where], Problem | None]:
+    pattern = matched(limits.pattern, whole=not strict) if limits.pattern is not None else None
+    shortest = limits.min_length or 0
+    longest = float("inf") if limits.max_length is None else limits.max_length
+    span = (limits.minimum, limits.maximum) if isinstance(limits.minimum, str) else None
+    step = limits.multiple_of
+    name = limits.format or ""
     well_formed, example = FORMS.get(name, (None, ""))
-    accepted_everywhere, better_example = FORMS.get(shape.get("doubted", ""), (None, ""))
+    accepted_everywhere, better_example = FORMS.get(limits.doubted_format or "", (None, ""))
     may_be_empty = not strict and not name.startswith("google-")  # the provider leaves an empty string out
-    may_be_link = shape.get("alike") == "link"  # the provider compares only the name at a link's end
+    may_be_link = limits.alike == "link"  # the provider compares only the name at a link's end
 
     def problem_of(value: str, where: Where) -> Problem | None:
         if may_be_link and "/" in value and problem_of(value.rpartition("/")[2], where) is None:
@@ -272,7 +276,7 @@ def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem
             shown = "not shown" if name.endswith("byte") else value  # it may be a secret
             return refused("format", where, shown, "which has the wrong form", example)
         if pattern and not pattern(value):
-            allowed = f"a string that matches {shape['pattern']}"
+            allowed = f"a string that matches {limits.pattern}"
             return refused("format", where, value, "which has the wrong form", allowed)
         if not shortest <= len(value) <= longest:
             allowed = f"{shortest} to {longest} characters" if longest < float("inf") else f"at least {shortest}"
@@ -282,13 +286,13 @@ def _wrong_form(shape: Shape, *, strict: bool) -> Callable[[str, Where], Problem
             return problem._replace(severity="warning")
         problem_of_span = _outside_span(value, span, where) if span else None
         if problem_of_span is None and step:
-            return _off_step(value, step, where)
+            return _off_step(value, str(step), where)
         return problem_of_span
 
     return problem_of
 
 
-def _outside_span(value: str, span: list[str], where: Where) -> Problem | None:
+def _outside_span(value: str, span: tuple[Any, Any], where: Where) -> Problem | None:
     """Return the problem of a duration or a quantity that is out of bounds; None if it is within."""
     low_kind, low = measured(span[0])
     _, high = measured(span[1])

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import cast
+
+from training_platform.rules.documents.constraints import ANY, OPEN, Constraint, Kind, Shape
 
 _FILE = Path(__file__).with_suffix(".txt")
 _COMMENT = "#"
@@ -19,19 +21,18 @@ def sdk_tokens() -> Collection[str]:
     return _lines().keys()
 
 
-def sdk_shapes(token: str) -> list[dict[str, Any]] | None:
-    """Return the shapes of a type, the type's own last; None if the list does not have the type."""
+def sdk_shape(token: str) -> Shape | None:
+    """Return the shape of a type; None if the list does not have the type."""
     line = _lines().get(token)
     if line is None:
         return None
-    shapes: list[dict[str, Any]] = [{"is": "any"}]
-    fields: dict[str, int] = {}
+    fields: dict[str, Shape] = {}
     for inputs in line.split():
         kind, _, names = inputs.partition("=")
-        fields |= dict.fromkeys(names.split(","), len(shapes))
-        shapes.append({"is": kind, **({"fields": {}, "open": True} if kind == "block" else {"of": 0})})
+        shape = OPEN if kind == "block" else Shape(kind=cast("Kind", kind), entry=ANY)
+        fields |= dict.fromkeys(names.split(","), shape)
     # Names imply no forms here: only documents say what an input is.
-    return [*shapes, {"is": "block", "fields": fields, "unnamed": True}]
+    return Shape(kind="block", fields=fields, limits=Constraint(ignore_names=True))
 
 
 @cache

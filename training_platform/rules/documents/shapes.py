@@ -1,35 +1,25 @@
 """Checks of whole objects, built from the documents' shapes when a type is first checked.
 
 A check reports every problem of a value. A value that is unknown before deployment passes.
-
-A shape is a mapping; shapes of one file refer to each other by their index:
-
-- ``is``: ``block`` (an object with ``fields``), ``list`` or ``map`` (``of`` is the shape of their entries), ``text``,
-  ``int32``, ``int64``, ``number``, ``flag``, ``quantity``, ``int-or-text`` or ``any``.
-- Of a block: ``required`` names, ``open`` if it takes other names, and lists of constraints between its fields
-  (``groups``, ``cases``, ``orders``, ``disjoint``).
-- Of a list: ``keys`` that are unique among its entries; of a map: ``keys_like``, the shape of its keys.
-- Limits: ``least`` and ``most`` of a number, ``fewest`` and ``most`` of entries, ``shortest`` and ``longest`` of a
-  string, ``pattern``, ``format`` and ``enum``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.documents.additions import Additions
-from training_platform.rules.documents.blocks import LISTS, compared, holding, repeated
+from training_platform.rules.documents.blocks import compared, compared_entries
+from training_platform.rules.documents.constraints import Constraint, Shape, ShapeRows
 from training_platform.rules.documents.problems import Problem, Report, Where, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
-from training_platform.rules.documents.sdk_types import sdk_shapes, sdk_tokens
+from training_platform.rules.documents.sdk_types import sdk_shape, sdk_tokens
 from training_platform.views.inputs import holds_unknown, is_list
 
-Shape = Mapping[str, Any]
 Check = Callable[[Any, Where, Report], None]
 
 
@@ -47,8 +37,6 @@ _FILES_OF_GROUPS: Final = {  # Kubernetes groups outside kubernetes.json
     "kubernetes:ray.io": "operators",
     "kubernetes:trainer.kubeflow.org": "operators",
 }
-_CHOICES: Final = ("anyOf", "oneOf")
-_COMBINATIONS: Final = frozenset({"allOf", "not", "nullable", *_CHOICES})
 _INCOMPLETE_GROUPS: Final = frozenset({"kubernetes:networking.gke.io/"})  # with kinds that are not published
 
 
@@ -66,8 +54,8 @@ def check_of(token: str) -> Check | None:
     if documents is None:
         return None
     check = documents.check_of(token)
-    if check is None and token.startswith("gcp:") and (shapes := sdk_shapes(token)):
-        return Documents(shapes, {token: len(shapes) - 1}, strict=False).check_of(token)
+    if check is None and token.startswith("gcp:") and (shape := sdk_shape(token)):
+        return documents.value_check(shape).check
     return check
 
 
@@ -100,51 +88,31 @@ def fields_at(token: str, path: str) -> Mapping[str, Shape]:
     return documents.fields_at(token, path)
 
 
-class Documents:
-    """The checks of one source's shapes, by type.
+class Checks:
+    """The checks of shapes.
 
     ``strict`` if the server reads values unconverted, without a provider in between. A definition that is checked
     ``alone`` has no additions of ours, and refuses null unless it allows null.
     """
 
-    def __init__(
-        self, shapes: list[dict[str, Any]], types: Mapping[str, int] | None = None, *, strict: bool, alone: bool = False
-    ) -> None:
-        self.types = types or {}
+    def __init__(self, *, strict: bool, alone: bool = False) -> None:
         self.strict = strict
         self.alone = alone
-        self._shapes = shapes
-        self._additions = Additions(shapes, strict=strict)
-        self._value_checks: dict[int, ValueCheck] = {}
+        self._additions = Additions(strict=strict)
+        self._value_checks: dict[Shape, ValueCheck] = {}
 
-    def check_of(self, token: str) -> Check | None:
-        """Return the check of a type by its document and the additions to it."""
-        if token not in self.types:
-            return None
-        return self.value_check(self._additions.to_type(token, self.types[token])).check
-
-    def fields_at(self, token: str, path: str) -> Mapping[str, Shape]:
-        """Return the shapes of the inputs of a block at a path."""
-        block = self._shapes[self.types[token]]
-        for name in path.split("."):
-            block = self._shapes[block["fields"][name]]
-            if block["is"] == "list":
-                block = self._shapes[block["of"]]
-        return {name: self._shapes[number] for name, number in block["fields"].items()}
-
-    def value_check(self, number: int) -> ValueCheck:
+    def value_check(self, shape: Shape) -> ValueCheck:
         """Return the check of a shape's values."""
-        if number not in self._value_checks:
-            shape = self._shapes[number]
+        if shape not in self._value_checks:
             value_check = self._own_check(shape)
-            if _COMBINATIONS & shape.keys():
+            if shape.all_of or shape.any_of or shape.one_of or shape.not_ or shape.nullable:
                 value_check = ValueCheck(None, self._combined(shape, value_check.check))
-            self._value_checks[number] = value_check
-        return self._value_checks[number]
+            self._value_checks[shape] = value_check
+        return self._value_checks[shape]
 
-    def _own_check(self, shape: dict[str, Any]) -> ValueCheck:
+    def _own_check(self, shape: Shape) -> ValueCheck:
         """Return the check of a shape without the combinations beside it."""
-        match shape["is"]:
+        match shape.kind:
             case "block":
                 return ValueCheck(None, self._block(shape))
             case "list":
@@ -156,35 +124,38 @@ class Documents:
 
     def _combined(self, shape: Shape, own_check: Check) -> Check:
         """Return the check of a value by its shape and by its ``allOf``, ``anyOf``, ``oneOf`` and ``not``."""
-        required = [self.value_check(number).check for number in shape.get("allOf", ())]
-        choices = [
-            (name, [self.value_check(number).check for number in shape[name]]) for name in _CHOICES if name in shape
-        ]
-        if "not" in shape:
-            choices.append(("not", [self.value_check(shape["not"]).check]))
+        required = self._checks(shape.all_of)
+        choices = {
+            "anyOf": self._checks(shape.any_of),
+            "oneOf": self._checks(shape.one_of),
+            "not": self._checks((shape.not_,) if shape.not_ else ()),
+        }
 
         def check(value: Any, where: Where, report: Report) -> None:
-            if value is None and shape.get("nullable"):
+            if value is None and shape.nullable:
                 return
             own_check(value, where, report)
             for check_part in required:
                 check_part(value, where, report)
-            if not choices or holds_unknown(value):
-                return
-            for name, checks in choices:
-                problem = _choice_problem(name, checks, value, where)
+            for name, checks in choices.items():
+                problem = None
+                if checks and not holds_unknown(value):
+                    problem = _choice_problem(name, checks, value, where)
                 if problem:
                     report(problem)
 
         return check
 
-    def _block(self, document_shape: dict[str, Any]) -> Check:
+    def _checks(self, shapes: Iterable[Shape]) -> list[Check]:
+        return [self.value_check(shape).check for shape in shapes]
+
+    def _block(self, document_shape: Shape) -> Check:
         shape = document_shape if self.alone else self._additions.by_name(document_shape)
-        fields = {name: self.value_check(number) for name, number in shape["fields"].items()}
+        fields = {name: self.value_check(inner) for name, inner in shape.fields.items()}
         rights = {name: _is_right(field.right) for name, field in fields.items()}
         closed = self.strict
-        is_open = shape.get("open", False)
-        check_together = compared(shape)
+        is_open = shape.is_open
+        check_together = compared(shape.limits)
         refuses_null = self.alone
 
         def check(value: Any, where: Where, report: Report) -> None:
@@ -205,11 +176,10 @@ class Documents:
         return check
 
     def _list(self, shape: Shape) -> Check:
-        check_entry = self._entry(shape["of"])
+        check_entry = self._entry(shape.inner)
         strict = self.strict
-        keys = shape.get("keys")
-        checks_of_list = [make(shape[name]) for name, make in LISTS.items() if name in shape]
-        check_size = _size_check(shape)
+        check_size = _size_check(shape.limits)
+        check_together = compared_entries(shape.limits)
 
         def check(value: Any, where: Where, report: Report) -> None:
             if not is_list(value):
@@ -222,18 +192,17 @@ class Documents:
                 check_entry(item, (where, index), report)
             if check_size:
                 check_size(value, where, report)
-            if keys is not None:
-                repeated(value, keys, where, report)
-            for check_list in checks_of_list:
-                check_list(value, where, report)
+            if check_together:
+                check_together(value, where, report)
 
         return check
 
     def _map(self, shape: Shape) -> Check:
-        check_entry = self._entry(shape["of"])
-        check_size = _size_check(shape)
-        match_key = matched(shape["keys_like"], whole=False) if "keys_like" in shape else None
-        check_held = holding(shape["holds"]) if "holds" in shape else None
+        check_entry = self._entry(shape.inner)
+        check_size = _size_check(shape.limits)
+        check_together = compared_entries(shape.limits)
+        key_pattern = shape.limits.property_names
+        match_key = None if key_pattern is None else matched(key_pattern, whole=False)
 
         def check(value: Any, where: Where, report: Report) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -245,14 +214,14 @@ class Documents:
                 check_entry(item, (where, key), report)
             if check_size:
                 check_size(value, where, report)
-            if check_held:
-                check_held(value, where, report)
+            if check_together:
+                check_together(value, where, report)
 
         return check
 
-    def _entry(self, number: int) -> Check:
+    def _entry(self, shape: Shape) -> Check:
         """Return the check of an entry of a list or a map; only a definition of its own refuses null."""
-        right, check_value = self.value_check(number)
+        right, check_value = self.value_check(shape)
         is_right = _is_right(right)
         refuses_null = self.alone
 
@@ -264,6 +233,32 @@ class Documents:
             check_value(value, where, report)
 
         return check
+
+
+class Documents(Checks):
+    """The checks of one source's types, by its documents and the additions to them."""
+
+    def __init__(self, types: Mapping[str, int], rows: ShapeRows, *, strict: bool) -> None:
+        super().__init__(strict=strict)
+        self.types = types
+        self._rows = rows
+
+    def shape_of(self, token: str) -> Shape:
+        """Return the shape of a type by its document and the additions to it."""
+        return self._additions.to_type(token, self._rows.shape(self.types[token]))
+
+    def check_of(self, token: str) -> Check | None:
+        """Return the check of a type; None if it has no document."""
+        return self.value_check(self.shape_of(token)).check if token in self.types else None
+
+    def fields_at(self, token: str, path: str) -> Mapping[str, Shape]:
+        """Return the shapes of the inputs of a block at a path, as the document has them."""
+        block = self._rows.shape(self.types[token])
+        for name in path.split("."):
+            block = block.fields[name]
+            if block.kind == "list":
+                block = block.inner
+        return block.fields
 
 
 def _choice_problem(name: str, checks: list[Check], value: Any, where: Where) -> Problem | None:
@@ -302,7 +297,7 @@ def _documents(package: str) -> Documents | None:
     if package not in _FILES:
         return None
     content = json.loads(Path(__file__).with_name(_FILES[package]).read_text(encoding="utf-8"))
-    return Documents(content["shapes"], content["types"], strict=package != "gcp")
+    return Documents(content["types"], ShapeRows(content["shapes"]), strict=package != "gcp")
 
 
 def _blocks(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
@@ -315,9 +310,9 @@ def _blocks(value: Any, where: Where, report: Report, check: Check, *, strict: b
             check(entry, where, report)
 
 
-def _size_check(shape: Shape) -> Check | None:
-    fewest = shape.get("fewest", 0)
-    most = shape.get("most")
+def _size_check(limits: Constraint) -> Check | None:
+    fewest = limits.min_items or 0
+    most = limits.max_items
     if not fewest and most is None:
         return None
 

@@ -79,13 +79,15 @@ def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
             nearest = find_nearest(name, bounds)
             allowed = "parameters of a ComputeClass's linuxNodeConfig.sysctls"
             yield finding(pool, "sysctls", message, allowed=allowed, nearest=nearest, severity="warning")
-        elif "least" in bounds[name]:
-            least = bounds[name]["least"]
-            most = bounds[name]["most"]
-            if not _WHOLE.fullmatch(value) or not least <= int(value) <= most:
-                nearest = min(max(int(value), least), most) if _WHOLE.fullmatch(value) else least
-                message = f"{name} is {value}"
-                yield finding(pool, "sysctls", message, allowed=f"{least} to {most}", nearest=nearest)
+            continue
+        minimum = bounds[name].limits.minimum
+        maximum = bounds[name].limits.maximum
+        if not isinstance(minimum, int) or not isinstance(maximum, int):
+            continue
+        if not _WHOLE.fullmatch(value) or not minimum <= int(value) <= maximum:
+            nearest_number = min(max(int(value), minimum), maximum) if _WHOLE.fullmatch(value) else minimum
+            message = f"{name} is {value}"
+            yield finding(pool, "sysctls", message, allowed=f"{minimum} to {maximum}", nearest=nearest_number)
 
 
 @rule(

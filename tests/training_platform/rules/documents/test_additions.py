@@ -16,7 +16,8 @@ from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
 
 FOLDER = Path(documents.__file__).parent
-BOUNDS = {"least", "most", "shortest", "longest", "fewest"}
+GROUPS = ("exactlyOne", "atMostOne", "atLeastOne")
+BOUNDS = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}
 
 
 @pytest.mark.parametrize("file", ["google.json", "kubernetes.json", "gke.json", "operators.json"])
@@ -68,8 +69,10 @@ def _shape(google: Mapping[str, Any], token: str, path: str) -> Mapping[str, Any
 
 def said(row: Mapping[str, Any]) -> set[object]:
     """Return what a row says, each fact as a text, whatever the order of a list in it."""
-    groups = {f"one of {sorted(group['of'])}" for group in row.get("groups", ())}
-    plain = {f"{name} {sorted(value) if name == 'enum' else value}" for name, value in row.items() if name != "groups"}
+    groups = {f"one of {sorted(names)}" for word in GROUPS for names in row.get(word, ())}
+    plain = {
+        f"{name} {sorted(value) if name == 'enum' else value}" for name, value in row.items() if name not in GROUPS
+    }
     return groups | plain
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.places import ROOT
 from tests.training_platform.rules.corpus import load
 from training_platform.rules import documents
+from training_platform.rules.documents.constraints import Constraint, constraint
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.shapes import check_of
 
@@ -36,7 +37,7 @@ def test_every_input_that_a_row_names_is_one_of_a_type_that_it_is_of() -> None:
         for path, row in rows.items():
             if not isinstance(row, dict):
                 continue
-            for name in _names(row):
+            for name in _names(constraint(row)):
                 input_path = f"{path}.{name}".removeprefix(".")
                 if not any(_has(token, input_path) for token in _tokens(pattern)):
                     missing.append(f"{pattern} {input_path}")
@@ -44,27 +45,9 @@ def test_every_input_that_a_row_names_is_one_of_a_type_that_it_is_of() -> None:
     assert missing == []
 
 
-def test_the_page_explains_every_word_of_a_row() -> None:
-    page = (ROOT / "docs/development/documents.md").read_text(encoding="utf-8")
-    rows = [row for part in ("additions", "described") for row in _rows(_yaml(part))]
-    words = {word for row in rows for word in row}
-    for row in rows:
-        for group in (*row.get("cases", ()), *row.get("groups", ())):
-            words |= set(group)
-
-    assert {"cases", "when", "span", "least", "keys_like"} <= words
-    assert {word for word in words if f"`{word}`" not in page} == set()
-
-
-def _yaml(name: str) -> Any:
-    return load(ROOT / f"tools/documents/{name}.yaml")
-
-
-def _rows(content: Any) -> list[dict[str, Any]]:
-    """Return the rows of a file: of its types and parts by their inputs, of its forms as they are."""
-    below = [rows for part in ("types", "parts") for rows in content.get(part, {}).values() if isinstance(rows, dict)]
-    all_rows = [row for rows in below for row in rows.values()] + list(content.get("forms", {}).values())
-    return [row for row in all_rows if isinstance(row, dict)]
+def test_a_word_that_no_constraint_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="minimun is not a word of a constraint"):
+        constraint({"minimun": 1})
 
 
 def test_every_pattern_of_types_is_of_one() -> None:
@@ -85,14 +68,14 @@ def _errors(token: str, inputs: dict[str, Any]) -> list[Problem]:
     return [problem for problem in problems if problem.severity == "error"]
 
 
-def _names(row: dict[str, Any]) -> Iterator[str]:
-    for group in row.get("groups", ()):
-        yield from group["of"]
-    for first, second, *_ in row.get("orders", ()):
-        yield from (first, second)
-    for case in row.get("cases", ()):
-        for word in ("when", "only", "never", "within", "few", "each", "required", "without", "some"):
-            yield from case.get(word, ())
+def _names(row: Constraint) -> Iterator[str]:
+    for group in (*row.exactly_one, *row.at_most_one, *row.at_least_one):
+        yield from group
+    for order in row.orders:
+        yield from (order.smaller, order.larger)
+    for case in row.cases:
+        for names in case:
+            yield from names
 
 
 def _has(token: str, path: str) -> bool:

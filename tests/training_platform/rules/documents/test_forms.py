@@ -13,6 +13,7 @@ from tests.training_platform.rules.documents.whole_objects import found, of
 from tools.documents import __main__
 from training_platform.rules import documents
 from training_platform.rules.documents.additions import Additions
+from training_platform.rules.documents.constraints import Constraint, Shape, ShapeRows
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.scalars import FORMS, scalar
 
@@ -151,12 +152,12 @@ def test_no_form_refuses_what_the_provider_takes_for_the_same() -> None:
         shape = _shape(token, path)
         check = scalar(shape, strict=False)[1]
         if alike == "case":
-            names = shape.get("enum", ())
+            names = shape.limits.enum or ()
             cases += bool(names)
             pairs = [(name, other) for name in names for other in (name.lower(), name.upper())]
         else:
             name = next((name for name in NAMES if not _problems(check, name)), None)
-            links += name is not None and bool(shape.keys() - {"is", "alike"})
+            links += name is not None and bool(shape.limits.said().keys() - {"alike"})
             pairs = [(name, f"{start}projects/a/global/all/{name}") for start in LINKS if name is not None]
         refused += [(token, path, *pair) for pair in pairs if _problems(check, pair[1])]
 
@@ -175,14 +176,13 @@ def _alike() -> list[tuple[str, str, str]]:
             if "alike" in row]  # fmt: skip
 
 
-def _shape(token: str, path: str) -> Any:
+def _shape(token: str, path: str) -> Shape:
     """Return what an input is held against, with all that is added to its document."""
-    shapes = [*GOOGLE["shapes"]]
-    additions = Additions(shapes, strict=False)
-    shape = shapes[additions.to_type(token, GOOGLE["types"][token])]
+    additions = Additions(strict=False)
+    shape = additions.to_type(token, ShapeRows(GOOGLE["shapes"]).shape(GOOGLE["types"][token]))
     for part in path.split("."):
-        shape = shapes[additions.by_name(shape)["fields"][part.removesuffix("[]")]]
-        shape = shapes[shape["of"]] if part.endswith("[]") else shape
+        shape = additions.by_name(shape).fields[part.removesuffix("[]")]
+        shape = shape.inner if part.endswith("[]") else shape
     return shape
 
 
@@ -193,11 +193,13 @@ def _problems(check: Any, value: str) -> list[Problem]:
 
 
 def test_a_name_says_nothing_of_an_input_of_another_kind() -> None:
-    shapes: list[dict[str, Any]] = [{"is": "flag"}, {"is": "text", "enum": ["A"]}, {"is": "text"}]
-    block = {"is": "block", "fields": {"timeZone": 0, "member": 1, "zone": 2}}
+    flag = Shape(kind="flag")
+    choice = Shape(kind="text", limits=Constraint(enum=["A"]))
+    text = Shape(kind="text")
+    block = Shape(kind="block", fields={"timeZone": flag, "member": choice, "zone": text})
 
-    fields = Additions(shapes, strict=False).by_name(block)["fields"]
+    fields = Additions(strict=False).by_name(block).fields
 
-    assert (fields["timeZone"], fields["member"]) == (0, 1)
-    assert shapes[fields["zone"]].keys() == {"is", "pattern"}
-    assert block["fields"] == {"timeZone": 0, "member": 1, "zone": 2}, "shapes are shared"
+    assert (fields["timeZone"], fields["member"]) == (flag, choice)
+    assert fields["zone"].limits.said().keys() == {"pattern"}
+    assert block.fields == {"timeZone": flag, "member": choice, "zone": text}, "shapes are shared"

@@ -22,10 +22,12 @@ from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.rules import RULES
 from training_platform.rules.documents import shapes as documents
 from training_platform.rules.documents.additions import Additions
+from training_platform.rules.documents.constraints import Shape, ShapeRows
 
 RECORD = yaml.safe_load(Path(__file__).with_name("sentences.yaml").read_text(encoding="utf-8"))
 TYPES = [token for token in RESOURCE_TYPES if token.startswith("gcp:")]
 GOOGLE = json.loads((Path(documents.__file__).parent / "google.json").read_text(encoding="utf-8"))
+ROWS = ShapeRows(GOOGLE["shapes"])
 CONSTRAINS = re.compile(
     r"\brequired (?:for|when|if|with|by|only|unless)\b|\brequires?\b|\bunless\b|mutually exclusive|\bconflict"
     r"|\bonly (?:with|applicable|applies|if|when|for|valid|allowed|available|used|supported|supports?|one|relevant"
@@ -128,24 +130,24 @@ def _block_of(kind: Any) -> Block | None:
 @cache
 def _constrained(token: str) -> frozenset[str]:
     """Return the paths of inputs for which the documents or a row say more than the type of their value."""
-    number = Additions(GOOGLE["shapes"], strict=False).to_type(token, GOOGLE["types"][token])
-    return frozenset(path.replace("[]", "").removeprefix(".") for path in _below(GOOGLE["shapes"], number, ""))
+    shape = Additions(strict=False).to_type(token, ROWS.shape(GOOGLE["types"][token]))
+    return frozenset(path.replace("[]", "").removeprefix(".") for path in _below(shape, ""))
 
 
-def _below(shapes: list[Any], number: int, path: str) -> Iterator[str]:
-    shape = shapes[number]
-    if shape["is"] != "block":
-        if shape["is"] == "output" or shape.keys() - {"is", "of"}:
+def _below(shape: Shape, path: str) -> Iterator[str]:
+    if shape.kind != "block":
+        if shape.kind == "output" or shape.limits.said():
             yield path
-        if shape["is"] == "list":
-            yield from _below(shapes, shape["of"], path)
+        if shape.kind == "list":
+            yield from _below(shape.inner, path)
         return
-    shape = Additions(shapes, strict=False).by_name(shape)
-    named = {*shape.get("required", ())}
-    named |= {name for group in shape.get("groups", ()) for name in group["of"]}
-    named |= {name for order in shape.get("orders", ()) for name in order[:2]}
-    for case in shape.get("cases", ()):
-        named = named.union(*case.values())
+    shape = Additions(strict=False).by_name(shape)
+    limits = shape.limits
+    named = {*limits.required}
+    named.update(*limits.exactly_one, *limits.at_most_one, *limits.at_least_one)
+    named |= {name for order in limits.orders for name in (order.smaller, order.larger)}
+    for case in limits.cases:
+        named = named.union(*case)
     yield from (f"{path}.{name}" for name in named)
-    for name, inner in shape["fields"].items():
-        yield from _below(shapes, inner, f"{path}.{name}")
+    for name, inner in shape.fields.items():
+        yield from _below(inner, f"{path}.{name}")

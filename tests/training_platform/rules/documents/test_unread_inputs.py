@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.rules.documents import shapes as documents
 from training_platform.rules.documents.additions import Additions
+from training_platform.rules.documents.constraints import Shape, ShapeRows
 from training_platform.views.access import LabelledView
 from training_platform.views.adapters import VIEWS_OF
 
 REASONS = yaml.safe_load(Path(__file__).with_name("unread_inputs.yaml").read_text(encoding="utf-8"))
 OF_ALL = {LabelledView.__name__, "EncryptedView"}  # views that many types have for one input
-FREE = ({"is": "text"}, {"is": "number"}, {"is": "any"}, {"is": "map"})
+FREE = ("text", "number", "any", "map")  # kinds that say nothing without a constraint
 
 
 def test_an_input_that_neither_a_view_nor_a_document_reads_has_a_reason() -> None:
@@ -54,7 +54,7 @@ def _unread(token: str) -> Iterator[str]:
         seen = any(
             f"{path}.".startswith(f"{path_read}.") or f"{path_read}.".startswith(f"{path}.") for path_read in read
         )
-        if not seen and shape in FREE:
+        if not seen and shape.kind in FREE and not shape.limits.said():
             yield path
 
 
@@ -63,18 +63,17 @@ def _path(spelled: str) -> str:
     return ".".join(part for part in spelled.split(".") if not part.isdecimal())
 
 
-def _leaves(token: str) -> Iterator[tuple[str, Any]]:
+def _leaves(token: str) -> Iterator[tuple[str, Shape]]:
     content = json.loads((Path(documents.__file__).parent / "google.json").read_text(encoding="utf-8"))
-    number = Additions(content["shapes"], strict=False).to_type(token, content["types"][token])
-    yield from _below(content["shapes"], number, "")
+    document = ShapeRows(content["shapes"]).shape(content["types"][token])
+    yield from _below(Additions(strict=False).to_type(token, document), "")
 
 
-def _below(shapes: list[Any], number: int, path: str) -> Iterator[tuple[str, Any]]:
-    shape = shapes[number]
-    if shape["is"] == "block":
-        for name, inner in Additions(shapes, strict=False).by_name(shape)["fields"].items():
-            yield from _below(shapes, inner, f"{path}.{name}" if path else name)
-    elif shape["is"] == "list":
-        yield from _below(shapes, shape["of"], path)
+def _below(shape: Shape, path: str) -> Iterator[tuple[str, Shape]]:
+    if shape.kind == "block":
+        for name, inner in Additions(strict=False).by_name(shape).fields.items():
+            yield from _below(inner, f"{path}.{name}" if path else name)
+    elif shape.kind == "list":
+        yield from _below(shape.inner, path)
     else:
-        yield path, {key: value for key, value in shape.items() if shape["is"] != "map" or key != "of"}
+        yield path, shape

@@ -19,9 +19,10 @@ import yaml
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.kubernetes.object_store import path_text
 from training_platform.parts.sandbox.kubernetes.wire import readable
-from training_platform.rules.documents.openapi import OPEN, KindReader, Shapes
+from training_platform.rules.documents.constraints import OPEN
+from training_platform.rules.documents.openapi import KindReader
 from training_platform.rules.documents.problems import Problem
-from training_platform.rules.documents.shapes import Check, Documents
+from training_platform.rules.documents.shapes import Check, Checks
 
 
 class Failure(NamedTuple):
@@ -52,9 +53,8 @@ class CrdSchema:
     @cached_property
     def _check(self) -> Check:
         """The check of a whole object, except for its metadata, which the server validates."""
-        shapes = Shapes()
-        number = KindReader(shapes, {}, alone=True).kind(self.spec, shapes.number(OPEN))
-        return Documents(shapes.rows, strict=True, alone=True).value_check(number).check
+        shape = KindReader({}, alone=True).kind(self.spec, OPEN)
+        return Checks(strict=True, alone=True).value_check(shape).check
 
 
 def failures_by(check: Check, value: Any) -> list[Failure]:

@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, secrets_in
 from training_platform.parts.sandbox.cloud.requests.discovery import Api, Method
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, bad_request
 from training_platform.resources.spelling import camel_case
+from training_platform.rules.documents.constraints import Constraint, Kind, Shape
 from training_platform.rules.documents.problems import Problem
 from training_platform.rules.documents.scalars import FORMS, WIDTHS, Check, Right, scalar
 
 Violation = tuple[str, str]  # field, what is wrong
 
-_KINDS: Final = {"boolean": "flag", "number": "number", "integer": "number", "string": "text"}
+_KINDS: Final[Mapping[str, Kind]] = {"boolean": "flag", "number": "number", "integer": "number", "string": "text"}
 _OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 _PAYLOAD: Final = "Invalid JSON payload received. "
 # Output only in the documents, but clients send them back to identify what they change.
@@ -217,11 +218,11 @@ def _mismatch(schema: Json, value: Any) -> str:
 
 @cache
 def _type_check(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, Check]:
-    shape: Json = {"is": _KINDS.get(kind, "any")}
+    shape = Shape(kind=_KINDS.get(kind, "any"))
     if values:
-        shape = {"is": "text", "enum": ["", *values]}
+        shape = Shape(kind="text", limits=Constraint(enum=["", *values]))
     elif form in WIDTHS:
-        shape = {"is": form}
+        shape = Shape(kind=cast("Kind", form))
     elif kind == "string" and form in FORMS:
-        shape["format"] = "google-byte" if form == "byte" else form
+        shape = Shape(kind="text", limits=Constraint(format="google-byte" if form == "byte" else form))
     return scalar(shape, strict=True)

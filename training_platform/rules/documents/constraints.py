@@ -1,0 +1,199 @@
+"""What a document and our rows say of a value, as typed data.
+
+A ``Shape`` refers to the shapes of its parts. Types share shapes, so a shape is never changed: an addition copies it.
+In files, words are those of JSON Schema where it has one, in camel case, such as ``minLength``; a file's shapes refer
+to each other by their index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+Kind = Literal[
+    "any", "block", "flag", "int-or-text", "int32", "int64", "list", "map", "number", "output", "quantity", "text",
+    "uint32", "uint64",
+]  # fmt: skip
+Names = Sequence[str]
+Values = Mapping[str, Sequence[Any]]
+Number = int | float
+
+
+class Order(NamedTuple):
+    """``smaller`` is at most ``larger``, and below it if ``strictly``.
+
+    ``default`` is the value of a missing larger input. With ``zero_is_no_bound`` a larger input of 0 sets no bound.
+    """
+
+    smaller: str
+    larger: str
+    strictly: bool = False
+    zero_is_no_bound: bool = False
+    default: int | None = None
+
+
+class Case(NamedTuple):
+    """What else holds of a block whose inputs have one of the values in ``when``.
+
+    There null is a missing input, and ``<written>`` any value. Inputs are named by their paths in the block.
+    ``forbidden`` inputs must be missing; of ``at_least_one`` some input must be there. ``enum`` has the only values of
+    an input, where ``*`` matches any string, ``doubted_enum`` the same as a warning, and ``not_`` refused values.
+    Bounds, ``pattern`` and ``max_items`` are as in ``Constraint``; ``format`` is that of each entry of a list.
+    """
+
+    when: Values
+    required: Names = ()
+    forbidden: Names = ()
+    at_least_one: Names = ()
+    enum: Values = {}
+    doubted_enum: Values = {}
+    not_: Values = {}
+    minimum: Mapping[str, Any] = {}
+    maximum: Mapping[str, Any] = {}
+    pattern: Mapping[str, str] = {}
+    max_items: Mapping[str, int] = {}
+    format: Mapping[str, str] = {}
+
+
+class Constraint(NamedTuple):
+    """What a document or a row says of a value, besides its kind.
+
+    Of a number, and of a string with a unit such as ``90s`` or ``2Gi``: ``minimum``, ``maximum``, ``multiple_of``, and
+    ``also_allowed``, a number out of these bounds.
+
+    Of a value: ``enum``. Any other string is an error if ``closed``, else only a misspelt one; a number has no other.
+
+    Of a string: its length, ``pattern``, ``format`` (``scalars.FORMS`` has them), ``doubted_format``, which is a
+    warning, and ``alike``, how two strings differ that are the same for the provider: in upper and lower ``case``, or
+    by a ``link`` before the name.
+
+    Of a list or a map: its number of entries. Of a map: ``property_names``, the pattern of its keys. Of both:
+    ``contains``, an entry or key that is there unless it is empty. Of a list: entries differ (``unique_items``), or
+    differ in some of their inputs (``unique_by``); ``alone`` is an entry without others beside it, and ``exclusive``
+    are pairs of entries that exclude each other.
+
+    Of a block: ``required`` inputs, ``filled_in`` ones that a document requires and a server fills in; of how many
+    inputs of a group there is a value; ``orders``; pairs of lists or maps that are ``disjoint``; ``cases``; and
+    ``ignore_names``, if the names of its inputs imply no forms here.
+    """
+
+    minimum: Number | str | None = None
+    maximum: Number | str | None = None
+    multiple_of: Number | str | None = None
+    also_allowed: Number | None = None
+    enum: Sequence[Any] | None = None
+    closed: bool | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+    format: str | None = None
+    doubted_format: str | None = None
+    alike: Literal["case", "link"] | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    property_names: str | None = None
+    contains: str | None = None
+    unique_items: bool = False
+    unique_by: Sequence[Names] = ()
+    alone: str | None = None
+    exclusive: Sequence[Names] = ()
+    required: Names = ()
+    filled_in: Names = ()
+    exactly_one: Sequence[Names] = ()
+    at_most_one: Sequence[Names] = ()
+    at_least_one: Sequence[Names] = ()
+    orders: Sequence[Order] = ()
+    disjoint: Sequence[Names] = ()
+    cases: Sequence[Case] = ()
+    ignore_names: bool = False
+
+    def said(self) -> dict[str, Any]:
+        """Return the words that say something, by attribute."""
+        return {name: value for name, value in self._asdict().items() if value != _UNSAID[name]}
+
+
+_UNSAID: Final = Constraint._field_defaults
+FREE: Final = Constraint()
+"""A constraint that says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shape:
+    """What a value is: its kind, the shapes of its parts, and its limits.
+
+    A block has ``fields``, and takes other inputs if it is ``is_open``; ``entry`` is the shape of the entries of a list
+    or the values of a map. The rest is of CustomResourceDefinitions: null is allowed if ``nullable``, a value fits
+    ``all_of``, some shape of ``any_of``, one of ``one_of`` and not ``not_``.
+    """
+
+    kind: Kind
+    fields: Mapping[str, Shape] = field(default_factory=dict)
+    entry: Shape | None = None
+    is_open: bool = False
+    nullable: bool = False
+    all_of: Sequence[Shape] = ()
+    any_of: Sequence[Shape] = ()
+    one_of: Sequence[Shape] = ()
+    not_: Shape | None = None
+    limits: Constraint = FREE
+
+    @property
+    def inner(self) -> Shape:
+        """The shape of an entry."""
+        return self.entry or ANY
+
+
+ANY: Final = Shape(kind="any")
+OPEN: Final = Shape(kind="block", is_open=True)
+
+
+class ShapeRows:
+    """The shapes of a file, read as they are needed."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._rows = rows
+        self._shapes: dict[int, Shape] = {}
+
+    def shape(self, number: int) -> Shape:
+        """Return the shape at an index."""
+        if number not in self._shapes:
+            row = dict(self._rows[number])
+            kind = row.pop("is")
+            fields = {name: self.shape(inner) for name, inner in row.pop("fields", {}).items()}
+            entry = self.shape(row.pop("of")) if "of" in row else None
+            is_open = row.pop("open", False)
+            limits = constraint(row) if row else FREE
+            self._shapes[number] = Shape(kind=kind, fields=fields, entry=entry, is_open=is_open, limits=limits)
+        return self._shapes[number]
+
+
+def constraint(row: Mapping[str, Any]) -> Constraint:
+    """Return the constraint that a row of a file writes. Raises ValueError for a word that is none of ours."""
+    said = {}
+    for word, value in row.items():
+        name = _ATTRIBUTES.get(word) or attribute(word)
+        if name not in _UNSAID:
+            raise ValueError(f"{word} is not a word of a constraint")
+        said[name] = value
+    if "property_names" in said:
+        said["property_names"] = said["property_names"]["pattern"]
+    if "orders" in said:
+        said["orders"] = [Order(**_attributes(order)) for order in said["orders"]]
+    if "cases" in said:
+        said["cases"] = [Case(**_attributes(case)) for case in said["cases"]]
+    return Constraint(**said)
+
+
+def _attributes(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {_ATTRIBUTES.get(word) or attribute(word): value for word, value in row.items()}
+
+
+def attribute(word: str) -> str:
+    """Return the attribute for a word of a file: ``min_length`` for ``minLength``."""
+    return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", word)
+
+
+# Words whose attribute has another name; a map's bounds are those of a list.
+_ATTRIBUTES: Final = {"not": "not_", "minProperties": "min_items", "maxProperties": "max_items"}
