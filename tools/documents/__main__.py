@@ -136,7 +136,7 @@ class _Table:
 
 def _words(limits: Constraint, *, is_map: bool) -> dict[str, Any]:
     """Return what a document says of a value, in the words of a file."""
-    words = {re.sub(r"_(.)", lambda match: match[1].upper(), name): value for name, value in limits.said().items()}
+    words = {re.sub(r"_(.)", lambda match: match[1].upper(), name): value for name, value in limits.words().items()}
     if is_map:
         words = {word.replace("Items", "Properties"): value for word, value in words.items()}
     return words

@@ -79,7 +79,7 @@ class Reader:
         if kind not in ("list", "number", "text") or shape.limits.enum is not None:
             return shape
         texts = (inputs.docs.get(name, ""), field.schema.get("description", "") if field else "")
-        facts = constraint(prose_facts(kind, texts, shape.limits)).said()
+        facts = constraint(prose_facts(kind, texts, shape.limits)).words()
         return replace(shape, limits=shape.limits._replace(**facts))
 
     def _value(self, kind: Any, field: DocumentField | None) -> Shape:

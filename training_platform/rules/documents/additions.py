@@ -123,8 +123,8 @@ class Additions:
 
 def _joined(limits: Constraint, addition: Addition) -> Constraint:
     """Return limits with a constraint that is added to them."""
-    present = limits.said()
-    joined = addition.limits.said()
+    present = limits.words()
+    joined = addition.limits.words()
     for name in joined.keys() & present.keys():
         if name in _EXTENDED:
             joined[name] = [*present[name], *(row for row in joined[name] if row not in present[name])]
@@ -177,12 +177,12 @@ def _steps(path: str) -> tuple[str, ...]:
 
 def _fits_kind(limits: Constraint, kind: str) -> bool:
     """Whether a constraint is for a kind of input: a form for a string, groups of inputs for a block."""
-    said = limits.said().keys()
-    if said & {"minimum", "maximum"}:
+    words = limits.words().keys()
+    if words & {"minimum", "maximum"}:
         return kind in ("int32", "int64")
-    if said & _OF_BLOCKS:
+    if words & _OF_BLOCKS:
         return kind == "block"
-    if "property_names" in said:
+    if "property_names" in words:
         return kind == "map"
     return kind == "text"
 

@@ -47,7 +47,7 @@ def compared(limits: Constraint) -> Check | None:
 
 
 class _Group(NamedTuple):
-    """Inputs of which some input is ``needed``, and of which several may be there ``together``."""
+    """Names of inputs: some input is ``needed``, and several may be there ``together``."""
 
     names: Names
     needed: bool
@@ -197,7 +197,9 @@ def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Repor
 
 def compared_entries(limits: Constraint) -> Callable[[Any, Where, Report], None] | None:
     """Return the check of a list's entries, or a map's keys, against each other; None if nothing constrains them."""
-    keys = [*([()] if limits.unique_items else []), *limits.unique_by]
+    keys = list(limits.unique_by)
+    if limits.unique_items:
+        keys.append(())  # of no inputs: entries themselves differ
     alone = limits.alone
     required = limits.contains
     if not (keys or limits.exclusive or alone is not None or required is not None):

@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple
+
+from training_platform.config.reading.section import article
 
 Kind = Literal[
     "any", "block", "flag", "int-or-text", "int32", "int64", "list", "map", "number", "output", "quantity", "text",
@@ -109,12 +112,12 @@ class Constraint(NamedTuple):
     cases: Sequence[Case] = ()
     ignore_names: bool = False
 
-    def said(self) -> dict[str, Any]:
-        """Return the words that say something, by attribute."""
-        return {name: value for name, value in self._asdict().items() if value != _UNSAID[name]}
+    def words(self) -> dict[str, Any]:
+        """Return the words that a row or a document has, by attribute."""
+        return {name: value for name, value in self._asdict().items() if value != _DEFAULTS[name]}
 
 
-_UNSAID: Final = Constraint._field_defaults
+_DEFAULTS: Final = Constraint._field_defaults
 FREE: Final = Constraint()
 """A constraint that says nothing."""
 
@@ -171,26 +174,29 @@ class ShapeRows:
 
 def constraint(row: Mapping[str, Any]) -> Constraint:
     """Return the constraint that a row of a file writes. Raises ValueError for a word that is none of ours."""
-    said = {}
+    attributes = _attributes(row, Constraint)
+    if "property_names" in attributes:
+        attributes["property_names"] = attributes["property_names"]["pattern"]
+    if "orders" in attributes:
+        attributes["orders"] = [Order(**_attributes(order, Order)) for order in attributes["orders"]]
+    if "cases" in attributes:
+        attributes["cases"] = [Case(**_attributes(case, Case)) for case in attributes["cases"]]
+    return Constraint(**attributes)
+
+
+def _attributes(row: Mapping[str, Any], kind: type[Constraint | Case | Order]) -> dict[str, Any]:
+    attributes = {}
+    name_of_kind = kind.__name__.lower()
     for word, value in row.items():
-        name = _ATTRIBUTES.get(word) or attribute(word)
-        if name not in _UNSAID:
-            raise ValueError(f"{word} is not a word of a constraint")
-        said[name] = value
-    if "property_names" in said:
-        said["property_names"] = said["property_names"]["pattern"]
-    if "orders" in said:
-        said["orders"] = [Order(**_attributes(order)) for order in said["orders"]]
-    if "cases" in said:
-        said["cases"] = [Case(**_attributes(case)) for case in said["cases"]]
-    return Constraint(**said)
+        name = _ATTRIBUTES.get(word) or _attribute(word)
+        if name not in kind._fields:
+            raise ValueError(f"{word} is not a word of {article(name_of_kind)} {name_of_kind}")
+        attributes[name] = value
+    return attributes
 
 
-def _attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {_ATTRIBUTES.get(word) or attribute(word): value for word, value in row.items()}
-
-
-def attribute(word: str) -> str:
+@cache
+def _attribute(word: str) -> str:
     """Return the attribute for a word of a file: ``min_length`` for ``minLength``."""
     return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", word)
 

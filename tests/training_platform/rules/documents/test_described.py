@@ -45,9 +45,17 @@ def test_every_input_that_a_row_names_is_one_of_a_type_that_it_is_of() -> None:
     assert missing == []
 
 
-def test_a_word_that_no_constraint_has_is_refused() -> None:
-    with pytest.raises(ValueError, match="minimun is not a word of a constraint"):
-        constraint({"minimun": 1})
+@pytest.mark.parametrize(
+    ("row", "word"),
+    [
+        ({"minimun": 1}, "minimun is not a word of a constraint"),
+        ({"cases": [{"when": {}, "requires": ["a"]}]}, "requires is not a word of a case"),
+        ({"orders": [{"smaller": "a", "larger": "b", "strict": True}]}, "strict is not a word of an order"),
+    ],
+)
+def test_a_word_that_nothing_has_is_refused(row: dict[str, Any], word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        constraint(row)
 
 
 def test_every_pattern_of_types_is_of_one() -> None:

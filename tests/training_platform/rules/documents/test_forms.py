@@ -157,7 +157,7 @@ def test_no_form_refuses_what_the_provider_takes_for_the_same() -> None:
             pairs = [(name, other) for name in names for other in (name.lower(), name.upper())]
         else:
             name = next((name for name in NAMES if not _problems(check, name)), None)
-            links += name is not None and bool(shape.limits.said().keys() - {"alike"})
+            links += name is not None and bool(shape.limits.words().keys() - {"alike"})
             pairs = [(name, f"{start}projects/a/global/all/{name}") for start in LINKS if name is not None]
         refused += [(token, path, *pair) for pair in pairs if _problems(check, pair[1])]
 
@@ -201,5 +201,5 @@ def test_a_name_says_nothing_of_an_input_of_another_kind() -> None:
     fields = Additions(strict=False).by_name(block).fields
 
     assert (fields["timeZone"], fields["member"]) == (flag, choice)
-    assert fields["zone"].limits.said().keys() == {"pattern"}
+    assert fields["zone"].limits.words().keys() == {"pattern"}
     assert block.fields == {"timeZone": flag, "member": choice, "zone": text}, "shapes are shared"

@@ -136,7 +136,7 @@ def _constrained(token: str) -> frozenset[str]:
 
 def _below(shape: Shape, path: str) -> Iterator[str]:
     if shape.kind != "block":
-        if shape.kind == "output" or shape.limits.said():
+        if shape.kind == "output" or shape.limits.words():
             yield path
         if shape.kind == "list":
             yield from _below(shape.inner, path)

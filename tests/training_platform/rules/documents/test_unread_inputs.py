@@ -54,7 +54,7 @@ def _unread(token: str) -> Iterator[str]:
         seen = any(
             f"{path}.".startswith(f"{path_read}.") or f"{path_read}.".startswith(f"{path}.") for path_read in read
         )
-        if not seen and shape.kind in FREE and not shape.limits.said():
+        if not seen and shape.kind in FREE and not shape.limits.words():
             yield path
 
 
