@@ -256,7 +256,9 @@ def filestore_clients(instance: FilestoreView, program: Program) -> Iterator[Dra
             yield finding(view, field, message, allowed=f"a range outside of {_FILESTORE_OWN}")
         elif not any(map(room.subnet_of, _RFC_1918)) and not any(block and room.subnet_of(block) for block in served):
             message = f"nodes in {room} are outside of RFC 1918, and no export of the instance names them"
-            yield finding(instance, "exports", message, allowed=f"an export with {room}", nearest=room)
+            yield finding(
+                instance, "exports", message, allowed=f"an export with {room}", nearest=room, severity="warning"
+            )
 
 
 @rule(

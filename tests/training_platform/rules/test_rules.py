@@ -16,6 +16,7 @@ from training_platform.views.adapters import VIEWS_OF
 BEYOND = {
     "blue-green-settings",
     "bucket-hierarchical",
+    "filestore-clients",
     "filestore-exports",
     "filestore-multishare",
     "filestore-snapshot",
