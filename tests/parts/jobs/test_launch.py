@@ -244,6 +244,20 @@ def test_a_program_that_a_shell_started_saves_after_the_shell_has_ended(
     assert (tmp_path / "checkpoint").exists()
 
 
+def test_a_signal_before_the_program_starts_ends_the_container(take: Take, google: Google, tmp_path: Path) -> None:
+    (tmp_path / "slow.sh").write_text("echo > reading; sleep 60\n")
+    job = take(f"command: [touch, started]\n{GPU}")
+
+    with start(google, job, cwd=tmp_path, script=str(tmp_path / "slow.sh")) as running:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "reading").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(30) == 128 + signal.SIGTERM
+
+    assert not (tmp_path / "started").exists()
+
+
 @pytest.mark.parametrize(("mode", "code"), [(None, 127), (0o644, 126)], ids=["missing", "not executable"])
 def test_a_program_that_cannot_start_ends_as_in_a_shell(
     take: Take, google: Google, tmp_path: Path, mode: int | None, code: int
