@@ -60,8 +60,8 @@ def add_resources(own):
     (repository.root / "own_resources.py").write_text(program, encoding="utf-8")
 
 
-def grant_of_own(name: str, role: str) -> str:
-    inputs = {"project": "example-small", "role": role, "member": "allUsers"}
+def grant_of_own(name: str, role: str, member: str = "allUsers") -> str:
+    inputs = {"project": "example-small", "role": role, "member": member}
     return f"Resource(type={ON_PROJECT!r}, name={name!r}, inputs={inputs})"
 
 
@@ -84,6 +84,26 @@ def extended(repository: Repository) -> Repository:
     with_own_resources(repository)
     repository.commit()
     return repository
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("roles/viewer", "group:a@example.com"), ("roles/viewer", "allUsers")),
+        (("roles/viewer", "allUsers"), ("roles/owner", "allUsers")),
+    ],
+    ids=["member", "role"],
+)
+def test_a_grant_that_is_replaced_by_one_to_everybody_opens(
+    extended: Repository, before: tuple[str, str], after: tuple[str, str]
+) -> None:
+    with_own_resources(extended, grant_of_own("readers", *before))
+    extended.commit()
+    later = Repository(extended.root.with_name("later"))  # a process loads the program of a folder once
+    shutil.copytree(extended.root, later.root)
+    with_own_resources(later, grant_of_own("readers", *after))
+
+    assert ("opens-access", f"{ON_PROJECT} readers") in told(losses(later.compare(base="HEAD")))
 
 
 def test_an_acknowledged_resource_of_an_own_program_excuses_no_later_one(extended: Repository) -> None:

@@ -293,10 +293,24 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> 
         kind=kind,
         type=new.type,
         name=new.name,
-        inputs=inputs,
+        inputs=_with_openings(new, inputs),
         undecided=not (documented or all(change.path in OPTIONS for change in inputs)),
         protected=old.protected,
         size=_size(old),
+    )
+
+
+def _with_openings(new: FlatResource, inputs: Iterable[InputChange]) -> tuple[InputChange, ...]:
+    """Return the changes of inputs; what replaces a resource by one that is open to everybody opens, as a new one does.
+
+    A grant that is only created again on a replaced bucket opens nothing that was not open.
+    """
+    effect = effect_of_addition(new.type, new.inputs)
+    if effect.kind != "opens":
+        return tuple(inputs)
+    return tuple(
+        change._replace(effect=effect) if change.forces and change.new != REPLACED_SOURCE else change
+        for change in inputs
     )
 
 
@@ -316,8 +330,9 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
         return None
     kind: Kind = "changed" if reasons is None else "replaced"
     return ResourceChange(
-        kind=kind, type=new.type, name=new.name, inputs=tuple(inputs), protected=old.protected, size=_size(old)
-    )
+        kind=kind, type=new.type, name=new.name, inputs=_with_openings(new, inputs), protected=old.protected,
+        size=_size(old),
+    )  # fmt: skip
 
 
 def against_state(old: Iterable[FlatResource], new: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
