@@ -34,7 +34,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "jobs": (),
     "sandbox": (),
     "simulate": ("jobs",),
-    "adopt": ("sandbox",),
+    "adopt": (),
     "verify": ("adopt", "jobs"),
 }
 """The parts beside the core, each with those that it may import."""

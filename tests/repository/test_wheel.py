@@ -78,7 +78,7 @@ COMMANDS_OF_BASE = (
     "plan dev", "quota show",
 )  # fmt: skip
 COMMANDS = {
-    "adopt example-train-prod --stack prod --production": "adopt",
+    "adopt example-train-prod --stack prod": "adopt",
     "adopt-state import-prod.json": "adopt",
     "job list": "jobs",
     "job usage": "jobs",

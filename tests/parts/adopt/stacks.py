@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from tests.parts.adopt.seeding import Seeded, served
 from tests.places import ROOT
 from tests.plans import planned_stacks
 from training_platform.clients.project_contents import Contents, read_contents
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.adopt.adoption import AdoptedStack, adopt_environment
-from training_platform.parts.adopt.cli import planner
+from training_platform.parts.adopt.adoption import AdoptedStack, Unplanned, compared, unplanned
 from training_platform.resources.stack_plan import plannable
 from training_platform.resources.stack_resource import StackResource
 
@@ -33,6 +32,13 @@ config:
           a100: {machine_type: a2-highgpu-8g, max_nodes: 4}
 """
 Repository = Callable[[dict[str, str]], Path]
+
+
+class Adopted(NamedTuple):
+    """The adopted stacks by name, and the resources of the project that none of them plans."""
+
+    stacks: Mapping[str, AdoptedStack]
+    unplanned: list[Unplanned]
 
 
 def write_stacks(root: Path, stacks: dict[str, str]) -> Path:
@@ -79,27 +85,8 @@ def contents_of(seeded: Seeded, project: str = PROJECT) -> Contents:
         return read_contents(project, (), address)
 
 
-def adopted(
-    seeded: Seeded, root: Path, name: str, project: str = PROJECT, *, keep_replaced: bool = False
-) -> AdoptedStack:
-    """Adopt a project into a repository."""
+def adopted(seeded: Seeded, plans: Mapping[str, Sequence[StackResource]], project: str = PROJECT) -> Adopted:
+    """Adopt a project into planned stacks."""
     contents = contents_of(seeded, project)
-    return adopt_environment(name, contents, planner(root), production=False, keep_replaced=keep_replaced)
-
-
-def in_cloud(resources: Sequence[StackResource]) -> dict[tuple[str, str], Any]:
-    """Return the inputs of resources planned in Google Cloud, without the parts of notebooks."""
-    return {
-        resource.key: resource.inputs for resource in resources if resource.custom and resource.type.startswith("gcp:")
-    }
-
-
-def differing(first: dict[tuple[str, str], Any], second: dict[tuple[str, str], Any]) -> Iterator[tuple[str, str]]:
-    """Yield each resource that only one side has, and each input that differs between them."""
-    for key in first.keys() | second.keys():
-        ours = first.get(key)
-        theirs = second.get(key)
-        if ours is None or theirs is None:
-            yield key[1], "only one side"
-        else:
-            yield from ((key[1], name) for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    stacks = {name: compared(name, resources, contents) for name, resources in plans.items()}
+    return Adopted(stacks, unplanned(list(stacks.values()), contents))

@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.parts.adopt.seeding import Seeded, served
-from tests.parts.adopt.stacks import PROJECT, Repository, small_plan, standing
+from tests.parts.adopt.stacks import PROJECT, STACK, Repository, small_plan, standing
 from training_platform.cli.main import app
-from training_platform.config.workspace import read_workspace
 
 pytestmark = pytest.mark.timeout(300)  # each plans a stack once or more
 
@@ -21,7 +20,7 @@ LOCATIONS = f"container/v1beta1/projects/{PROJECT}/locations"
 
 
 def run(root: Path, address: str, *args: str, project: str = PROJECT) -> Result:
-    options = ["--stack", "lab", "--no-production", "--local-cloud", address, "--root", str(root), *args]
+    options = ["--stack", "lab", "--local-cloud", address, "--root", str(root), *args]
     return CliRunner().invoke(app, ["adopt", project, *options])
 
 
@@ -45,7 +44,7 @@ def _address(seeded: Seeded) -> Iterator[str]:
 @pytest.fixture(scope="module", name="imports")
 def _imports(repository: Repository) -> Path:
     """Return the import file that adopting the small stack writes."""
-    root = repository({})
+    root = repository({"lab": STACK})
     with served(standing(small_plan(repository))) as address:
         run(root, address)
     return root / "import-lab.json"
@@ -53,21 +52,15 @@ def _imports(repository: Repository) -> Path:
 
 @pytest.fixture(name="root")
 def _root(repository: Repository) -> Path:
-    return repository({})
+    return repository({"lab": STACK})
 
 
-def twin(seeded: Seeded, location: str = "us-central1-b") -> None:
-    """Create a cluster of the same name in another zone."""
-    body = {"name": "lab-main", "initialNodeCount": 1, "network": "lab-network", "subnetwork": "main-subnet-0a1b2c3"}
-    seeded.ask("POST", f"{LOCATIONS}/{location}/clusters", {"cluster": body})
-
-
-def test_both_files_are_written_and_the_model_takes_the_stack(root: Path, address: str) -> None:
+def test_only_the_import_file_is_written_parents_first(root: Path, address: str) -> None:
     ran = run(root, address)
 
     assert ran.exit_code == 0, ran.output
-    assert "stacks/Pulumi.lab.yaml, import-lab.json: written." in ran.stdout
-    assert read_workspace(root).stacks["lab"].findings == ()
+    assert "import-lab.json: written." in ran.stdout
+    assert (root / "stacks" / "Pulumi.lab.yaml").read_text() == STACK
     rows = json.loads((root / "import-lab.json").read_text())["resources"]
     seen: set[str] = set()
     for row in rows:
@@ -97,93 +90,69 @@ def test_a_dry_run_writes_nothing(root: Path, address: str) -> None:
     ran = run(root, address, "--dry-run")
 
     assert ran.exit_code == 0
-    assert (list((root / "stacks").iterdir()), (root / "import-lab.json").exists()) == ([], False)
+    assert not (root / "import-lab.json").exists()
 
 
 def test_an_existing_file_is_not_overwritten_without_the_option(root: Path, address: str) -> None:
-    file = root / "stacks" / "Pulumi.lab.yaml"
-    file.write_text("config: {}\n")
+    file = root / "import-lab.json"
+    file.write_text("{}")
 
     refused = run(root, address)
     assert refused.exit_code == 2
-    assert "Pulumi.lab.yaml: already exists and was not changed" in refused.stderr
-    assert (file.read_text(), (root / "import-lab.json").exists()) == ("config: {}\n", False)
+    assert "import-lab.json: already exists and was not changed" in refused.stderr
+    assert file.read_text() == "{}"
     assert run(root, address, "--overwrite").exit_code == 0
-    assert "main:" in file.read_text()
+    assert "main-cluster" in file.read_text()
 
 
-def test_an_unreadable_project_gives_one_sentence(root: Path, address: str) -> None:
+def test_a_stack_without_a_file_is_refused_with_the_nearest(root: Path, address: str) -> None:
+    ran = CliRunner().invoke(app, ["adopt", PROJECT, "--stack", "lb", "--local-cloud", address, "--root", str(root)])
+
+    assert sentence(ran) == (
+        "stacks/Pulumi.lb.yaml does not exist: write it, or begin it by `init environment`. "
+        "Allowed: lab. Nearest: lab.\n"
+    )
+
+
+def test_a_stack_file_with_errors_is_refused(root: Path, address: str) -> None:
+    (root / "stacks" / "Pulumi.lab.yaml").write_text(STACK.replace("a2-highgpu-8g", "a2-higpu-8g"))
+
+    message = sentence(run(root, address))
+    assert "stacks/Pulumi.lab.yaml:12:" in message
+    assert "Nearest: a2-highgpu-8g" in message
+    assert message.endswith("The stack files have errors: correct them first.\n")
+
+
+def test_another_project_than_the_stacks_is_refused(root: Path, address: str) -> None:
     message = sentence(run(root, address, project="example-others"))
 
-    assert message.startswith("GKE does not let you in projects/example-others: ")
+    assert message == "lab is in project example-lab, not in example-others.\n"
 
 
-def test_an_empty_project_gives_one_sentence(root: Path) -> None:
+def test_an_unreadable_project_gives_one_sentence(root: Path) -> None:
+    with served(Seeded("example-others")) as address:
+        assert sentence(run(root, address)).startswith("GKE does not let you in projects/example-lab: ")
+
+
+def test_everything_is_new_in_an_empty_project(root: Path) -> None:
     with served(Seeded(PROJECT)) as address:
-        assert "has no clusters, Filestore instances, buckets" in sentence(run(root, address))
+        ran = run(root, address, "--dry-run")
+
+    assert ran.exit_code == 0, ran.output
+    assert "lab: 0 resources to import" in ran.stdout
 
 
 def test_an_address_without_a_listener_gives_one_sentence(root: Path) -> None:
     assert "cannot be reached" in sentence(run(root, "http://127.0.0.1:9"))
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [("Lab", "is not a stack name"), ("../lab", "is not a stack name"), ("a" * 40, "is not a stack name")],
-)
-def test_an_invalid_stack_name_is_refused_before_anything_is_read(name: str, why: str, root: Path) -> None:
-    options = ["--no-production", "--local-cloud", "http://127.0.0.1:9", "--root", str(root)]
-    ran = CliRunner().invoke(app, ["adopt", PROJECT, "--stack", name, *options])
-
-    assert why in sentence(ran)
-
-
-@pytest.mark.parametrize("option", ["--only", "--leave-out"])
-def test_an_unknown_name_is_reported_with_the_nearest(option: str, root: Path, address: str) -> None:
-    assert sentence(run(root, address, option, "lab-mian")) == (
-        f"{option} lab-mian: nothing in {PROJECT} is called so. Nearest: lab-main.\n"
-    )
-
-
-def test_two_clusters_of_one_name_are_told_apart_by_their_location(seeded: Seeded, root: Path, address: str) -> None:
-    twin(seeded)
-
-    message = sentence(run(root, address))
-    assert message.startswith(
-        "lab-main exists 2 times, and a stack can have only one of that name: leave the others out"
-    )
-    assert "--leave-out us-central1-b/clusters/lab-main" in message
-    ran = run(root, address, "--leave-out", "us-central1-b/clusters/lab-main")
-    assert ran.exit_code == 0, ran.output
-    assert "location: us-central1-a" in (root / "stacks" / "Pulumi.lab.yaml").read_text()
-
-
-def adopted(root: Path, address: str, *args: str) -> Any:
-    ran = run(root, address, "--dry-run", "--format", "json", *args)
-    assert ran.exit_code in (0, 1), ran.output
-    return json.loads(ran.stdout)["stacks"][0]
-
-
-def test_only_what_is_named_is_adopted_with_what_it_needs(root: Path, address: str) -> None:
-    ran = run(root, address, "--only", "lab-main")
+def reported(root: Path, address: str) -> Any:
+    ran = run(root, address, "--dry-run", "--format", "json")
     assert ran.exit_code == 1, ran.output
-    assert "dashboards/" in ran.stdout  # the platform's shows the instance that is left out
-
-    text = (root / "stacks" / "Pulumi.lab.yaml").read_text()
-    assert ("a100" in text, "homes" in text) == (True, False)
+    return json.loads(ran.stdout)
 
 
-def test_a_pool_can_be_left_to_others(root: Path, address: str) -> None:
-    assert run(root, address, "--leave-out", "a*").exit_code == 0
-
-    rows = (root / "import-lab.json").read_text()
-    assert ("main-a100-pool" in rows, "main-cluster" in rows) == (False, True)
-    assert "a100" not in (root / "stacks" / "Pulumi.lab.yaml").read_text()
-
-
-def test_resources_with_other_names_are_left_out_with_every_field_that_prevents_adoption(
-    seeded: Seeded, root: Path, address: str
-) -> None:
+def test_resources_that_no_stack_plans_are_listed_with_their_ids(seeded: Seeded, root: Path, address: str) -> None:
     body = {"name": "train", "initialNodeCount": 1, "network": "lab-network", "subnetwork": "main-subnet-0a1b2c3"}
     seeded.ask("POST", f"{LOCATIONS}/us-central1-a/clusters", {"cluster": body})
     instance = {
@@ -194,39 +163,29 @@ def test_resources_with_other_names_are_left_out_with_every_field_that_prevents_
     where = f"file/v1beta1/projects/{PROJECT}/locations/us-central1-a/instances"
     seeded.ask("POST", where, instance, instanceId="scratch")
 
-    left_out = adopted(root, address)["left_out"]
-
-    train, scratch = (next(why for path, why in left_out.items() if path.endswith(end)) for end in ("train", "scratch"))
-    assert train == (
-        "name is train, and a stack's is lab-KEY with a key of at most 30 characters; "
-        "nodePools/default-pool: config.serviceAccount is default, and a stack's is "
-        "lab-gke-nodes@example-lab.iam.gserviceaccount.com; "
-        "it is in no release channel. As somebody else's, with pools and queues of the stack in it: "
-        "clusters: {KEY: {location: us-central1-a, existing: train}}"
-    )
-    assert scratch.split("; ") == [
-        "name is scratch, and a stack's is lab-KEY with a key of at most 30 characters",
-        "network is default, and a stack's own is lab-network (for an existing one: network: {name: default})",
+    zone = f"projects/{PROJECT}/locations/us-central1-a"
+    assert reported(root, address)["unplanned"] == [
+        {"kind": "cluster", "id": f"{zone}/clusters/train"},
+        {"kind": "node pool", "id": f"{zone}/clusters/train/nodePools/default-pool"},
+        {"kind": "Filestore instance", "id": f"{zone}/instances/scratch"},
     ]
+    text = run(root, address, "--dry-run").stdout
+    assert f"exists in the project, and no stack plans it:\n  cluster {zone}/clusters/train\n" in text
 
 
-def test_a_resource_that_the_stack_would_replace_is_left_out_unless_kept(
-    seeded: Seeded, root: Path, address: str
-) -> None:
+def test_a_resource_that_the_stack_would_replace_is_reported_so(seeded: Seeded, root: Path, address: str) -> None:
     seeded.spoil(
         f"container/projects/{PROJECT}/locations/us-central1-a/clusters/lab-main/nodePools/a100",
         lambda body: body["config"].update(serviceAccount="others@example-lab.iam.gserviceaccount.com"),
     )
 
-    report = adopted(root, address)
-    (path, why) = next(iter(report["left_out"].items()))
-    assert path.endswith("clusters/lab-main/nodePools/a100")
-    assert why.startswith("the stack would replace it: config.serviceAccount is others@example-lab")
-    kept = adopted(root, address, "--keep-replaced")
-    assert kept["left_out"] == {}
-    assert [(change["resource"].rpartition("/")[2], change["replaces"]) for change in kept["changes"]] == [
+    (stack,) = reported(root, address)["stacks"]
+    assert [(change["resource"].rpartition("/")[2], change["replaces"]) for change in stack["changes"]] == [
         ("a100", True)
     ]
+    text = run(root, address, "--dry-run").stdout
+    assert "lab-gke-nodes@example-lab.iam.gserviceaccount.com (replaces it)" in text
+    assert "  1 would be replaced: correct the stack file before the first `pulumi up`" in text
 
 
 def test_changes_and_settings_without_a_field_are_listed(seeded: Seeded, root: Path, address: str) -> None:

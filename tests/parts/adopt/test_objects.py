@@ -144,7 +144,7 @@ def _contents(cluster: Cluster, tmp_path: Path) -> Iterator[Contents]:
     bodies = {CLUSTER: {PATH: {"name": "lab-main", "controlPlaneEndpointsConfig": endpoint}}}
     with served(cluster) as server:
         kubeconfig = write_kubeconfig(tmp_path / "config", server, f"gke_{PROJECT}_us-central1_lab-main")
-        yield Contents(PROJECT, bodies, clusters=reach_clusters("lab", Contents(PROJECT, bodies), str(kubeconfig)))
+        yield Contents(PROJECT, bodies, clusters=reach_clusters([PATH], str(kubeconfig)))
 
 
 def matches_by_name(contents: Contents) -> dict[str, Match]:
@@ -315,17 +315,20 @@ def test_the_state_has_an_object_as_if_the_program_had_written_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "member", "is_matched"),
+    ("role", "member", "project", "is_matched"),
     [
-        ("roles/viewer", "group:a@example.com", True),
-        ("roles/editor", "group:a@example.com", False),
-        ("roles/viewer", "group:b@example.com", False),
+        ("roles/viewer", "group:a@example.com", "example-lab", True),
+        ("roles/editor", "group:a@example.com", "example-lab", False),
+        ("roles/viewer", "group:b@example.com", "example-lab", False),
+        ("roles/viewer", "group:a@example.com", "example-other", False),  # of a team with its own project
     ],
 )
-def test_a_grant_is_adopted_only_with_its_role_and_its_member(role: str, member: str, is_matched: bool) -> None:
+def test_a_grant_is_adopted_only_with_its_role_its_member_and_its_project(
+    role: str, member: str, project: str, is_matched: bool
+) -> None:
     bindings = [{"role": role, "members": [member]}, {"role": "roles/browser", "members": ["group:a@example.com"]}]
     contents = Contents("example-lab", {POLICY: {"example-lab": {"bindings": bindings}}})
-    inputs = {"project": "example-lab", "role": "roles/viewer", "member": "group:a@example.com"}
+    inputs = {"project": project, "role": "roles/viewer", "member": "group:a@example.com"}
     grant = StackResource(stack="lab", type=IAM_MEMBER, name="viewers", inputs=inputs)
 
     assert bool(matches([grant], contents)) is is_matched

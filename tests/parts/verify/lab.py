@@ -210,7 +210,7 @@ class Lab:
     def platform(self, folder: Path, kubeconfig: str | None = None, **fields: Any) -> Iterator[Platform]:
         with served(self.seeded) as address:
             listed = read_contents(PROJECT, {"us-central1"}, address)
-            contents = with_clusters("lab", with_lustre(self.resources, listed, address), kubeconfig)
+            contents = with_clusters(self.resources, with_lustre(self.resources, listed, address), kubeconfig)
             yield Platform(
                 name="lab", environment=self.environment, resources=self.resources, contents=contents,
                 maker=maker_of(ObjectRecord.begin(folder, {}), contents, 120.0, address), demand=self.demand,

@@ -1,5 +1,5 @@
-"""Adopting an existing platform: a project's resources as sections of stack files, and files to import them."""
+"""Adopting an existing platform: ids and import files for the resources of a project, and their differences."""
 
 from training_platform.checks.parts import Part
 
-PART = Part(commands={"adopt": "cli:adopt", "adopt-state": "cli:adopt_state"}, needs=("sandbox",))
+PART = Part(commands={"adopt": "cli:adopt", "adopt-state": "cli:adopt_state"})

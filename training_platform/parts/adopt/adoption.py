@@ -1,59 +1,49 @@
-"""A project as stacks of this repository: stack files, import files, and differences."""
+"""The stacks of a repository in a project: import files, differences, and resources that no stack plans."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
-import yaml
-
+from training_platform.catalog.locations import MULTI_REGIONS, region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.clients.project_contents import Contents
-from training_platform.config.expansion import SYSTEM_NAME, flavors
-from training_platform.config.first_files import SCHEMA
-from training_platform.config.model.environment import Environment
-from training_platform.config.model.stack import PROJECT
+from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import UserError
-from training_platform.parts.adopt.cluster_objects import Queues
+from training_platform.config.workspace import Workspace
 from training_platform.parts.adopt.differences import Difference, differences
 from training_platform.parts.adopt.import_file import import_file
 from training_platform.parts.adopt.matches import Match, matches, object_differences, object_matches
-from training_platform.parts.adopt.sections.environment import AdoptedSection, environment_section
-from training_platform.parts.adopt.sections.teams import Platform, team_names, team_section, without_team
-from training_platform.parts.adopt.sections.values import Inexpressible
 from training_platform.resources.resource_types import (
     BUCKET,
     CLUSTER,
     FILESTORE,
     KUBERNETES,
+    NETWORK,
     NODE_POOL,
     PERSISTENT_RESOURCE,
+    REPOSITORY,
     RESOURCE_TYPES,
-    SUBNETWORK,
+    SECRET,
+    TENSORBOARD,
+    imported_as,
 )
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
-
-Plan = Callable[[Mapping[str, str], str], Sequence[StackResource]]
-"""A function that plans a stack, from the texts of new stack files by name, and its own name."""
 
 
 @dataclass
 class AdoptedStack:
-    """An adopted stack.
+    """A stack in a project.
 
-    By path in the project, ``left_out`` has the reasons for resources not in it, ``changes`` the fields that its
-    first update would change, ``unsaid`` those that no stack file has. ``new`` are planned resources not found there.
+    By path in the project, ``changes`` are the fields that its first update would change, ``unsaid`` those that no
+    stack file has. ``new`` are planned resources not found there.
     """
 
     name: str
-    text: str
     resources: Sequence[StackResource]
     matched: Mapping[tuple[str, str], Match]
-    section: Mapping[str, Any] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
     changes: dict[str, list[Difference]] = field(default_factory=dict)
     unsaid: dict[str, list[Difference]] = field(default_factory=dict)
 
@@ -61,6 +51,11 @@ class AdoptedStack:
     def new(self) -> list[StackResource]:
         """The resources without a counterpart in the project."""
         return [resource for resource in self.resources if resource.custom and resource.key not in self.matched]
+
+    @property
+    def replaced(self) -> list[str]:
+        """The paths of resources that the first update would replace."""
+        return [path for path, fields in self.changes.items() if any(change.replaces for change in fields)]
 
     @property
     def imports(self) -> dict[str, dict[str, Any]]:
@@ -77,216 +72,84 @@ class AdoptedStack:
         return files
 
 
-def adopt_environment(
-    name: str,
-    contents: Contents,
-    plan: Plan,
-    *,
-    production: bool,
-    queues: Queues | None = None,
-    keep_replaced: bool = False,
-) -> AdoptedStack:
-    """Return the environment stack that is closest to a project.
+def stacks_to_adopt(workspace: Workspace, project: str, name: str) -> list[Stack]:
+    """Return a stack and, of an environment, its teams in the same project.
 
-    Resources that its update would replace are left out, unless ``keep_replaced``: no file then touches them.
+    Raises UserError for another name, a stack of another project, or a file with errors.
     """
-
-    def section_of(contents: Contents) -> AdoptedSection:
-        return environment_section(name, contents, queues or Queues(), production=production)
-
-    return _adopt(name, contents, section_of, plan, keep=keep_replaced)
-
-
-def adopt_teams(
-    environment: AdoptedStack,
-    contents: Contents,
-    plan: Plan,
-    *,
-    queues: Queues | None = None,
-    keep_replaced: bool = False,
-) -> list[AdoptedStack]:
-    """Return the stacks of an environment's teams, and the reasons why other resources belong to no team.
-
-    A team without members is left out as a whole.
-    """
-    home = environment.name
-    section = Environment.model_validate(environment.section, strict=False)
-    order = {key: list(flavors(key, cluster)) for key, cluster in section.clusters.items()}
-    queues = Queues((queues or Queues()).objects, order)
-    teams = team_names(home, contents, queues)
-    environment.left_out |= dict(without_team(home, teams, contents))
-    platform = Platform(home, teams, contents, queues)
-    stacks = []
-    for team in teams:
-
-        def section_of(contents: Contents, team: str = team) -> AdoptedSection:
-            return team_section(team, platform._replace(contents=contents), environment.section.get("labels", {}))
-
-        try:
-            stacks.append(_adopt(f"{home}-{team}", contents, section_of, plan, environment, keep=keep_replaced))
-        except Inexpressible as error:
-            environment.left_out[f"team {team}"] = str(error)
-    return stacks
+    stack = workspace.stacks.get(name)
+    if stack is None:
+        nearest = find_nearest(name, workspace.stacks)
+        hint = f" Nearest: {nearest}." if nearest else ""
+        raise UserError(
+            f"stacks/Pulumi.{name}.yaml does not exist: write it, or begin it by `init environment`. "
+            f"Allowed: {', '.join(workspace.stacks) or 'none'}.{hint}"
+        )
+    stacks = [stack]
+    if stack.team is None:
+        stacks += [team for team, spec, _ in workspace.teams() if spec.environment == name]
+    errors = [str(finding) for row in stacks for finding in row.findings if finding.severity == "error"]
+    if errors or stack.section is None or workspace.environment_of(stack) is None:
+        raise UserError("\n".join([*errors, "The stack files have errors: correct them first."]))
+    if workspace.project_of(stack) != project:
+        raise UserError(f"{name} is in project {workspace.project_of(stack)}, not in {project}.")
+    return [row for row in stacks if workspace.project_of(row) == project]
 
 
-def _adopt(
-    name: str,
-    contents: Contents,
-    section_of: Callable[[Contents], AdoptedSection],
-    plan: Plan,
-    home: AdoptedStack | None = None,
-    *,
-    keep: bool,
-) -> AdoptedStack:
-    """Return a stack, of a team if it has a home, without resources that its update would replace, unless kept."""
-    kind, beside = ("team", {home.name: home.text}) if home else ("environment", {})
-    left_out: dict[str, str] = {}
-    while True:
-        section = section_of(contents)
-        stack = _compared(name, {**beside, name: stack_text(kind, section.section)}, plan, contents)
-        stack.left_out = {**left_out, **section.left_out}
-        stack.section = section.section
-        replaced = {} if keep else _replaced(stack, contents)
-        if not replaced:
-            return stack
-        left_out |= replaced
-        contents = _without(contents, replaced)
+def planned_regions(resources: Iterable[StackResource]) -> set[str]:
+    """Return the regions of planned resources of Google Cloud."""
+    places = (resource.inputs.get("region") or resource.inputs.get("location") for resource in resources)
+    names = {place for place in places if isinstance(place, str)} - MULTI_REGIONS.keys() - {"global"}
+    return {region_of(name) for name in names}
 
 
-def _without(contents: Contents, replaced: Iterable[str]) -> Contents:
-    above = tuple(f"{path}/" for path in replaced)
-    return contents.without(lambda path: f"{path}/".startswith(above))
-
-
-def _compared(name: str, texts: Mapping[str, str], plan: Plan, contents: Contents) -> AdoptedStack:
-    resources = plan(texts, name)
+def compared(name: str, resources: Sequence[StackResource], contents: Contents) -> AdoptedStack:
+    """Return a stack with its planned resources that exist, and their differences."""
     in_cloud = matches(resources, contents)
-    stack = AdoptedStack(name, texts[name], resources, in_cloud | object_matches(resources, in_cloud, contents))
+    stack = AdoptedStack(name, resources, in_cloud | object_matches(resources, in_cloud, contents))
     for match in stack.matched.values():
-        if match.body is not None:
-            if match.planned.type.startswith(KUBERNETES):
-                found_differences: Iterable[Difference] = object_differences(match.planned, match.body)
-            else:
-                found_differences = differences(match.planned, match.body)
-            for difference in found_differences:
-                by_path = stack.unsaid if difference.planned is None else stack.changes
-                by_path.setdefault(match.path, []).append(difference)
+        if match.body is None:
+            continue
+        if match.planned.type.startswith(KUBERNETES):
+            fields = list(object_differences(match.planned, match.body))
+        else:
+            fields = differences(match.planned, match.body)
+        for difference in fields:
+            by_path = stack.unsaid if difference.planned is None else stack.changes
+            by_path.setdefault(match.path, []).append(difference)
     return stack
 
 
-def _replaced(stack: AdoptedStack, contents: Contents) -> dict[str, str]:
-    """Return why resources are left out: the update would replace them or their subnet."""
-    reasons: dict[str, str] = {}
-    for path, changes in stack.changes.items():
-        words = [str(change) for change in changes if change.replaces]
-        if not words or path.endswith(f"/nodePools/{SYSTEM_NAME}"):  # the system pool always exists
-            continue
-        owners = [path]
-        if path in contents.of(SUBNETWORK):
-            clusters = contents.of(CLUSTER).items()
-            owners = [name for name, body in clusters if body.get("networkConfig", {}).get("subnetwork") == path]
-        reasons |= dict.fromkeys(owners, f"the stack would replace it: {'; '.join(words)}")
-    return reasons
+UNPLANNED_KINDS = (
+    CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE, TENSORBOARD, REPOSITORY, SECRET, NETWORK,
+)  # fmt: skip
+"""Kinds whose resources are reported if no stack plans them: those that hold data, jobs or machines, and networks."""
 
 
-SELECTABLE = (CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE)
-"""Kinds that can be selected; networks, accounts and alerts are adopted if the others need them."""
+class Unplanned(NamedTuple):
+    """A resource of a project that no stack plans; ``id`` is the one that ``pulumi import`` takes."""
+
+    kind: str
+    id: str
 
 
-def selected(contents: Contents, only: Sequence[str] = (), leave_out: Sequence[str] = ()) -> Contents:
-    """Return the selected part of the contents. Raises UserError.
-
-    A name is the end of a path, ``dev-main`` or ``us-west4/clusters/dev-main``, where ``*`` is any text. A resource
-    below another is left out with it.
-    """
-    paths = [path for kind in SELECTABLE for path in contents.of(kind)]
-    for option, names in (("--only", only), ("--leave-out", leave_out)):
-        for name in names:
-            if not any(_named(path, name) for path in paths):
-                nearest = find_nearest(name, [path.rpartition("/")[2] for path in paths])
-                hint = f" Nearest: {nearest}." if nearest else ""
-                raise UserError(f"{option} {name}: nothing in {contents.project} is called so.{hint}")
-    chosen = set(paths)
-
-    def leave(path: str) -> bool:
-        if path not in chosen:
-            return False
-        if any(_covered(path, name) for name in leave_out):
-            return True
-        below = [other for other in paths if other.startswith(f"{path}/")]  # a pool is in its cluster
-        return bool(only) and not any(
-            _covered(path, name) or any(_named(other, name) for other in below) for name in only
-        )
-
-    left = contents.without(leave)
-    _refuse_twins(left)
-    return left
+def unplanned(stacks: Sequence[AdoptedStack], contents: Contents) -> list[Unplanned]:
+    """Return the resources of a project that none of its stacks plans."""
+    planned = {match.path for stack in stacks for match in stack.matched.values()}
+    return [
+        Unplanned(RESOURCE_TYPES[kind].kind, imported_as(kind, path, contents.project))
+        for kind in UNPLANNED_KINDS
+        for path in sorted(contents.of(kind))
+        if path not in planned
+    ]
 
 
-def _refuse_twins(contents: Contents) -> None:
-    """Raise UserError for two resources of the same kind and name in different locations, which share a key."""
-    for kind in (CLUSTER, FILESTORE):
-        ends = defaultdict(list)
-        for path in sorted(contents.of(kind)):
-            ends[path.rpartition("/")[2]].append(path.split("/locations/")[-1])
-        for name, places in ends.items():
-            if len(places) > 1:
-                raise UserError(
-                    f"{name} exists {len(places)} times, and a stack can have only one of that name: leave the "
-                    f"others out, such as --leave-out {places[-1]} (there are {', '.join(places)})."
-                )
-
-
-def _named(path: str, name: str) -> bool:
-    return fnmatchcase(f"/{path}", f"*/{name}")
-
-
-def _covered(path: str, name: str) -> bool:
-    """Whether a name means a path, or one of its parents."""
-    parts = path.split("/")
-    return any(_named("/".join(parts[:end]), name) for end in range(1, len(parts) + 1))
-
-
-_INLINE = ("subnet", "boot_disk")
-
-
-class _Line(dict[str, Any]):
-    """A mapping that is written in one line."""
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes lists indented by two columns below their key."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 # PyYAML asks for it
-        return super().increase_indent(flow, False)
-
-
-_Dumper.add_representer(
-    _Line, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=True)
-)
-
-
-def stack_text(kind: str, section: Mapping[str, Any], notes: str = "") -> str:
-    """Return the file of a stack; ``kind`` is ``environment`` or ``team``, ``notes`` a comment's text."""
-    content = {"config": {f"{PROJECT}:{kind}": _folded(section)}}
-    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-    return "".join([SCHEMA, *(f"# {line}\n" for line in notes.splitlines()), text])
-
-
-def _folded(value: Any, key: str = "") -> Any:
-    if isinstance(value, Mapping):
-        inner = {name: _folded(item, name) for name, item in value.items()}
-        return _Line(inner) if key in _INLINE else inner
-    return [_folded(item) for item in value] if isinstance(value, list) else value
-
-
-def lines(stacks: Sequence[AdoptedStack], unread: Mapping[str, str]) -> Iterator[str]:
+def lines(stacks: Sequence[AdoptedStack], others: Sequence[Unplanned], unread: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of the report; ``unread`` has the reasons of unreadable lists."""
     yield from (f"could not be listed, so that all of its kind is planned as new: {why}" for why in unread.values())
     for stack in stacks:
         yield f"{stack.name}: {len(stack.matched)} resources to import, {len(stack.new)} new"
         sections: dict[str, Iterable[str]] = {
-            "left out, and stays as it is": (f"{_short(path)}: {why}" for path, why in stack.left_out.items()),
             "the first update changes": _fields(stack.changes),
             "exists, and has no field in stack files": _fields(stack.unsaid),
             "new, since nothing in the project matches it": _new(stack.new),
@@ -294,17 +157,17 @@ def lines(stacks: Sequence[AdoptedStack], unread: Mapping[str, str]) -> Iterator
         for title, rows in sections.items():
             texts = [f"    {row}" for row in rows]
             yield from [f"  {title}:", *texts] if texts else ()
+        if stack.replaced:
+            yield f"  {len(stack.replaced)} would be replaced: correct the stack file before the first `pulumi up`"
+    if others:
+        yield "exists in the project, and no stack plans it:"
+        yield from (f"  {resource.kind} {resource.id}" for resource in others)
 
 
 def _fields(by_path: Mapping[str, Sequence[Difference]]) -> Iterator[str]:
     for path, fields in by_path.items():
-        yield _short(path)
+        yield path.split("/", 2)[-1] if path.startswith("projects/") else path
         yield from (f"  {change}{' (replaces it)' if change.replaces else ''}" for change in fields)
-
-
-def _short(path: str) -> str:
-    """Return a path without its project."""
-    return path.split("/", 2)[-1] if path.startswith("projects/") else path
 
 
 def _new(resources: Sequence[StackResource]) -> Iterator[str]:
@@ -349,7 +212,6 @@ def as_json(stack: AdoptedStack) -> dict[str, Any]:
     return {
         "stack": stack.name,
         "imported": len(stack.matched),
-        "left_out": stack.left_out,
         "changes": changes,
         "unsaid": unsaid,
         "new": [{"type": resource.type, "name": resource.name} for resource in stack.new],

@@ -1,20 +1,20 @@
-"""``training-platform adopt``: stack files and import files for the existing resources of a project."""
+"""``training-platform adopt``: import files and differences for the existing resources of a project."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from training_platform.cli.answers import Answers
 from training_platform.cli.shared import (
     PATH,
     Format,
+    complete_stacks,
     example,
     fail,
     format_option,
@@ -27,28 +27,19 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from training_platform.clients.project_contents import Contents
-    from training_platform.parts.adopt.adoption import AdoptedStack, Plan
+    from training_platform.parts.adopt.adoption import AdoptedStack
 
 
-@click.command(
-    epilog=example("training-platform adopt example-train-prod --stack prod --production --kubeconfig ~/.kube/config")
-)
+@click.command(epilog=example("training-platform adopt example-train-prod --stack prod --kubeconfig ~/.kube/config"))
 @click.argument("project", help="Google Cloud project id.")
-@click.option("--stack", required=True, help="Stack to write; its resources are called STACK-KEY.")
-@click.option("--production/--no-production", default=None, help="Whether the rules for production apply.")
 @click.option(
-    "--only", multiple=True, help="Adopt only this, by its name or the end of its path; * is any text. Repeatable."
+    "--stack", required=True, shell_complete=complete_stacks, help="Stack to adopt; of an environment, with its teams."
 )
-@click.option("--leave-out", multiple=True, help="Do not adopt this, named as for --only. Repeatable.")
 @click.option(
     "--region",
     "regions",
     multiple=True,
-    help="Read Vertex AI in this region too; default: the regions of clusters and instances. Repeatable.",
-)
-@click.option(
-    "--keep-replaced", is_flag=True, help="Also write resources that the stack would replace; default: leave them out."
+    help="Read Vertex AI in this region too; default: the regions of the plan, clusters and instances. Repeatable.",
 )
 @click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
 @click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
@@ -60,11 +51,7 @@ def adopt(
     *,
     project: str,
     stack: str,
-    production: bool | None,
-    only: tuple[str, ...],
-    leave_out: tuple[str, ...],
     regions: tuple[str, ...],
-    keep_replaced: bool,
     overwrite: bool,
     dry_run: bool,
     output_format: Format,
@@ -72,83 +59,63 @@ def adopt(
     local_cloud: str | None,
     root: Path | None,
 ) -> None:
-    """Write the closest stack files for an existing project, and the files that import its resources.
+    """Write the files that import a project's resources into the stacks that plan them.
 
     Needs the extra `adopt`, and application default credentials unless with --local-cloud.
-    Prints changes of the first update by field, and settings that no stack file can express. Changes nothing in the
-    project. Exit code 1: something is left out or would change. 2: nothing could be read or written.
+    Prints changes of the first update by field, settings that no stack file can express, and resources that no stack
+    plans. Changes nothing in the project. Exit code 1: something would change or is not planned. 2: nothing could be
+    read or written.
     """
     need("adopt", "adopt")  # before the imports, some of which need the extra
-    from training_platform.config.reading.section import Name, fits
-    from training_platform.parts.adopt.adoption import adopt_environment, adopt_teams, as_json, lines
-    from training_platform.parts.adopt.cluster_objects import reach_clusters, read_queues
-
-    if not fits(Name, stack):
-        fail(
-            f"--stack {stack!r} is not a stack name: at most 30 lower-case letters, digits and dashes, a letter first."
-        )
-    folder = repository(root)
-    answers = Answers()
-    says_production = answers.production(production)
-    answers.end()
-    contents = _contents(project, regions, only, leave_out, local_cloud)
-    clusters = reach_clusters(stack, contents, kubeconfig) if kubeconfig else {}
-    contents, queues = replace(contents, clusters=clusters), read_queues(stack, clusters)
-    plan = planner(folder)
-    home = adopt_environment(
-        stack, contents, plan, production=says_production, queues=queues, keep_replaced=keep_replaced
+    from training_platform.clients.project_contents import read_contents
+    from training_platform.config.workspace import read_workspace
+    from training_platform.parts.adopt.adoption import (
+        as_json,
+        compared,
+        lines,
+        planned_regions,
+        stacks_to_adopt,
+        unplanned,
     )
-    stacks = [home, *adopt_teams(home, contents, plan, queues=queues, keep_replaced=keep_replaced)]
+    from training_platform.parts.adopt.cluster_objects import planned_clusters, reach_clusters
+    from training_platform.resources.resource_types import CLUSTER
+    from training_platform.resources.stack_plan import stack_plan
+
+    folder = repository(root)
+    workspace = read_workspace(folder)
+    plans = {}
+    for planned_stack in stacks_to_adopt(workspace, project, stack):
+        plan = stack_plan(planned_stack, workspace)
+        assert plan is not None  # every stack to adopt has a valid file
+        plans[planned_stack.name] = plan.planned()
+    resources = [resource for plan_resources in plans.values() for resource in plan_resources]
+    contents = read_contents(project, {*regions, *planned_regions(resources)}, local_cloud)
+    if kubeconfig:
+        paths = sorted(planned_clusters(resources) & contents.of(CLUSTER).keys())
+        contents = replace(contents, clusters=reach_clusters(paths, kubeconfig))
+    stacks = [compared(name, plan_resources, contents) for name, plan_resources in plans.items()]
+    others = unplanned(stacks, contents)
     if output_format == "json":
-        print_json({"unread": contents.unread, "stacks": [as_json(adopted) for adopted in stacks]})
+        print_json(
+            {
+                "unread": contents.unread,
+                "stacks": [as_json(adopted) for adopted in stacks],
+                "unplanned": [resource._asdict() for resource in others],
+            }
+        )
     else:
-        for line in lines(stacks, contents.unread):
+        for line in lines(stacks, others, contents.unread):
             say(line)
     if not dry_run:
         _write(folder, stacks, overwrite=overwrite, quiet=output_format == "json")
-    sys.exit(int(any(adopted.left_out or adopted.changes for adopted in stacks)))
-
-
-def _contents(
-    project: str, regions: Sequence[str], only: Sequence[str], leave_out: Sequence[str], local_cloud: str | None
-) -> Contents:
-    """Return the contents to adopt. Exits if there are none."""
-    from training_platform.clients.project_contents import read_contents
-    from training_platform.parts.adopt.adoption import SELECTABLE, selected
-
-    contents = selected(read_contents(project, regions, local_cloud), only, leave_out)
-    if not any(contents.of(kind) for kind in SELECTABLE):
-        fail(f"{project} has no clusters, Filestore instances, buckets or persistent resources that could be adopted.")
-    return contents
-
-
-def planner(folder: Path) -> Plan:
-    """Return the planner of a stack beside those of a repository, which exits if the model rejects a file."""
-    from training_platform.checks.repository_copy import repository_copy
-    from training_platform.config.workspace import read_workspace, stack_file
-    from training_platform.resources.stack_plan import stack_plan
-    from training_platform.resources.stack_resource import StackResource
-
-    def plan(texts: Mapping[str, str], name: str) -> list[StackResource]:
-        with repository_copy(folder, {stack_file(stack): text for stack, text in texts.items()}) as copy:
-            workspace = read_workspace(copy)
-            stack = workspace.stacks[name]
-            composed = None if stack.findings else stack_plan(stack, workspace)
-            if composed is None:
-                for finding in stack.findings:
-                    say(str(finding), err=True)
-                fail("no valid stack file describes what is in the project; nothing was written.")
-            return composed.planned()
-
-    return plan
+    sys.exit(int(bool(others) or any(adopted.changes for adopted in stacks)))
 
 
 def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:
-    """Write all files of each stack or none; overwriting existing files needs a flag or a confirmation."""
+    """Write all import files or none; overwriting existing files needs a flag or a confirmation."""
     from training_platform.checks.output import write_files
 
-    texts = {f"stacks/Pulumi.{stack.name}.yaml": stack.text for stack in stacks}
-    texts |= {name: json.dumps(content, indent=2) for stack in stacks for name, content in stack.imports.items()}
+    texts = {name: json.dumps(content, indent=2) for stack in stacks for name, content in stack.imports.items()}
     existing = " and ".join(name for name in texts if (folder / name).exists())
     if existing and not overwrite and sys.stdin.isatty():
         overwrite = click.confirm(f"{existing}: already exists. Overwrite?")
@@ -159,7 +126,7 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
         return
     for stack in stacks:
         files = list(stack.imports)
-        say(f"{', '.join([f'stacks/Pulumi.{stack.name}.yaml', *files])}: written. Next, if the stack has no state:")
+        say(f"{', '.join(files)}: written. Next, if stack {stack.name} has no state:")
         for file in files:
             say(f"  pulumi import -s {stack.name} --file {file} --generate-code=false --protect=false")
         say(f"  pulumi stack export -s {stack.name} | training-platform adopt-state {' '.join(files)} > state.json")

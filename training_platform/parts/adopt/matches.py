@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from training_platform.clients.project_contents import ENABLED_APIS, POLICY, Contents
 from training_platform.parts.adopt.cluster_objects import ClusterObjects
 from training_platform.parts.adopt.differences import TABLE, Difference, same
-from training_platform.parts.adopt.sections.values import at
 from training_platform.resources import resource_types
 from training_platform.resources.api_fields import leaves
 from training_platform.resources.gke import kubeconfig
@@ -146,6 +145,8 @@ def _service(planned: StackResource, contents: Contents) -> Iterator[Match]:
 def _member(planned: StackResource, contents: Contents) -> Iterator[Match]:
     role = planned.inputs.get("role")
     member = planned.inputs.get("member")
+    if planned.inputs.get("project") != contents.project:  # a grant in the environment's, of a team with its own
+        return
     policy = contents.of(POLICY).get(contents.project, {})
     bindings = (row for row in policy.get("bindings", ()) if not row.get("condition"))
     if any(row["role"] == role and member in row.get("members", ()) for row in bindings):
@@ -177,7 +178,7 @@ def _connection(planned: StackResource, contents: Contents) -> Iterator[Match]:
         yield Match(planned, identity, identity, None)
 
 
-_ENDPOINT = "controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint"
+_ENDPOINT = ("controlPlaneEndpointsConfig", "dnsEndpointConfig", "endpoint")
 _ACCOUNT = "iam.gke.io/gcp-service-account"
 _KUEUE = f"{KUBERNETES}kueue.x-k8s.io/"
 Matches = Mapping[tuple[str, str], Match]
@@ -209,7 +210,7 @@ def object_matches(
 def _provider(planned: StackResource, contents: Contents) -> Match | None:
     """Return a provider of a reachable cluster; it needs no id, since the import creates it."""
     path = str(planned.inputs.get("clusterIdentifier"))
-    endpoint = at(contents.of(CLUSTER).get(path), _ENDPOINT)
+    endpoint = _at(contents.of(CLUSTER).get(path), _ENDPOINT)
     if path not in contents.clusters or not endpoint:
         return None
     inputs = {**planned.inputs, "kubeconfig": kubeconfig(endpoint)}

@@ -12,7 +12,6 @@ from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import NODES, PODS, ClusterApi, ClusterError
 from training_platform.config.expansion import ExpandedPool, pools
 from training_platform.config.model.node_pool import POOL_LABEL
-from training_platform.parts.adopt.sections.values import key_of
 from training_platform.parts.verify.object_record import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources import resource_types
@@ -119,7 +118,7 @@ def pools_nodes(platform: Platform) -> Iterator[Answer]:
 def _cluster_of_pool(platform: Platform, pool: ExpandedPool) -> str:
     """Return the path of a pool's cluster, or an empty string if the cluster cannot be reached."""
     for path in platform.clusters:
-        if key_of(platform.name, short_name(path)) == pool.cluster:
+        if short_name(path) == f"{platform.name}-{pool.cluster}":
             return path
     return ""
 

@@ -24,6 +24,7 @@ from training_platform.parts.verify.probes import Answer, Need, Platform, Probe,
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots
+from training_platform.resources.gke import cluster_identifier
 from training_platform.resources.resource_types import CLUSTER, LUSTRE, RESOURCE_TYPES
 from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.resources.stack_resource import StackResource
@@ -120,7 +121,7 @@ def read_platform(
     for name in names:
         promises.extend(promises_of(workspace.stacks[name], workspace))
     project_contents = read_contents(spec.project, _vertex_regions(workspace, names), local_cloud)
-    contents = with_clusters(environment, with_lustre(resources, project_contents, local_cloud), kubeconfig)
+    contents = with_clusters(resources, with_lustre(resources, project_contents, local_cloud), kubeconfig)
     ledgers = project_ledgers(workspace_demand(workspace), Snapshots())
     lines = ledgers[spec.project].lines if spec.project in ledgers else ()
     return Platform(
@@ -147,16 +148,21 @@ def maker_of(object_record: ObjectRecord, contents: Contents, seconds: float, lo
     return Maker(object_record, contents.clusters, seconds, google)
 
 
-def with_clusters(environment: str, contents: Contents, kubeconfig: str | None) -> Contents:
-    """Return contents with the API servers of the environment's clusters that have a context in the kubeconfig."""
+def with_clusters(resources: Sequence[StackResource], contents: Contents, kubeconfig: str | None) -> Contents:
+    """Return contents with the API servers of the planned clusters that have a context in the kubeconfig."""
     if not kubeconfig:
         return contents
     apis: dict[str, ClusterApi] = {}
     unread = dict(contents.unread)
-    for path, body in contents.of(CLUSTER).items():
-        only_this_cluster = replace(contents, bodies={CLUSTER: {path: body}})
+    for resource in resources:
+        if resource.type != CLUSTER:
+            continue
+        inputs = resource.inputs
+        path = cluster_identifier(inputs["project"], inputs["location"], inputs["name"])
+        if path not in contents.of(CLUSTER):
+            continue
         try:
-            apis |= reach_clusters(environment, only_this_cluster, kubeconfig)
+            apis |= reach_clusters([path], kubeconfig)
         except ApiError as error:
             unread[f"{path} kubeconfig"] = str(error)
     return replace(contents, clusters=apis, unread=unread)

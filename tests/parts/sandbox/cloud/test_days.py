@@ -277,7 +277,7 @@ def test_an_admins_day(office: Office, person: Callable[[str, str], None]) -> No
     office.runs("quota", "pull", LAB, codes=(0, 1))
     office.runs("persistent-resource", "list", "lab-vision", codes=(0, 1))
     office.runs("persistent-resource", "reboot", "lab-vision", "tuning")
-    office.runs("adopt", LAB, "--stack", "lab", "--no-production", "--dry-run", codes=(0, 1))
+    office.runs("adopt", LAB, "--stack", "lab", "--dry-run", codes=(0, 1))
     stages = [f"--stage={name}" for name in ("project", "pools", "storage", "tenancy")]  # others also try to write
     verified = office.runs("verify", "lab", "--yes", *stages, codes=(1,))
     office.runs("verify", "lab", "--facts", codes=(0, 1, 2))

@@ -21,11 +21,12 @@ from training_platform.parts.sandbox.cloud.requests.errors import (
     invalid,
 )
 from training_platform.parts.sandbox.cloud.resources import lists
-from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, fill_in
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind
 from training_platform.parts.sandbox.cloud.state.authorization import held_permissions, resource_of
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.long_running import StateChange, Style, Work
 from training_platform.parts.sandbox.cloud.state.store import Record
+from training_platform.resources.api_defaults import fill_in
 from training_platform.resources.spelling import camel_case
 from training_platform.rules import RULES, evaluate, program
 from training_platform.views.adapters import views_of_rest

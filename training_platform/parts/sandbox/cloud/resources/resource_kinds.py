@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.discovery import Api, Method
@@ -142,20 +137,3 @@ class Service:
         """Return the kind of a dotted collection, by its last word."""
         last = collection.rpartition(".")[2]
         return next((kind for kind in self.kinds if kind.collection == last), None)
-
-
-def fill_in(body: Json, kind: str) -> None:
-    """Fill in missing fields of a body, or of a part of one, from the defaults of its kind in ``defaults.yaml``."""
-    for path, value in _defaults().get(kind, {}).items():
-        *parents, name = path.split(".")
-        message = body
-        for parent in parents:
-            message = message.setdefault(parent, {})
-        message.setdefault(name, copy.deepcopy(value))
-
-
-@cache
-def _defaults() -> dict[str, Json]:
-    file = Path(__file__).parents[1] / "services" / "defaults.yaml"
-    defaults: dict[str, Json] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return defaults

@@ -22,13 +22,13 @@ from training_platform.parts.sandbox.cloud.resources.resource_kinds import (
     Hook,
     ResourceKind,
     Service,
-    fill_in,
     nothing,
 )
 from training_platform.parts.sandbox.cloud.services.networking import disconnect
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.long_running import COMPUTE_LINK, Work
 from training_platform.parts.sandbox.cloud.state.store import Record
+from training_platform.resources.api_defaults import fill_in
 
 # Regions and zones
 

@@ -1,6 +1,6 @@
 """Fields that GKE computes for clusters and node pools: versions, ranges, endpoints, instance groups.
 
-Constant defaults are in ``defaults.yaml``, with the sources of both.
+Constant defaults are in ``training_platform/resources/api_defaults.yaml``, with the sources of both.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from uuid import UUID
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import Json
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, invalid
-from training_platform.parts.sandbox.cloud.resources.resource_kinds import fill_in
 from training_platform.parts.sandbox.cloud.services.compute import node_zones
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.long_running import COMPUTE_LINK
 from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
+from training_platform.resources.api_defaults import fill_in
 
 # One version per channel, recent enough for every machine of the catalogue (inferred).
 CHANNEL_VERSIONS: Final = {

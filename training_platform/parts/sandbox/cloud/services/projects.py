@@ -30,12 +30,13 @@ from training_platform.parts.sandbox.cloud.resources.actions import (
     start_operation,
     write_policy,
 )
-from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service, fill_in
+from training_platform.parts.sandbox.cloud.resources.resource_kinds import Call, ResourceKind, Service
 from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize
 from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.cloud.state.quota_use import number
 from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.quota.snapshot import Limit
+from training_platform.resources.api_defaults import fill_in
 
 # Cloud Resource Manager
 
