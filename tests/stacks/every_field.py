@@ -312,7 +312,6 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*POOLS, "flex", "gpu_direct"): False,
     (*POOLS, "gpu", "compact"): True,
     (*POOLS, "flex", "topology_aware"): True,
-    (*DEEP, "accelerator"): "v100",
     (*DEEP, "accelerator_count"): 2,
     (*DEEP, "driver"): "latest",
     (*DEEP, "partition"): "2g.10gb",
@@ -548,8 +547,7 @@ vertex:
       region: us-central1
       machine_type: n1-standard-8
       accelerator: t4
-      accelerator_count: 1
-      more_pools: {v: {machine_type: n1-standard-8, accelerator: v100, accelerator_count: 1}}
+      more_pools: {v: {machine_type: n1-standard-8, accelerator: t4}}
 """)
 SERVER = ("serving", "c", "s")
 AGENT = ("wandb_launch", "c")
@@ -652,9 +650,9 @@ TEAM_CHANGES: dict[Path, Any] = {
     (*RESOURCE, "boot_disk", "size_gb"): 400,
     (*RESOURCE, "network_attachment"): "projects/example-team/regions/us-central1/networkAttachments/vertex",
     (*RESOURCE, "more_pools"): {},
-    (*GPUS, "accelerator"): "v100",
+    (*GPUS, "accelerator"): None,
     (*GPUS, "accelerator_count"): 2,
-    (*GPUS, "more_pools", "v", "accelerator"): "t4",
+    (*GPUS, "more_pools", "v", "accelerator"): None,
     (*GPUS, "more_pools", "v", "accelerator_count"): 2,
     (*POOL, "machine_type"): "n1-standard-8",
     (*POOL, "replicas"): 2,

@@ -1,6 +1,6 @@
 """A stack with every machine that has TPUs or GPUs, in every way that it can be had.
 
-T4 and V100 are attached to one CPU machine of each number of GPUs.
+T4 is attached to one CPU machine of each number of GPUs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from training_platform.catalog.types import MachineType
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 ATTACHED = [("t4", 1, 8), ("t4", 2, 16), ("t4", 4, 96)]
-ATTACHED += [("v100", 1, 8), ("v100", 2, 16), ("v100", 4, 32), ("v100", 8, 96)]
 MACHINES = {name: machine for name, machine in MACHINE_TYPES.items() if machine.accelerator is not None}
 FIRST = "us-central1"  # where most machines are: one cluster for all of them
 
@@ -43,7 +42,7 @@ def pools_of(machine: MachineType) -> dict[str, dict[str, Any]]:
 
 
 def attached_pools() -> dict[str, dict[str, Any]]:
-    """Return a pool of each number of T4 and V100, on a machine that takes so many."""
+    """Return a pool of each number of T4, on a machine that takes so many."""
     return {
         f"{gpu}-{count}": {
             "machine_type": f"n1-standard-{vcpus}",

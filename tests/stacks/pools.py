@@ -63,8 +63,8 @@ CONFIDENTIAL = {
 }
 NATURES: dict[str, dict[str, Any]] = {
     "T4": {**T4, "max_nodes": 5},
-    "V100 by flex-start": {
-        "machine_type": "n1-highmem-8", "accelerator": "v100", "zone": "us-central1-a", "capacity": "flex-start",
+    "T4 by flex-start": {
+        "machine_type": "n1-highmem-8", "accelerator": "t4", "zone": "us-central1-a", "capacity": "flex-start",
     },
     "GPUDirect-TCPX": H100,
     "GPUDirect-TCPXO": {**H100, "machine_type": "a3-megagpu-8g"},

@@ -50,7 +50,15 @@ SLIPS = {
     ),
     "a machine type with the wrong letter": Slip(
         "machine_type: a3-megagpu-8g", "machine_type: a3-megapu-8g", "machine_type: a3-megapu-8g", "stack-model",
-        "a3-megagpu-8g, a3-edgegpu-8g", "a3-megagpu-8g",
+        "a3-megagpu-8g, ", "a3-megagpu-8g",
+    ),
+    "a machine type that the catalogue no longer has": Slip(
+        "machine_type: a3-megagpu-8g", "machine_type: a3-edgegpu-8g", "machine_type: a3-edgegpu-8g", "stack-model",
+        "a3-", "a3-megagpu-8g",
+    ),
+    "device TPUs, which the catalogue no longer has": Slip(
+        V5E_HOST, V5E_HOST.replace("ct5lp-", "ct5l-"), "machine_type: ct5l-hightpu-8t", "stack-model",
+        "ct5lp-hightpu-1t", "ct5lp-hightpu-8t",
     ),
     "a zone without the machine": Slip(
         MEGA, MEGA.replace("us-central1-b", "us-central1-f"), "zone: us-central1-f", "machine-zone",

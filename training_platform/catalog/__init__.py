@@ -5,7 +5,7 @@ dicts and sets. ``REGIONS`` and ``ZONES`` age: a location may be newer than ``LO
 a warning, never a refusal. ``GENERAL_QUOTAS`` holds the quotas that no family owns, by short name; ``QUOTAS`` is
 everything known of any quota, by its id, with the id's source and whether it is certain.
 
-GPUs that are attached to CPU machines (T4, V100) have no row in ``MACHINE_TYPES``: ``catalog.attachments``.
+GPUs that are attached to CPU machines (T4) have no row in ``MACHINE_TYPES``: ``catalog.attachments``.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ PLACEMENT = {"level": (NEAR, "block}", "subblock}"), "required": (NEAR, "block}"
 VERTEX = {
     "region": (H100, "us-central1", "us-east4"),
     "machine_type": (H100, "a3-highgpu-8g", "a2-highgpu-8g"),
-    "accelerator": (T4, "accelerator: t4", "accelerator: v100"),
+    "accelerator": (T4, ", accelerator: t4, accelerator_count: 1", ""),
     "accelerator_count": (T4, "accelerator_count: 1", "accelerator_count: 2"),
     "topology": (V5E, "4x8", "4x4"),
     "replicas": (H100, "boot", "replicas: 2, boot"),
@@ -158,7 +158,7 @@ RANGE = {
 CHIEF = H100.replace("boot", "chief: {machine_type: n1-standard-16, accelerator: t4, accelerator_count: 1}, boot")
 OTHER = {
     "machine_type": (CHIEF, "n1-standard-16", "n1-standard-8"),
-    "accelerator": (CHIEF, "accelerator: t4", "accelerator: v100"),
+    "accelerator": (CHIEF, ", accelerator: t4, accelerator_count: 1", ""),
     "accelerator_count": (CHIEF, "accelerator_count: 1", "accelerator_count: 2"),
 }
 SERVED = H100.replace("boot", "reducers: {replicas: 2}, boot")

@@ -173,13 +173,13 @@ T4 = "region: us-central1, machine_type: n1-standard-8, accelerator: t4, acceler
 
 
 def test_attached_gpus_are_spelt_out_for_every_replica_and_for_a_chief_of_its_own(take: Take) -> None:
-    pools = spec(take, f"{T4}, replicas: 2, chief: {{machine_type: n1-standard-16, accelerator: v100}}")
+    pools = spec(take, f"{T4}, replicas: 2, chief: {{machine_type: n1-standard-16, accelerator: t4}}")
 
     def machines(job_spec: dict[str, Any]) -> list[Any]:
         return [worker_pool["machineSpec"] for worker_pool in job_spec["workerPoolSpecs"]]
 
     assert machines(pools) == [
-        {"machineType": "n1-standard-16", "acceleratorType": "NVIDIA_TESLA_V100", "acceleratorCount": 1},
+        {"machineType": "n1-standard-16", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1},
         {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2},
     ]
 

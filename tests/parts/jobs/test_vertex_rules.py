@@ -41,7 +41,7 @@ def findings_for(take: Take, target: str, rest: str = "") -> list[Finding]:
         f"{H100}, capacity: spot, timeout_hours: 169",
         f"{CPU}, capacity: spot",
         f"{N1}, accelerator: t4",
-        f"{N1}, accelerator: v100, accelerator_count: 8, capacity: spot",
+        f"{N1}, accelerator: t4, accelerator_count: 4, capacity: spot",
         f"{TPU}, topology: 4x8",
         f"{TPU}, topology: 2x2, capacity: spot",
         f"{TUNING}, replicas: 4",

@@ -8,50 +8,45 @@ import pytest
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES, ZONES
 from training_platform.catalog.attachments import attached, gpu_counts, vertex_counts
-from training_platform.catalog.types import Accelerator, MachineType
+from training_platform.catalog.types import MachineType
 
 T4 = ACCELERATORS["t4"]
-V100 = ACCELERATORS["v100"]
 
 
-def n1(vcpus: int, accelerator: str = "t4", count: int = 4) -> MachineType:
-    """Return the row of an n1-standard machine with attached GPUs."""
-    row = attached(MACHINE_TYPES[f"n1-standard-{vcpus}"], ACCELERATORS[accelerator], count)
+def n1(vcpus: int, count: int = 4) -> MachineType:
+    """Return the row of an n1-standard machine with attached T4 GPUs."""
+    row = attached(MACHINE_TYPES[f"n1-standard-{vcpus}"], T4, count)
     assert row is not None
     return row
 
 
 @pytest.mark.parametrize(
-    ("machine", "of_t4", "of_v100"),
+    ("machine", "counts"),
     [
-        ("n1-standard-1", (1, 2, 4), (1, 2, 4, 8)),
-        ("n1-standard-8", (1, 2, 4), (1, 2, 4, 8)),
-        ("n1-standard-16", (1, 2, 4), (2, 4, 8)),
-        ("n1-standard-32", (1, 2, 4), (4, 8)),
-        ("n1-standard-64", (4,), (8,)),
-        ("n1-highmem-96", (4,), (8,)),
-        ("n2-standard-8", (), ()),
-        ("e2-standard-8", (), ()),
-        ("a2-highgpu-1g", (), ()),
-        ("g2-standard-4", (), ()),
+        ("n1-standard-1", (1, 2, 4)),
+        ("n1-standard-8", (1, 2, 4)),
+        ("n1-standard-16", (1, 2, 4)),
+        ("n1-standard-32", (1, 2, 4)),
+        ("n1-standard-64", (4,)),
+        ("n1-highmem-96", (4,)),
+        ("n2-standard-8", ()),
+        ("e2-standard-8", ()),
+        ("a2-highgpu-1g", ()),
+        ("g2-standard-4", ()),
     ],
 )
-def test_a_vm_takes_as_many_gpus_as_its_vcpus_allow(
-    machine: str, of_t4: tuple[int, ...], of_v100: tuple[int, ...]
-) -> None:
-    row = MACHINE_TYPES[machine]
-
-    assert (gpu_counts(row, T4), gpu_counts(row, V100)) == (of_t4, of_v100)
+def test_a_vm_takes_as_many_gpus_as_its_vcpus_allow(machine: str, counts: tuple[int, ...]) -> None:
+    assert gpu_counts(MACHINE_TYPES[machine], T4) == counts
 
 
 def test_vcpus_are_counted_up_to_the_bound_and_not_one_more() -> None:
-    at_most = replace(MACHINE_TYPES["n1-standard-8"], vcpus=12)
+    at_most = replace(MACHINE_TYPES["n1-standard-8"], vcpus=48)
 
-    assert gpu_counts(at_most, V100)[0] == 1
-    assert gpu_counts(replace(at_most, vcpus=13), V100)[0] == 2
+    assert gpu_counts(at_most, T4)[0] == 1
+    assert gpu_counts(replace(at_most, vcpus=49), T4)[0] == 4
 
 
-@pytest.mark.parametrize("name", [name for name in ACCELERATORS if name not in {"t4", "v100"}])
+@pytest.mark.parametrize("name", [name for name in ACCELERATORS if name != "t4"])
 def test_other_accelerators_come_with_their_machines(name: str) -> None:
     machine = MACHINE_TYPES["n1-standard-8"]
 
@@ -74,7 +69,6 @@ def test_the_row_is_the_machine_with_the_gpus_places_and_capacities() -> None:
     assert row.capacities == ("on-demand", "spot", "flex-start", "reservation")
     assert "us-west2-b" in row.zones
     assert set(row.zones) <= ZONES
-    assert "us-east1-d" not in n1(8, "v100").zones
     assert row.minimum_gke == {"flex-start": "1.32.2-gke.1652000"}
     assert host.chips == 0
 
@@ -104,14 +98,14 @@ def test_its_price_is_the_sum_of_both_where_both_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vcpus", "accelerator", "count", "taken"),
-    [(4, "t4", 1, True), (32, "t4", 1, False), (32, "t4", 2, True), (32, "v100", 4, True), (2, "t4", 1, False)],
+    ("vcpus", "count", "taken"),
+    [(4, 1, True), (32, 1, False), (32, 2, True), (2, 1, False)],
 )
-def test_vertex_takes_fewer_pairs(vcpus: int, accelerator: str, count: int, taken: bool) -> None:
-    row = n1(vcpus, accelerator, count)
+def test_vertex_takes_fewer_pairs(vcpus: int, count: int, taken: bool) -> None:
+    row = n1(vcpus, count=count)
 
     assert row.vertex is taken
-    assert ("vertex" in row.unverified) == (accelerator == "t4")
+    assert "vertex" in row.unverified
 
 
 def test_vertex_gives_no_gpus_to_a_machine_that_it_does_not_take() -> None:
@@ -119,12 +113,11 @@ def test_vertex_gives_no_gpus_to_a_machine_that_it_does_not_take() -> None:
     assert 1 in vertex_counts(MACHINE_TYPES["n1-standard-4"], T4)
 
 
-@pytest.mark.parametrize("accelerator", [T4, V100], ids=["t4", "v100"])
-def test_every_family_that_is_named_has_machines(accelerator: Accelerator) -> None:
-    assert accelerator.attachment is not None
+def test_every_family_that_is_named_has_machines() -> None:
+    assert T4.attachment is not None
     families = {name.rpartition("-")[0] for name in MACHINE_TYPES}
-    assert set(accelerator.attachment.families) <= families
-    assert str(accelerator.attachment.counts[0]) in {"1 with up to 48 vCPUs", "1 with up to 12 vCPUs"}
+    assert set(T4.attachment.families) <= families
+    assert str(T4.attachment.counts[0]) == "1 with up to 48 vCPUs"
 
 
 def test_zones_that_lack_the_machine_are_not_repeated_beside_those_that_have_the_gpu() -> None:

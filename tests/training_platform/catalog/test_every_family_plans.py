@@ -1,6 +1,6 @@
 """A stack with every TPU and GPU machine in each of its capacities is valid, can be planned, and has no errors.
 
-T4 and V100 are attached to one CPU machine of each number of GPUs.
+T4 is attached to one CPU machine of each number of GPUs.
 """
 
 from __future__ import annotations

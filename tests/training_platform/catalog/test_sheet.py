@@ -136,14 +136,12 @@ def ways(name: str) -> dict[str, bool | None]:
     [
         ("a3-highgpu-8g", True, True, True),
         ("a3-highgpu-1g", True, False, False),  # no reservation of it
-        ("a3-edgegpu-8g", False, True, True),  # no flex-start
         ("a4x-highgpu-4g", False, True, True),
         ("a2-ultragpu-8g", True, None, False),  # calendar mode starts with A3
         ("g2-standard-4", True, None, False),
         ("g4-standard-48", True, None, None),
         ("ct6e-standard-4t", True, None, True),
         ("tpu7x-standard-4t", True, None, True),
-        ("ct5l-hightpu-4t", False, None, None),
         ("ct4p-hightpu-4t", False, None, False),
     ],
 )
@@ -162,7 +160,6 @@ def test_a_machine_can_be_had_as_its_sources_say(
     ("name", "unverified"),
     [
         ("a3-highgpu-8g", {"reservation-sub-block"}),
-        ("a3-edgegpu-8g", {"calendar", "reservation-sub-block"}),
         ("a3-highgpu-1g", set()),
         ("ct6e-standard-4t", {"queued-provisioning"}),
         ("tpu7x-standard-4t", {"queued-provisioning"}),

@@ -243,13 +243,13 @@ def test_an_accelerator_means_its_usual_machine_type(name: str, machine_type: st
 
 
 def test_every_machine_type_that_is_asked_for_is_a_pool_in_a_cluster_of_its_region(root: Path) -> None:
-    done = init(root, *ENVIRONMENT, "--machine-type", "v4", "--machine-type", "a3-edgegpu-8g")
+    done = init(root, *ENVIRONMENT, "--machine-type", "v4", "--machine-type", "a3-highgpu-4g")
 
     assert done.exit_code == 0, done.stderr
     clusters = environment(root).clusters
     pools = {name: {pool: spec.machine_type for pool, spec in row.node_pools.items()} for name, row in clusters.items()}
     assert pools == {
-        "us-central1": {"h100": "a3-highgpu-8g", "h100-spot": "a3-edgegpu-8g"},
+        "us-central1": {"h100": "a3-highgpu-8g", "h100-spot": "a3-highgpu-4g"},
         "us-central2": {"tpu-v4": "ct4p-hightpu-4t"},
     }
 

@@ -223,7 +223,6 @@ def gpu_pool(spec: dict[str, Any]) -> ExpandedPool:
     ("spec", "name", "vpcs", "cards"),
     [
         (TCPX, "tcpx", 4, 4),
-        ({"machine_type": "a3-edgegpu-8g", "zone": "us-central1-a"}, "tcpx", 4, 4),
         (TCPXO, "tcpxo", 8, 8),
         (H200, "rdma-us-central1-b", 2, 1 + 8),
         (B200, "rdma-us-central1-b", 2, 1 + 8),

@@ -11,7 +11,6 @@ from training_platform.resources.stack_resource import StackResource
 from training_platform.views.vertex import PersistentPoolView
 
 T4 = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4"}
-V100 = {"machine_type": "n1-standard-16", "accelerator_type": "NVIDIA_TESLA_V100"}
 
 
 def replicas(count: int | None, least: int | None, most: int | None) -> dict[str, int | None]:
@@ -38,7 +37,6 @@ TABLE = [
             {"machine_type": "n2-standard-8", "accelerator_type": None, "accelerator_count": None},
             {"machine_type": "ct5lp-hightpu-4t"},
             {**T4, "accelerator_count": 1},
-            {**V100, "accelerator_count": 2},
             {**T4, "accelerator_type": "NVIDIA_TESLA_P100", "accelerator_count": 1},  # outside the catalogue
         ],
         finds=[
@@ -48,14 +46,13 @@ TABLE = [
             {"accelerator_type": "NVIDIA_L4"},
             Found({**T4, "machine_type": "n1-standard-32", "accelerator_count": 1}, "2"),  # which GKE would take
             Found({**T4, "accelerator_count": 3}, "2", path="accelerator_count"),
-            Found({**V100, "accelerator_count": 1}, "2"),
             Found({**T4, "machine_type": "n2-standard-8"}, path="accelerator"),
         ],
     ),
     Rule(
         "vertex-region",
         persistent_pool,
-        passes=[{**V100, "accelerator_count": 2, "region": "europe-west4"}],
+        passes=[{**T4, "accelerator_count": 1, "region": "europe-west4"}],
         finds=[{"region": "europe-north1"}],
     ),
     Rule(
@@ -94,7 +91,7 @@ def test_a_rule_finds_what_is_spoiled_and_nothing_beside_it(case: Case) -> None:
 
 
 def test_a_region_without_the_attached_gpu_is_a_warning() -> None:
-    (finding,) = check("vertex-region", persistent_pool(**V100, accelerator_count=2, region="us-east1"))
+    (finding,) = check("vertex-region", persistent_pool(**T4, accelerator_count=1, region="us-east4"))
 
     assert finding.severity == "warning"
 

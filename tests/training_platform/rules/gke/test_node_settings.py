@@ -41,6 +41,7 @@ TABLE = [
         finds=[
             Found({"machine_type": "a3-higpu-8g"}, "a3-highgpu-8g", severity="error"),
             Found({"machine_type": "a5-highgpu-8g"}, severity="warning"),
+            *(Found({"machine_type": name}, severity="warning") for name in ("a3-edgegpu-8g", "ct5l-hightpu-4t")),
             Found({"machine_type": None}, severity="warning"),
         ],
     ),
@@ -50,7 +51,6 @@ TABLE = [
         passes=[
             {"machine_type": "e2-standard-4"},
             {"machine_type": "a4x-highgpu-4g", "zones": ("us-east4-b",)},  # of which only regions are known
-            {"machine_type": "ct5l-hightpu-4t", "zones": ("us-west1-a",)},  # of which nothing is known
             {"zones": (), "location": "us-central1-a"},
         ],
         finds=[
@@ -189,12 +189,12 @@ def test_a_zone_without_the_machine_has_its_region_s_others_and_other_regions_as
 
 
 def test_zone_without_the_gpus_that_are_attached_names_them() -> None:
-    v100 = {"machine_type": "n1-standard-8", "accelerator_type": "nvidia-tesla-v100", "accelerator_count": 1}
+    t4 = {"machine_type": "n1-standard-8", "accelerator_type": "nvidia-tesla-t4", "accelerator_count": 1}
 
-    (finding,) = check("machine-zone", gpu_pool(**v100, zones=("us-west4-a",)))
+    (finding,) = check("machine-zone", gpu_pool(**t4, zones=("us-west1-c",)))
 
-    assert finding.message.startswith("n1-standard-8 with nvidia-tesla-v100 is not listed in us-west4-a")
-    assert check("machine-zone", gpu_pool(**v100, zones=("us-west1-a",))) == []
+    assert finding.message.startswith("n1-standard-8 with nvidia-tesla-t4 is not listed in us-west1-c")
+    assert check("machine-zone", gpu_pool(**t4, zones=("us-west1-a",))) == []
 
 
 def test_region_without_the_machine_names_those_that_have_it() -> None:
