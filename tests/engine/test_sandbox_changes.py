@@ -30,7 +30,7 @@ POOLS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "disktype": (POOL, {"boot_disk": {"type": "pd-ssd"}}, "update"),
     "surge": (POOL, {"upgrades": {"max_surge": 2}}, "update"),
     "unavailable": (POOL, {"upgrades": {"max_surge": 1, "max_unavailable": 1}}, "update"),
-    "soak": (POOL, {"upgrades": {"strategy": "blue-green", "soak_minutes": 30}}, "update"),
+    "soak": (POOL, {"upgrades": {"strategy": "blue-green"}}, "update"),
     "repair": (POOL, {"upgrades": {"auto_repair": False}}, "update"),
     "protected": (POOL, {"deletion_protection": True}, "same"),
     "machine": (POOL, {"machine_type": "g2-standard-24"}, "replace"),

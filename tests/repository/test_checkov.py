@@ -23,8 +23,12 @@ ROWS: Mapping[str, Mapping[str, str]] = yaml.safe_load((ROOT / "docs/checkov.yam
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 AGENT_ROLES = ("roles/container.serviceAgent", "roles/aiplatform.serviceAgent")
 # Every option on: of all that are in the table.
-CLUSTER = {**ENVIRONMENT["clusters"]["c"], "intranode_visibility": True, "binary_authorization": True}
-BUCKET = {**TEAM["buckets"]["data"], "access_logs": "example-logs", "versioning": True}
+CLUSTER = {
+    **ENVIRONMENT["clusters"]["c"],
+    "provider_inputs": {"enable_intranode_visibility": True},
+    "binary_authorization": True,
+}
+BUCKET = {**TEAM["buckets"]["data"], "provider_inputs": {"logging": {"log_bucket": "example-logs"}}, "versioning": True}
 FULL = changed(ENVIRONMENT, ("clusters", "c"), CLUSTER)
 FULL_TEAM = changed(TEAM, ("buckets", "data"), BUCKET)
 Passes = Callable[[Any], bool]

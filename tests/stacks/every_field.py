@@ -128,7 +128,7 @@ clusters:
         provider_inputs: {node_config: {linux_node_config: {sysctls: {net.core.somaxconn: "1024"}}}}
         upgrades:
           {auto_repair: true, auto_upgrade: true, strategy: surge, max_surge: 0, max_unavailable: 1}
-      soaking: {machine_type: a2-highgpu-1g, upgrades: {strategy: blue-green, soak_minutes: 60}}
+      soaking: {machine_type: a2-highgpu-1g, upgrades: {strategy: blue-green}}
     gpu_networks: {range: 192.168.0.0/16}
     maintenance:
       start: "2026-01-03T06:00:00Z"
@@ -143,7 +143,6 @@ clusters:
       accelerators: {nvidia-h100-80gb: 64}
       zones: [us-central1-a]
       boot_disk: {type: pd-balanced, size_gb: 100}
-      image_type: COS_CONTAINERD
       max_surge: 0
       max_unavailable: 1
     compute_classes:
@@ -333,7 +332,6 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*DEEP, "upgrades", "strategy"): "blue-green",
     (*DEEP, "upgrades", "max_surge"): 1,
     (*DEEP, "upgrades", "max_unavailable"): 2,
-    (*POOLS, "soaking", "upgrades", "soak_minutes"): 30,
     (*CLUSTER, "gpu_networks"): {"range": "172.16.0.0/16"},
     (*CLUSTER, "gpu_networks", "range"): "172.17.0.0/16",
     (*CLUSTER, "maintenance"): {},
@@ -360,10 +358,9 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*NAP, "accelerators"): {"nvidia-h100-80gb": 72},
     (*NAP, "zones"): ["us-central1-c"],
     (*NAP, "boot_disk"): {"type": "pd-ssd"},
-    (*NAP, "image_type"): "UBUNTU_CONTAINERD",
-    (*CLUSTER, "autoscaling_profile"): "BALANCED",
+    (*CLUSTER, "provider_inputs"): {"cluster_autoscaling": {"autoscaling_profile": "BALANCED"}},
+    ("filestore", "a", "provider_inputs"): {"description": "Home directories"},
     (*CLUSTER, "binary_authorization"): True,
-    (*CLUSTER, "intranode_visibility"): True,
     (*CLUSTER, "fqdn_policies"): False,
     (*NAP, "max_surge"): 1,
     (*NAP, "max_unavailable"): 2,
@@ -604,7 +601,8 @@ TEAM_CHANGES: dict[Path, Any] = {
     ("buckets", "k", "versioning"): True,
     ("buckets", "k", "members_write"): True,
     ("buckets", "k", "hierarchical_namespace"): True,
-    ("buckets", "k", "access_logs"): "example-logs",
+    ("buckets", "k", "provider_inputs"): {"logging": {"log_bucket": "example-logs"}},
+    (*RESOURCE, "provider_inputs"): {"resource_runtime_spec": {"ray_spec": {}}},
     ("secrets",): ["token", "other"],
     ("serving",): {},
     (*SERVER, "flavor"): "h100-flex-start",

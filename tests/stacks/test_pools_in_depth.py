@@ -248,6 +248,13 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         {**A100, **kernel({"net.core.somaxcon": "4096"})}, {}, "node-sysctls",
         "provider_inputs.node_config.linux_node_config.sysctls",
     ),
+    "a soak of 8 days": (
+        {
+            **A100, "upgrades": {"strategy": "blue-green"},
+            "provider_inputs": {"upgrade_settings": {"blue_green_settings": {"node_pool_soak_duration": "691200s"}}},
+        },
+        {}, "blue-green-settings", "provider_inputs.upgrade_settings.blue_green_settings.node_pool_soak_duration",
+    ),
     "an input that the provider does not have": (
         {**A100, "provider_inputs": {"node_config": {"linux_node_conf": {}}}}, {}, "document-unknown-field",
         "provider_inputs.node_config.linux_node_conf",

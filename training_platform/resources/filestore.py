@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.locations import region_of
@@ -20,6 +20,7 @@ from training_platform.config.model.storage import BackupScheduleSpec, ExportSpe
 from training_platform.config.names import declared_name, name_in_cluster
 from training_platform.resources import gcp
 from training_platform.resources.plan import Component, Options, Resource, compute
+from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.resource_types import STORAGE_CLASS
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
 
@@ -80,7 +81,7 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
     """
     protected = scope.deletion_protection and spec.deletion_protection
     options = _options(protected=protected)
-    return gcp.filestore(
+    instance = gcp.filestore(
         f"{declared_name('filestore', key)}-instance",
         options,
         name=instance_name(scope.environment, key),
@@ -97,6 +98,8 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
         deletion_protection_enabled=protected,
         deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
     )
+    add_provider_inputs(instance, spec.provider_inputs, ("filestore", key))
+    return instance
 
 
 def instance_name(environment: str, key: str) -> str:
@@ -119,13 +122,14 @@ def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: A
 
 def _share(spec: FilestoreSpec) -> filestore.InstanceFileSharesArgsDict:
     """Return the one share; despite its name, ``capacity_gb`` counts GiB."""
-    share: dict[str, Any] = {"name": spec.share, "capacity_gb": spec.capacity_gib}
-    if spec.exports:
-        share["nfs_export_options"] = [_export(export) for export in spec.exports]
-    if spec.restore_from:
-        source = "source_backupdr_backup" if "/backupVaults/" in spec.restore_from else "source_backup"
-        share[source] = spec.restore_from
-    return cast("filestore.InstanceFileSharesArgsDict", share)
+    in_vault = "/backupVaults/" in (spec.restore_from or "")
+    return {
+        "name": spec.share,
+        "capacity_gb": spec.capacity_gib,
+        "nfs_export_options": [_export(export) for export in spec.exports] or None,
+        "source_backup": None if in_vault else spec.restore_from,
+        "source_backupdr_backup": spec.restore_from if in_vault else None,
+    }
 
 
 def _export(spec: ExportSpec) -> Export:

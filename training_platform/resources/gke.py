@@ -12,8 +12,9 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
 from training_platform.resources import gcp
 from training_platform.resources.network import own_ranges
-from training_platform.resources.node_pools import OAUTH_SCOPES
+from training_platform.resources.node_pools import IMAGE_TYPE, OAUTH_SCOPES
 from training_platform.resources.plan import Component, Options, Resource, compute
+from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.resource_types import CLUSTER
 from training_platform.resources.scope import Scope, account_id
 
@@ -63,7 +64,7 @@ def gke_cluster(
     """
     ranges = own_ranges(spec)
     key_name = scope.key(spec.location)
-    return gcp.cluster(
+    cluster = gcp.cluster(
         f"{key}-cluster",
         _options(scope, spec),
         project=scope.project,
@@ -84,7 +85,6 @@ def gke_cluster(
         # Both can only be chosen at creation, and machines with several network cards need both.
         datapath_provider="ADVANCED_DATAPATH",
         enable_multi_networking=True,
-        enable_intranode_visibility=spec.intranode_visibility,
         enable_fqdn_network_policy=spec.fqdn_policies or None,
         # Kubernetes' Gateway API, if notebooks have a gateway; otherwise the setting stays as it is.
         gateway_api_config={"channel": "CHANNEL_STANDARD"} if spec.notebooks and spec.notebooks.gateway else None,
@@ -122,6 +122,14 @@ def gke_cluster(
         node_config=_throw_away_pool(scope, spec, service_account),
         skip_node_pool_refresh=True,  # otherwise each refresh reads every pool and instance group twice
     )
+    add_provider_inputs(cluster, spec.provider_inputs, ("clusters", key), _REPLACEABLE)
+    return cluster
+
+
+_REPLACEABLE = (
+    "cluster_autoscaling.autoscaling_profile",
+    "cluster_autoscaling.auto_provisioning_defaults.image_type",
+)  # defaults without a field
 
 
 def cluster_name(scope: Scope, cluster: str, spec: ClusterSpec) -> str:
@@ -145,6 +153,7 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
     freeze: Exclusion = {
         "exclusion_name": FREEZE,
         "start_time": spec.start,
+        "end_time": None,
         "exclusion_options": {"scope": "NO_MINOR_OR_NODE_UPGRADES", "end_time_behavior": "UNTIL_END_OF_SUPPORT"},
     }
     exclusions: list[Exclusion] = [
@@ -166,16 +175,13 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
 
 def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict:
     """Return the storage drivers, with Managed Lustre's if data is on it, and TPU 7x's slice controller if used."""
-    addons: container.ClusterAddonsConfigArgsDict = {
+    return {
         "gcs_fuse_csi_driver_config": {"enabled": True},
         "gcp_filestore_csi_driver_config": {"enabled": True},
         "gce_persistent_disk_csi_driver_config": {"enabled": True},
+        "lustre_csi_driver_config": {"enabled": True} if lustre else None,
+        "slice_controller_config": {"enabled": True} if slices else None,
     }
-    if lustre:
-        addons["lustre_csi_driver_config"] = {"enabled": True}
-    if slices:
-        addons["slice_controller_config"] = {"enabled": True}
-    return addons
 
 
 def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
@@ -209,6 +215,9 @@ def _options(scope: Scope, spec: ClusterSpec) -> Options:
     )
 
 
+_PROFILE = "OPTIMIZE_UTILIZATION"  # idle nodes of all pools are deleted soon
+
+
 def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | None = None) -> Autoscaling:
     """Return a cluster's autoscaling profile and its auto-provisioning, which is off without limits in the file.
 
@@ -216,11 +225,17 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
     """
     spec = cluster.auto_provisioning
     if spec is None:
-        return {"enabled": False, "autoscaling_profile": cluster.autoscaling_profile}
+        return {
+            "enabled": False,
+            "autoscaling_profile": _PROFILE,
+            "auto_provisioning_locations": None,
+            "auto_provisioning_defaults": None,
+            "resource_limits": None,
+        }
     limits = {"cpu": spec.cpu, "memory": spec.memory_gb, **spec.accelerators}
     return {
         "enabled": True,
-        "autoscaling_profile": cluster.autoscaling_profile,
+        "autoscaling_profile": _PROFILE,
         "auto_provisioning_locations": list(spec.zones) or None,
         "auto_provisioning_defaults": _defaults(spec, service_account, key),
         "resource_limits": [{"resource_type": resource, "maximum": limit} for resource, limit in limits.items()],
@@ -235,7 +250,7 @@ def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None)
     return {
         "service_account": service_account,
         "oauth_scopes": list(OAUTH_SCOPES),
-        "image_type": spec.image_type,
+        "image_type": IMAGE_TYPE,
         "disk_type": spec.boot_disk_type,
         "disk_size": spec.boot_disk.size_gb,
         "boot_disk_kms_key": key,

@@ -7,7 +7,7 @@ v1.95.0, resource-policy and examples gke-tpu-7x and gke-a4x (2026-06-25).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +24,14 @@ from training_platform.config.expansion import (
     pool_labels,
 )
 from training_platform.config.model.node_pool import (
-    PROVIDER_INPUTS,
     BootDiskSpec,
     CpuPoolSpec,
     NodePoolSpec,
 )
-from training_platform.config.reading.finding import Path, dotted
 from training_platform.resources import gcp
-from training_platform.resources.plan import Options, PlanError, Resource
+from training_platform.resources.plan import Options, Resource
+from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
-from training_platform.resources.spelling import python_name
 
 if TYPE_CHECKING:
     from pulumi_gcp.container import NodePoolManagementArgsDict as Management
@@ -73,6 +71,9 @@ class PoolPlace:
     workload_policy: Any = None  # the name of the policy that joins the VMs, if any
 
 
+_DEFAULTS = ("upgrade_settings.blue_green_settings.node_pool_soak_duration",)
+
+
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Resource:
     """Return one GKE node pool of a pool; each multi-host slice is a GKE node pool of its own.
 
@@ -85,7 +86,13 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
         _options(pool, place),
         name=node_pool_name(pool, gke_pool),
         initial_node_count=least,
-        autoscaling={"min_node_count": least, "max_node_count": most, "location_policy": "ANY"},
+        autoscaling={
+            "min_node_count": least,
+            "max_node_count": most,
+            "total_min_node_count": None,
+            "total_max_node_count": None,
+            "location_policy": "ANY",
+        },
         project=place.scope.project,
         cluster=place.cluster,
         location=place.location,
@@ -98,38 +105,8 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
         network_config=network_config(place),
         node_config=node_config(pool, place),
     )
-    if pool.spec.provider_inputs:
-        resource.inputs = with_provider_inputs(resource.inputs, pool.spec.provider_inputs, pool.path)
+    add_provider_inputs(resource, pool.spec.provider_inputs, pool.path, _DEFAULTS)
     return resource
-
-
-def with_provider_inputs(inputs: Mapping[str, Any], further: Mapping[str, Any], pool: Path) -> dict[str, Any]:
-    """Return inputs with a stack file's raw inputs. Raises PlanError for inputs that are planned already.
-
-    Readers of the stack file would still count on the planned value. Inputs have only one spelling, since two
-    spellings of a block would become one on the wire.
-    """
-    refused: dict[Path, str] = {}
-
-    def merged(inputs: Mapping[str, Any], further: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        both = dict(inputs)
-        for name, value in further.items():
-            planned = both.get(name)
-            if isinstance(planned, Mapping) and isinstance(value, Mapping):
-                both[name] = merged(planned, value, (*path, name))
-            elif name != python_name(name):
-                refused[*path, name] = f"is not spelled as in pulumi-gcp's Python: {python_name(name)}"
-            elif name in both:
-                refused[*path, name] = "is planned by the platform: use the fields of the pool"
-            else:
-                both[name] = value
-        return both
-
-    merged_inputs = merged(inputs, further, (*pool, PROVIDER_INPUTS))
-    if refused:
-        reasons = "; ".join(f"{dotted(path[len(pool) :])} {reason}" for path, reason in refused.items())
-        raise PlanError(f"pool {pool[-1]}: {reasons}", next(iter(refused)))
-    return merged_inputs
 
 
 def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
@@ -275,7 +252,7 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
     somebody else's reservation.
     """
     if spec.reservation is None:
-        return {"consume_reservation_type": "NO_RESERVATION"}
+        return {"consume_reservation_type": "NO_RESERVATION", "key": None, "values": None}
     path = spec.reservation.path
     return {
         "consume_reservation_type": spec.reservation.affinity,
@@ -424,7 +401,17 @@ def upgrade_settings(spec: NodePoolSpec) -> UpgradeSettings | None:
     if upgrades.strategy == "blue-green":
         soak: BlueGreen = {
             "standard_rollout_policy": {"batch_node_count": 1, "batch_soak_duration": "0s"},
-            "node_pool_soak_duration": f"{upgrades.soak_minutes * 60}s",
+            "node_pool_soak_duration": "3600s",  # in which the old VMs stay after the last batch
         }
-        return {"strategy": "BLUE_GREEN", "blue_green_settings": soak}
-    return {"strategy": "SURGE", "max_surge": upgrades.max_surge, "max_unavailable": upgrades.max_unavailable}
+        return {
+            "strategy": "BLUE_GREEN",
+            "max_surge": None,
+            "max_unavailable": None,
+            "blue_green_settings": soak,
+        }
+    return {
+        "strategy": "SURGE",
+        "max_surge": upgrades.max_surge,
+        "max_unavailable": upgrades.max_unavailable,
+        "blue_green_settings": None,
+    }

@@ -11,6 +11,7 @@ from training_platform.config.model.storage import LustreSpec
 from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.plan import Component, Options, Resource
+from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, repository_id, secret_id, short_name
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Resource:
     key_name = scope.key(spec.location)
     # Checkpoints and data sets are nowhere else. The name is fixed, and taken until the old bucket is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
-    return gcp.bucket(
+    bucket = gcp.bucket(
         f"{declared_name('buckets', key)}-bucket",
         options,
         name=bucket_id(scope, key),
@@ -36,7 +37,6 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Resource:
         uniform_bucket_level_access=True,
         public_access_prevention="enforced",
         encryption={"default_kms_key_name": key_name} if key_name else None,
-        logging={"log_bucket": spec.access_logs} if spec.access_logs else None,
         versioning={"enabled": spec.versioning},
         lifecycle_rules=list(_lifecycle_rules(spec)),
         # A change of it would replace the bucket, so it is written only where the file has it.
@@ -44,6 +44,8 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Resource:
         labels=scope.labels,
         force_destroy=not scope.deletion_protection,
     )
+    add_provider_inputs(bucket, spec.provider_inputs, ("buckets", key))
+    return bucket
 
 
 def _lifecycle_rules(spec: team.BucketSpec) -> Iterator[LifecycleRule]:

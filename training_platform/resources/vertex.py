@@ -12,6 +12,7 @@ from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.network import attachment
 from training_platform.resources.plan import Options, Resource
+from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.scope import Scope, persistent_resource_id
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def persistent_resource(
     if network is None:
         network = attachment(spec.network_attachment, spec.region, scope)
     name = f"{declared_name('vertex.persistent_resources', key)}-persistent-resource"
-    return gcp.persistent_resource(
+    resource = gcp.persistent_resource(
         name,
         _options(spec, scope),
         name=resource_id,
@@ -51,6 +52,9 @@ def persistent_resource(
         encryption_spec={"kms_key_name": kms_key} if kms_key else None,
         labels=scope.labels,
     )
+    section = ("vertex", "persistent_resources", key)
+    add_provider_inputs(resource, spec.provider_inputs, section)
+    return resource
 
 
 def _resource_pool(name: str, spec: team.ResourcePoolSpec) -> ResourcePool:

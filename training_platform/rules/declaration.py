@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_type_hints
 
-from training_platform.config.model.node_pool import PROVIDER_INPUTS
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding, Path, Severity, bug, dotted
 from training_platform.config.reading.secrets import shows
+from training_platform.resources.provider_inputs import PROVIDER_INPUTS
 from training_platform.resources.spelling import python_name
 from training_platform.views.view import NeedsUnknown, View
 from training_platform.views.whole_stack import Program

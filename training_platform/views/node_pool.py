@@ -110,7 +110,7 @@ class NodePoolView(View):
     max_unavailable = fields.whole("upgradeSettings.maxUnavailable", place="upgrades")
 
     blue_green = fields.written(_BLUE_GREEN, place="upgrades")
-    pool_soak_seconds = fields.seconds(f"{_BLUE_GREEN}.nodePoolSoakDuration", place="upgrades.soak_minutes")
+    pool_soak_seconds = fields.seconds(f"{_BLUE_GREEN}.nodePoolSoakDuration", place="upgrades")
     batch_nodes = fields.whole(f"{_BATCHES}.batchNodeCount", place="upgrades")
     batch_share = fields.number(f"{_BATCHES}.batchPercentage", place="upgrades")
     batch_soak_seconds = fields.seconds(f"{_BATCHES}.batchSoakDuration", place="upgrades")

@@ -42,9 +42,12 @@ config:
       main:
         location: us-central1
         release_channel: RAPID
-        autoscaling_profile: BALANCED
         binary_authorization: true
-        intranode_visibility: true
+        provider_inputs:
+          enable_intranode_visibility: true
+          cluster_autoscaling:
+            autoscaling_profile: BALANCED
+            auto_provisioning_defaults: {image_type: UBUNTU_CONTAINERD}
         fqdn_policies: true
         subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
         gpu_networks: {range: 172.16.0.0/16}
@@ -64,7 +67,6 @@ config:
           accelerators: {nvidia-l4: 8}
           zones: [us-central1-a]
           boot_disk: {type: pd-balanced, size_gb: 150}
-          image_type: UBUNTU_CONTAINERD
           max_surge: 2
         node_pools:
           t4:
@@ -92,7 +94,7 @@ config:
             capacity: reservation
             reservation:
               {name: shared, project: example-shared, block: block-1, starts: "2026-12-01", ends: "2027-01-31"}
-            upgrades: {strategy: blue-green, soak_minutes: 30, auto_repair: false}
+            upgrades: {strategy: blue-green, auto_repair: false}
           anywhere: {machine_type: a2-highgpu-1g, max_nodes: 2, capacity: reservation, reservation: any}
           plain:
             machine_type: a3-highgpu-8g

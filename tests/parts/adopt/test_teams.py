@@ -60,7 +60,7 @@ config:
         delete_after_days: 30
         versioning: true
         hierarchical_namespace: true
-        access_logs: example-lab-logs
+        provider_inputs: {logging: {log_bucket: example-lab-logs}}
       plain: {location: us-west4}
     vertex:
       tensorboards: [us-central1]

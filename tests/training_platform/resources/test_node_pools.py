@@ -14,7 +14,9 @@ from training_platform.resources.compute_classes import compute_class
 from training_platform.resources.gke import cluster_autoscaling
 from training_platform.resources.node_pools import PoolPlace, accelerator_pool, class_taints, node_pool_name
 from training_platform.resources.plan import Component, Resource
+from training_platform.resources.resource_types import CLUSTER
 from training_platform.resources.scope import Scope
+from training_platform.resources.spelling import wire_inputs
 from training_platform.resources.stack_resource import StackResource
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -498,7 +500,6 @@ def test_limits_are_named_as_gke_names_them() -> None:
 
 
 def test_a_cluster_without_limits_makes_no_pools_by_itself() -> None:
-    assert cluster_autoscaling(PLAIN, "nodes@example.com") == {
-        "enabled": False,
-        "autoscaling_profile": "OPTIMIZE_UTILIZATION",
-    }
+    autoscaling = wire_inputs(CLUSTER, {"cluster_autoscaling": cluster_autoscaling(PLAIN, "nodes@example.com")})
+
+    assert autoscaling == {"clusterAutoscaling": {"enabled": False, "autoscalingProfile": "OPTIMIZE_UTILIZATION"}}

@@ -1,8 +1,8 @@
 """A cluster: its addresses, its upgrades, what is installed in it, its node pools, and those that GKE creates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -28,6 +28,7 @@ from training_platform.config.reading.section import (
     Location,
     Name,
     OneOf,
+    ProviderInputs,
     Section,
     Time,
     Version,
@@ -48,6 +49,11 @@ class AutoProvisioningSpec(Section):
     the whole limit. Names are GKE's own: ``nvidia-h100-80gb`` counts GPUs, ``tpu-v5-lite-podslice`` counts chips.
     """
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "image_type": "provider_inputs of the cluster: "
+        "{cluster_autoscaling: {auto_provisioning_defaults: {image_type: UBUNTU_CONTAINERD}}}"
+    }
+
     cpu: int = Field(ge=1, description="Limit for the vCPUs of all node pools together.", examples=[1000])
     memory_gb: int = Field(ge=1, description="Limit for the memory of all node pools together, in GB.", examples=[8000])
     accelerators: dict[AcceleratorLabel, Annotated[int, Field(ge=0)]] = Field(
@@ -59,9 +65,6 @@ class AutoProvisioningSpec(Section):
         default=(), description="Zones of the node pools it creates; default: the zones of the cluster."
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the nodes.")
-    image_type: Literal["COS_CONTAINERD", "UBUNTU_CONTAINERD"] = Field(
-        default="COS_CONTAINERD", description="Operating system image of the nodes."
-    )
     max_surge: int = Field(default=0, ge=0, description="Extra nodes of a created pool during upgrades.")
     max_unavailable: int = Field(
         default=1, ge=0, description="Nodes of a created pool that may be down at once during upgrades."
@@ -117,10 +120,9 @@ Presence = Literal["installed", "existing", "none"]
 # Of a cluster that is somebody else's, what its owner decides.
 OWNERS_FIELDS = (
     "auto_provisioning",
-    "autoscaling_profile",
     "binary_authorization",
-    "intranode_visibility",
     "maintenance",
+    "provider_inputs",
     "release_channel",
     "subnet",
     "system_pool",
@@ -180,6 +182,11 @@ Operator = Literal["ray", "trainer", "leader-worker-set", "slice-controller", "m
 class ClusterSpec(Consistent):
     """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "autoscaling_profile": "provider_inputs: {cluster_autoscaling: {autoscaling_profile: BALANCED}}",
+        "intranode_visibility": "provider_inputs: {enable_intranode_visibility: true}",
+    }
+
     location: Location = Field(description="A region, or a zone for machines that are in one zone only.")
     existing: str | None = Field(
         default=None,
@@ -212,15 +219,8 @@ class ClusterSpec(Consistent):
     auto_provisioning: AutoProvisioningSpec | None = Field(
         default=None, description="Limits for node pools that GKE creates by itself; default: it creates none."
     )
-    autoscaling_profile: Literal["BALANCED", "OPTIMIZE_UTILIZATION"] = Field(
-        default="OPTIMIZE_UTILIZATION", description="BALANCED keeps idle nodes of all pools for longer."
-    )
     binary_authorization: bool = Field(
         default=False, description="Pods start only from images that the project's Binary Authorization policy allows."
-    )
-    intranode_visibility: bool | None = Field(
-        default=None,
-        description="Also log flows between pods of one node; a change restarts parts of each node. Default: unset.",
     )
     fqdn_policies: bool = Field(
         default=False,
@@ -242,6 +242,11 @@ class ClusterSpec(Consistent):
         default=(),
         description="Software for other kinds of jobs; slice-controller and ml-diagnostics are GKE's own add-ons.",
         examples=[["ray", "trainer"]],
+    )
+    provider_inputs: ProviderInputs = Field(
+        default=NOTHING,
+        description="Inputs of the GKE cluster that have no field here, as pulumi-gcp's Python spells them.",
+        examples=[{"cluster_autoscaling": {"autoscaling_profile": "BALANCED"}}],
     )
     deletion_protection: bool = Field(
         default=True,

@@ -25,6 +25,7 @@ from training_platform.config.reading.section import (
     MachineTypeName,
     NamesWhere,
     OneOf,
+    ProviderInputs,
     Section,
     Zone,
     above,
@@ -107,6 +108,11 @@ class LocalSsdSpec(Section):
 class Upgrades(Section):
     """How GKE repairs and upgrades the VMs of a node pool; a multi-host TPU slice is always recreated as a whole."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "soak_minutes": "provider_inputs of the pool: "
+        "{upgrade_settings: {blue_green_settings: {node_pool_soak_duration: 3600s}}}"
+    }
+
     auto_repair: bool | None = Field(
         default=None,
         description="Repair broken nodes; default: true, but false for flex-start, which does not support it.",
@@ -117,14 +123,11 @@ class Upgrades(Section):
         default=0, ge=0, description="surge: extra VMs during upgrades; they need quota, and room in the reservation."
     )
     max_unavailable: int = Field(default=1, ge=0, description="surge: VMs that may be down at once during upgrades.")
-    soak_minutes: int = Field(
-        default=60, ge=0, description="blue-green: minutes for which the old VMs stay after the last batch."
-    )
 
     @property
     def says_how(self) -> bool:
         """Whether the stack file says how a pool is upgraded, rather than whether."""
-        return bool({"strategy", "max_surge", "max_unavailable", "soak_minutes"} & self.model_fields_set)
+        return bool({"strategy", "max_surge", "max_unavailable"} & self.model_fields_set)
 
 
 class NodeOptions(Consistent):
@@ -171,11 +174,10 @@ class NodeOptions(Consistent):
         default=NOTHING, description="Taints of the nodes, by key, beside those of GKE."
     )
     upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")
-    provider_inputs: dict[str, Any] = Field(
+    provider_inputs: ProviderInputs = Field(
         default=NOTHING,
         description="Inputs of the GKE node pool that have no field here, as pulumi-gcp's Python spells them.",
         examples=[{"node_config": {"linux_node_config": {"sysctls": {"net.core.somaxconn": "4096"}}}}],
-        json_schema_extra={"additionalProperties": {}},
     )
 
 
@@ -188,7 +190,6 @@ _BLOCK = "cloud.google.com/gce-topology"
 _HOST = "kubernetes.io/hostname"
 BLOCK_LEVELS = (f"{_BLOCK}-block", f"{_BLOCK}-subblock", f"{_BLOCK}-host", _HOST)
 POOL_LABEL = "cloud.google.com/gke-nodepool"
-PROVIDER_INPUTS = "provider_inputs"  # the field of inputs that are given as they are
 SLICE_LEVELS = (POOL_LABEL, _HOST)  # a slice over several VMs is a node pool of its own
 _NO_FIELD = "the field left out"
 _LEAVE_OUT = "leave it out"

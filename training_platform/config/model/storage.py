@@ -15,6 +15,7 @@ from training_platform.config.reading.section import (
     FilestoreTierName,
     Location,
     Name,
+    ProviderInputs,
     Region,
     Section,
     Zone,
@@ -140,6 +141,11 @@ class FilestoreSpec(Consistent):
         pattern=BACKUP,
         description="Backup, of Filestore or of a backup vault, that a new instance starts with.",
         examples=["projects/example-train-dev/locations/us-central1/backups/before-move"],
+    )
+    provider_inputs: ProviderInputs = Field(
+        default=NOTHING,
+        description="Inputs of the instance that have no field here, as pulumi-gcp's Python spells them.",
+        examples=[{"description": "Home directories"}],
     )
     deletion_protection: DeletionProtection = True
 

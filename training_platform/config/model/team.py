@@ -12,7 +12,6 @@ from training_platform.config.model.queues import Fallback, Preemption, Share, W
 from training_platform.config.model.storage import FilestoreSpec, TeamDataSpec
 from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec, ServerSpec
 from training_platform.config.reading.section import (
-    BUCKET_NAME,
     NOTHING,
     DeletionProtection,
     DiskTypeName,
@@ -21,6 +20,7 @@ from training_platform.config.reading.section import (
     Members,
     Name,
     ProjectId,
+    ProviderInputs,
     Region,
     Section,
     above,
@@ -48,6 +48,8 @@ class DirectorySpec(Section):
 class BucketSpec(Section):
     """A Cloud Storage bucket of the team."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {"access_logs": "provider_inputs: {logging: {log_bucket: NAME}}"}
+
     location: Region = Field(description="Region of the bucket.")
     storage_class: Literal["STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE"] = Field(
         default="STANDARD", description="Storage class."
@@ -69,11 +71,10 @@ class BucketSpec(Section):
         default=False,
         description="Lets members overwrite and delete objects; otherwise they only read and add objects.",
     )
-    access_logs: str | None = Field(
-        default=None,
-        pattern=BUCKET_NAME,
-        description="Bucket for access logs; cloud-storage-analytics@google.com needs the right to write there.",
-        examples=["example-train-access-logs"],
+    provider_inputs: ProviderInputs = Field(
+        default=NOTHING,
+        description="Inputs of the bucket that have no field here, as pulumi-gcp's Python spells them.",
+        examples=[{"logging": {"log_bucket": "example-train-access-logs"}}],
     )
 
 
@@ -127,6 +128,11 @@ class PersistentResourceSpec(ResourcePoolSpec):
         pattern=r"^(environment|projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+)$",
         description="Network attachment through which its VMs reach a VPC; environment is the environment's.",
         examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
+    )
+    provider_inputs: ProviderInputs = Field(
+        default=NOTHING,
+        description="Inputs of the persistent resource that have no field here, as pulumi-gcp's Python spells them.",
+        examples=[{"resource_pools": [{"machine_spec": {"min_cpu_platform": "Intel Ice Lake"}}]}],
     )
     deletion_protection: DeletionProtection = True
 

@@ -237,6 +237,8 @@ FORMS = {
 
 Name = Annotated[str, Field(pattern=NAME, examples=["vision"])]
 """Lower-case letters, digits and dashes, at most 30 characters (GKE allows 40 with our suffixes)."""
+ProviderInputs = Annotated[dict[str, Any], Field(json_schema_extra={"additionalProperties": {}})]
+"""Inputs of a resource that have no field, as pulumi-gcp's Python spells them."""
 FormerName = Annotated[
     Name | None,
     Field(

@@ -28,7 +28,9 @@ TEAM = {
     "name": "vision",
     "members": ["group:vision@example.com"],
     "vertex": {"tensorboards": ["us-central1"]},
-    "buckets": {"checkpoints": {"location": "us-central1", "access_logs": "example-logs"}},
+    "buckets": {
+        "checkpoints": {"location": "us-central1", "provider_inputs": {"logging": {"log_bucket": "example-logs"}}}
+    },
 }
 
 

@@ -1,0 +1,81 @@
+"""Inputs of a resource that a stack file gives as they are, below ``provider_inputs``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from training_platform.config.reading.finding import Path, dotted
+from training_platform.resources.plan import PlanError, Resource
+from training_platform.resources.spelling import map_inputs, python_name
+
+PROVIDER_INPUTS: Final = "provider_inputs"
+
+
+def add_provider_inputs(
+    resource: Resource, further: Mapping[str, Any], section: Path, defaults: Collection[str] = ()
+) -> None:
+    """Add a stack file's raw inputs to a resource; ``section`` is the path of its section.
+
+    Entries of a list are merged by position. Raises PlanError for inputs that the platform plans, also if it leaves
+    them out of this resource (None): readers of the stack file would still count on its fields. ``defaults`` are
+    planned inputs without a field, which may be replaced. Inputs have only one spelling, since two spellings of a block
+    would become one on the wire.
+    """
+    if not further:
+        return
+    addition = _Addition(map_inputs(resource.type), defaults)
+    inputs = addition.block(resource.inputs, further, ())
+    if addition.refused:
+        paths = {(*section, PROVIDER_INPUTS, *path): reason for path, reason in addition.refused.items()}
+        reasons = "; ".join(f"{dotted(path[len(section) :])} {reason}" for path, reason in paths.items())
+        raise PlanError(f"{dotted(section)}: {reasons}", next(iter(paths)))
+    resource.inputs = inputs
+
+
+@dataclass
+class _Addition:
+    """An addition of inputs to planned ones; ``refused`` has the reasons by path below the inputs.
+
+    ``maps`` are the inputs with keys of the user's own, which are planned as a whole.
+    """
+
+    maps: Collection[str]
+    defaults: Collection[str]
+    refused: dict[Path, str] = field(default_factory=dict)
+
+    def block(self, planned: Mapping[str, Any], given: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        """Return a planned block with the given inputs."""
+        both = dict(planned)
+        for name, value in given.items():
+            place = (*path, name)
+            if name != python_name(name):
+                self.refused[place] = f"is not spelled as in pulumi-gcp's Python: {python_name(name)}"
+            elif name not in both or _named(place) in self.defaults:
+                both[name] = value
+            else:
+                both[name] = self._value(both[name], value, place)
+        return both
+
+    def _value(self, planned: Any, given: Any, path: Path) -> Any:
+        if isinstance(planned, Mapping) and isinstance(given, Mapping) and _named(path) not in self.maps:
+            return self.block(planned, given, path)
+        if not (_is_list_of_blocks(planned) and _is_list_of_blocks(given)):
+            self.refused[path] = "is planned by the platform: use the fields of the section"
+        elif len(planned) != len(given):
+            self.refused[path] = f"has {len(given)} entries, and the platform plans {len(planned)}"
+        else:
+            pairs = enumerate(zip(planned, given, strict=True))
+            return [self.block(entry, further, (*path, number)) for number, (entry, further) in pairs]
+        return planned
+
+
+def _named(path: Path) -> str:
+    """Return the names of a path without positions in lists."""
+    return ".".join(part for part in path if isinstance(part, str))
+
+
+def _is_list_of_blocks(value: Any) -> bool:
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    return is_list and bool(value) and all(isinstance(entry, Mapping) for entry in value)
