@@ -358,7 +358,10 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*NAP, "accelerators"): {"nvidia-h100-80gb": 72},
     (*NAP, "zones"): ["us-central1-c"],
     (*NAP, "boot_disk"): {"type": "pd-ssd"},
-    (*CLUSTER, "provider_inputs"): {"cluster_autoscaling": {"autoscaling_profile": "BALANCED"}},
+    (*CLUSTER, "provider_inputs"): {
+        "enable_intranode_visibility": True,
+        "cluster_autoscaling": {"autoscaling_profile": "BALANCED"},
+    },
     ("filestore", "a", "provider_inputs"): {"description": "Home directories"},
     (*CLUSTER, "binary_authorization"): True,
     (*CLUSTER, "fqdn_policies"): False,

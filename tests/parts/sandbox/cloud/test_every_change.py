@@ -210,6 +210,7 @@ REQUESTS: dict[tuple[str, str], Sent] = {
     (INSTANCES, "deletionProtectionReason"): masked(HOMES, {"deletionProtectionReason": "homes"}),
     (INSTANCES, "fileShares"): masked(HOMES, SHARES),
     (INSTANCES, "performanceConfig"): masked(HOMES, {"performanceConfig": {"fixedIops": {"maxIops": "5000"}}}),
+    (INSTANCES, "description"): masked(HOMES, {"description": "Home directories"}),
     (INSTANCES, "labels"): masked(HOMES, {"labels": LABELS}),
     (LUSTRES, "accessRulesOptions"): masked(SCRATCH, {"accessRulesOptions": {"defaultSquashMode": "ROOT_SQUASH"}}),
     (LUSTRES, "capacityGib"): masked(SCRATCH, {"capacityGib": "18000"}),
@@ -267,6 +268,9 @@ def test_a_reason_is_of_a_field_that_check_refuses_or_that_nothing_is_sent_for(t
                 assert errors(tmp_path, kind, section), dotted(path)
 
 
+PROTECT = "protect"  # an option, which is in Pulumi's state alone
+
+
 def in_place() -> set[tuple[str, str]]:
     """Return the type and input path of each change that Google Cloud makes in place."""
     changed_inputs: set[tuple[str, str]] = set()
@@ -275,7 +279,8 @@ def in_place() -> set[tuple[str, str]]:
         for field, new in kind.changes().items():
             for change in resource_changes(before, kind.planned(reach.changed(kind.section, field, new))):
                 if change.kind == "changed" and change.type.startswith("gcp:"):
-                    paths = [resource_types.general_path(difference.path) for difference in change.inputs]
+                    inputs = (difference for difference in change.inputs if difference.path != PROTECT)
+                    paths = [resource_types.general_path(difference.path) for difference in inputs]
                     changed_inputs |= {(change.type, path) for path in paths}
     return changed_inputs
 
