@@ -48,7 +48,13 @@ _crds = click.option(
 _api_server = click.option(
     "--api-server", is_flag=True, help="Apply Kubernetes objects to real API servers; needs KUBEBUILDER_ASSETS."
 )
-_scenario = click.option("--scenario", type=PATH, metavar="FILE", help="File of faults to inject.")
+_faults = click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="FAULT",
+    help="Fault to inject: stockout=MACHINE_TYPE, failure=KIND or lost-response=KIND, such as container.nodePools.",
+)
 _where = stacked(click.option("--workspace", type=PATH, help="Folder of the sandbox; default: .sandbox/."), root_option)
 _run = stacked(
     click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: no limit."),
@@ -67,7 +73,7 @@ class SandboxOptions:
     member: str | None = None
     crds: tuple[Path, ...] = ()
     api_server: bool = False
-    scenario: Path | None = None
+    faults: tuple[str, ...] = ()
     workspace: Path | None = None
     yes: bool = False
     root: Path | None = None
@@ -95,7 +101,7 @@ class SandboxOptions:
 @_durations
 @_crds
 @_api_server
-@_scenario
+@_faults
 @_run
 def up(stack: str, resume: bool, **chosen: Any) -> None:
     """Bring a stack up; for a team, first its environment.
@@ -121,7 +127,6 @@ def preview(stack: str, **chosen: Any) -> None:
 @app.command("refresh", epilog=example("training-platform sandbox refresh dev"))
 @_stack
 @_crds
-@_scenario
 @_run
 def refresh(stack: str, **chosen: Any) -> None:
     """Update the state from the local cloud. Needs the Pulumi CLI and its gcp plugin."""
@@ -133,7 +138,6 @@ def refresh(stack: str, **chosen: Any) -> None:
 @_stack
 @click.option("--lift-protection", is_flag=True, help="First remove all protection from the stack.")
 @_durations
-@_scenario
 @_run
 def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
     """Delete all resources of a stack, by its state if its file is missing; refuses a protected stack.
@@ -151,7 +155,7 @@ def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
 @_durations
 @_crds
 @_api_server
-@_scenario
+@_faults
 @_where
 def serve(port: int, **chosen: Any) -> None:
     """Serve the local cloud until interrupted, for other sandbox commands or for Pulumi by hand.
@@ -160,7 +164,7 @@ def serve(port: int, **chosen: Any) -> None:
     """
     options = SandboxOptions(**chosen)  # first, since some of the imports need the extra
     from training_platform.parts.sandbox.cloud.endpoints import endpoints
-    from training_platform.parts.sandbox.run.faults import playing
+    from training_platform.parts.sandbox.run.faults import check_faults, injected
     from training_platform.parts.sandbox.run.servers import (
         announced,
         api_server_programs,
@@ -174,6 +178,7 @@ def serve(port: int, **chosen: Any) -> None:
     with _errors_end_the_command():
         folder = options.folder()
         durations = parse_durations(options.durations)
+        check_faults(options.faults)
         programs = api_server_programs(folder, requested=options.api_server)
         stacks = read_stacks(folder.root, ())
         with (
@@ -188,7 +193,7 @@ def serve(port: int, **chosen: Any) -> None:
                 at_once=True,
             ) as servers,
             announced(folder, servers),
-            playing(servers.cloud, options.scenario),
+            injected(servers.cloud, options.faults),
         ):
             for line in settings_lines(servers, endpoints(servers.cloud)):
                 say(line)
@@ -225,7 +230,7 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
             member=options.member,
             crds=options.crds,
             api_server=options.api_server,
-            scenario=options.scenario,
+            faults=options.faults,
         )
         console = Console(stderr=True)
         with session(options.folder(), [stack], settings, console=console, ask=options.ask, by_state=by_state) as live:

@@ -208,7 +208,7 @@ def test_what_a_page_sends_is_refused_and_changes_nothing(http: httpx.Client, he
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
 def test_what_a_form_can_send_is_no_body(http: httpx.Client, kind: str) -> None:
-    for verb, path in (("POST", NETWORKS), ("PUT", "/_sandbox/settings"), ("POST", "/_sandbox/faults")):
+    for verb, path in (("POST", NETWORKS), ("PUT", "/_sandbox/settings"), ("POST", "/_sandbox/clock")):
         answer = http.request(verb, path, content=b'{"name": "net"}', headers={"Content-Type": kind})
         assert answer.status_code == 415
         assert kind.partition(";")[0] in answer.json()["error"]["message"]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.parts.sandbox.cloud.client import INSTANCE, LOCATION, PROJECT, ZONE, Client, Json
-from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state import long_running
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
@@ -258,13 +257,13 @@ def test_a_pool_that_waits_for_vms_gets_them_however_many_operations_end_meanwhi
     monkeypatch.setattr(long_running, "KEPT_OPERATIONS", 1)
     ask.network()
     ask.cluster()
-    cloud.faults.add(parse_scenario("stockouts: {a: {machine_type: e2-standard-4, location: us-central1}}", "s.yaml"))
+    cloud.faults.add("stockout=e2-standard-4")
     ask.done("POST", POOLS, pool_of("e2-standard-4"))
     for index in range(2):
         time[0] += 61
         ask.done("POST", f"{COMPUTE}/global/networks", {"name": f"net-{index}"})
 
-    cloud.faults.clear_all()
+    cloud.faults.clear("stockout=e2-standard-4")
 
     assert ask.done("GET", f"{POOLS}/cpu")["status"] == "RUNNING"
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.parts.sandbox.cloud.client import LOCATION, PROJECT, Client, Json
-from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 
@@ -41,10 +40,6 @@ def vertex(ask: Client) -> Client:
 def state(client: Client, job: Json) -> str:
     short = job["name"].partition("/locations/")[2]
     return str(client.done("GET", f"aiplatform/v1beta1/projects/{PROJECT}/locations/{short}")["state"])
-
-
-def play(cloud: LocalCloud, text: str) -> None:
-    cloud.faults.add(parse_scenario(text, "s.yaml"))
 
 
 def test_a_job_waits_runs_and_ends_by_the_clock(vertex: Client, time: list[float]) -> None:
@@ -158,13 +153,11 @@ def test_a_job_that_is_cancelled_ends_and_one_that_ended_stays(vertex: Client, t
     assert vertex("GET", path).code == 404
 
 
-STOCKOUT = (
-    f"stockouts: {{none: {{machine_type: {H100}, location: us-central1-a, after_seconds: 30, for_seconds: 300}}}}"
-)
+STOCKOUT = f"stockout={H100}"
 
 
 def test_a_job_that_does_not_wait_fails_where_there_are_no_vms(vertex: Client, time: list[float]) -> None:
-    play(vertex.cloud, STOCKOUT)
+    vertex.cloud.faults.add(STOCKOUT)
     created = vertex.done("POST", JOBS, job("STANDARD", H100))
     other = vertex.done("POST", JOBS, job())
 
@@ -176,14 +169,14 @@ def test_a_job_that_does_not_wait_fails_where_there_are_no_vms(vertex: Client, t
 
 
 def test_a_flex_start_job_is_queued_until_there_are_vms_or_its_wait_is_over(vertex: Client, time: list[float]) -> None:
-    play(vertex.cloud, STOCKOUT)
+    vertex.cloud.faults.add(STOCKOUT)
     patient = vertex.done("POST", JOBS, job("FLEX_START", H100, name="patient"))
     hasty = vertex.done("POST", JOBS, job("FLEX_START", H100, name="hasty", maxWaitDuration="120s"))
 
     assert (patient["state"], hasty["state"]) == ("JOB_STATE_QUEUED", "JOB_STATE_QUEUED")
     time[0] += 121
     assert (state(vertex, patient), state(vertex, hasty)) == ("JOB_STATE_QUEUED", "JOB_STATE_FAILED")
-    time[0] += 180
+    vertex.cloud.faults.clear(STOCKOUT)
     assert state(vertex, patient) == "JOB_STATE_PENDING"
     time[0] += 60
     assert state(vertex, patient) == "JOB_STATE_RUNNING"
@@ -196,31 +189,18 @@ def test_flex_start_needs_one_machine_for_all_pools(vertex: Client) -> None:
     assert "same machine configuration" in vertex("POST", JOBS, body).message
 
 
-def test_a_preempted_spot_job_begins_again_where_it_may(vertex: Client, time: list[float]) -> None:
-    again = vertex.done("POST", JOBS, job("SPOT", name="again", restartJobOnWorkerRestart=True))
-    once = vertex.done("POST", JOBS, job("SPOT", name="once"))
-    standard = vertex.done("POST", JOBS, job(name="standard"))
-    time[0] += 60
-    assert state(vertex, again) == "JOB_STATE_RUNNING"
-
-    play(vertex.cloud, "preemptions: {gone: {location: us-central1, times: 2}}")
-
-    assert (state(vertex, again), state(vertex, once)) == ("JOB_STATE_PENDING", "JOB_STATE_FAILED")
-    time[0] += 660
-    assert (state(vertex, again), state(vertex, standard)) == ("JOB_STATE_SUCCEEDED", "JOB_STATE_SUCCEEDED")
-
-
-def test_a_job_fails_at_a_share_of_its_time(vertex: Client, time: list[float]) -> None:
-    play(
-        vertex.cloud, "failed_operations: {bad: {kind: aiplatform.customJobs, name: 'tr*', at: 0.5, message: Broken.}}"
-    )
+def test_a_job_fails_half_way_and_the_next_does_not(vertex: Client, time: list[float]) -> None:
+    vertex.cloud.faults.add("failure=aiplatform.customJobs")
     created = vertex.done("POST", JOBS, job())
 
     time[0] += 60 + 299
     assert state(vertex, created) == "JOB_STATE_RUNNING"
     time[0] += 1
-    assert vertex.done("GET", JOBS)["customJobs"][0]["error"] == {"code": 13, "message": "Broken."}
+    assert vertex.done("GET", JOBS)["customJobs"][0]["error"] == {"code": 13, "message": "Internal error."}
     assert state(vertex, created) == "JOB_STATE_FAILED"
+    other = vertex.done("POST", JOBS, job())
+    time[0] += 660
+    assert state(vertex, other) == "JOB_STATE_SUCCEEDED"
 
 
 def test_quota_is_held_until_the_end(vertex: Client, time: list[float]) -> None:

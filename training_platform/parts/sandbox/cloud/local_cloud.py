@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.cloud.faults.active import ActiveFaults
-from training_platform.parts.sandbox.cloud.faults.operation_faults import OperationFaults
+from training_platform.parts.sandbox.cloud.faults import ActiveFaults
 from training_platform.parts.sandbox.cloud.requests import discovery
 from training_platform.parts.sandbox.cloud.requests.discovery import Route
 from training_platform.parts.sandbox.cloud.requests.errors import Refusal, service_disabled, unimplemented
@@ -48,7 +47,7 @@ class LocalCloud(Cloud):
     ) -> None:
         clock = clock or Clock()
         self.faults = ActiveFaults(clock)
-        super().__init__(projects, store or Store(), clock, settings or CloudSettings(), OperationFaults(self.faults))
+        super().__init__(projects, store or Store(), clock, settings or CloudSettings(), self.faults)
 
     def settle(self) -> None:
         """Advance every operation and resource to its state at the clock's time."""
@@ -90,15 +89,6 @@ class LocalCloud(Cloud):
             refusal = Refusal(500, "The local cloud failed; its log says where.")
         self.operations.reload()
         return refusal.code, refusal.body(service)
-
-    def project_named(self, path: str, query: Mapping[str, str]) -> str:
-        """Return the project in a request's path or query, "" if there is none; nothing else is validated."""
-        match = _PROJECT.search(path)
-        name = match[1] if match else query.get("project", "")
-        try:
-            return self.projects.resolve(name) if name else self._project_of_bucket(path.partition("/")[2])
-        except Refusal:
-            return ""
 
     def _answer(
         self, service: str, verb: str, path: str, query: list[tuple[str, str]], body: Any, *, caller: Caller | None

@@ -30,9 +30,9 @@ from training_platform.parts.sandbox.run.engine import (
 )
 from training_platform.parts.sandbox.run.faults import (
     FaultControl,
-    check_scenario,
+    check_faults,
     fault_lines,
-    playing,
+    injected,
     remove,
     unprotect,
 )
@@ -73,7 +73,7 @@ class RunOptions:
     member: str | None = None
     crds: Sequence[Path] = ()
     api_server: bool = False
-    scenario: Path | None = None
+    faults: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Session:
         """Run a command and write its summary, even if it fails."""
         before = self.folder.resources(name)
         faults = FaultControl(self.servers.cloud)
-        hits = {fault["name"]: fault["fired"] for fault in faults.listed()}
+        hits = {fault["fault"]: fault["fired"] for fault in faults.listed()}
         timeline = Timeline()
         problem: RunFailed | None = None
         stack = self.workspace.stacks.get(name)
@@ -301,8 +301,7 @@ def session(
 
     With ``by_state``, a stack with a state may have no file or an invalid one, since it is to be destroyed.
     """
-    if options.scenario is not None:
-        check_scenario(options.scenario)
+    check_faults(options.faults)
     command = pulumi_command(ask)
     require_gcp()
     workspace = read_stacks(folder.root, [])
@@ -324,7 +323,7 @@ def session(
 
     with (
         running(folder, workspace, durations=options.durations, crds=options.crds, programs=programs) as servers,
-        playing(servers.cloud, options.scenario),
+        injected(servers.cloud, options.faults),
     ):
         yield Session(folder, workspace, servers, command, options, console, say)
 

@@ -7,10 +7,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from training_platform.catalog.nearest import find_nearest
-from training_platform.parts.sandbox.cloud.faults.active import NameTaken
-from training_platform.parts.sandbox.cloud.faults.scenario import ScenarioError, parse_scenario
-from training_platform.parts.sandbox.cloud.http.guard import read_bytes, read_json
+from training_platform.parts.sandbox.cloud.faults import FaultError
+from training_platform.parts.sandbox.cloud.http.guard import read_json
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 
@@ -20,9 +18,8 @@ def routes(cloud: LocalCloud) -> list[Route]:
     control = _Control(cloud)
     return [
         Route("/_sandbox/faults", control.list_faults, methods=["GET"]),
-        Route("/_sandbox/faults", control.add_faults, methods=["POST"]),
-        Route("/_sandbox/faults", control.clear_faults, methods=["DELETE"]),
-        Route("/_sandbox/faults/{name}", control.clear_fault, methods=["DELETE"]),
+        Route("/_sandbox/faults/{fault}", control.add_fault, methods=["PUT"]),
+        Route("/_sandbox/faults/{fault}", control.clear_fault, methods=["DELETE"]),
         Route("/_sandbox/resources/{name:path}", control.remove_resource, methods=["DELETE"]),
         Route("/_sandbox/settings", control.settings, methods=["GET", "PUT"]),
         Route("/_sandbox/clock", control.advance_clock, methods=["POST"]),
@@ -67,33 +64,16 @@ class _Control:
     async def list_faults(self, _request: Request) -> Response:
         return JSONResponse(self._cloud.faults.shown())
 
-    async def add_faults(self, request: Request) -> Response:
-        """Add the faults of a scenario; the body is its file, YAML or JSON."""
-        text = (await read_bytes(request)).decode("utf-8", "replace")
+    async def add_fault(self, request: Request) -> Response:
         try:
-            names = self._cloud.faults.add(parse_scenario(text, request.query_params.get("file", "scenario")))
-        except ScenarioError as error:
+            self._cloud.faults.add(request.path_params["fault"])
+        except FaultError as error:
             return JSONResponse({"error": str(error)}, 400)
-        except NameTaken as error:
-            return JSONResponse({"error": str(error)}, 409)
-        return JSONResponse({"added": names})
-
-    async def clear_faults(self, _request: Request) -> Response:
-        """Clear every fault."""
-        self._cloud.faults.clear_all()
-        return self._remaining_faults()
+        return JSONResponse(self._cloud.faults.shown())
 
     async def clear_fault(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        try:
-            self._cloud.faults.clear(name)
-        except KeyError:
-            nearest = find_nearest(name, self._cloud.faults.names())
-            hint = f" Nearest: {nearest}" if nearest else ""
-            return JSONResponse({"error": f"no fault is named {name!r}.{hint}"}, 404)
-        return self._remaining_faults()
-
-    def _remaining_faults(self) -> Response:
+        """Clear a fault, and let what waited for its end continue."""
+        self._cloud.faults.clear(request.path_params["fault"])
         self._cloud.settle()
         self._cloud.store.flush()
-        return JSONResponse({"left": self._cloud.faults.names()})
+        return JSONResponse(self._cloud.faults.shown())

@@ -20,7 +20,7 @@ from training_platform.parts.sandbox.cloud.requests.errors import Refusal
 
 VERBS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_CONTENT: Final = frozenset({"application/gzip", "application/json", "application/yaml", "multipart/related"})
+_CONTENT: Final = frozenset({"application/gzip", "application/json", "multipart/related"})
 MOST_BYTES: Final = 16 * 2**20
 DEEPEST: Final = 100  # nested messages, as in Google's JSON parsers
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')

@@ -18,12 +18,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from training_platform.parts.sandbox.cloud.faults.active import (
-    IncomingRequest,
-    loses_answer,
-    refusal_unserved,
-    unavailable,
-)
 from training_platform.parts.sandbox.cloud.http import control
 from training_platform.parts.sandbox.cloud.http.guard import VERBS, Guard, read_json
 from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
@@ -84,16 +78,11 @@ def _endpoint(cloud: LocalCloud) -> Endpoint:
         path = raw.removeprefix(f"/{service}/")
         body = await read_json(request)
         query = request.query_params.multi_items()
-        incoming = IncomingRequest(
-            verb=verb, service=service, path=path, project=cloud.project_named(path, dict(query))
-        )
-        refusal = refusal_unserved(cloud.faults, incoming)
-        if refusal is not None:
-            return JSONResponse(refusal.body(service), refusal.code)
         code, content = cloud.handle(service, verb, path, query, body, caller=caller_of(request.headers))
         message = "" if code == 200 else content.get("error", {}).get("message", "")
         LOG.info("%s /%s/%s %d %s", verb, service, path, code, message)
-        if code == 200 and loses_answer(cloud.faults, incoming):
+        kind = f"{service}.{path.rstrip('/').rpartition('/')[2]}"
+        if code == 200 and verb == "POST" and cloud.faults.hits("lost-response", kind, f"POST /{service}/{path}"):
             return await _lost(request, service)
         if code == 200 and verb == "DELETE" and service == "storage":
             return Response(status_code=204)
@@ -127,7 +116,7 @@ async def _lost(request: Request, service: str) -> Response:
         transport.abort()
         while not await request.is_disconnected():
             await asyncio.sleep(0)
-    error = unavailable()
+    error = Refusal(503, "The service is currently unavailable.")
     return JSONResponse(error.body(service), error.code)
 
 

@@ -6,8 +6,8 @@ Dynamic Workload Scheduler; facts read 2026-11-21.
 A job is PENDING and RUNNING for the seconds in the settings ``aiplatform.jobs.pending`` and ``.running``. On a
 persistent resource, where it needs no VMs of its own, it is PENDING for ``.pendingKept``. A job that exceeds a quota
 only because of other jobs is QUEUED until they use less. If a stock-out hits it, a FLEX_START job is QUEUED until there
-are VMs, at most for its longest wait; any other job fails. A preempted spot job starts again if it may restart its
-workers, else it fails. A job with VMs uses quota. The messages of these failures are inferred.
+are VMs, at most for its longest wait; any other job fails. A job with VMs uses quota. The messages of these failures
+are inferred.
 
 A training pipeline creates a custom job or a tuning job, and ends as that job ends. It is RUNNING as soon as the job
 exists, even while the job waits for VMs: users of google-cloud-aiplatform saw ``PIPELINE_STATE_RUNNING`` seconds after
@@ -46,8 +46,6 @@ _JOB: Final = "works"  # key of the job's name in the meta of a pipeline that ha
 _CAPACITY: Final[Mapping[str, str]] = {"SPOT": "spot", "FLEX_START": "flex-start"}
 _EXHAUSTED: Final = 8  # codes of google.rpc
 _INTERNAL: Final = 13
-_UNAVAILABLE: Final = 14
-_STEPS: Final = 1_000  # limit of a job's changes between two requests, if a fault preempts it again and again
 
 
 def name_and_date(cloud: Cloud, record: Record, old: Json) -> None:
@@ -153,7 +151,6 @@ def _job_needs(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
         "pools": machines,
         "strategy": strategy,
         "wait": float(wait.removesuffix("s")),
-        "restarts": bool(scheduling.get("restartJobOnWorkerRestart")),
         "resource": resource,
     }
 
@@ -265,10 +262,10 @@ def _follow(pipeline: Record, job: Record) -> None:
 def _settle_jobs(cloud: Cloud) -> None:
     for name in [record.name for record in cloud.store.all() if "job" in record.meta]:
         record = cloud.existing(name)
-        steps = 0
-        while steps < _STEPS and "job" in record.meta and _PHASES[record.meta["job"]["phase"]](cloud, record):
-            steps += 1
-        if steps:
+        changed = False
+        while "job" in record.meta and _PHASES[record.meta["job"]["phase"]](cloud, record):
+            changed = True
+        if changed:
             cloud.store.put(record)
 
 
@@ -284,7 +281,7 @@ def _queue(cloud: Cloud, record: Record) -> None:
         if queued:
             job["held_by"] = shortage.fault
         else:
-            job["fails_at"] = now + shortage.after_seconds
+            job["fails_at"] = now
 
 
 def _leave_queue(cloud: Cloud, record: Record) -> bool:
@@ -300,7 +297,7 @@ def _leave_queue(cloud: Cloud, record: Record) -> bool:
         _queue(cloud, record)
         return True
     ends = job["since"] + job["wait"] if job["wait"] else None
-    if cloud.interference.over(job["held_by"], now if ends is None else min(now, ends)):
+    if cloud.interference.over(job["held_by"]):
         _enter(record, "PENDING", now)
         return True
     if ends is not None and now >= ends:
@@ -333,22 +330,16 @@ def _leave_pending(cloud: Cloud, record: Record) -> bool:
 
 
 def _leave_running(cloud: Cloud, record: Record) -> bool:
-    """End a job that is finished, fails or is preempted; return whether its state changed."""
+    """End a job that is finished or fails; return whether its state changed."""
     job = record.meta["job"]
     now = cloud.clock.now()
     ends = job.get("fails_at", job["since"] + cloud.settings.seconds("aiplatform.jobs.running"))
-    if now >= ends:
-        if "fails_at" in job:
-            _end(record, "FAILED", ends, _INTERNAL, job["message"])
-        else:
-            _end(record, "SUCCEEDED", ends)
-        return True
-    if job["strategy"] != "SPOT" or not cloud.interference.preempts(_as_job(record)):
+    if now < ends:
         return False
-    if job["restarts"]:
-        _enter(record, "PENDING", now)
+    if "fails_at" in job:
+        _end(record, "FAILED", ends, _INTERNAL, job["message"])
     else:
-        _end(record, "FAILED", now, _UNAVAILABLE, "The job's spot VMs were preempted.")
+        _end(record, "SUCCEEDED", ends)
     return True
 
 
@@ -374,7 +365,6 @@ def _as_job(record: Record) -> TrainingJob:
     job = record.meta["job"]
     return TrainingJob(
         kind=f"aiplatform.{job['kind']}",
-        project=record.project,
         name=record.body.get("displayName", ""),
         region=record.name.split("/")[4],
         machine_types=() if job["resource"] else tuple(pool["machine"] for pool in job["pools"]),

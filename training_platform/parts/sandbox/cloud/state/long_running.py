@@ -1,8 +1,8 @@
 """Long-running operations, and the clock by which they end.
 
 An operation is a resource too, so it survives a restart: its ``meta`` has the time at which it is due, and the changes
-that it then makes. Each request first ends the operations that are due. A fault may make an operation fail; once the
-fault is over, the failure is undone, even after the operation's end.
+that it then makes. Each request first ends the operations that are due. A fault may make an operation fail; once a
+stock-out is over, its failures are undone.
 """
 
 from __future__ import annotations
@@ -92,7 +92,6 @@ class TrainingJob:
     """A training job that requests or has VMs; ``machine_types`` is empty on a persistent resource."""
 
     kind: str  # service and collection, aiplatform.customJobs
-    project: str
     name: str  # the display name
     region: str
     machine_types: tuple[str, ...]
@@ -104,11 +103,10 @@ class TrainingJob:
 
 @dataclass(frozen=True, kw_only=True)
 class JobShortage:
-    """Why a job gets no VMs: the fault, Google's message, and the seconds until a job that does not wait fails."""
+    """Why a job gets no VMs: the fault, and Google's message."""
 
     fault: str
     message: str
-    after_seconds: float
 
 
 class Interference(Protocol):
@@ -123,11 +121,8 @@ class Interference(Protocol):
     def failure(self, job: TrainingJob) -> tuple[float, str] | None:
         """Return the share of its time after which a running job fails, and the message; None if it succeeds."""
 
-    def preempts(self, job: TrainingJob) -> bool:
-        """Whether a running job loses its spot VMs now."""
-
-    def over(self, name: str, moment: float) -> bool:
-        """Whether a fault was cleared, or has expired by ``moment``."""
+    def over(self, text: str) -> bool:
+        """Whether a fault was cleared."""
 
 
 # Time
@@ -212,29 +207,18 @@ class Operations:
         return (self._store.get(record.name) or record).body
 
     def settle(self) -> None:
-        """End the operations that are due, in order, and undo failures whose fault is over."""
+        """End the operations that are due, in order, and undo the failures of stock-outs that are over."""
         now = self._clock.now()
         self._pending = {name for name in self._pending if name in self._store}
-        for record in self._in_progress():
-            self._cancel_failure(record, now)
         due = [record for record in self._in_progress() if record.meta["due"] <= now]
         for record in sorted(due, key=lambda record: (record.meta["due"], record.meta["serial"])):
             self._end(record)
         for name in [*self._recovering]:
-            self._recover(name, now)
+            self._recover(name)
 
     def _in_progress(self) -> list[Record]:
         records = [self._store.get(name) for name in self._pending]
         return [record for record in records if record is not None]
-
-    def _cancel_failure(self, record: Record, now: float) -> None:
-        """Let an operation in progress succeed after all, if its fault is over before its end."""
-        meta = record.meta
-        if "recovers" in meta and self._faults.over(meta["recovers"]["after"], min(now, meta["due"])):
-            success = meta.pop("recovers")
-            del meta["error"]
-            meta |= {"due": max(now, success["due"]), "changes": success["changes"]}
-            self._store.put(record)
 
     def _end(self, record: Record) -> None:
         self._pending.discard(record.name)
@@ -254,10 +238,10 @@ class Operations:
         else:
             self._forget_old(record)
 
-    def _recover(self, name: str, now: float) -> None:
+    def _recover(self, name: str) -> None:
         """Change a resource as if its operation had not failed, if the fault is over."""
         record = self._store.get(name)
-        if record is not None and not self._faults.over(record.meta["recovers"]["after"], now):
+        if record is not None and not self._faults.over(record.meta["recovers"]["after"]):
             return
         self._recovering.discard(name)
         if record is None:
