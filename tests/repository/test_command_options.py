@@ -23,11 +23,11 @@ from training_platform.parts.simulate import cli as simulate
 
 RUN = {"--parallel", "--yes", "--workspace", "--root", "--as"}
 OPTIONS = {
-    "up": RUN | {"--resume", "--duration", "--crds", "--api-server", "--fault"},
+    "up": RUN | {"--resume", "--duration", "--crds", "--fault"},
     "preview": RUN | {"--crds"},
     "refresh": RUN | {"--crds"},
     "destroy": RUN | {"--lift-protection", "--duration"},
-    "serve": {"--workspace", "--root", "--port", "--duration", "--crds", "--api-server", "--fault"},
+    "serve": {"--workspace", "--root", "--port", "--duration", "--crds", "--fault"},
     "status": {"--workspace", "--root"},
 }
 

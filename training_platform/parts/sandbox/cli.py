@@ -45,9 +45,6 @@ _crds = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder of CRDs by which custom objects are checked.",
 )
-_api_server = click.option(
-    "--api-server", is_flag=True, help="Apply Kubernetes objects to real API servers; needs KUBEBUILDER_ASSETS."
-)
 _faults = click.option(
     "--fault",
     "faults",
@@ -72,7 +69,6 @@ class SandboxOptions:
     parallel: int | None = None
     member: str | None = None
     crds: tuple[Path, ...] = ()
-    api_server: bool = False
     faults: tuple[str, ...] = ()
     workspace: Path | None = None
     yes: bool = False
@@ -100,7 +96,6 @@ class SandboxOptions:
 @click.option("--resume", is_flag=True, help="Continue after a killed run: remove its lock, import what it created.")
 @_durations
 @_crds
-@_api_server
 @_faults
 @_run
 def up(stack: str, resume: bool, **chosen: Any) -> None:
@@ -154,7 +149,6 @@ def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
 )
 @_durations
 @_crds
-@_api_server
 @_faults
 @_where
 def serve(port: int, **chosen: Any) -> None:
@@ -167,7 +161,6 @@ def serve(port: int, **chosen: Any) -> None:
     from training_platform.parts.sandbox.run.faults import check_faults, injected
     from training_platform.parts.sandbox.run.servers import (
         announced,
-        api_server_programs,
         parse_durations,
         serving,
         settings_lines,
@@ -179,7 +172,6 @@ def serve(port: int, **chosen: Any) -> None:
         folder = options.folder()
         durations = parse_durations(options.durations)
         check_faults(options.faults)
-        programs = api_server_programs(folder, requested=options.api_server)
         stacks = read_stacks(folder.root, ())
         with (
             folder.locked(),
@@ -189,8 +181,6 @@ def serve(port: int, **chosen: Any) -> None:
                 durations=durations,
                 crds=options.crds,
                 port=port,
-                programs=programs,
-                at_once=True,
             ) as servers,
             announced(folder, servers),
             injected(servers.cloud, options.faults),
@@ -229,7 +219,6 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
             parallel=options.parallel or PARALLEL,
             member=options.member,
             crds=options.crds,
-            api_server=options.api_server,
             faults=options.faults,
         )
         console = Console(stderr=True)

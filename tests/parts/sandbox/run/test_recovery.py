@@ -227,7 +227,7 @@ def test_what_a_server_that_runs_could_not_be_told_is_refused(
 
     with (
         pytest.raises(CannotRun, match=message),
-        running(folder, read_stacks(ORGANISATION, ()), **settings, programs=None),
+        running(folder, read_stacks(ORGANISATION, ()), **settings),
     ):
         pass
 

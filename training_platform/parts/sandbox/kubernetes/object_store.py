@@ -28,7 +28,7 @@ from training_platform.parts.sandbox.files import BrokenFile, read_json, write_w
 from training_platform.parts.sandbox.kubernetes.wire import as_sent
 
 CREATED: Final = "2026-01-01T00:00:00Z"
-HELM: Final = "helm.sh"  # group of Helm releases, which are kept here even if objects are in API servers
+HELM: Final = "helm.sh"  # group of Helm releases
 # The last two are GKE's, for managed Prometheus.
 BUILT_IN: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease", "gmp-system", "gmp-public"})
 
@@ -47,7 +47,7 @@ class Key(NamedTuple):
 
 
 class ObjectStore:
-    """Objects by cluster and key, with the methods of ``ApiStore``.
+    """Objects by cluster and key; tests have a store whose objects are in real API servers.
 
     Thread-safe; every object that it returns is a copy. ``resource`` is the plural of a kind in refusals.
     """
@@ -78,7 +78,7 @@ class ObjectStore:
         with self._lock:
             return copy.deepcopy(self._objects.get((cluster, key)))
 
-    def set_fields(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # as in ApiStore
+    def set_fields(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # for a store in API servers
         """Return the fields of a live object that the program has set."""
         return pruned(live, inputs)
 

@@ -16,7 +16,7 @@ from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.protobuf.empty_pb2 import Empty
@@ -37,9 +37,6 @@ from training_platform.parts.sandbox.kubernetes.stored_objects import (
 from training_platform.parts.sandbox.kubernetes.wire import readable, wire_struct
 from training_platform.resources.resource_types import RELEASE
 
-if TYPE_CHECKING:
-    from training_platform.parts.sandbox.kubernetes.api_store import ApiStore
-
 _Method = Callable[[Any, Any, Any], Any]  # the servicer, a request, the call's context
 _MOST_PROVIDERS: Final = 1_000
 _NO_LIMITS: Final = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
@@ -51,7 +48,7 @@ def serve(
     *,
     crds: Sequence[Path] = (),
     store: ObjectStore | None = None,
-    objects: ObjectStore | ApiStore | None = None,
+    objects: ObjectStore | None = None,
 ) -> Iterator[int]:
     """Serve the plugin on the loopback interface while the block runs, and yield the port."""
     threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="kubernetes-provider")
@@ -84,9 +81,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     Releases are in ``store``; objects are in ``objects`` if it is given, else in ``store`` too.
     """
 
-    def __init__(
-        self, store: ObjectStore, crds: Sequence[Path] = (), objects: ObjectStore | ApiStore | None = None
-    ) -> None:
+    def __init__(self, store: ObjectStore, crds: Sequence[Path] = (), objects: ObjectStore | None = None) -> None:
         schemas = {kind: schema for folder in crds for kind, schema in load_crds(folder).items()}
         self._objects = Objects(objects or store, schemas)
         self._releases = Releases(store, objects or store)

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import yaml
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
@@ -35,9 +35,6 @@ from training_platform.parts.sandbox.kubernetes.wire import readable
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.documents.shapes import check_of
 from training_platform.views.inputs import at, holds_unknown
-
-if TYPE_CHECKING:
-    from training_platform.parts.sandbox.kubernetes.api_store import ApiStore
 
 AUTONAMED: Final = "pulumi.com/autonamed"  # annotation of objects whose names the provider generated
 TIMEOUT_SECONDS: Final = 300  # of a release: the provider writes this default into the inputs
@@ -112,7 +109,7 @@ class ResourceState(NamedTuple):
 class Objects:
     """Objects of every kind, checked by the CRD in ``schemas`` if one defines the kind, else by our documents."""
 
-    def __init__(self, store: ObjectStore | ApiStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
+    def __init__(self, store: ObjectStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
         self._store = store
         self._schemas = schemas
 
@@ -238,7 +235,7 @@ def _key(kind: ObjectKind, identity: str) -> Key:
 class Releases:
     """Releases by namespace and name, in ``store``; their namespaces are in ``objects``."""
 
-    def __init__(self, store: ObjectStore, objects: ObjectStore | ApiStore) -> None:
+    def __init__(self, store: ObjectStore, objects: ObjectStore) -> None:
         self._store = store
         self._objects = objects
 

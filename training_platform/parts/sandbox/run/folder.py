@@ -51,7 +51,6 @@ class SandboxFolder:
         self.home = path / "home"  # PULUMI_HOME, with the user's plugins
         self.cloud = path / "cloud.json"  # the local cloud's resources
         self.kubernetes = path / "kubernetes.json"  # the objects in the clusters
-        self.api_servers = path / "api-servers"  # the data of the clusters' API servers, if the sandbox uses them
         self.kubeconfig = path / "no-clusters"  # empty, so that the user's clusters are out of reach
 
     def checkout(self, stack: str) -> Path:

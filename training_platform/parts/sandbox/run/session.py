@@ -57,7 +57,7 @@ from training_platform.parts.sandbox.run.reports import (
     name_of,
     summarize,
 )
-from training_platform.parts.sandbox.run.servers import Servers, api_server_programs, provider_settings, running
+from training_platform.parts.sandbox.run.servers import Servers, provider_settings, running
 from training_platform.parts.sandbox.run.status import kubernetes_notes, quota_rows
 
 
@@ -72,7 +72,6 @@ class RunOptions:
     parallel: int = PARALLEL
     member: str | None = None
     crds: Sequence[Path] = ()
-    api_server: bool = False
     faults: Sequence[str] = ()
 
 
@@ -176,7 +175,7 @@ class Session:
         without_events = 0
         if command == "refresh":
             without_events = sum(not resource["custom"] or resource["type"] == REFERENCE for resource in before)
-        objects = kubernetes_notes(self.folder, name, self.options.crds, self.servers.controllers)
+        objects = kubernetes_notes(self.folder, name, self.options.crds)
         summary = summarize(
             name,
             command,
@@ -315,14 +314,13 @@ def session(
     stacks = {name: stack for name, stack in workspace.stacks.items() if name not in without_file}
     workspace = replace(workspace, stacks=stacks)
     folder.prepare()
-    programs = api_server_programs(folder, requested=options.api_server)
 
     def say(text: str) -> None:
         if console.is_terminal:
             console.print(Text(text, style="dim"))
 
     with (
-        running(folder, workspace, durations=options.durations, crds=options.crds, programs=programs) as servers,
+        running(folder, workspace, durations=options.durations, crds=options.crds) as servers,
         injected(servers.cloud, options.faults),
     ):
         yield Session(folder, workspace, servers, command, options, console, say)

@@ -23,7 +23,7 @@ class TiedProcess:
     def __init__(self, command: list[str], log: Path) -> None:
         with log.open("ab") as out:
             # A session of its own: Ctrl-C at the terminal is for the engine, which still needs the program.
-            self._process = subprocess.Popen(  # noqa: S603 # the caller's own command
+            self._process = subprocess.Popen(  # the caller's own command
                 [sys.executable, "-I", str(Path(__file__)), *command],
                 stdin=subprocess.PIPE,
                 stdout=out,
@@ -50,7 +50,7 @@ class TiedProcess:
 
 def main() -> int:
     """Run the program and return its exit code; end it when standard input closes."""
-    process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603 # the starter's own command
+    process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # the starter's own command
 
     def end_with_input() -> None:
         while os.read(0, 1):  # not through sys.stdin, whose lock this thread would hold when Python ends

@@ -1,4 +1,4 @@
-"""Controllers that a sandbox can run, names of its clusters, and programs that end with their parent."""
+"""The programs of tests: which controllers run, names of clusters, and programs that end with their parent."""
 
 from __future__ import annotations
 
@@ -12,48 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes, context
-from training_platform.parts.sandbox.kubernetes.api_store import IN_SANDBOX, ApiStore, release_values
-from training_platform.parts.sandbox.kubernetes.controller_programs import PROGRAMS, find_binaries
+from tests.kube.api_servers import ControlPlanes, context
+from tests.kube.api_store import release_values
+from tests.kube.tied_process import TiedProcess
 from training_platform.parts.sandbox.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore
-from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
-
-
-def able(folder: Path, *kinds: str) -> list[str]:
-    crds = folder / "crds"
-    crds.mkdir(exist_ok=True)
-    for kind in kinds:
-        (crds / f"{kind}.yaml").write_text(f"kind: CustomResourceDefinition\nmetadata: {{name: {kind}}}\n")
-    controllers = ApiStore(ControlPlanes(folder, folder), [crds], binaries=find_binaries(folder)).controllers
-    for kind in kinds:
-        (crds / f"{kind}.yaml").unlink()
-    return controllers
-
-
-@pytest.fixture
-def nothing_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for program in PROGRAMS.values():
-        monkeypatch.delenv(program.variable, raising=False)
-
-
-@pytest.mark.usefixtures("nothing_named")
-def test_without_programs_no_controller_runs(tmp_path: Path) -> None:
-    assert able(tmp_path, *IN_SANDBOX.values()) == []
-
-
-@pytest.mark.usefixtures("nothing_named")
-@pytest.mark.parametrize("by_path", [True, False])
-def test_a_controller_runs_whose_program_is_named_and_whose_kinds_are_defined(
-    by_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / ("kueue" if by_path else "elsewhere")
-    program.touch(mode=0o755)
-    if not by_path:
-        monkeypatch.setenv("TRAINING_PLATFORM_KUEUE", str(program))
-
-    assert able(tmp_path, *IN_SANDBOX.values()) == ["kueue"]
-    assert able(tmp_path, IN_SANDBOX["jobset"]) == []
 
 
 def test_controllers_run_by_the_helm_releases_of_their_charts() -> None:
@@ -83,12 +45,11 @@ def test_a_cluster_is_called_as_gcloud_calls_it(cluster: str, name: str) -> None
     assert context(cluster) == name
 
 
-ROOT = Path(__file__).parents[5]
+ROOT = Path(__file__).parents[2]
 SLEEPER = """\
 import sys, time
 from pathlib import Path
-from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
-from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
+from tests.kube.tied_process import TiedProcess
 TiedProcess(["sh", "-c", "echo $$ > {pid}; exec sleep 60"], Path("{log}"))
 time.sleep(60)
 """

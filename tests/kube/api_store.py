@@ -1,4 +1,4 @@
-"""Objects in real API servers, with the methods of the light store; each cluster has a server of its own.
+"""Objects in real API servers for the stand-in of the Kubernetes provider; each cluster has a server of its own.
 
 Every server has GKE's kinds and namespaces. Controllers run beside it while the cluster has their Helm releases.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +15,17 @@ from typing import Final, Self
 
 import yaml
 
+from tests.kube.api_servers import ApiServer, ControlPlanes, ObjectNotFound
+from tests.kube.controller_programs import PROGRAMS, remove_webhooks, run_controllers
+from tests.kube.nodes import kubelets
 from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, ObjectNotFound
-from training_platform.parts.sandbox.kubernetes.controller_programs import PROGRAMS, remove_webhooks, run_controllers
 from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
-from training_platform.parts.sandbox.kubernetes.nodes import kubelets
 from training_platform.parts.sandbox.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore, pruned
 from training_platform.resources.kueue import configuration
 from training_platform.views.inputs import at
 
-IN_SANDBOX: Final = {"kueue": "clusterqueues.kueue.x-k8s.io", "jobset": "jobsets.jobset.x-k8s.io"}
-"""The controllers that a sandbox can run, by chart, with the definition that each needs to start."""
+CONTROLLERS: Final = {"kueue": "clusterqueues.kueue.x-k8s.io", "jobset": "jobsets.jobset.x-k8s.io"}
+"""The controllers that can run, by chart, with the definition that each needs to start."""
 NAMESPACES: Final = ("gmp-system", "gmp-public")  # GKE creates them for managed Prometheus
 # Kinds that GKE installs in every cluster: group, version, kind, plural, and whether objects are in a namespace. GKE's
 # definitions are not ours to distribute, so any field is accepted; a real definition in ``--crds`` takes precedence.
@@ -60,8 +59,8 @@ class _Cluster:
     running: ExitStack = field(default_factory=ExitStack)
 
 
-class ApiStore:
-    """Objects in real API servers, with the methods of ``ObjectStore``; a cluster's server starts at its first call.
+class ApiStore(ObjectStore):
+    """Objects in real API servers; a cluster's server starts at its first call.
 
     Every cluster gets GKE's kinds and the CRDs under ``crds``, since charts are not rendered here. Kueue and JobSet run
     from their ``binaries`` while a cluster has their Helm release in ``releases``, Kueue with the configuration of its
@@ -76,6 +75,7 @@ class ApiStore:
         binaries: Mapping[str, Path] | None = None,
         nodes: Callable[[str], Mapping[str, Json]] = lambda _cluster: {},
     ) -> None:
+        super().__init__()
         self._planes = planes
         self._releases = releases or ObjectStore()
         self._binaries = binaries or {}
@@ -97,12 +97,7 @@ class ApiStore:
     @property
     def controllers(self) -> list[str]:
         """The controllers that can run: those with a binary and the definition that they need."""
-        return [chart for chart, kind in IN_SANDBOX.items() if kind in self._definitions and chart in self._binaries]
-
-    def start(self, clusters: Sequence[str]) -> None:
-        """Start the servers of clusters in parallel, and their controllers."""
-        with ThreadPoolExecutor() as threads:
-            list(threads.map(self.server, clusters))
+        return [chart for chart, kind in CONTROLLERS.items() if kind in self._definitions and chart in self._binaries]
 
     def server(self, cluster: str) -> ApiServer:
         """Return a cluster's API server, started if necessary, with the controllers of the cluster's releases.

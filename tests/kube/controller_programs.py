@@ -22,15 +22,15 @@ from typing import Any, Final, NamedTuple
 import httpx
 import yaml
 
-from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.kubernetes.api_servers import (
+from tests.kube.api_servers import (
     ApiServer,
     free_port,
     run_program,
     wait_until_ready,
     write_private,
 )
-from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
+from tests.kube.tied_process import TiedProcess
+from training_platform.catalog.types import Json
 from training_platform.resources.kueue import OF_TEAMS
 
 _CREATED: Final = ("CREATE",)

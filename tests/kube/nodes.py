@@ -15,11 +15,12 @@ from itertools import islice
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
+from tests.kube.api_servers import ApiServer
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Accelerator, Json, MachineType
 from training_platform.config.expansion import ARCHITECTURE_LABEL, QUEUED_LABEL
 from training_platform.config.model.node_pool import BLOCK_LEVELS, POOL_LABEL
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
+from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.parts.sandbox.kubernetes.object_store import ObjectRefused
 from training_platform.views.inputs import at
 
@@ -88,6 +89,14 @@ def _delete_pods(server: ApiServer, nodes: Mapping[str, Json]) -> None:
 
 def _items(server: ApiServer, path: str) -> list[Json]:
     return list(server.call("GET", path, params={"resourceVersion": "0"})["items"])  # from the server's cache
+
+
+def cluster_nodes(store: Store, cluster: str) -> dict[str, Json]:
+    """Return the Node objects of a cluster by name; ``cluster`` is its full name in the GKE API."""
+    prefix = f"container/{cluster}/nodePools/"
+    pools = (record for record in store.all() if record.name.startswith(prefix))
+    name = cluster.rpartition("/")[2]
+    return node_objects(SimulatedPool(name, pool.id, pool.body, pool.meta.get("nodes", 0)) for pool in pools)
 
 
 class SimulatedPool(NamedTuple):
