@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
+from local_google_cloud.endpoints import endpoints
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects, number
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.repository.test_checkov import FULL, FULL_TEAM
 from tests.stacks.every_machine import environment
 from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, below
-from training_platform.parts.sandbox.cloud.endpoints import endpoints
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects, number
 from training_platform.parts.sandbox.run.engine import variable
 from training_platform.parts.sandbox.run.servers import provider_settings
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.engine.test_sandbox_changes import done_to
 from tests.engine.test_sandbox_life import SCHEMAS, Fleet
 from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks
 

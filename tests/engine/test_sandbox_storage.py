@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.parts.sandbox.run.repositories import without_stacks
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

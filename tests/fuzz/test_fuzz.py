@@ -19,16 +19,16 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.long_running import Clock
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.rules.corpus import accepted, as_registered
 from tests.violations.draw import entries, valid
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.long_running import Clock
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.demand import demand_of_views
 from training_platform.quota.snapshot import Snapshots
 from training_platform.resources.resource_types import RELEASE

@@ -15,16 +15,16 @@ from itertools import islice
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
+from local_google_cloud.kubernetes.object_store import ObjectRefused
+from local_google_cloud.state.store import Store
 from tests.kube.api_servers import ApiServer
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Accelerator, Json, MachineType
 from training_platform.config.expansion import ARCHITECTURE_LABEL, QUEUED_LABEL
 from training_platform.config.model.node_pool import BLOCK_LEVELS, POOL_LABEL
-from training_platform.parts.sandbox.cloud.state.store import Store
-from training_platform.parts.sandbox.kubernetes.object_store import ObjectRefused
 from training_platform.views.inputs import at
 
-LOG: Final = logging.getLogger("training_platform.parts.sandbox.kubernetes")
+LOG: Final = logging.getLogger("local_google_cloud.kubernetes")
 MOST_NODES: Final = 200  # of a cluster: each is compared twice a second
 _NODES: Final = "/api/v1/nodes"
 _SECONDS: Final = 0.5  # between two comparisons

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from local_google_cloud.kubernetes.object_store import ObjectStore
+from local_google_cloud.kubernetes.plugin import serve
+from local_google_cloud.state.store import Store
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.api_store import ApiStore
 from tests.kube.controller_programs import find_binaries
 from tests.kube.nodes import cluster_nodes
 from training_platform.config.workspace import Workspace
-from training_platform.parts.sandbox.cloud.state.store import Store
-from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
-from training_platform.parts.sandbox.kubernetes.plugin import serve
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.servers import Servers, serving
 

@@ -28,6 +28,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.alerts.promtool import Scenario, play, program
 from tests.kube.api_servers import ApiServer, ControlPlanes, run_program
 from tests.kube.clusters import KINDS, folder_of, needed_binaries
@@ -48,7 +49,6 @@ from training_platform.cli.main import app
 from training_platform.config.reading.source import read_source
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import parse_job
-from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.resources.kueue import configuration
 from training_platform.resources.monitoring import alert_rules
 

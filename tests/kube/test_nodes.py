@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.state.store import Record, Store
 from tests.kube.nodes import MOST_NODES, cluster_nodes
-from training_platform.parts.sandbox.cloud.state.store import Record, Store
 
 CLUSTER_OF_NODES = "projects/example-lab/locations/us-central1/clusters/main"
 L4: dict[str, Any] = {

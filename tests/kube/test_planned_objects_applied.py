@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import yaml
 
+from local_google_cloud.kubernetes.object_store import Key, ObjectRefused
+from local_google_cloud.kubernetes.plugin import serve
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.api_store import ApiStore
 from tests.kube.clusters import SCHEMAS
-from tests.parts.sandbox.kubernetes.client import CallRefused, Client, connect
+from tests.local_google_cloud.kubernetes.client import CallRefused, Client, connect
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import job_files
 from training_platform.parts.jobs.render import render_job
-from training_platform.parts.sandbox.kubernetes.object_store import Key, ObjectRefused
-from training_platform.parts.sandbox.kubernetes.plugin import serve
 from training_platform.resources.stack_plan import plannable
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from local_google_cloud.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore
 from tests.kube.api_servers import ControlPlanes, context
 from tests.kube.api_store import release_values
 from tests.kube.tied_process import TiedProcess
-from training_platform.parts.sandbox.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore
 
 
 def test_controllers_run_by_the_helm_releases_of_their_charts() -> None:

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from local_google_cloud.state.store import Record, Store
 from tests.kube.api_servers import ApiServer
 from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until
 from tests.kube.sandboxes import api_folder, serving_with_api_servers
-from tests.parts.sandbox.kubernetes import client as plugin
+from tests.local_google_cloud.kubernetes import client as plugin
 from tests.parts.sandbox.run.repositories import without_stacks
 from tests.plans import planned_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.state.store import Record, Store
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.resources.stack_resource import UNKNOWN
 

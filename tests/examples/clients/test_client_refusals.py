@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
 from tests.examples.jobs.conftest import PYTHON
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 PROGRAM = Path(__file__).with_name("drive_refusals.py")

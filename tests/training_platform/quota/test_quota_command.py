@@ -15,13 +15,13 @@ import yaml
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.reports.quota_tables import GROUPINGS, By, print_overview
 from training_platform.cli import quota
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.quota.charges import (
     Usage,
     VmUsage,

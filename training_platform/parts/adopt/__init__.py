@@ -2,4 +2,4 @@
 
 from training_platform.checks.parts import Part
 
-PART = Part(commands={"adopt": "cli:adopt", "adopt-state": "cli:adopt_state"}, needs=("sandbox",))
+PART = Part(commands={"adopt": "cli:adopt", "adopt-state": "cli:adopt_state"})

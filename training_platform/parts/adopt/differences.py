@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from local_google_cloud.resources.resource_kinds import fill_in
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.parts.sandbox.cloud.resources.resource_kinds import fill_in
 from training_platform.resources.api_fields import LOCATION_INPUTS, DocumentField, Key, body_of, field_of, leaves, root
 from training_platform.resources.resource_types import DASHBOARD, RESOURCE_TYPES, covers, forces_replacement
 from training_platform.resources.stack_resource import UNKNOWN, StackResource

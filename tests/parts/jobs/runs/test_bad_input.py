@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.requests.errors import Refusal
 from tests.parts.jobs.lab import write_lab
 from tests.parts.jobs.runs import vertex_cloud
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from tests.parts.jobs.runs.stub_lab import FOLLOWING, JOB, KUEUE, RUN, SETS, Lab, one_sentence, stub_lab
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.requests.errors import Refusal
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 

@@ -11,6 +11,11 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner, Result
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.long_running import Clock
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.parts.jobs.lab import TODAY
 from tests.parts.jobs.runs.vertex_cloud import (
     JOB,
@@ -26,11 +31,6 @@ from training_platform.clients.google_services import CloudLogging, CloudStorage
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.runs import logs
 from training_platform.parts.jobs.runs.state import Run
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.long_running import Clock
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.resource_types import LOG_BUCKET, LOG_SINK, LOG_VIEW
 from training_platform.resources.stack_plan import stack_plan

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.cloud import CloudSettings
+from local_google_cloud.state.long_running import Clock
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.parts.jobs.lab import TODAY, write_lab
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.long_running import Clock
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.snapshot import read_snapshots
 
 PROJECT = "example-lab"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from local_google_cloud.state.store import Store
 from tests.parts.sandbox.run.repositories import STACK, Sandbox, family, held, small, state
-from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.parts.sandbox.run.folder import SandboxFolder, is_alive
 
 pytestmark = [

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from local_google_cloud.endpoints import endpoints
+from local_google_cloud.files import BrokenFile
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.model.stack import PROJECT
-from training_platform.parts.sandbox.cloud.endpoints import endpoints
-from training_platform.parts.sandbox.files import BrokenFile
 from training_platform.parts.sandbox.run.engine import (
     engine_environment,
     protected,

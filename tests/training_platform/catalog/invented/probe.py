@@ -8,11 +8,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.plans import planned_demand, planned_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.quota.charges import Charge
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.stack_plan import plannable

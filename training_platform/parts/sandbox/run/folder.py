@@ -19,10 +19,10 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from local_google_cloud.files import BrokenFile, read_json
 from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER, stack_file
-from training_platform.parts.sandbox.files import BrokenFile, read_json
 from training_platform.resources.stack_plan import OWN_RESOURCES
 
 NAME: Final = ".sandbox"

@@ -13,16 +13,16 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
+from local_google_cloud.files import BrokenFile, read_json
+from local_google_cloud.http.server import serve as serve_cloud
+from local_google_cloud.kubernetes.object_store import ObjectStore
+from local_google_cloud.kubernetes.plugin import serve as serve_kubernetes
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.cloud import REAL_DURATIONS, CloudSettings
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import Workspace
-from training_platform.parts.sandbox.cloud.http.server import serve as serve_cloud
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.cloud import REAL_DURATIONS, CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
-from training_platform.parts.sandbox.files import BrokenFile, read_json
-from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
-from training_platform.parts.sandbox.kubernetes.plugin import serve as serve_kubernetes
 from training_platform.parts.sandbox.run.existing import create_existing
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, is_alive, start_of
 from training_platform.quota.snapshot import read_snapshots

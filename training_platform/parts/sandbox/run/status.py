@@ -8,9 +8,9 @@ from math import isinf
 from pathlib import Path
 from typing import Final
 
+from local_google_cloud.kubernetes.object_store import ObjectStore
 from training_platform.checks.reports.conclusion import counted
 from training_platform.config.workspace import Workspace
-from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.recovery import clusters_of
 from training_platform.parts.sandbox.run.reports import QuotaRow, is_resource
