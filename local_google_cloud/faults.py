@@ -1,7 +1,8 @@
 """The faults of a server, by their texts: ``stockout=MACHINE_TYPE``, ``failure=KIND``, ``lost-response=KIND``.
 
-A stock-out lasts until it is cleared; the other two hit the next operation or create of their kind. Faults are not in
-the server's file: a restart clears them, but not the damage that they did, which is in the ``meta`` of operations.
+A stock-out lasts until it is cleared. The other two hit the next create of their kind, a failure also the next training
+job. Faults are not in the server's file: a restart clears them, but not the damage that they did, which is in the
+``meta`` of operations.
 Messages of stock-outs: akka/akka-core no. 32992 (GKE), read 2026-11-21; that of Vertex AI is inferred.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from local_google_cloud.services.service_table import SERVICES
 from local_google_cloud.state.long_running import (
@@ -116,10 +117,11 @@ class ActiveFaults:
             if self.hits("stockout", machine_type, subject):
                 _run_out(machine_type, starting, requested, meta, now)
                 return
-        if self.hits("failure", starting.kind, subject):
+        if starting.work.action == "create" and self.hits("failure", starting.kind, subject):
             meta["due"] = now + (meta["due"] - now) * _FAILURE_SHARE
             meta["error"] = ["INTERNAL", _FAILURE_MESSAGE]
-            meta["changes"] = _changes_of_failure(starting, meta["changes"])
+            error = _error_state(starting.kind, _FAILURE_MESSAGE)
+            meta["changes"] = [[starting.work.target, error or {}, error is None]]
 
     def shortage(self, job: TrainingJob) -> JobShortage | None:
         """Return why a job gets no VMs, if it gets none."""
@@ -131,21 +133,6 @@ class ActiveFaults:
     def failure(self, job: TrainingJob) -> tuple[float, str] | None:
         """Return the share of its time after which a running job fails, and the message; None if it succeeds."""
         return (_FAILURE_SHARE, _FAILURE_MESSAGE) if self.hits("failure", job.kind, str(job)) else None
-
-
-def _changes_of_failure(starting: StartingOperation, changes: list[Any]) -> list[Any]:
-    """Return the changes at the end of an operation that fails."""
-    kind = starting.kind
-    target = starting.work.target
-    action = starting.work.action
-    if action == "update":
-        if kind == _POOL:
-            return [[target, {"status": "RUNNING_WITH_ERROR", "statusMessage": _FAILURE_MESSAGE}, False]]
-        return changes  # the new fields stay, and the resource is ready again
-    error = _error_state(kind, _FAILURE_MESSAGE)
-    if error is not None:
-        return [[target, error, False]]
-    return [[target, {}, True]] if action == "create" else []
 
 
 def _error_state(kind: str, message: str) -> Json | None:
