@@ -17,7 +17,7 @@ from local_google_cloud.resources.resource_kinds import Call, Service
 from local_google_cloud.services.projects import answer_cloud_quotas
 from local_google_cloud.services.service_table import SERVICES
 from local_google_cloud.state.authorization import Access, Caller, authorize, resource_of
-from local_google_cloud.state.cloud import Cloud, CloudSettings
+from local_google_cloud.state.cloud import Cloud, CloudSettings, Judge
 from local_google_cloud.state.long_running import Clock
 from local_google_cloud.state.quota_use import Projects, number
 from local_google_cloud.state.store import Store
@@ -44,10 +44,13 @@ class LocalCloud(Cloud):
         store: Store | None = None,
         clock: Clock | None = None,
         settings: CloudSettings | None = None,
+        judge: Judge | None = None,
     ) -> None:
         clock = clock or Clock()
         self.faults = ActiveFaults(clock)
-        super().__init__(projects, store or Store(), clock, settings or CloudSettings(), self.faults)
+        super().__init__(
+            projects, store or Store(), clock, settings or CloudSettings(), self.faults, judge=judge or Judge()
+        )
 
     def settle(self) -> None:
         """Advance every operation and resource to its state at the clock's time."""

@@ -1,6 +1,6 @@
 """The actions that all kinds of resources share: create, get, list, change, delete, and IAM policies.
 
-Resources are refused by the rules of ``check``: the same functions over views of REST bodies.
+What documents cannot say of a resource, the cloud's judge refuses.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.spelling import camel_case
-from training_platform.rules import RULES, evaluate, program
-from training_platform.views.adapters import views_of_rest
 
 Action = Callable[[Cloud, ResourceKind, Call], Json]
 _VERSIONS: Final = ("etag", "fingerprint", "labelFingerprint")
@@ -181,7 +179,7 @@ def _complete(cloud: Cloud, kind: ResourceKind, call: Call, record: Record, old:
     if kind.etag:
         record.body[kind.etag] = etag(cloud)
     kind.check_write(cloud, call, record)
-    refuse(call, record, old)
+    refuse(cloud, call, record, old)
     cloud.charge(call.service, record)
     cloud.store.put(record)
 
@@ -285,22 +283,14 @@ def merge(old: Json, new: Json) -> Json:
     return result
 
 
-# Refusals by rules
-
-# Google refuses no request by these rules: it applies a default, which costs something later.
-_NOT_REFUSED: Final = frozenset({"vertex-boot-disk-written"})
-_RULES: Final = tuple(
-    rule
-    for rule in RULES.values()
-    if (rule.owner, rule.severity) == ("google", "error") and not (rule.whole or rule.across or rule.id in _NOT_REFUSED)
-)
+# Refusals of a body
 
 
-def refuse(call: Call, record: Record, old: Record | None) -> None:
-    """Raise Refusal with every rule that the resource breaks and, if it is changed, did not break before."""
-    before = {(finding.rule, finding.message) for finding in _findings(call, old)} if old else set()
+def refuse(cloud: Cloud, call: Call, record: Record, old: Record | None) -> None:
+    """Raise Refusal with everything that the judge finds in a resource and, if it is changed, did not find before."""
+    before = {(finding.rule, finding.message) for finding in _findings(cloud, call, old)} if old else set()
     messages = []
-    for finding in _findings(call, record):
+    for finding in _findings(cloud, call, record):
         if (finding.rule, finding.message) not in before:
             allowed = f" Allowed: {finding.allowed}." if finding.allowed else ""
             messages.append(f"{finding.path}: {finding.message}.{allowed}")
@@ -308,13 +298,10 @@ def refuse(call: Call, record: Record, old: Record | None) -> None:
         raise Refusal(400, "; ".join(messages))
 
 
-def _findings(call: Call, record: Record) -> list[Finding]:
+def _findings(cloud: Cloud, call: Call, record: Record) -> list[Finding]:
     collection = f"{call.service}.{record.name.split('/')[-2]}"
-    views = views_of_rest(collection, record.body, project=record.project, name=record.name.partition("/")[2])
-    if not views:
-        return []
-    whole = program(views, stack="", environment="", team=None, production=False)
-    return [finding for finding in evaluate(whole, _RULES) if finding.severity == "error"]
+    name = record.name.partition("/")[2]
+    return cloud.judge.findings(collection, record.body, project=record.project, name=name)
 
 
 # IAM policies

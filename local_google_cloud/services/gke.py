@@ -66,7 +66,7 @@ def _create_first_pools(cloud: Cloud, call: Call, cluster: Record) -> None:
         name = f"{cluster.name}/nodePools/{body['name']}"
         pool = Record(name=name, project=cluster.project, body=copy.deepcopy(body))
         _fill_pool(cloud, call, pool, {})
-        refuse(call, pool, None)
+        refuse(cloud, call, pool, None)
         cloud.charge(call.service, pool)
         pool.body |= {"status": "RUNNING", "etag": etag(cloud)}
         cloud.store.put(pool)
@@ -267,7 +267,7 @@ def _write_pool(cloud: Cloud, call: Call, record: Record) -> Json:
 def _complete_pool(cloud: Cloud, call: Call, record: Record) -> None:
     """Complete a changed pool and charge it. Raises Refusal for what Google would refuse."""
     fill_pool(record.body, cloud.existing(_cluster_of(record)).body)
-    refuse(call, record, cloud.existing(record.name))
+    refuse(cloud, call, record, cloud.existing(record.name))
     cloud.charge(call.service, record)
     record.body["etag"] = etag(cloud)
 

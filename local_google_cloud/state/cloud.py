@@ -10,6 +10,8 @@ from local_google_cloud.requests.errors import not_found
 from local_google_cloud.state.long_running import Clock, Interference, Operations, stamp
 from local_google_cloud.state.quota_use import NodeQuota, Projects, QuotaUse
 from local_google_cloud.state.store import Record, Store
+from training_platform.catalog.types import Json
+from training_platform.config.reading.finding import Finding
 
 REAL_DURATIONS = {
     "container.clusters": 360.0,
@@ -45,17 +47,33 @@ class CloudSettings(BaseModel):
         return self.durations.get(kind, self.durations.get("*", 0.0))
 
 
+class Judge:
+    """What Google refuses of a resource beside what its documents say; this one finds nothing."""
+
+    def findings(self, collection: str, body: Json, *, project: str, name: str) -> list[Finding]:  # noqa: ARG002 # for others
+        """Return the errors in the body of a resource of a collection, ``container.nodePools``."""
+        return []
+
+
 class Cloud:
     """The state of the local cloud. Not safe for threads: one request at a time."""
 
     def __init__(
-        self, projects: Projects, store: Store, clock: Clock, settings: CloudSettings, interference: Interference
+        self,
+        projects: Projects,
+        store: Store,
+        clock: Clock,
+        settings: CloudSettings,
+        interference: Interference,
+        *,
+        judge: Judge,
     ) -> None:
         self.projects = projects
         self.store = store
         self.clock = clock
         self.settings = settings
         self.interference = interference
+        self.judge = judge
         self.operations = Operations(store, clock, interference)
         self.quota = QuotaUse(projects, store)
 

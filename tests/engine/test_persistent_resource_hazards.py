@@ -23,6 +23,7 @@ from local_google_cloud.state.quota_use import Projects
 from local_google_cloud.state.store import Store
 from tests.training_platform.resources.persistent_resources import RESOURCE, deploy
 from tests.violations.refusers import Provider, provider, struct
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.resources.stack_resource import StackResource
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -101,7 +102,7 @@ def allowed(plan: StackResource, step: str) -> float:
 def deployed() -> Iterator[Deployed]:
     if shutil.which("pulumi-resource-gcp") is None:
         pytest.skip("pulumi-resource-gcp is not on PATH")
-    cloud = LocalCloud(
+    cloud = judged_cloud(
         Projects({}, ["example-vision"]), store=Store(None), settings=CloudSettings(check_services=False)
     )
     with serve(cloud) as port:

@@ -13,6 +13,7 @@ from local_google_cloud.state.long_running import Clock
 from local_google_cloud.state.quota_use import Projects
 from local_google_cloud.state.store import Store
 from tests.local_google_cloud.client import APIS, OTHER, PROJECT, Client
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.snapshot import read_snapshots
 
 LIMITS = """
@@ -57,7 +58,7 @@ def make(snapshots: Any, time: list[float]) -> Callable[..., LocalCloud]:
     """Return a function that makes clouds; two with one file are one cloud before and after a restart."""
 
     def made(path: Path | None = None) -> LocalCloud:
-        return LocalCloud(Projects(snapshots, [OTHER]), store=Store(path), clock=Clock(lambda: time[0]))
+        return judged_cloud(Projects(snapshots, [OTHER]), store=Store(path), clock=Clock(lambda: time[0]))
 
     return made
 

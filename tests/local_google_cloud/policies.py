@@ -11,6 +11,7 @@ from local_google_cloud.state.cloud import CloudSettings
 from local_google_cloud.state.quota_use import Projects, number
 from local_google_cloud.state.store import Record
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.snapshot import Snapshot
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.rights import PolicyGrant
@@ -46,7 +47,7 @@ def cloud_of(
     snapshots: Mapping[str, Snapshot] | None = None,
 ) -> LocalCloud:
     """Return a local cloud whose policies hold grants; ``buckets`` exist in it, each with its project."""
-    cloud = LocalCloud(Projects(snapshots or {}, projects), settings=CloudSettings(check_services=False))
+    cloud = judged_cloud(Projects(snapshots or {}, projects), settings=CloudSettings(check_services=False))
     for bucket, project in buckets.items():
         body = {"id": bucket, "name": bucket, "metageneration": "1"}
         cloud.store.put(Record(name=f"storage/b/{bucket}", project=project, body=body))

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from local_google_cloud.http.server import serve
-from local_google_cloud.local_cloud import LocalCloud
 from local_google_cloud.state.long_running import Clock
 from local_google_cloud.state.quota_use import Projects
 from local_google_cloud.state.store import Store
@@ -31,6 +30,7 @@ from training_platform.clients.google_services import CloudLogging, CloudStorage
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.runs import logs
 from training_platform.parts.jobs.runs.state import Run
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.resource_types import LOG_BUCKET, LOG_SINK, LOG_VIEW
 from training_platform.resources.stack_plan import stack_plan
@@ -661,7 +661,7 @@ def test_an_unknown_run_is_not_found(job: Command) -> None:
 
 def test_a_local_cloud_in_which_nothing_is_deployed_asks_for_the_sandbox(root: Path) -> None:
     with serve(
-        LocalCloud(Projects(read_snapshots(root, TODAY).by_project, []), store=Store(None), clock=Clock(lambda: 0.0))
+        judged_cloud(Projects(read_snapshots(root, TODAY).by_project, []), store=Store(None), clock=Clock(lambda: 0.0))
     ) as port:
         refused = job_command(root, port)("submit", str(root / "jobs" / "vision" / "train.yaml"))
 

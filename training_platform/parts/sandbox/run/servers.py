@@ -23,6 +23,7 @@ from local_google_cloud.state.quota_use import Projects
 from local_google_cloud.state.store import Store
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import Workspace
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.existing import create_existing
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, is_alive, start_of
 from training_platform.quota.snapshot import read_snapshots
@@ -112,7 +113,7 @@ def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[s
             projects.update(environment.encryption.projects)
     projects.update(record.project for record in store.all())
     named = sorted(project for project in projects if project)
-    return LocalCloud(Projects(snapshots, named), store=store, settings=CloudSettings(durations=dict(durations)))
+    return judged_cloud(Projects(snapshots, named), store=store, settings=CloudSettings(durations=dict(durations)))
 
 
 @contextmanager
