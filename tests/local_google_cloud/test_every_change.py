@@ -36,6 +36,7 @@ from tests.local_google_cloud.one_of_each import (
 from tests.stacks import every_field as reach
 from tests.stacks.field_changes import KINDS, REASONS, Kind, errors
 from training_platform.checks.comparison.changes import resource_changes
+from training_platform.checks.outcome import OPTIONS
 from training_platform.config.reading.finding import dotted
 from training_platform.resources import resource_types
 
@@ -276,7 +277,7 @@ def in_place() -> set[tuple[str, str]]:
             for change in resource_changes(before, kind.planned(reach.changed(kind.section, field, new))):
                 if change.kind == "changed" and change.type.startswith("gcp:"):
                     paths = [resource_types.general_path(difference.path) for difference in change.inputs]
-                    changed_inputs |= {(change.type, path) for path in paths}
+                    changed_inputs |= {(change.type, path) for path in paths if path not in OPTIONS}
     return changed_inputs
 
 
