@@ -22,11 +22,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.measure import ORGANISATION, PROGRAM, run, spread, table
+from local_google_cloud.kubernetes.plugin import serve
 from tests.engine.workspace import Workspace
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.config.reading.clock import today
-from training_platform.parts.sandbox.kubernetes.plugin import serve
 
 RUNS = 5
 STACK = "dev"

@@ -19,8 +19,8 @@ from google.protobuf import empty_pb2
 from pulumi.runtime import mocks, proto, settings
 from pulumi.runtime.stack import run_in_stack
 
+from local_google_cloud.kubernetes.wire import plain_struct, wire_struct
 from training_platform.config.model.stack import PROJECT, Stack
-from training_platform.parts.sandbox.kubernetes.wire import plain_struct, wire_struct
 from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN, ResourceKey
 from training_platform.resources.team import ORGANIZATION
 from training_platform.views.inputs import holds_unknown

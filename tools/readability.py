@@ -21,6 +21,7 @@ ROOMS: Final = (
     "__main__.py",
     "benchmarks",
     "kueue_model",
+    "local_google_cloud",
     "modules",
     "tests",
     "tools",

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.kubernetes.plugin import serve
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.kubernetes.plugin import serve
 from training_platform.resources.stack_plan import plannable
 from training_platform.resources.stack_resource import UNKNOWN
 

@@ -6,7 +6,6 @@ Objects reach those by the stand-in for the Kubernetes provider, which imports b
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,9 @@ import yaml
 
 from tests.engine.test_adopt import adopt, first_preview, rows_of, throw_away_state
 from tests.engine.test_sandbox_life import SCHEMAS
+from tests.kube.sandboxes import api_folder, serving_with_api_servers
 from tests.parts.sandbox.run.repositories import Sandbox, small
-from training_platform.parts.sandbox.run.servers import announced, serving
+from training_platform.parts.sandbox.run.servers import announced
 from training_platform.parts.sandbox.run.session import read_stacks
 
 pytestmark = [
@@ -74,7 +74,7 @@ class Adopted:
 
 def kubeconfig(sandbox: Sandbox) -> Path:
     """Write a kubeconfig whose context is called as ``gcloud container clusters get-credentials`` calls it."""
-    config = yaml.safe_load((sandbox.folder.api_servers / CLUSTER / "kubeconfig").read_text())
+    config = yaml.safe_load((api_folder(sandbox.folder) / CLUSTER / "kubeconfig").read_text())
     _, project, _, location, _, name = CLUSTER.split("/")
     config["contexts"][0]["name"] = config["current-context"] = f"gke_{project}_{location}_{name}"
     path = sandbox.folder.root / "clusters.yaml"
@@ -88,10 +88,9 @@ def _adopted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adopted]:
     folder = sandbox.folder
     root = sandbox.folder.root
     (root / "stacks" / "Pulumi.small-vision.yaml").write_text(TEAM)
-    programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     with (
         folder.locked(),
-        serving(folder, read_stacks(root, ()), durations={}, crds=[SCHEMAS], programs=programs) as servers,
+        serving_with_api_servers(folder, read_stacks(root, ()), [SCHEMAS]) as servers,
         announced(folder, servers),
     ):
         sandbox.steps("up", "small-vision")

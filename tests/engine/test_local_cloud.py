@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
+from local_google_cloud.endpoints import endpoints
+from local_google_cloud.http.server import serve
+from local_google_cloud.state.quota_use import Projects, number
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.repository.test_checkov import FULL, FULL_TEAM
 from tests.stacks.every_machine import environment
 from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, below
-from training_platform.parts.sandbox.cloud.endpoints import endpoints
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects, number
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.engine import variable
 from training_platform.parts.sandbox.run.servers import provider_settings
 
@@ -49,7 +49,7 @@ def test_a_preview_of_an_environment_with_keys_succeeds(workspace: MakeWorkspace
 
 
 def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_path: Path, kubernetes: int) -> None:
-    cloud = LocalCloud(
+    cloud = judged_cloud(
         Projects({}, {ENVIRONMENT["project"], CENTRAL.split("/")[1]})
     )  # without a snapshot of its quotas, so without limits
     place = Workspace(tmp_path, kubernetes)
@@ -82,7 +82,7 @@ def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_pa
 def test_a_pool_of_every_family_comes_up(tmp_path: Path, kubernetes: int) -> None:
     section = environment()
     settings = provider_settings({}) | {"training-platform:environment": section}
-    cloud = LocalCloud(Projects({}, {section["project"]}))  # without a snapshot of its quotas, so without limits
+    cloud = judged_cloud(Projects({}, {section["project"]}))  # without a snapshot of its quotas, so without limits
     place = Workspace(tmp_path, kubernetes)
     # Nobody asks for this state, and writing it after every operation takes the engine longer than the rest.
     place.environment |= {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}

@@ -16,13 +16,14 @@ from google.protobuf import struct_pb2
 from google.protobuf.json_format import MessageToDict
 from pulumi.runtime.proto import provider_pb2
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.cloud import CloudSettings
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.training_platform.resources.persistent_resources import RESOURCE, deploy
 from tests.violations.refusers import Provider, provider, struct
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.resources.stack_resource import StackResource
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -101,7 +102,7 @@ def allowed(plan: StackResource, step: str) -> float:
 def deployed() -> Iterator[Deployed]:
     if shutil.which("pulumi-resource-gcp") is None:
         pytest.skip("pulumi-resource-gcp is not on PATH")
-    cloud = LocalCloud(
+    cloud = judged_cloud(
         Projects({}, ["example-vision"]), store=Store(None), settings=CloudSettings(check_services=False)
     )
     with serve(cloud) as port:

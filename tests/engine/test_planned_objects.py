@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
-from tests.parts.sandbox.kubernetes.client import Client, connect
+from tests.local_google_cloud.kubernetes.client import Client, connect
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack
 from training_platform.config.workspace import read_workspace

@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
+from local_google_cloud import local_cloud
+from local_google_cloud.requests.errors import Refusal
+from local_google_cloud.state.authorization import Access, Caller, authorize
+from local_google_cloud.state.cloud import Cloud
 from tests.engine.deployers import deployer_of, set_up
 from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, Ran, state, unchanged
 from tests.parts.sandbox.run.repositories import held, without_stacks
@@ -22,10 +26,6 @@ from tests.places import ROOT
 from training_platform.catalog.operations import principals
 from training_platform.catalog.permissions import permissions
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.parts.sandbox.cloud import local_cloud
-from training_platform.parts.sandbox.cloud.requests.errors import Refusal
-from training_platform.parts.sandbox.cloud.state.authorization import Access, Caller, authorize
-from training_platform.parts.sandbox.cloud.state.cloud import Cloud
 from training_platform.parts.sandbox.run.existing import existing_resources
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.engine.test_sandbox_changes import done_to
 from tests.engine.test_sandbox_life import SCHEMAS, Fleet
 from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks
 
@@ -94,7 +94,7 @@ def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
 
 def autoscaled(place: Sandbox, key: str, pool: int, count: str) -> None:
     """Let Vertex AI's autoscaler set how many machines a pool of a persistent resource has."""
-    cloud = LocalCloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
+    cloud = judged_cloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
     code, persistent_resource = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
     assert code == 200, persistent_resource
     persistent_resource["resourcePools"][pool]["replicaCount"] = count
@@ -107,7 +107,7 @@ def autoscaled(place: Sandbox, key: str, pool: int, count: str) -> None:
 
 
 def counts(place: Sandbox, key: str) -> list[str]:
-    cloud = LocalCloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
+    cloud = judged_cloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
     _, persistent_resource = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
     return [pool["replicaCount"] for pool in persistent_resource["resourcePools"]]
 

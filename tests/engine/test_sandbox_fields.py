@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.parts.sandbox.run.repositories import without_stacks
 from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, named
 from training_platform.checks.comparison.changes import resource_changes, result_of
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.stacks import CheckOptions, check_stacks
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.google_rules import judged_cloud
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(3600)]
 
@@ -60,7 +60,7 @@ class Place:
     def make_parts_of_others(self) -> None:
         """Create what a section names and no stack creates: buckets, a backup, subnets of notebook VMs."""
         project, others = (kind.section["project"] for kind in (ENV, MATES))
-        cloud = LocalCloud(Projects({}, [project, others]), store=Store(self.sandbox.folder.cloud))
+        cloud = judged_cloud(Projects({}, [project, others]), store=Store(self.sandbox.folder.cloud))
 
         def ask(service: str, path: str, body: dict[str, Any], **query: str) -> None:
             code, answer = cloud.handle(service, "POST", path, list(query.items()), body)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from local_google_cloud.state.store import Store
 from tests.parts.sandbox.run.repositories import STACK, Sandbox, small
-from training_platform.parts.sandbox.cloud.state.store import Store
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

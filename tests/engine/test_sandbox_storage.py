@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.parts.sandbox.run.repositories import without_stacks
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.google_rules import judged_cloud
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
@@ -76,7 +77,7 @@ class Repository:
 
     def cloud(self) -> LocalCloud:
         """The local cloud as the last run left it, with its settings for tests."""
-        return LocalCloud(Projects({}, [CLOUD_PROJECT]), store=Store(self.sandbox.folder.cloud))
+        return judged_cloud(Projects({}, [CLOUD_PROJECT]), store=Store(self.sandbox.folder.cloud))
 
     def ask(self, service: str, path: str, body: dict[str, Any], **query: str) -> None:
         """Create something as somebody would by hand, between two runs."""

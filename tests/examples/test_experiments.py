@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.state.cloud import CloudSettings
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_finetune_vit import MAKE
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from tests.places import ROOT
 from training_platform.parts.jobs.job_model import Job
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 
 PROGRAM = ROOT / "examples" / "data" / "prefetch.py"
 

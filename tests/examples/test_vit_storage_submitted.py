@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.store import Record
 from tests.kube.offline import Offline, admission_objects, namespace_objects, refused_requests
+from tests.local_google_cloud.policies import cloud_of, grants_of
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
-from tests.parts.sandbox.cloud.policies import cloud_of, grants_of
 from tests.places import ORGANISATION, ROOT
 from tests.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.store import Record
 
 PROJECT = "example-train-prod"
 BUCKET = "example-train-prod-prod-vision-checkpoints"

@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE
+from tests.kube.api_servers import ControlPlanes
 from tests.kube.clusters import SCHEMAS
+from tests.kube.controller_programs import run_controllers
 from tests.kube.offline import Offline, admission_objects, namespace_objects
 from tests.kube.server import Json, Server
 from tests.places import ORGANISATION
@@ -23,9 +26,6 @@ from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import job_files
 from training_platform.parts.jobs.render import render_job
-from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controller_programs import run_controllers
-from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.

@@ -10,8 +10,8 @@ from threading import Thread
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
+from tests.kube.api_servers import ApiServer
 from tests.kube.server import Json
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, VERSIONS, api_service
 
 

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from benchmarks.fleet import Shape, write_fleet
+from tests.kube.api_store import NAMESPACES
 from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.places import ORGANISATION, ROOT
@@ -29,7 +30,6 @@ from training_platform.catalog import CHARTS
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
-from training_platform.parts.sandbox.kubernetes.api_store import NAMESPACES
 from training_platform.resources.kueue import configuration
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 

@@ -23,13 +23,13 @@ import httpx
 import pytest
 import yaml
 
+from tests.kube.api_servers import ApiServer, free_port
 from tests.kube.clusters import NEEDED
 from tests.kube.deployed import FLAVOR, GPU, TEAM, Deployed, deployed
 from tests.kube.queues import Json, Queues, until
 from tests.kube.server import role_objects
+from tests.kube.tied_process import TiedProcess
 from training_platform.catalog import CHARTS
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, free_port
-from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
 from training_platform.resources.notebooks import HUB_NAMESPACE
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from tests.kube.api_servers import free_port
 from tests.kube.clusters import KueueCluster, kueue_cluster
+from tests.kube.controller_programs import PROGRAMS, Host, Launch, launch_kueue
 from tests.kube.queues import KUEUE, Json, Queues, until
 from training_platform.clients.kubernetes_api import ClusterApi, connect
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, why
-from training_platform.parts.sandbox.kubernetes.api_servers import free_port
-from training_platform.parts.sandbox.kubernetes.controller_programs import PROGRAMS, Host, Launch, launch_kueue
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

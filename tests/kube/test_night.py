@@ -28,27 +28,27 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.alerts.promtool import Scenario, play, program
+from tests.kube.api_servers import ApiServer, ControlPlanes, run_program
 from tests.kube.clusters import KINDS, folder_of, needed_binaries
-from tests.kube.queues import Json, planned, until
-from tests.kube.test_jobs_admitted import node
-from tests.kube.test_metrics import SAMPLE
-from tests.kube.test_pathways import Heads
-from tests.kube.test_sandbox_jobs import CLUSTER, FILES
-from training_platform.cli.main import app
-from training_platform.config.reading.source import read_source
-from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.resolve import parse_job
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes, run_program
-from training_platform.parts.sandbox.kubernetes.controller_programs import (
+from tests.kube.controller_programs import (
     PROGRAMS,
     Host,
     Launch,
     launch_kueue,
     run_controllers,
 )
-from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
-from training_platform.parts.sandbox.kubernetes.tied_process import TiedProcess
+from tests.kube.queues import Json, planned, until
+from tests.kube.test_jobs_admitted import node
+from tests.kube.test_metrics import SAMPLE
+from tests.kube.test_pathways import Heads
+from tests.kube.test_sandbox_jobs import CLUSTER, FILES
+from tests.kube.tied_process import TiedProcess
+from training_platform.cli.main import app
+from training_platform.config.reading.source import read_source
+from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.resolve import parse_job
 from training_platform.resources.kueue import configuration
 from training_platform.resources.monitoring import alert_rules
 

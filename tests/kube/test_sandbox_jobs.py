@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,16 +12,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from local_google_cloud.state.store import Record, Store
+from tests.kube.api_servers import ApiServer
 from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until
-from tests.parts.sandbox.kubernetes import client as plugin
+from tests.kube.sandboxes import api_folder, serving_with_api_servers
+from tests.local_google_cloud.kubernetes import client as plugin
 from tests.parts.sandbox.run.repositories import without_stacks
 from tests.plans import planned_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.state.store import Record, Store
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
-from training_platform.parts.sandbox.run.servers import serving
+from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.resources.stack_resource import UNKNOWN
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -84,7 +84,7 @@ class Sandbox:
 
     @property
     def kubeconfig(self) -> Path:
-        return self.root / ".sandbox" / "api-servers" / "kubeconfig"
+        return api_folder(SandboxFolder(self.root, self.root / ".sandbox")) / "kubeconfig"
 
     def job(self, command: str, *arguments: str) -> str:
         """Run ``training-platform job``, and return its output."""
@@ -114,13 +114,9 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     cloud = Store(folder.cloud)
     cloud.put(Record(name=f"container/{CLUSTER}/nodePools/l4", project="example-lab", body=POOL))
     cloud.flush()
-    programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     with ExitStack() as stack:
         stack.enter_context(pytest.MonkeyPatch.context()).setattr(plugin, "WAIT_SECONDS", 120)
-        servers = stack.enter_context(
-            serving(folder, read_workspace(root), durations={}, crds=[SCHEMAS], programs=programs)
-        )
-        assert servers.controllers == ["kueue", "jobset"]
+        servers = stack.enter_context(serving_with_api_servers(folder, read_workspace(root), [SCHEMAS]))
         provider = stack.enter_context(plugin.connect(servers.kubernetes))
         provider.configure(clusterIdentifier=CLUSTER)
         deploy(root, provider)

@@ -19,17 +19,17 @@ from typing import Any, Literal
 
 import pytest
 
+from local_google_cloud.kubernetes.definitions import read_definitions
+from local_google_cloud.kubernetes.object_store import ObjectRefused
+from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import NEEDED, folder_of, needed_binaries
+from tests.kube.controller_programs import run_controllers
 from tests.kube.queues import KUEUE, Queues, planned, until
 from tests.kube.test_jobs_admitted import case, lab, node
 from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.catalog.types import Json
 from training_platform.parts.jobs.gke.jobset import jobset as rendered
 from training_platform.parts.jobs.naming import as_run
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controller_programs import run_controllers
-from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
-from training_platform.parts.sandbox.kubernetes.object_store import ObjectRefused
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

@@ -20,7 +20,10 @@ import httpx
 import pytest
 import yaml
 
+from local_google_cloud.state.store import Record
+from tests.kube.api_servers import free_port
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
+from tests.kube.nodes import SimulatedPool, kubelets, node_objects
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.kube.server import Server
 from tests.kube.test_every_object import ApiServer, rendered
@@ -28,9 +31,6 @@ from tests.parts.adopt.stacks import write_stacks
 from tests.parts.verify.lab import HOME, TEAM, Lab, answers_of, lab_of, verdicts
 from tests.plans import PlannedStack
 from training_platform.clients.kubernetes_api import ClusterApi
-from training_platform.parts.sandbox.cloud.state.store import Record
-from training_platform.parts.sandbox.kubernetes.api_servers import free_port
-from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, kubelets, node_objects
 from training_platform.parts.verify.probe_run import run_probes
 from training_platform.parts.verify.probe_table import PROBES
 from training_platform.parts.verify.probes import Platform

@@ -36,13 +36,13 @@ from typing import Any, NamedTuple
 import httpx
 
 from kueue_model.quotas import units
+from local_google_cloud.kubernetes.definitions import read_definitions
+from tests.kube.api_servers import ApiServer, ControlPlanes
+from tests.kube.controller_programs import find_binaries, run_controllers
 from tests.kueue_model.directed import DIRECTED
 from tests.kueue_model.recorded_plays import RECORDED, compact, is_played, is_tied, read_record
 from tests.kueue_model.scenarios import FLAVORS, MODES, Json, Step, flavor_labels, model, random_scenario, specs
 from training_platform.catalog import CHARTS
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer, ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries, run_controllers
-from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.resources.kueue import configuration
 from training_platform.resources.scope import TEAM_LABEL
 

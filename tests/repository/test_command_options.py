@@ -23,11 +23,11 @@ from training_platform.parts.simulate import cli as simulate
 
 RUN = {"--parallel", "--yes", "--workspace", "--root", "--as"}
 OPTIONS = {
-    "up": RUN | {"--resume", "--duration", "--crds", "--api-server", "--scenario"},
+    "up": RUN | {"--resume", "--duration", "--crds", "--fault"},
     "preview": RUN | {"--crds"},
-    "refresh": RUN | {"--crds", "--scenario"},
-    "destroy": RUN | {"--lift-protection", "--duration", "--scenario"},
-    "serve": {"--workspace", "--root", "--port", "--duration", "--crds", "--api-server", "--scenario"},
+    "refresh": RUN | {"--crds"},
+    "destroy": RUN | {"--lift-protection", "--duration"},
+    "serve": {"--workspace", "--root", "--port", "--duration", "--crds", "--fault"},
     "status": {"--workspace", "--root"},
 }
 

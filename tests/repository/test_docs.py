@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 from docs.reference.write import EXAMPLES, FOLDER, VERIFIED, pages, status
 from tests.places import ORGANISATION, ROOT
-from training_platform.catalog import CHARTS
 from training_platform.cli.main import app
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
@@ -131,14 +130,6 @@ def test_every_field_of_a_job_file_is_on_its_page_or_in_the_overview() -> None:
     pages = " ".join((ROOT / "docs" / name).read_text("utf-8") for name in ("job-files.md", "jobs.md"))
 
     assert [name for name in Job.model_fields if f"`{name}" not in pages and f"{name}:" not in pages] == []
-
-
-def test_the_page_of_queues_builds_the_versions_of_the_charts() -> None:
-    page = (ROOT / "docs/sandbox.md").read_text(encoding="utf-8")
-
-    assert {name: f"v{CHARTS[name].version}" for name in ("kueue", "jobset")} == {
-        name: version for version, name in re.findall(r"--branch (\S+) https://github.com/kubernetes-sigs/(\S+)", page)
-    }
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

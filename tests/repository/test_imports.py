@@ -44,12 +44,20 @@ APART: dict[str, tuple[str, ...]] = {
         "training_platform.catalog.nearest", "training_platform.config.reading",
         *(f"training_platform.checks.reports.{name}" for name in REPORT_TABLES),
     ),
+    "local_google_cloud": (
+        "training_platform.catalog", "training_platform.config.reading", "training_platform.rules.documents",
+        "training_platform.quota", "training_platform.resources", "training_platform.rules", "training_platform.views",
+    ),
 }  # fmt: skip
 """The packages with users of their own, each with the modules of the platform that it may import."""
-BELOW = {"simulate": ("kueue_model",)}
+BELOW = {
+    "simulate": ("kueue_model",),
+    "sandbox": ("local_google_cloud",),
+    "adopt": ("local_google_cloud",),
+}
 """The parts that import a package of ``APART``."""
 PLAIN = tuple(f"training_platform.{room}" for room in ("catalog", "config", "resources", "views", "quota", "rules"))
-OURS = ("modules", "training_platform", "kueue_model")
+OURS = ("modules", "training_platform", *APART)
 FOLDERS = (*OURS, "policies")
 STORY_NAMES = {
     "agenda", "asks", "base", "child", "fleet", "judge", "known", "leash", "misfit", "of_cluster", "room", "sheet",

@@ -13,7 +13,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 import pytest
@@ -24,11 +24,9 @@ from tests.places import ROOT
 from tests.repository.clones import clone
 from training_platform.cli.main import app
 
-SCHEMAS: Final = ROOT.parent / "shared" / "schemas"
 NOT_TYPED: Final = {"a Google Cloud project", "a cluster", "the network", "the Pulumi CLI", "a program of your own"}
 ENGINE: Final = "the Pulumi CLI and its gcp plugin"
-QUEUES: Final = "the programs of real queues"
-NEEDS: Final = {*NOT_TYPED, ENGINE, QUEUES}
+NEEDS: Final = {*NOT_TYPED, ENGINE}
 LANGUAGES: Final = {"sh", "console", "yaml", "python", "mermaid", "text"}
 PAGES: Final = {
     str(path.relative_to(ROOT)): path
@@ -245,24 +243,11 @@ def test_a_command_says_in_its_help_what_it_is_for_and_its_example_works(
         assert command.make_context(name, words[path:]).params
 
 
-def under_the_engine() -> Iterator[Any]:
-    """Yield the pages with commands that need the engine, and the tutorial, which needs Kubernetes' programs too."""
-    for name, blocks in BLOCKS.items():
-        needs = frozenset().union(*(block.needs for block in blocks if block.needs <= {ENGINE, QUEUES}))
-        if needs:
-            yield pytest.param(name, needs, marks=[pytest.mark.kube] if QUEUES in needs else [])
+UNDER_THE_ENGINE: Final = [name for name, blocks in BLOCKS.items() if any(block.needs == {ENGINE} for block in blocks)]
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(("name", "needs"), list(under_the_engine()))
+@pytest.mark.parametrize("name", UNDER_THE_ENGINE)
 @pytest.mark.timeout(1200)
-def test_the_commands_of_a_page_work_under_the_real_engine(name: str, needs: frozenset[str], fresh: Path) -> None:
-    projects = ("kueue", "jobset") if QUEUES in needs else ()
-    for project in projects:
-        if not (SCHEMAS / project).is_dir():
-            pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
-        bases = fresh.parent / project / "config" / "components" / "crd" / "bases"
-        bases.parent.mkdir(parents=True)
-        bases.symlink_to(SCHEMAS / project)
-
-    type_page(name, fresh, needs=needs, timeout=1200)
+def test_the_commands_of_a_page_work_under_the_real_engine(name: str, fresh: Path) -> None:
+    type_page(name, fresh, needs=frozenset({ENGINE}), timeout=1200)

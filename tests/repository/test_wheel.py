@@ -18,7 +18,8 @@ from packaging.utils import canonicalize_name
 from tests.places import ORGANISATION, ROOT
 from training_platform.policy.build import make_wheel
 
-CLONED = ("Pulumi.yaml", "pyproject.toml", "__main__.py", "modules", "policies", "training_platform", "kueue_model")
+PACKAGES = ("training_platform", "kueue_model", "local_google_cloud")
+CLONED = ("Pulumi.yaml", "pyproject.toml", "__main__.py", "modules", "policies", *PACKAGES)
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -60,7 +61,7 @@ def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> BareEnvironme
 def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
-    packages = [ROOT / "training_platform", ROOT / "kueue_model"]
+    packages = [ROOT / name for name in PACKAGES]
     there = {path.relative_to(ROOT).as_posix() for package in packages for path in package.rglob("*") if path.is_file()}
 
     assert packed == {name for name in there if not name.endswith((".pyc", ".md"))}

@@ -12,11 +12,11 @@ import pulumi
 import pytest
 from click.testing import CliRunner, Result
 
+from local_google_cloud.kubernetes.wire import plain_struct
 from tests.places import ORGANISATION, ROOT
 from tests.recording_monitor import run_program
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.kubernetes.wire import plain_struct
 from training_platform.resources.stack_resource import ResourceKey
 
 TOPIC = ("gcp:pubsub/topic:Topic", "events")

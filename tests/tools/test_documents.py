@@ -12,13 +12,13 @@ from typing import Any, get_args
 import pytest
 from pulumi import _types
 
+from tests.kube.api_servers import ControlPlanes
 from tests.places import ROOT
 from tools.documents import __main__, google, kubernetes
 from tools.documents import __main__ as generator
 from tools.documents.google import prose_facts
 from tools.documents.provider_schemas import LISTED, SOURCE, Call, Literal, Name, Provider, close_alike
 from tools.documents.sdk_types import write_sdk_types
-from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
 from training_platform.resources.api_fields import paths
 from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.rules.documents.constraints import FREE, OPEN, Constraint, Shape, ShapeRows

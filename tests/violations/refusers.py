@@ -18,9 +18,9 @@ import httpx
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries, run_controllers
-from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
+from local_google_cloud.kubernetes.definitions import read_definitions
+from tests.kube.api_servers import ControlPlanes
+from tests.kube.controller_programs import find_binaries, run_controllers
 from training_platform.resources.kueue import configuration
 from training_platform.resources.scope import TEAM_LABEL
 

@@ -40,7 +40,7 @@ def make_wheel(target: Path) -> Path:
     offline = ["--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(target)]
     with tempfile.TemporaryDirectory() as sources:
         shutil.copy(ROOT / "pyproject.toml", sources)
-        for package in ("training_platform", "kueue_model"):
+        for package in ("training_platform", "kueue_model", "local_google_cloud"):
             shutil.copytree(ROOT / package, Path(sources) / package, ignore=_CACHES)
         subprocess.run([*pip, *offline, sources], check=True)  # noqa: S603 # our own interpreter and paths
     return next(target.glob("*.whl"))

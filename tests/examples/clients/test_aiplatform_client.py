@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.http.server import serve
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_first_run import PROJECT, REGION, cloud, root
 from tests.examples.jobs.test_job_files import VERTEX, rendered
 from tests.parts.jobs.runs.vertex_cloud import Cloud, write_repository
-from training_platform.parts.sandbox.cloud.http.server import serve
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 

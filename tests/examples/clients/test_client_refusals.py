@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
 from tests.examples.jobs.conftest import PYTHON
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
+from training_platform.parts.sandbox.google_rules import judged_cloud
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 PROGRAM = Path(__file__).with_name("drive_refusals.py")
@@ -41,7 +42,7 @@ def owner(cloud: LocalCloud, service: str, verb: str, path: str, body: Any, **qu
 
 @pytest.fixture
 def cloud() -> LocalCloud:
-    cloud = LocalCloud(Projects({}, [PROJECT]))
+    cloud = judged_cloud(Projects({}, [PROJECT]))
     apis = {"serviceIds": ["aiplatform.googleapis.com", "storage.googleapis.com"]}
     owner(cloud, "serviceusage", "POST", f"v1/projects/{PROJECT}/services:batchEnable", apis)
     owner(cloud, "storage", "POST", "v1/b", {"name": "data"}, project=PROJECT)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from local_google_cloud.http.server import serve
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE, VERTEX
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
@@ -22,7 +23,6 @@ from tests.parts.jobs.runs.vertex_cloud import Cloud
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.resources.scope import persistent_resource_id, team_scope
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from local_google_cloud.kubernetes.definitions import load_crds
+from local_google_cloud.requests.discovery import load
+from local_google_cloud.requests.validation import read_body
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.places import ORGANISATION
 from training_platform.config.reading.clock import today
 from training_platform.parts.jobs.render import render_job
-from training_platform.parts.sandbox.cloud.requests.discovery import load
-from training_platform.parts.sandbox.cloud.requests.validation import read_body
-from training_platform.parts.sandbox.kubernetes.definitions import load_crds
 
 SCHEMAS = Path(__file__).parents[4] / "shared" / "schemas" / "jobset"
 GKE = {"pretrain_jax": "nlp", "fsdp_torch": "vision", "all_gather": "vision", "wandb_launch": "vision"}

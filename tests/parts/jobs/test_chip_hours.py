@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
 from tests.parts.jobs.lab import TODAY, VISION, write_lab
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
 from training_platform.quota.chip_hours import hours_of, month_after, month_before, question, read_usages
 from training_platform.quota.snapshot import read_snapshots
 

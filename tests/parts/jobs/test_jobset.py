@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.parts.jobs.lab import Take, container, pod, replicated, template, with_flavor, with_pool, without_nodes
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import MachineType
@@ -14,7 +15,6 @@ from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.pods import pod_parts, shared_memory, usable_disk_gib, usable_memory_gib
 from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 from training_platform.resources.kueue import configuration
 from training_platform.resources.launcher import launcher
 from training_platform.resources.tenancy import resource_quota

@@ -37,7 +37,7 @@ def test_a_missing_kubeconfig_gives_one_sentence_with_every_cluster(
     assert len(commands) == len(clusters)
 
 
-def test_beside_a_local_cloud_that_is_not_up_the_sandbox_is_named_and_not_gcloud(tmp_path: Path) -> None:
+def test_beside_a_local_cloud_that_is_not_up_contexts_are_named_and_not_gcloud(tmp_path: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -45,6 +45,6 @@ def test_beside_a_local_cloud_that_is_not_up_the_sandbox_is_named_and_not_gcloud
     listed = job_list("--kubeconfig", str(tmp_path / "none"), "--local-cloud", address)
 
     assert listed.exit_code == 2
-    assert "training-platform sandbox up prod-vision --api-server" in listed.stderr
+    assert "the local cloud has no Kubernetes API; --kubeconfig names one with a context gke_" in listed.stderr
     assert "No local cloud is running: training-platform sandbox up starts one." in listed.stderr
     assert "gcloud" not in listed.stderr

@@ -12,16 +12,16 @@ from typing import Any
 
 import yaml
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.cloud import CloudSettings
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Record
+from tests.local_google_cloud.policies import planned_grants
 from tests.parts.adopt.seeding import Seeded, served
-from tests.parts.sandbox.cloud.policies import planned_grants
 from tests.plans import planned_stacks
 from training_platform.catalog.locations import is_zone
 from training_platform.clients.project_contents import read_contents
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Record
 from training_platform.parts.verify.object_record import ObjectRecord
 from training_platform.parts.verify.probe_run import maker_of, with_clusters, with_lustre
 from training_platform.parts.verify.probe_table import PROBES

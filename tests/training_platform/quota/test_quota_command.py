@@ -15,13 +15,13 @@ import yaml
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.state.quota_use import Projects
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.reports.quota_tables import GROUPINGS, By, print_overview
 from training_platform.cli import quota
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.charges import (
     Usage,
     VmUsage,
@@ -47,7 +47,7 @@ def repository(tmp_path: Path) -> Path:
 @pytest.fixture
 def google(repository: Path) -> Iterator[str]:
     """Serve the limits that the repository's snapshots have now; gives the address of Cloud Quotas."""
-    cloud = LocalCloud(Projects(read_snapshots(repository, TODAY).by_project, []))
+    cloud = judged_cloud(Projects(read_snapshots(repository, TODAY).by_project, []))
     with serve(cloud) as port:
         yield f"http://127.0.0.1:{port}/cloudquotas/"
 

@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 
+from local_google_cloud.kubernetes.definitions import CrdSchema, load_crds
 from tests.places import ROOT
 from tests.plans import PlannedStack, composed
 from training_platform.catalog import CHARTS
@@ -14,7 +15,6 @@ from training_platform.catalog.types import Chart
 from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TAINT
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
-from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema, load_crds
 from training_platform.resources.controllers import JOBSET, KUEUE, Controller, controller_monitoring, jobset
 from training_platform.resources.kubernetes_objects import ChartRef, chart_ref
 from training_platform.resources.kubernetes_objects import release as chart_release

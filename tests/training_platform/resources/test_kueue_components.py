@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
+from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, composed
 from tests.team_queues import team_of
@@ -12,7 +13,6 @@ from training_platform.config.expansion import flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 from training_platform.resources.queues import flavor_resources
 from training_platform.resources.queues import team_queues as add_team_queues
 from training_platform.resources.scope import Scope

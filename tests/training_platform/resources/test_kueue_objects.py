@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.team_queues import cluster_queue, team_of
 from training_platform.config.expansion import FLAVOR_LABEL, Flavor, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Fallback, Share
-from training_platform.parts.sandbox.kubernetes.definitions import CrdSchema
 from training_platform.resources import kueue
 from training_platform.resources.kueue import (
     API_VERSION,

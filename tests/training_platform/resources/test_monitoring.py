@@ -9,14 +9,14 @@ import promql_parser
 import pytest
 from pydantic import ValidationError
 
+from local_google_cloud.requests.discovery import load
+from local_google_cloud.requests.validation import read_body
 from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack, composed, planned_stacks
 from tests.promql import matchers, metrics, problems, selectors
 from training_platform.config.model import environment
 from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.requests.discovery import load
-from training_platform.parts.sandbox.cloud.requests.validation import read_body
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.monitoring import (
     COLUMNS,

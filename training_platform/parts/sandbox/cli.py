@@ -45,10 +45,13 @@ _crds = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder of CRDs by which custom objects are checked.",
 )
-_api_server = click.option(
-    "--api-server", is_flag=True, help="Apply Kubernetes objects to real API servers; needs KUBEBUILDER_ASSETS."
+_faults = click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="FAULT",
+    help="Fault to inject: stockout=MACHINE_TYPE, failure=KIND or lost-response=KIND, such as container.nodePools.",
 )
-_scenario = click.option("--scenario", type=PATH, metavar="FILE", help="File of faults to inject.")
 _where = stacked(click.option("--workspace", type=PATH, help="Folder of the sandbox; default: .sandbox/."), root_option)
 _run = stacked(
     click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: no limit."),
@@ -66,8 +69,7 @@ class SandboxOptions:
     parallel: int | None = None
     member: str | None = None
     crds: tuple[Path, ...] = ()
-    api_server: bool = False
-    scenario: Path | None = None
+    faults: tuple[str, ...] = ()
     workspace: Path | None = None
     yes: bool = False
     root: Path | None = None
@@ -94,8 +96,7 @@ class SandboxOptions:
 @click.option("--resume", is_flag=True, help="Continue after a killed run: remove its lock, import what it created.")
 @_durations
 @_crds
-@_api_server
-@_scenario
+@_faults
 @_run
 def up(stack: str, resume: bool, **chosen: Any) -> None:
     """Bring a stack up; for a team, first its environment.
@@ -121,7 +122,6 @@ def preview(stack: str, **chosen: Any) -> None:
 @app.command("refresh", epilog=example("training-platform sandbox refresh dev"))
 @_stack
 @_crds
-@_scenario
 @_run
 def refresh(stack: str, **chosen: Any) -> None:
     """Update the state from the local cloud. Needs the Pulumi CLI and its gcp plugin."""
@@ -133,7 +133,6 @@ def refresh(stack: str, **chosen: Any) -> None:
 @_stack
 @click.option("--lift-protection", is_flag=True, help="First remove all protection from the stack.")
 @_durations
-@_scenario
 @_run
 def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
     """Delete all resources of a stack, by its state if its file is missing; refuses a protected stack.
@@ -150,8 +149,7 @@ def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
 )
 @_durations
 @_crds
-@_api_server
-@_scenario
+@_faults
 @_where
 def serve(port: int, **chosen: Any) -> None:
     """Serve the local cloud until interrupted, for other sandbox commands or for Pulumi by hand.
@@ -159,11 +157,10 @@ def serve(port: int, **chosen: Any) -> None:
     Prints the gcp provider's settings for config: in a stack file.
     """
     options = SandboxOptions(**chosen)  # first, since some of the imports need the extra
-    from training_platform.parts.sandbox.cloud.endpoints import endpoints
-    from training_platform.parts.sandbox.run.faults import playing
+    from local_google_cloud.endpoints import endpoints
+    from training_platform.parts.sandbox.run.faults import check_faults, injected
     from training_platform.parts.sandbox.run.servers import (
         announced,
-        api_server_programs,
         parse_durations,
         serving,
         settings_lines,
@@ -174,7 +171,7 @@ def serve(port: int, **chosen: Any) -> None:
     with _errors_end_the_command():
         folder = options.folder()
         durations = parse_durations(options.durations)
-        programs = api_server_programs(folder, requested=options.api_server)
+        check_faults(options.faults)
         stacks = read_stacks(folder.root, ())
         with (
             folder.locked(),
@@ -184,11 +181,9 @@ def serve(port: int, **chosen: Any) -> None:
                 durations=durations,
                 crds=options.crds,
                 port=port,
-                programs=programs,
-                at_once=True,
             ) as servers,
             announced(folder, servers),
-            playing(servers.cloud, options.scenario),
+            injected(servers.cloud, options.faults),
         ):
             for line in settings_lines(servers, endpoints(servers.cloud)):
                 say(line)
@@ -224,8 +219,7 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
             parallel=options.parallel or PARALLEL,
             member=options.member,
             crds=options.crds,
-            api_server=options.api_server,
-            scenario=options.scenario,
+            faults=options.faults,
         )
         console = Console(stderr=True)
         with session(options.folder(), [stack], settings, console=console, ask=options.ask, by_state=by_state) as live:

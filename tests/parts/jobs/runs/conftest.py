@@ -11,7 +11,10 @@ from threading import Event, Thread
 import pytest
 from click.testing import CliRunner, Result
 
+from local_google_cloud.kubernetes.definitions import read_definitions
+from tests.kube.api_servers import ControlPlanes
 from tests.kube.clusters import KINDS, NEEDED, folder_of, needed_binaries
+from tests.kube.controller_programs import run_controllers
 from tests.parts.jobs.lab import write_lab
 from tests.parts.jobs.runs.gke_cluster import (
     CLUSTER,
@@ -25,9 +28,6 @@ from tests.parts.jobs.runs.gke_cluster import (
     until,
 )
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.kubernetes.api_servers import ControlPlanes
-from training_platform.parts.sandbox.kubernetes.controller_programs import run_controllers
-from training_platform.parts.sandbox.kubernetes.definitions import read_definitions
 from training_platform.resources.kueue import configuration
 
 

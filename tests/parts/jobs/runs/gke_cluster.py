@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from click.testing import Result
 
+from tests.kube.api_servers import ApiServer
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.kubernetes.api_servers import ApiServer
 from training_platform.resources import kueue
 from training_platform.resources.scope import TEAM_LABEL
 

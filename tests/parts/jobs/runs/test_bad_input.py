@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.requests.errors import Refusal
 from tests.parts.jobs.lab import write_lab
 from tests.parts.jobs.runs import vertex_cloud
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from tests.parts.jobs.runs.stub_lab import FOLLOWING, JOB, KUEUE, RUN, SETS, Lab, one_sentence, stub_lab
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
-from training_platform.parts.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 
@@ -281,35 +281,49 @@ def jobs_of(cloud: vertex_cloud.Cloud) -> int:
     return len(cloud.cloud.handle("aiplatform", "GET", path, [], None)[1].get("customJobs", ()))
 
 
+def refuse_everything(cloud: vertex_cloud.Cloud, monkeypatch: pytest.MonkeyPatch, code: int, *verbs: str) -> None:
+    """Let the local cloud refuse all requests of some verbs."""
+    served_cloud = cloud.cloud
+    handle = served_cloud.handle
+
+    def refuse(service: str, verb: str, *args: Any, **options: Any) -> tuple[int, Any]:
+        if verb not in verbs:
+            return handle(service, verb, *args, **options)
+        refusal = Refusal(code, "Refused.")
+        return refusal.code, refusal.body(service)
+
+    monkeypatch.setattr(served_cloud, "handle", refuse)
+
+
 @pytest.mark.parametrize(
-    ("scenario", "sentence"),
+    ("code", "verbs", "sentence"),
     [
-        (
-            "bursts: {a: {service: aiplatform, code: 401}}",
-            "Vertex AI rejected your credentials; they may have expired. Log in",
-        ),
-        ("bursts: {a: {service: aiplatform, code: 503, verb: POST}}", "Vertex AI refuses (503) in projects/"),
+        (401, ("GET", "POST"), "Vertex AI rejected your credentials; they may have expired. Log in"),
+        (503, ("POST",), "Vertex AI refuses (503) in projects/"),
     ],
 )
 def test_an_unreachable_vertex_ai_gives_one_sentence(
-    scenario: str, sentence: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
+    code: int,
+    verbs: tuple[str, ...],
+    sentence: str,
+    vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cloud, job, file = vertex
-    cloud.cloud.faults.add(parse_scenario(scenario, "scenario.yaml"))
+    with monkeypatch.context() as refusing:
+        refuse_everything(cloud, refusing, code, *verbs)
+        one_sentence(job("submit", str(file)), sentence)
 
-    one_sentence(job("submit", str(file)), sentence)
-    for name in cloud.cloud.faults.names():
-        cloud.cloud.faults.clear(name)
     assert jobs_of(cloud) == 0
 
 
 @pytest.mark.parametrize("command", FOLLOWING)
 def test_a_token_that_expired_after_the_submission_gives_one_sentence(
-    command: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]
+    command: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloud, job, file = vertex
     run = job("submit", str(file)).stdout.strip()
-    cloud.cloud.faults.add(parse_scenario("bursts: {a: {service: aiplatform, code: 401}}", "scenario.yaml"))
+    refuse_everything(cloud, monkeypatch, 401, "GET", "POST")
 
     one_sentence(job(command, run), "Vertex AI rejected your credentials; ")
 

@@ -9,11 +9,11 @@ from threading import Thread
 
 import pytest
 
+from local_google_cloud.http.server import serve
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
 from tests.training_platform.cli.registry_server import Answer, Registry
 from training_platform.clients.failures import ApiError
 from training_platform.clients.registries import Registries, google_token, image_name
-from training_platform.parts.sandbox.cloud.http.server import serve
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 DIGEST = f"sha256:{'a' * 64}"

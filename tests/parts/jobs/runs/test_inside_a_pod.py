@@ -18,9 +18,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from tests.kube.api_servers import free_port
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, TEAM, Cluster, until
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.kubernetes.api_servers import free_port
 from training_platform.resources.tenancy import MEMBER_RULES
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

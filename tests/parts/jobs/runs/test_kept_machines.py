@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.state.cloud import CloudSettings
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.parts.jobs.vertex.worker_pools import KeptMachines, kept_machines
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")
 

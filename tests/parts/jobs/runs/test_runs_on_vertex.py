@@ -11,6 +11,10 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner, Result
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.state.long_running import Clock
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.parts.jobs.lab import TODAY
 from tests.parts.jobs.runs.vertex_cloud import (
     JOB,
@@ -26,12 +30,7 @@ from training_platform.clients.google_services import CloudLogging, CloudStorage
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.runs import logs
 from training_platform.parts.jobs.runs.state import Run
-from training_platform.parts.sandbox.cloud.faults.scenario import parse_scenario
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.long_running import Clock
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.resource_types import LOG_BUCKET, LOG_SINK, LOG_VIEW
 from training_platform.resources.stack_plan import stack_plan
@@ -153,15 +152,11 @@ def test_a_job_on_machines_that_are_not_deployed_is_told_to_deploy_them(job: Com
     assert "deploy the team's stack first" in result.stderr
 
 
-STOCKOUT = "stockouts: {none: {machine_type: a3-highgpu-8g, location: us-central1-a, for_seconds: 30000}}"
+STOCKOUT = "stockout=a3-highgpu-8g"
 ON_DEMAND = "capacity: flex-start, max_wait_hours: 6"
 OTHERS = "the machine is in "
 MODEL = "pipeline: {model: {name: a, image: 'registry.example.com/serve:1'}}"
 PIPELINE = JOB.replace(ON_DEMAND, f"{ON_DEMAND}, {MODEL}")
-
-
-def play(vertex: Cloud, text: str) -> None:
-    vertex.cloud.faults.add(parse_scenario(text, "scenario.yaml"))
 
 
 def rewrite(root: Path, old: str, new: str) -> None:
@@ -175,7 +170,7 @@ def test_a_run_that_waited_too_long_names_the_field_for_a_longer_wait(
     job: Command, vertex: Cloud, root: Path, text: str
 ) -> None:
     write_job(root, text)
-    play(vertex, STOCKOUT)
+    vertex.cloud.faults.add(STOCKOUT)
     run = submit(job, root)
     vertex.now += 6 * 3600 + 1
 
@@ -189,7 +184,7 @@ def test_a_run_that_waited_too_long_names_the_field_for_a_longer_wait(
 
 def test_a_stock_out_on_demand_suggests_flex_start_and_other_regions(job: Command, vertex: Cloud, root: Path) -> None:
     rewrite(root, f"a3-highgpu-8g, {ON_DEMAND}", "a2-highgpu-1g")
-    play(vertex, STOCKOUT.replace("a3-highgpu-8g", "a2-highgpu-1g"))
+    vertex.cloud.faults.add(STOCKOUT.replace("a3-highgpu-8g", "a2-highgpu-1g"))
     run = submit(job, root)
     vertex.now += 61
 
@@ -205,7 +200,7 @@ def test_a_stock_out_of_attached_gpus_names_them_and_no_flex_start(job: Command,
     rewrite(root, f"a3-highgpu-8g, {ON_DEMAND}", t4)
     quotas = root / "stacks" / "quotas" / f"{PROJECT}.yaml"
     quotas.write_text(quotas.read_text().replace("TrainingA100GPUs", "TrainingT4GPUs"))
-    play(vertex, STOCKOUT.replace("a3-highgpu-8g", "n1-standard-8"))
+    vertex.cloud.faults.add(STOCKOUT.replace("a3-highgpu-8g", "n1-standard-8"))
     run = submit(job, root)
     vertex.now += 61
 
@@ -226,7 +221,14 @@ def test_a_spot_run_that_loses_its_vms_says_whether_it_starts_again(
     run = submit(job, root)
     vertex.now += 61
     assert state(job, run) == "running"
-    play(vertex, "preemptions: {gone: {location: us-central1, times: 1}}")
+    (record,) = (record for record in vertex.cloud.store.all() if "/customJobs/" in record.name)
+    if ends == "waiting":  # what Vertex AI does to a spot job that loses its VMs
+        record.meta["job"] |= {"phase": "PENDING", "since": vertex.now}
+        record.body["state"] = "JOB_STATE_PENDING"
+    else:
+        del record.meta["job"]
+        error = {"code": 14, "message": "The job's spot VMs were preempted."}
+        record.body |= {"state": "JOB_STATE_FAILED", "endTime": record.body["startTime"], "error": error}
 
     assert state(job, run) == ends
     explanation = job("why", run).stdout
@@ -659,7 +661,7 @@ def test_an_unknown_run_is_not_found(job: Command) -> None:
 
 def test_a_local_cloud_in_which_nothing_is_deployed_asks_for_the_sandbox(root: Path) -> None:
     with serve(
-        LocalCloud(Projects(read_snapshots(root, TODAY).by_project, []), store=Store(None), clock=Clock(lambda: 0.0))
+        judged_cloud(Projects(read_snapshots(root, TODAY).by_project, []), store=Store(None), clock=Clock(lambda: 0.0))
     ) as port:
         refused = job_command(root, port)("submit", str(root / "jobs" / "vision" / "train.yaml"))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.http.server import serve
 from tests.parts.jobs.lab import TODAY, Lab
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
 from training_platform.clients.stack_outputs import environment_outputs
@@ -26,7 +27,6 @@ from training_platform.parts.jobs.runs.places import places, places_of_run
 from training_platform.parts.jobs.runs.state import Run, State
 from training_platform.parts.jobs.runs.submission import Changes, delivered, prepare
 from training_platform.parts.jobs.source_archive import packed
-from training_platform.parts.sandbox.cloud.http.server import serve
 from training_platform.resources.environment_outputs import parse_outputs
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")

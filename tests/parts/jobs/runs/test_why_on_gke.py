@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from local_google_cloud.http.server import serve
+from local_google_cloud.state.quota_use import Projects
+from tests.local_google_cloud.client import PROJECT, Client
 from tests.parts.jobs.lab import TODAY, Lab, Take
-from tests.parts.sandbox.cloud.client import PROJECT, Client
 from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace
@@ -16,9 +18,7 @@ from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs.on_gke import gke_run
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, vm_sentences, why
-from training_platform.parts.sandbox.cloud.http.server import serve
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
+from training_platform.parts.sandbox.google_rules import judged_cloud
 
 Json = dict[str, Any]
 JOBSET: Json = {
@@ -344,7 +344,7 @@ def test_the_quota_of_a_pools_accelerators_is_reported_with_the_day_of_its_snaps
 
 
 def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
-    client = Client(LocalCloud(Projects({}, [PROJECT])))
+    client = Client(judged_cloud(Projects({}, [PROJECT])))
     client.enable(PROJECT, "compute", "container")
     client.network()
     client.cluster("lab-gpus")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
+from local_google_cloud.state.cloud import CloudSettings
+from local_google_cloud.state.long_running import Clock
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.parts.jobs.lab import TODAY, write_lab
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.cloud import CloudSettings
-from training_platform.parts.sandbox.cloud.state.long_running import Clock
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.snapshot import read_snapshots
 
 PROJECT = "example-lab"
@@ -33,7 +33,7 @@ class Cloud:
     def __init__(self, root: Path, project: str = PROJECT) -> None:
         self.now = 1_800_000_000.0
         projects = Projects(read_snapshots(root, TODAY).by_project, [])
-        self.cloud = LocalCloud(projects, store=Store(None), clock=Clock(lambda: self.now))
+        self.cloud = judged_cloud(projects, store=Store(None), clock=Clock(lambda: self.now))
         self.cloud.settings = CloudSettings(
             durations={"aiplatform.jobs.pending": 60.0, "aiplatform.jobs.running": 600.0}
         )

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
+from local_google_cloud.state.store import Store
 from training_platform.config.model.stack import PROJECT
-from training_platform.parts.sandbox.cloud.state.store import Store
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 
 ROOT = Path(__file__).parents[4]

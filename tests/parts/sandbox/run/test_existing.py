@@ -3,10 +3,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
 from tests.stack_files import workspace_of
 from training_platform.config.workspace import Workspace
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.existing import create_existing
 
 POOL = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 2, "gpu_direct": False}
@@ -39,7 +40,7 @@ def guest(**changes: Mapping[str, Any]) -> Workspace:
 
 
 def cloud_of(*projects: str) -> LocalCloud:
-    return LocalCloud(Projects({}, projects))
+    return judged_cloud(Projects({}, projects))
 
 
 def test_resources_that_stack_files_call_existing_are_created_and_listed() -> None:

@@ -14,7 +14,7 @@ from tests.places import ORGANISATION
 from tests.plans import planned_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.run.faults import FaultControl, fault_lines, playing
+from training_platform.parts.sandbox.run.faults import FaultControl, fault_lines, injected
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
 from training_platform.parts.sandbox.run.recovery import (
     HalfCreated,
@@ -158,7 +158,6 @@ def test_a_sandbox_that_was_never_used_holds_nothing(tmp_path: Any) -> None:
     assert holdings(SandboxFolder(ORGANISATION, tmp_path)) == NOTHING
 
 
-AWAY = "bursts:\n  away: {code: 503, service: file}\n"
 POOL_URN = "urn:pulumi:small::training-platform::gcp:container/nodePool:NodePool::main-system-pool"
 CLUSTER = "urn:pulumi:small::training-platform::gcp:container/cluster:Cluster::main-cluster"
 HOMES = "urn:pulumi:small::training-platform::gcp:filestore/instance:Instance::homes"
@@ -190,43 +189,31 @@ def command(folder: SandboxFolder) -> Command:
     return run
 
 
-@pytest.fixture
-def scenario(tmp_path: Path) -> Path:
-    path = tmp_path / "day.yaml"
-    path.write_text(AWAY)
-    return path
-
-
-@pytest.mark.parametrize("args", [("up", "dev"), ("refresh", "dev"), ("destroy", "dev"), ("serve",)])
-def test_a_scenario_that_cannot_be_played_ends_with_2_before_anything_runs(
-    command: Command, scenario: Path, args: tuple[str, ...]
-) -> None:
-    scenario.write_text("bursts:\n  away: {code: 504}\n")
-
-    code, output = command(*args, "--scenario", str(scenario))
+@pytest.mark.parametrize("args", [("up", "dev"), ("serve",)])
+def test_a_fault_that_does_not_exist_ends_with_2_before_anything_runs(command: Command, args: tuple[str, ...]) -> None:
+    code, output = command(*args, "--fault", "failure=container.nodePool")
 
     assert code == 2
-    assert f"{scenario}:2:10: bursts.away.code: 504 is not one of the allowed values" in output
+    assert "--fault: 'failure=container.nodePool': 'container.nodePool' is not a kind of resource." in output
 
 
-def test_a_scenario_is_played_for_as_long_as_the_run(served: Servers, scenario: Path) -> None:
+def test_a_fault_lasts_as_long_as_the_run(served: Servers) -> None:
     faults = FaultControl(served.cloud)
-    with playing(served.cloud, scenario):
-        assert [fault["name"] for fault in faults.listed()] == ["away"]
-        faults.clear(["away"])
-        faults.add(scenario)
+    faults.add("stockout=e2-standard-8")
+    with injected(served.cloud, ["failure=file.instances"]):
+        assert [fault["fault"] for fault in faults.listed()] == ["stockout=e2-standard-8", "failure=file.instances"]
 
-    assert faults.listed() == []
+    assert [fault["fault"] for fault in faults.listed()] == ["stockout=e2-standard-8"]
 
 
 def test_what_a_fault_hit_in_this_run_is_told_and_what_it_hit_before_is_not() -> None:
     events = [{"what": f"create {index}"} for index in range(7)]
-    fault: dict[str, Any] = {"name": "a", "section": "failed_operations", "fired": 7, "events": events}
+    fault: dict[str, Any] = {"fault": "stockout=a", "fired": 7, "events": events}
 
-    assert list(fault_lines([fault], {"a": 2})) == [
-        "Fault a (failed operations) hit 5: create 2, create 3, create 4 and 2 more."
+    assert list(fault_lines([fault], {"stockout=a": 2})) == [
+        "Fault stockout=a hit 5: create 2, create 3, create 4 and 2 more."
     ]
-    assert list(fault_lines([fault], {"a": 7})) == ["Faults that hit nothing: a (failed operations)."]
+    assert list(fault_lines([fault], {"stockout=a": 7})) == ["Faults that hit nothing: stockout=a."]
 
 
 @pytest.mark.parametrize(
@@ -240,7 +227,7 @@ def test_what_a_server_that_runs_could_not_be_told_is_refused(
 
     with (
         pytest.raises(CannotRun, match=message),
-        running(folder, read_stacks(ORGANISATION, ()), **settings, programs=None),
+        running(folder, read_stacks(ORGANISATION, ()), **settings),
     ):
         pass
 

@@ -8,11 +8,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from tests.plans import planned_demand, planned_stacks
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.charges import Charge
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.stack_plan import plannable
@@ -46,7 +47,7 @@ def _sums(charges: list[Charge]) -> dict[str, float]:
 
 def _sandbox(root: Path) -> list[tuple[int, str]]:
     """Request pools of one VM from a cloud with the limits, one after another, and return its answers."""
-    cloud = LocalCloud(Projects(read_snapshots(root, date(2026, 11, 2)).by_project), store=Store(None))
+    cloud = judged_cloud(Projects(read_snapshots(root, date(2026, 11, 2)).by_project), store=Store(None))
     _done(cloud, f"serviceusage/v1/projects/{PROJECT}/services:batchEnable", {
         "serviceIds": ["compute.googleapis.com", "container.googleapis.com"],
     })  # fmt: skip

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from training_platform.resources.environment_outputs import EnvironmentOutputs
 
 TIMEOUT_EXIT_CODE = 3
-SANDBOX_KUBECONFIG = ".sandbox/api-servers/kubeconfig"  # has all clusters of the sandbox
 _REGISTRY_SECONDS = 10
 
 
@@ -119,11 +118,11 @@ class RunsOptions:
         return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=self.log_in(place))
 
     def log_in(self, place: RunPlace) -> str:
-        """Return the command that adds a cluster to the kubeconfig; with a local cloud, the sandbox has one."""
+        """Return the command that adds a cluster to the kubeconfig; a local cloud has no such command."""
         if self.local_cloud is None:
             return place.log_in
-        stack = f"{place.team.environment}-{place.team.name}"
-        return f"training-platform sandbox up {stack} --api-server, and --kubeconfig {SANDBOX_KUBECONFIG}"
+        contexts = " or ".join(place.contexts)
+        return f"the local cloud has no Kubernetes API; --kubeconfig names one with a context {contexts}"
 
     def outputs(self, environment: str) -> EnvironmentOutputs | None:
         """Return the exports of a deployed environment; None with a local cloud, or if they are unreadable."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from local_google_cloud.local_cloud import LocalCloud
 from training_platform.catalog.locations import region_of
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.workspace import Workspace
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
 from training_platform.resources.custom_roles import CUSTOM_ROLES, custom_permissions
 from training_platform.resources.network import existing_network, existing_subnet, own_ranges
 from training_platform.resources.plan import Plan, PlanError, Resource

@@ -19,10 +19,10 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from local_google_cloud.files import BrokenFile, read_json
 from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER, stack_file
-from training_platform.parts.sandbox.files import BrokenFile, read_json
 from training_platform.resources.stack_plan import OWN_RESOURCES
 
 NAME: Final = ".sandbox"
@@ -51,7 +51,6 @@ class SandboxFolder:
         self.home = path / "home"  # PULUMI_HOME, with the user's plugins
         self.cloud = path / "cloud.json"  # the local cloud's resources
         self.kubernetes = path / "kubernetes.json"  # the objects in the clusters
-        self.api_servers = path / "api-servers"  # the data of the clusters' API servers, if the sandbox uses them
         self.kubeconfig = path / "no-clusters"  # empty, so that the user's clusters are out of reach
 
     def checkout(self, stack: str) -> Path:

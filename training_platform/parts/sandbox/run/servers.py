@@ -5,35 +5,29 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
+from local_google_cloud.files import BrokenFile, read_json
+from local_google_cloud.http.server import serve as serve_cloud
+from local_google_cloud.kubernetes.object_store import ObjectStore
+from local_google_cloud.kubernetes.plugin import serve as serve_kubernetes
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.state.cloud import REAL_DURATIONS, CloudSettings
+from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.store import Store
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import Workspace
-from training_platform.parts.sandbox.cloud.http.server import serve as serve_cloud
-from training_platform.parts.sandbox.cloud.local_cloud import LocalCloud
-from training_platform.parts.sandbox.cloud.state.cloud import REAL_DURATIONS, CloudSettings
-from training_platform.parts.sandbox.cloud.state.quota_use import Projects
-from training_platform.parts.sandbox.cloud.state.store import Store
-from training_platform.parts.sandbox.files import BrokenFile, read_json
-from training_platform.parts.sandbox.kubernetes.api_servers import API_SERVER, ETCD, ControlPlanes
-from training_platform.parts.sandbox.kubernetes.api_store import ApiStore
-from training_platform.parts.sandbox.kubernetes.controller_programs import find_binaries
-from training_platform.parts.sandbox.kubernetes.nodes import SimulatedPool, node_objects
-from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
-from training_platform.parts.sandbox.kubernetes.plugin import serve as serve_kubernetes
+from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.existing import create_existing
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder, is_alive, start_of
 from training_platform.quota.snapshot import read_snapshots
 
-ASSETS: Final = "KUBEBUILDER_ASSETS"  # the variable of kubernetes-sigs/controller-runtime's tools
 TOKEN: Final = "dummy"  # noqa: S105 # the local cloud accepts any token
 # Share of the shortest operation: with more, a run noticeably waits between polls.
 POLL_SHARE: Final = 0.02
@@ -51,7 +45,6 @@ class Servers:
     cloud: int
     kubernetes: int
     durations: Mapping[str, float]
-    controllers: Sequence[str] = ()  # beside each API server
     existing: Sequence[str] = ()  # lines about the resources that stack files name as existing
 
 
@@ -62,7 +55,6 @@ def running(
     *,
     durations: Mapping[str, float],
     crds: Sequence[Path],
-    programs: Path | None,
 ) -> Iterator[Servers]:
     """Yield the servers of ``sandbox serve`` if it runs, else serve while the block runs.
 
@@ -78,7 +70,7 @@ def running(
             )
         yield shared
         return
-    with folder.locked(), serving(folder, workspace, durations=durations, crds=crds, programs=programs) as servers:
+    with folder.locked(), serving(folder, workspace, durations=durations, crds=crds) as servers:
         yield servers
 
 
@@ -90,27 +82,17 @@ def serving(
     durations: Mapping[str, float],
     crds: Sequence[Path] = (),
     port: int = 0,
-    programs: Path | None = None,
-    at_once: bool = False,
 ) -> Iterator[Servers]:
-    """Serve both stand-ins on the loopback interface while the block runs.
-
-    With ``programs``, the folder of etcd and kube-apiserver, objects are in API servers, which start when they are
-    needed, or with ``at_once`` immediately for existing clusters.
-    """
+    """Serve both stand-ins on the loopback interface while the block runs."""
     folder.prepare()
     cloud = make_cloud(folder, workspace, durations)
     existing = create_existing(cloud, workspace)
     try:
-        store = ObjectStore(folder.kubernetes)
         with (
-            _api_store(folder, programs, crds, store, cloud) as objects,
             serve_cloud(cloud, port) as cloud_port,
-            serve_kubernetes(crds=crds, store=store, objects=objects) as plugin_port,
+            serve_kubernetes(crds=crds, store=ObjectStore(folder.kubernetes)) as plugin_port,
         ):
-            if objects is not None and at_once:
-                objects.start(store.clusters())
-            yield Servers(cloud_port, plugin_port, durations, objects.controllers if objects else (), existing)
+            yield Servers(cloud_port, plugin_port, durations, existing)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES) or error.filename:
             raise
@@ -131,51 +113,7 @@ def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[s
             projects.update(environment.encryption.projects)
     projects.update(record.project for record in store.all())
     named = sorted(project for project in projects if project)
-    return LocalCloud(Projects(snapshots, named), store=store, settings=CloudSettings(durations=dict(durations)))
-
-
-@contextmanager
-def _api_store(
-    folder: SandboxFolder, programs: Path | None, crds: Sequence[Path], releases: ObjectStore, cloud: LocalCloud
-) -> Iterator[ApiStore | None]:
-    if programs is None:
-        yield None
-        return
-    with (
-        ControlPlanes(programs, folder.api_servers) as planes,
-        ApiStore(planes, crds, releases, find_binaries(programs), partial(cluster_nodes, cloud.store)) as store,
-    ):
-        yield store
-
-
-def cluster_nodes(store: Store, cluster: str) -> dict[str, dict[str, Any]]:
-    """Return the Node objects of a cluster by name; ``cluster`` is its full name in the GKE API."""
-    prefix = f"container/{cluster}/nodePools/"
-    pools = (record for record in store.all() if record.name.startswith(prefix))
-    name = cluster.rpartition("/")[2]
-    return node_objects(SimulatedPool(name, pool.id, pool.body, pool.meta.get("nodes", 0)) for pool in pools)
-
-
-def api_server_programs(folder: SandboxFolder, *, requested: bool) -> Path | None:
-    """Return the folder of etcd and kube-apiserver, or None if the stand-in keeps objects in its file.
-
-    The first run decides this for a sandbox. Raises CannotRun if objects are in the file already, or if a program is
-    missing from the folder in ``KUBEBUILDER_ASSETS``.
-    """
-    if not requested and not folder.api_servers.exists():
-        return None
-    if not folder.api_servers.exists() and ObjectStore(folder.kubernetes).clusters():
-        raise CannotRun(
-            f"{folder.path} has its Kubernetes objects in a file: use another --workspace with --api-server."
-        )
-    programs = Path(os.environ.get(ASSETS) or "-")
-    missing = [name for name in (ETCD, API_SERVER) if shutil.which(name, path=str(programs)) is None]
-    if missing:
-        raise CannotRun(
-            f"a real API server needs {' and '.join(missing)} in the folder that {ASSETS} names: run "
-            "`setup-envtest use -p env` of kubernetes-sigs/controller-runtime, which downloads them and prints it."
-        )
-    return programs.resolve()
+    return judged_cloud(Projects(snapshots, named), store=store, settings=CloudSettings(durations=dict(durations)))
 
 
 @contextmanager
@@ -190,7 +128,6 @@ def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
     }
     settings = {
         "durations": dict(servers.durations),
-        "controllers": list(servers.controllers),
         "existing": list(servers.existing),
     }
     file.write_text(json.dumps({**ports, **settings}), encoding="utf-8")
@@ -215,7 +152,6 @@ def served(folder: SandboxFolder) -> Servers | None:
             cloud=content["cloud"],
             kubernetes=content["kubernetes"],
             durations=content["durations"],
-            controllers=tuple(content.get("controllers", ())),
             existing=tuple(content.get("existing", ())),
         )
     except (AttributeError, KeyError, TypeError) as error:

@@ -12,10 +12,10 @@ from pulumi.automation import PulumiCommand
 from rich.console import Console
 from rich.text import Text
 
+from local_google_cloud.endpoints import endpoints
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.parts.sandbox.cloud.endpoints import endpoints
 from training_platform.parts.sandbox.run.engine import (
     ENABLED,
     PARALLEL,
@@ -30,9 +30,9 @@ from training_platform.parts.sandbox.run.engine import (
 )
 from training_platform.parts.sandbox.run.faults import (
     FaultControl,
-    check_scenario,
+    check_faults,
     fault_lines,
-    playing,
+    injected,
     remove,
     unprotect,
 )
@@ -57,7 +57,7 @@ from training_platform.parts.sandbox.run.reports import (
     name_of,
     summarize,
 )
-from training_platform.parts.sandbox.run.servers import Servers, api_server_programs, provider_settings, running
+from training_platform.parts.sandbox.run.servers import Servers, provider_settings, running
 from training_platform.parts.sandbox.run.status import kubernetes_notes, quota_rows
 
 
@@ -72,8 +72,7 @@ class RunOptions:
     parallel: int = PARALLEL
     member: str | None = None
     crds: Sequence[Path] = ()
-    api_server: bool = False
-    scenario: Path | None = None
+    faults: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class Session:
         """Run a command and write its summary, even if it fails."""
         before = self.folder.resources(name)
         faults = FaultControl(self.servers.cloud)
-        hits = {fault["name"]: fault["fired"] for fault in faults.listed()}
+        hits = {fault["fault"]: fault["fired"] for fault in faults.listed()}
         timeline = Timeline()
         problem: RunFailed | None = None
         stack = self.workspace.stacks.get(name)
@@ -176,7 +175,7 @@ class Session:
         without_events = 0
         if command == "refresh":
             without_events = sum(not resource["custom"] or resource["type"] == REFERENCE for resource in before)
-        objects = kubernetes_notes(self.folder, name, self.options.crds, self.servers.controllers)
+        objects = kubernetes_notes(self.folder, name, self.options.crds)
         summary = summarize(
             name,
             command,
@@ -301,8 +300,7 @@ def session(
 
     With ``by_state``, a stack with a state may have no file or an invalid one, since it is to be destroyed.
     """
-    if options.scenario is not None:
-        check_scenario(options.scenario)
+    check_faults(options.faults)
     command = pulumi_command(ask)
     require_gcp()
     workspace = read_stacks(folder.root, [])
@@ -316,15 +314,14 @@ def session(
     stacks = {name: stack for name, stack in workspace.stacks.items() if name not in without_file}
     workspace = replace(workspace, stacks=stacks)
     folder.prepare()
-    programs = api_server_programs(folder, requested=options.api_server)
 
     def say(text: str) -> None:
         if console.is_terminal:
             console.print(Text(text, style="dim"))
 
     with (
-        running(folder, workspace, durations=options.durations, crds=options.crds, programs=programs) as servers,
-        playing(servers.cloud, options.scenario),
+        running(folder, workspace, durations=options.durations, crds=options.crds) as servers,
+        injected(servers.cloud, options.faults),
     ):
         yield Session(folder, workspace, servers, command, options, console, say)
 

@@ -8,9 +8,9 @@ from math import isinf
 from pathlib import Path
 from typing import Final
 
+from local_google_cloud.kubernetes.object_store import ObjectStore
 from training_platform.checks.reports.conclusion import counted
 from training_platform.config.workspace import Workspace
-from training_platform.parts.sandbox.kubernetes.object_store import ObjectStore
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.recovery import clusters_of
 from training_platform.parts.sandbox.run.reports import QuotaRow, is_resource
@@ -18,7 +18,6 @@ from training_platform.parts.sandbox.run.servers import make_cloud, served
 from training_platform.resources.resource_types import RELEASE
 
 _COLLECTIONS: Final = {"b": "buckets", "o": "objects"}  # collections in Cloud Storage's names
-_NO_CONTROLLERS: Final = "no controllers run: their programs, or their definitions in --crds, are missing"
 
 
 def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
@@ -44,8 +43,6 @@ def status_lines(folder: SandboxFolder, workspace: Workspace) -> Iterator[str]:
         counts = Counter(f"{service} {kind}" for service, kind in kinds if kind != "operations")
         if counts:
             yield f"project {project}: {_listed(counts)}"
-    if folder.api_servers.exists():
-        yield "Kubernetes objects are in API servers, which run only during a command; Helm releases are below"
     store = ObjectStore(folder.kubernetes)
     for cluster in store.clusters():
         if f"container/{cluster}" not in cloud.store:  # a deleted cluster's objects stay, for a cluster of its name
@@ -82,22 +79,14 @@ def _finite(limit: float | None) -> float | None:
     return None if limit is None or isinf(limit) else limit
 
 
-def kubernetes_notes(
-    folder: SandboxFolder, name: str, crds: Sequence[Path], controllers: Sequence[str] = ()
-) -> Iterator[str]:
-    """Yield a summary's notes about a stack's Kubernetes objects; ``controllers`` are those of its API servers."""
+def kubernetes_notes(folder: SandboxFolder, name: str, crds: Sequence[Path]) -> Iterator[str]:
+    """Yield a summary's notes about a stack's Kubernetes objects."""
     resources = folder.resources(name)
     releases = Counter(resource["inputs"]["name"] for resource in resources if resource["type"] == RELEASE)
     count = sum(resource["type"].startswith("kubernetes:") for resource in resources) - releases.total()
     clusters = set(clusters_of(resources).values())
     objects = f"{counted(count, 'Kubernetes object')} in {counted(len(clusters), 'cluster')}"
-    if folder.api_servers.exists():
-        running = _NO_CONTROLLERS
-        if controllers:
-            running = f"controllers of {' and '.join(controllers)} run in clusters with their charts"
-        yield f"Applied to a real API server for each cluster: {objects}; {running}."
-    else:
-        checked = f", checked by the CRDs in {', '.join(map(str, crds))}" if crds else ""
-        yield f"A stand-in for the kubernetes provider keeps {objects}{checked}."
+    checked = f", checked by the CRDs in {', '.join(map(str, crds))}" if crds else ""
+    yield f"A stand-in for the kubernetes provider keeps {objects}{checked}."
     if releases:
         yield f"Not rendered: the charts of {counted(releases.total(), 'Helm release')}: {_listed(releases)}."

@@ -1,0 +1,221 @@
+"""The faults of a server, by their texts: ``stockout=MACHINE_TYPE``, ``failure=KIND``, ``lost-response=KIND``.
+
+A stock-out lasts until it is cleared. The other two hit the next create of their kind, a failure also the next training
+job. Faults are not in the server's file: a restart clears them, but not the damage that they did, which is in the
+``meta`` of operations.
+Messages of stock-outs: akka/akka-core no. 32992 (GKE), read 2026-11-21; that of Vertex AI is inferred.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from local_google_cloud.services.service_table import SERVICES
+from local_google_cloud.state.long_running import (
+    Clock,
+    JobShortage,
+    StartingOperation,
+    TrainingJob,
+    stamp,
+)
+from local_google_cloud.state.store import Record
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import Json
+
+FaultName = Literal["stockout", "failure", "lost-response"]
+
+_FAILURE_MESSAGE: Final = "Internal error."
+_FAILURE_SHARE: Final = 0.5  # of its duration, after which an operation or job fails
+_KEPT_EVENTS: Final = 100  # of each fault; ``fired`` counts all of them
+_CLUSTER: Final = "container.clusters"
+_POOL: Final = "container.nodePools"
+_INSTANCE: Final = "file.instances"
+_PERSISTENT: Final = "aiplatform.persistentResources"
+_KINDS: Final = frozenset(
+    f"{service.name}.{kind.collection}" for service in SERVICES.values() for kind in service.kinds if kind.style
+)
+_TARGETS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
+    "stockout": ("machine type", frozenset(MACHINE_TYPES)),
+    "failure": ("kind of resource", _KINDS),
+    "lost-response": ("kind of resource", _KINDS),
+}
+
+
+class FaultError(Exception):
+    """The text of a fault that does not exist."""
+
+
+def check_fault(text: str) -> None:
+    """Raise FaultError if a text names no fault, or a machine type or kind of resource that does not exist."""
+    name, _, target = text.partition("=")
+    if name not in _TARGETS:
+        nearest = find_nearest(name, _TARGETS)
+        allowed = "stockout=MACHINE_TYPE, failure=KIND, lost-response=KIND"
+        raise FaultError(f"{text!r} is not a fault. Allowed: {allowed}.{_hint(nearest)}")
+    noun, targets = _TARGETS[name]
+    if target not in targets:
+        raise FaultError(f"{text!r}: {target!r} is not a {noun}.{_hint(find_nearest(target, targets))}")
+
+
+def _hint(nearest: str | None) -> str:
+    return f" Nearest: {nearest}" if nearest else ""
+
+
+@dataclass(kw_only=True)
+class ActiveFault:
+    """A fault, the number of its hits, and the last of them."""
+
+    fired: int = 0
+    events: deque[Json] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
+
+
+class ActiveFaults:
+    """Faults by their texts, and the hits of those of operations and training jobs."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._active: dict[str, ActiveFault] = {}
+
+    def add(self, text: str) -> None:
+        """Add a fault, or begin it again. Raises FaultError."""
+        check_fault(text)
+        self._active[text] = ActiveFault()
+
+    def clear(self, text: str) -> None:
+        """Remove a fault, if it exists."""
+        self._active.pop(text, None)
+
+    def over(self, text: str) -> bool:
+        """Whether a fault is cleared."""
+        return text not in self._active
+
+    def shown(self) -> list[Json]:
+        """Return every fault as the control API shows it."""
+        return [
+            {"fault": text, "fired": active.fired, "events": list(active.events)}
+            for text, active in self._active.items()
+        ]
+
+    def hits(self, name: FaultName, target: str, subject: str) -> bool:
+        """Whether a fault hits an operation, job or request now; records the hit."""
+        active = self._active.get(f"{name}={target}")
+        if active is None or (active.fired and name != "stockout"):
+            return False
+        active.fired += 1
+        active.events.append({"time": stamp(self._clock.now()), "what": subject})
+        return True
+
+    def strike(self, starting: StartingOperation, meta: Json, now: float) -> None:
+        """Let an operation fail for lack of VMs, or because it is to fail."""
+        subject = str(starting)
+        requested = list(_requested(starting))
+        for machine_type in dict.fromkeys(vms.machine_type for vms in requested):
+            if self.hits("stockout", machine_type, subject):
+                _run_out(machine_type, starting, requested, meta, now)
+                return
+        if starting.work.action == "create" and self.hits("failure", starting.kind, subject):
+            meta["due"] = now + (meta["due"] - now) * _FAILURE_SHARE
+            meta["error"] = ["INTERNAL", _FAILURE_MESSAGE]
+            error = _error_state(starting.kind, _FAILURE_MESSAGE)
+            meta["changes"] = [[starting.work.target, error or {}, error is None]]
+
+    def shortage(self, job: TrainingJob) -> JobShortage | None:
+        """Return why a job gets no VMs, if it gets none."""
+        for machine_type in dict.fromkeys(job.machine_types):
+            if self.hits("stockout", machine_type, str(job)):
+                return JobShortage(fault=f"stockout={machine_type}", message=_insufficient(job.region))
+        return None
+
+    def failure(self, job: TrainingJob) -> tuple[float, str] | None:
+        """Return the share of its time after which a running job fails, and the message; None if it succeeds."""
+        return (_FAILURE_SHARE, _FAILURE_MESSAGE) if self.hits("failure", job.kind, str(job)) else None
+
+
+def _error_state(kind: str, message: str) -> Json | None:
+    """Return the fields of a resource in error, None for a kind without such a state."""
+    if kind == _PERSISTENT:
+        return {"state": "ERROR", "error": {"code": 13, "message": message}}
+    if kind in (_CLUSTER, _POOL, _INSTANCE):
+        return {"state" if kind == _INSTANCE else "status": "ERROR", "statusMessage": message}
+    return None
+
+
+# Stock-outs
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RequestedVms:
+    """VMs of one machine type, spread evenly over ``places``."""
+
+    machine_type: str
+    nodes: int
+    places: list[str]  # zones, or a region in which Vertex AI chooses the zone
+
+
+def _run_out(
+    machine_type: str, starting: StartingOperation, requested: list[_RequestedVms], meta: Json, now: float
+) -> None:
+    """Let an operation fail for lack of VMs; a pool or cluster gets them once the stock-out is cleared."""
+    message = _stockout_message(machine_type, starting, requested, meta["due"] - now)
+    state = _error_state(starting.kind, message)
+    if state and starting.kind == _POOL and starting.work.action == "update":
+        state["status"] = "RUNNING_WITH_ERROR"
+    if starting.kind in (_CLUSTER, _POOL):
+        meta["recovers"] = {"after": f"stockout={machine_type}", "changes": meta["changes"]}
+    meta["error"] = ["RESOURCE_EXHAUSTED", message]
+    meta["changes"] = [[starting.work.target, state, False]]
+
+
+def _stockout_message(
+    machine_type: str, starting: StartingOperation, requested: list[_RequestedVms], seconds: float
+) -> str:
+    missing = [vms for vms in requested if vms.machine_type == machine_type]
+    places = [place for vms in missing for place in vms.places]
+    if starting.kind == _PERSISTENT:
+        return _insufficient(places[0])
+    expected = sum(vms.nodes for vms in requested)
+    absent = sum(vms.nodes for vms in missing)
+    errors = " ".join(
+        f"[GCE_STOCKOUT]: Instance 'gke-{starting.work.target.rpartition('/')[2]}' creation failed: The zone "
+        f"'projects/{starting.work.project}/zones/{place}' does not have enough resources available to fulfill the "
+        "request. '(resource type:compute)'."
+        for place in places
+    )
+    return (
+        f"Google Compute Engine: Not all instances running in IGM after {seconds:g}s. Expected {expected}, "
+        f"running {expected - absent}, transitioning {absent}. Current errors: {errors}"
+    )
+
+
+def _insufficient(region: str) -> str:
+    """Return Vertex AI's message for a region without VMs."""
+    return f"Resources are insufficient in region: {region}. Please try a different region or try again later."
+
+
+def _requested(starting: StartingOperation) -> Iterator[_RequestedVms]:
+    """Yield the VMs that an operation requests, without those of a reservation, which cannot be sold out."""
+    if starting.record is None or not (starting.work.grows or starting.work.action == "create"):
+        return
+    if starting.kind == _PERSISTENT:
+        region = starting.record.name.split("/")[4]
+        for pool in starting.record.body["resourcePools"]:
+            machine = pool.get("machineSpec", {})
+            yield _RequestedVms(
+                machine_type=machine.get("machineType", ""),
+                nodes=int(pool.get("replicaCount", 1)),
+                places=[region],
+            )
+    pools: dict[str, list[Record]] = {_POOL: [starting.record], _CLUSTER: [*starting.children]}
+    for record in pools.get(starting.kind, ()):
+        config = record.body["config"]
+        affinity = config.get("reservationAffinity", {}).get("consumeReservationType")
+        if record.meta.get("nodes") and affinity != "SPECIFIC_RESERVATION":
+            yield _RequestedVms(
+                machine_type=config["machineType"],
+                nodes=record.meta["nodes"],
+                places=list(record.body["locations"]),
+            )

@@ -1,0 +1,117 @@
+"""Refuses requests from web pages, and bodies that are too long, too deep, or not JSON that Google accepts.
+
+Any web page in a browser on this machine can reach the loopback interface. A page that knows the port could send
+requests; they carry its ``Origin``, or a form's content type. Through a host name of its own that resolves to 127.0.0.1
+it could also read responses; such requests carry that name as ``Host``. Programs send neither.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from local_google_cloud.requests.errors import Refusal
+
+VERBS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_CONTENT: Final = frozenset({"application/gzip", "application/json", "multipart/related"})
+MOST_BYTES: Final = 16 * 2**20
+DEEPEST: Final = 100  # nested messages, as in Google's JSON parsers
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+
+
+class Guard:
+    """Passes requests of programs on this machine to ``app``, and refuses others."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or pass it on."""
+        if scope["type"] != "http":
+            return
+        refusal = _refusal(scope["method"], Headers(scope=scope))
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        service = scope["path"].split("/")[1]
+        await JSONResponse(refusal.body(service), refusal.code)(scope, receive, send)
+
+
+def _refusal(verb: str, headers: Headers) -> Refusal | None:
+    host = headers.get("host", "")
+    if host.removesuffix(":" + host.rpartition(":")[2]) not in _HOSTS and host not in _HOSTS:
+        return Refusal(403, f"The local cloud answers to 127.0.0.1 and localhost, not to '{host}'.")
+    if headers.get("origin", f"http://{host}") != f"http://{host}" or headers.get("sec-fetch-site") == "cross-site":
+        return Refusal(403, "The local cloud refuses requests from web pages.")
+    if verb not in VERBS:
+        return Refusal(405, f"Method not allowed: {verb}; allowed: {', '.join(VERBS)}.")
+    content = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if content not in _CONTENT and has_body:
+        return Refusal(415, f"Content type '{content}' is not supported; allowed: {', '.join(sorted(_CONTENT))}.")
+    return None
+
+
+async def read_bytes(request: Request) -> bytes:
+    """Return a body. Raises Refusal after ``MOST_BYTES``, without reading the rest."""
+    read = bytearray()
+    async for chunk in request.stream():
+        read += chunk
+        if len(read) > MOST_BYTES:
+            raise Refusal(413, "Request payload size exceeds the limit: 16777216 bytes.")
+    return bytes(read)
+
+
+async def read_json(request: Request) -> Any:
+    """Parse a body as JSON, None if it is empty. Raises Refusal."""
+    raw = await read_bytes(request)
+    return parse_json(raw) if raw else None
+
+
+def parse_json(raw: bytes) -> Any:
+    """Parse JSON. Raises Refusal for what JSON or Google does not allow.
+
+    Python's parser takes NaN, Infinity, numbers beyond a double, and lone surrogates; no response can hold these.
+    """
+    if _depth(raw) > DEEPEST:
+        raise _bad_json("Message too deep. Max recursion depth reached.")
+    try:
+        value = json.loads(raw, parse_constant=_no_constant, parse_float=_finite)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise _bad_json("Invalid Unicode: a surrogate without its other half.") from error
+    except (ValueError, RecursionError) as error:
+        raise _bad_json(f"Parse error: {error}") from error
+    return value
+
+
+def _depth(raw: bytes) -> int:
+    depth = deepest = 0
+    for bracket in re.finditer(rb"[\[\]{}]", _STRING.sub(b"", raw)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        deepest = max(deepest, depth)
+        if deepest > DEEPEST:
+            break
+    return deepest
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is out of range")
+    return number
+
+
+def _bad_json(message: str) -> Refusal:
+    return Refusal(400, f"Invalid JSON payload received. {message}", reason="parseError")

@@ -1,0 +1,101 @@
+"""Checks objects of custom kinds by their CustomResourceDefinitions, as an API server does.
+
+``load_crds`` reads a folder; ``CrdSchema.errors`` checks one object: its shape (types, required and unknown fields,
+enums, patterns, limits, formats, keys of lists that must be unique), as the rules check documents. CEL rules and a
+kind's webhooks are left to real API servers. An object may hold unknowns (the engine's strings, ``UNKNOWN``, any
+foreign object) and secrets; constraints that depend on an unknown are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from local_google_cloud.kubernetes.object_store import path_text
+from local_google_cloud.kubernetes.wire import readable
+from training_platform.catalog.types import Json
+from training_platform.rules.documents.constraints import OPEN
+from training_platform.rules.documents.openapi import KindReader
+from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.shapes import Check, Checks
+
+
+class Failure(NamedTuple):
+    """An invalid input; ``property`` is its path, "" for the whole object."""
+
+    property: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.property}: {self.reason}" if self.property else self.reason
+
+
+@dataclass(frozen=True)
+class CrdSchema:
+    """One served version of a custom kind; ``spec`` is the CRD's OpenAPI schema."""
+
+    namespaced: bool
+    spec: Json
+
+    def errors(self, obj: Mapping[str, Any]) -> list[str]:
+        """Return what an API server would refuse, one line each."""
+        return [str(failure) for failure in self.failures(obj)]
+
+    def failures(self, obj: Mapping[str, Any]) -> list[Failure]:
+        """Return what an API server would refuse, by path."""
+        return failures_by(self._check, readable(obj))
+
+    @cached_property
+    def _check(self) -> Check:
+        """The check of a whole object, except for its metadata, which the server validates."""
+        shape = KindReader({}, alone=True).kind(self.spec, OPEN)
+        return Checks(strict=True, alone=True).value_check(shape).check
+
+
+def failures_by(check: Check, value: Any) -> list[Failure]:
+    """Return the errors that a check finds in a readable value, with what is allowed and the nearest valid value."""
+    problems: list[Problem] = []
+    check(value, (), problems.append)
+    failures: list[Failure] = []
+    for problem in problems:
+        if problem.severity == "error":
+            allowed = f"; allowed: {problem.allowed}" if problem.allowed else ""
+            nearest = f"; nearest: {problem.nearest!r}" if problem.nearest else ""
+            failures.append(Failure(path_text(problem.keys), f"{problem.message}{allowed}{nearest}"))
+    return sorted(failures)
+
+
+def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
+    """Read the schemas of all CRDs under a folder, by group, version and kind. Raises FileNotFoundError."""
+    specs = [definition["spec"] for definition in read_definitions(folder)]
+    return {
+        (spec["group"], version["name"], spec["names"]["kind"]): CrdSchema(
+            spec["scope"] == "Namespaced", version["schema"]["openAPIV3Schema"]
+        )
+        for spec in specs
+        for version in spec["versions"]
+        if version["served"]
+    }
+
+
+def read_definitions(folder: Path) -> list[Json]:
+    """Read every CRD under a folder, and skip other YAML documents.
+
+    Raises FileNotFoundError for a missing folder, since without CRDs every object would be accepted.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no folder of CRDs at {folder}")
+    return [
+        document
+        for file in sorted(folder.rglob("*.yaml"))
+        for document in yaml.load_all(file.read_text(encoding="utf-8"), Loader=_Loader)
+        if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition"
+    ]
+
+
+_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, with the same result

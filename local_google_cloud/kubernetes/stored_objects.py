@@ -1,0 +1,352 @@
+"""Kubernetes objects and Helm releases, as the released provider and an API server without controllers treat them.
+
+``Objects`` and ``Releases`` take the same calls. Inputs and results are values as the engine sends them, unless a
+docstring says otherwise. No chart is fetched or rendered, so a release creates no object except the namespace that
+``createNamespace`` requests; as with Helm, that namespace outlives the release.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
+
+from local_google_cloud.kubernetes.definitions import CrdSchema, Failure, failures_by
+from local_google_cloud.kubernetes.object_store import (
+    CREATED,
+    HELM,
+    Key,
+    ObjectRefused,
+    ObjectStore,
+    PropertyPath,
+    pruned,
+    put,
+    with_secrets,
+)
+from local_google_cloud.kubernetes.wire import readable
+from training_platform.catalog.types import Json
+from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.rules.documents.shapes import check_of
+from training_platform.views.inputs import at, holds_unknown
+
+AUTONAMED: Final = "pulumi.com/autonamed"  # annotation of objects whose names the provider generated
+TIMEOUT_SECONDS: Final = 300  # of a release: the provider writes this default into the inputs
+_SET_BY_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp")
+# A server makes these up for a dry run, and the provider treats them as known; the real object has others.
+_DRY_RUN: Final = {"uid": "00000000-0000-0000-0000-000000000000", "creationTimestamp": CREATED}
+_UNKNOWN_OUTPUTS: Final = {"status": UNKNOWN_ON_WIRE, "resourceNames": UNKNOWN_ON_WIRE}  # of a release
+_TABLE: Final = yaml.safe_load(Path(__file__).with_name("kinds.yaml").read_text(encoding="utf-8"))
+_CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _TABLE["cluster_scoped"].items() for kind in kinds)
+
+
+class ObjectKind(NamedTuple):
+    """Group ("" for core), version and kind."""
+
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def of_token(cls, token: str) -> ObjectKind:
+        """Parse a Pulumi type such as ``kubernetes:core/v1:Namespace``. Raises ObjectRefused for another form."""
+        parts = token.split(":")
+        if len(parts) != 3 or parts[1].count("/") != 1:
+            raise ObjectRefused(f"{token!r} names no Kubernetes kind: expected kubernetes:<group>/<version>:<kind>")
+        group, version = parts[1].split("/")
+        return cls("" if group == "core" else group, version, parts[2])
+
+    @property
+    def namespaced(self) -> bool | None:
+        """Whether objects are in a namespace; ``None`` for a custom kind, whose CRD decides."""
+        if (self.group, self.kind) in _CLUSTER_SCOPED:
+            return False
+        return True if "." not in self.group or self.group.endswith(".k8s.io") else None
+
+    @property
+    def resource(self) -> str:
+        """The plural in an API server's messages, such as ``clusterroles.rbac.authorization.k8s.io``."""
+        name = self.kind.lower()
+        if name.endswith(("s", "x", "ch")):
+            name += "es"
+        elif name.endswith("y") and name[-2] not in "aeou":
+            name = name.removesuffix("y") + "ies"
+        else:
+            name += "s"
+        return f"{name}.{self.group}" if self.group else name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderSettings:
+    """A configured provider; ``cluster`` identifies the cluster whose objects it sees."""
+
+    cluster: str
+    default_namespace: str = "default"
+    forces_namespace: bool = False  # inputs without a namespace get the default one
+
+
+class ResourceCall(NamedTuple):
+    """The kind of a call's resource, and the settings of its provider."""
+
+    kind: ObjectKind
+    settings: ProviderSettings
+
+
+class ResourceState(NamedTuple):
+    """A resource after a call; its id is "" if it does not exist. ``inputs`` are the result of a read."""
+
+    id: str
+    properties: Json
+    inputs: Json | None = None
+
+
+class Objects:
+    """Objects of every kind, checked by the CRD in ``schemas`` if one defines the kind, else by our documents."""
+
+    def __init__(self, store: ObjectStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
+        self._store = store
+        self._schemas = schemas
+
+    def check(
+        self, call: ResourceCall, olds: Json, news: Json, generated: str, autonaming: bool
+    ) -> tuple[Json, list[Failure]]:
+        """Name an object, put it into the provider's namespace, and check it; ``olds`` is empty for a new object.
+
+        ``generated`` is the name of an object that the program does not name, unless ``autonaming`` is disabled.
+        """
+        inputs = news
+        failures: list[Failure] = []
+        if call.kind.kind.endswith("List"):
+            failures.append(Failure("kind", "lists cannot be created; create the objects in them"))
+        if call.kind.kind.endswith("Patch"):
+            failures.append(Failure("kind", "the stand-in provider cannot patch objects"))
+        if not at(readable(news), ("metadata", "name")):
+            old = readable(olds)
+            name = generated if autonaming else ""
+            if at(old, ("metadata", "annotations", AUTONAMED)) == "true":
+                name = at(old, ("metadata", "name"))
+            if name:
+                inputs = put(news, ("metadata", "name"), name)
+                inputs = put(inputs, ("metadata", "annotations", AUTONAMED), "true")
+            else:
+                failures.append(Failure("metadata.name", "must be set, since auto-naming is disabled"))
+        has_namespace = bool(at(readable(inputs), ("metadata", "namespace")))
+        if call.settings.forces_namespace and not has_namespace and self._namespaced(call, inputs):
+            inputs = put(inputs, ("metadata", "namespace"), call.settings.default_namespace)
+        group, version, kind = call.kind
+        if schema := self._schemas.get(call.kind):
+            failures += schema.failures(inputs)
+        elif check := check_of(f"kubernetes:{group or 'core'}/{version}:{kind}"):
+            failures += failures_by(check, readable(inputs))
+        return inputs, failures
+
+    def fixed(self, call: ResourceCall) -> Iterator[PropertyPath]:
+        """Yield the fields whose change replaces an object."""
+        yield from (("kind",), ("metadata", "name"), ("metadata", "namespace"))
+        group, _, kind = call.kind
+        for path in _TABLE["immutable"].get(group, {}).get(kind, ()):
+            yield tuple(path.split("."))
+        if (group, kind) == ("", "Secret"):
+            yield from (("type",), ("data",), ("stringData",))
+        if (group, kind) == ("", "ConfigMap"):
+            yield from (("data",), ("binaryData",))
+
+    def deletes_first(self, olds: Json, news: Json) -> bool:
+        """Whether the replaced object has the name of the new one, so it is deleted first."""
+        autonamed = at(news, ("metadata", "annotations", AUTONAMED)) == "true"
+        same = all(at(olds, ("metadata", field)) == at(news, ("metadata", field)) for field in ("name", "namespace"))
+        return bool(at(news, ("metadata", "name"))) and same and not autonamed
+
+    def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
+        """Create the object; like the provider's, a preview returns a dry run's fields if all inputs are known."""
+        plain = readable(inputs)
+        cluster = call.settings.cluster
+        if preview and holds_unknown(plain):
+            return ResourceState("", inputs)
+        metadata = at(plain, ("metadata",)) or {}
+        name = metadata.get("name")
+        namespace = metadata.get("namespace") or call.settings.default_namespace
+        if not name or name is UNKNOWN:
+            raise ObjectRefused(f"{call.kind.kind}: name is required")
+        key = Key(call.kind.group, call.kind.kind, namespace if self._namespaced(call, inputs) else "", name)
+        if preview:
+            self._store.rehearse(cluster, key, plain)
+            return ResourceState("", _filled(inputs, {"metadata": _DRY_RUN}))
+        live = self._store.create(cluster, key, plain, call.kind.resource)
+        return ResourceState(f"{key.namespace}/{key.name}" if key.namespace else key.name, _filled(inputs, live))
+
+    def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
+        """Return the live object, and as its inputs the fields that the program has set; in an import, all fields."""
+        cluster = call.settings.cluster
+        key = _key(call.kind, identity)
+        live = self._store.read(cluster, key)
+        if live is None:
+            return ResourceState("", {})
+        if inputs:
+            set_fields = self._store.set_fields(cluster, key, live, readable(inputs))
+        else:
+            metadata = {name: value for name, value in live["metadata"].items() if name not in _SET_BY_SERVER}
+            set_fields = {**live, "metadata": metadata}
+        return ResourceState(identity, with_secrets(live, inputs), with_secrets(set_fields, inputs))
+
+    def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
+        """Update in place; a preview is a dry run, unless a value is unknown."""
+        cluster = call.settings.cluster
+        key = _key(call.kind, identity)
+        plain = readable(inputs)
+        live = self._store.read(cluster, key)
+        if not preview:
+            live = self._store.update(cluster, key, plain, call.kind.resource)
+        elif not holds_unknown(plain):
+            self._store.rehearse(cluster, key, plain)
+        return ResourceState(identity, _filled(inputs, live) if live else inputs)
+
+    def delete(self, call: ResourceCall, identity: str) -> None:
+        """Delete the object, if it exists."""
+        self._store.delete(call.settings.cluster, _key(call.kind, identity))
+
+    def _namespaced(self, call: ResourceCall, inputs: Json) -> bool:
+        """Return the scope of the CRD or kind; a custom kind without CRD is namespaced if its inputs are."""
+        schema = self._schemas.get(call.kind)
+        namespaced = schema.namespaced if schema else call.kind.namespaced
+        return bool(at(readable(inputs), ("metadata", "namespace"))) if namespaced is None else namespaced
+
+
+def _filled(inputs: Json, live: Json) -> Json:
+    """Return the inputs, including secrets and unknowns, with the fields that the server adds."""
+    filled = inputs
+    for field in (*_SET_BY_SERVER, "name", "namespace"):
+        if field in live["metadata"]:
+            filled = put(filled, ("metadata", field), live["metadata"][field])
+    return filled
+
+
+def _key(kind: ObjectKind, identity: str) -> Key:
+    namespace, _, name = identity.rpartition("/")
+    return Key(kind.group, kind.kind, namespace, name)
+
+
+class Releases:
+    """Releases by namespace and name, in ``store``; their namespaces are in ``objects``."""
+
+    def __init__(self, store: ObjectStore, objects: ObjectStore) -> None:
+        self._store = store
+        self._objects = objects
+
+    def check(
+        self, call: ResourceCall, olds: Json, news: Json, generated: str, _autonaming: bool
+    ) -> tuple[Json, list[Failure]]:
+        """Fill in the provider's defaults: name, namespace and timeout."""
+        inputs = dict(news)
+        inputs["name"] = inputs.get("name") or olds.get("name") or generated
+        inputs["namespace"] = inputs.get("namespace") or call.settings.default_namespace
+        if not readable(inputs).get("skipAwait"):
+            inputs.setdefault("timeout", TIMEOUT_SECONDS)
+        return inputs, [] if inputs.get("chart") else [Failure("chart", "required, but missing")]
+
+    def fixed(self, _call: ResourceCall) -> Iterator[PropertyPath]:
+        """Yield the fields that identify a release."""
+        yield from (("name",), ("namespace",))
+
+    def deletes_first(self, _olds: Json, _news: Json) -> bool:
+        """Return False: a replacement has another name."""
+        return False
+
+    def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
+        """Record the release, and create its namespace if it requests that; a preview has no id."""
+        if preview:
+            return ResourceState("", {**inputs, **_UNKNOWN_OUTPUTS})
+        plain = readable(inputs)
+        cluster = call.settings.cluster
+        key = Key(HELM, "Release", plain["namespace"], plain["name"])
+        if self._store.read(cluster, key) is not None:
+            raise ObjectRefused(f'release "{key.name}": cannot re-use a name that is still in use, it already exists')
+        if plain.get("createNamespace"):
+            self._objects.ensure_namespace(cluster, key.namespace)
+        if self._objects.has_namespace(cluster, key.namespace):
+            self._store.ensure_namespace(cluster, key.namespace)  # it may be another store
+        live = self._store.create(cluster, key, _released(plain, 1), "releases")
+        self._create_secret(cluster, live)
+        return ResourceState(f"{key.namespace}/{key.name}", _outputs(inputs, live))
+
+    def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
+        """Return the recorded release, and the inputs that the program has set; in an import, all inputs."""
+        live = self._store.read(call.settings.cluster, _release_key(identity))
+        if live is None:
+            return ResourceState("", {})
+        live.pop("metadata")
+        if inputs:
+            set_inputs = pruned(live, readable(inputs))
+        else:
+            set_inputs = {name: value for name, value in live.items() if name != "status"}
+        return ResourceState(identity, with_secrets(_outputs(live, live), inputs), with_secrets(set_inputs, inputs))
+
+    def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
+        """Record the release's next revision."""
+        if preview:
+            return ResourceState(identity, {**inputs, **_UNKNOWN_OUTPUTS})
+        key = _release_key(identity)
+        cluster = call.settings.cluster
+        old = self._store.read(cluster, key)
+        if old is None:
+            raise ObjectRefused(f'release "{key.name}" not found')
+        live = self._store.update(cluster, key, _released(readable(inputs), old["status"]["revision"] + 1), "releases")
+        self._delete_secret(cluster, old)
+        self._create_secret(cluster, live)
+        return ResourceState(identity, _outputs(inputs, live))
+
+    def delete(self, call: ResourceCall, identity: str) -> None:
+        """Delete the record of the release, if it exists."""
+        key = _release_key(identity)
+        cluster = call.settings.cluster
+        if (old := self._store.read(cluster, key)) is not None:
+            self._delete_secret(cluster, old)
+        self._store.delete(cluster, key)
+
+    def _create_secret(self, cluster: str, release: Json) -> None:
+        """Write Helm's own record of a release into an API server, for programs that read it."""
+        status = release["status"]
+        if self._objects is self._store or not self._objects.has_namespace(cluster, status["namespace"]):
+            return
+        key = _secret(status)
+        record = {"chart": {"metadata": {"version": status["version"]}}, "config": release.get("values") or {}}
+        packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode())))
+        labels = {"owner": "helm", "name": status["name"], "status": "deployed", "version": str(status["revision"])}
+        metadata = {"name": key.name, "namespace": key.namespace, "labels": labels}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "helm.sh/release.v1"}
+        self._objects.create(cluster, key, {**secret, "data": {"release": packed.decode()}}, "secrets")
+
+    def _delete_secret(self, cluster: str, release: Json) -> None:
+        if self._objects is not self._store:
+            self._objects.delete(cluster, _secret(release["status"]))
+
+
+def _release_key(identity: str) -> Key:
+    return Key(HELM, "Release", *identity.split("/", 1))
+
+
+def _secret(status: Json) -> Key:
+    return Key("", "Secret", status["namespace"], f"sh.helm.release.v1.{status['name']}.v{status['revision']}")
+
+
+def _released(inputs: Json, revision: int) -> Json:
+    """Return a release with its status; without a version it is the newest, which is unknown here."""
+    status = {
+        "name": inputs["name"],
+        "namespace": inputs["namespace"],
+        "revision": revision,
+        "status": "deployed",
+        "chart": str(inputs["chart"]).rstrip("/").rpartition("/")[2],
+        "version": inputs.get("version", ""),
+    }
+    return {**inputs, "status": status}
+
+
+def _outputs(inputs: Json, live: Json) -> dict[str, Any]:
+    return {**inputs, "status": live["status"], "resourceNames": {}}
