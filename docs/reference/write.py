@@ -32,7 +32,7 @@ from training_platform.parts.verify.probe_table import PROBES
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.rights import role_permissions
 from training_platform.resources.stack_plan import stack_plan
-from training_platform.rules.descriptions import GROUPS, rule_sheets
+from training_platform.rules.descriptions import GROUPS, RuleSheet, rule_link, rule_sheets
 
 FOLDER = Path(__file__).parent
 VERIFIED = FOLDER.parent / "verified"
@@ -44,13 +44,14 @@ _BOUNDS = {"minimum": "at least", "maximum": "at most"}
 
 
 def pages() -> dict[str, str]:
-    """Return the text of every page by its file name."""
+    """Return the text of every page by its path in the folder of the reference."""
     stacks = [stack.environment or stack.team for stack in read_workspace(EXAMPLES).stacks.values()]
     files = sorted(EXAMPLES.glob("jobs/*/*.yaml"))
     jobs = [Job.model_validate_json(json.dumps(read_source(file, file.name).value)) for file in files]
     context = click.Context(app, info_name=NAME, **app.context_settings)
     texts = {
         "rules.md": _rules(),
+        **{f"rules/{group}.md": _rule_set(group, title) for group, title in GROUPS.items()},
         "commands.md": ("# Command line\n", *_command(app, context, "##")),
         "rights.md": _rights(),
         "stack-file.md": _fields("Stack file", "stacks/Pulumi.<stack>.yaml", stack_schema(), examples(stacks)),
@@ -60,19 +61,33 @@ def pages() -> dict[str, str]:
 
 
 def _rules() -> Iterator[str]:
+    """Yield the page that lists every rule, by rule set, with a link to its heading."""
     sheets = rule_sheets()
     yield "# Rules"
-    yield f"\n{len(sheets)} rules, by rule set. `{NAME} explain RULE` adds how to fix and how to exempt a finding."
-    for group, title in GROUPS.items():
-        yield f"\n## {group}\n\n{_escaped(title)}"
-        for sheet in sheets:
-            if sheet.group == group:
-                yield f"\n### {sheet.id}\n"
-                yield f"Looks for {_escaped(sheet.looks_for)}"
-                yield f"Severity: {sheet.severity}. Refused by {sheet.refused_by}."
-                yield from (f"\n{_escaped(part)}" for part in sheet.details.split("\n\n") if part)
-                yield from (f"\nSource: {_escaped(sheet.source)}." for _ in [0] if sheet.source)
-                yield from (f"\nKnown refusals: {', '.join(sheet.facts)}." for _ in [0] if sheet.facts)
+    yield f"\n{len(sheets)} rules, by rule set. `{NAME} explain RULE` adds how to fix and how to exempt a finding.\n"
+    yield "| rule set | rules |\n| --- | --- |"
+    for group in GROUPS:
+        links = [f"[{sheet.id}]({rule_link(sheet.id)})" for sheet in sheets if sheet.group == group]
+        yield f"| [{group}](rules/{group}.md) | {', '.join(links)} |"
+
+
+def _rule_set(group: str, title: str) -> Iterator[str]:
+    """Yield the page of a rule set, with a heading for each rule."""
+    yield f"# Rules: {group}\n\n{_escaped(title)}"
+    for sheet in rule_sheets():
+        if sheet.group == group:
+            yield from _rule(sheet)
+
+
+def _rule(sheet: RuleSheet) -> Iterator[str]:
+    yield f"\n## {sheet.id}\n"
+    yield f"Looks for {_escaped(sheet.looks_for)}"
+    yield f"Severity: {sheet.severity}. Refused by {sheet.refused_by}."
+    yield from (f"\n{_escaped(part)}" for part in sheet.details.split("\n\n") if part)
+    if sheet.source:
+        yield f"\nSource: {_escaped(sheet.source)}."
+    if sheet.facts:
+        yield f"\nKnown refusals: {', '.join(sheet.facts)}."
 
 
 def _rights() -> Iterator[str]:
@@ -323,11 +338,22 @@ def status(page: str, reports: Iterable[Path]) -> str:
 
 
 def main() -> None:
-    """Write every page."""
+    """Write every page, and delete pages of rule sets that no longer exist."""
     page = FOLDER.parent / "development" / "status.md"
     page.write_text(status(page.read_text(encoding="utf-8"), VERIFIED.glob("*.json")), encoding="utf-8")
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    texts = pages()
+    for path in rule_pages():
+        if path.relative_to(FOLDER).as_posix() not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        path = FOLDER / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def rule_pages() -> list[Path]:
+    """Return the pages of rule sets that are in the folder of the reference."""
+    return sorted((FOLDER / "rules").glob("*.md"))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,7 @@ SUBJECTS = {
     "changes": ["replace a pool", "deletion protection"],
     "data": ["filestore", "bucket", "lustre", "hyperdisk", "price"],
     "environment": ["example", "sample"],
+    "existing": ["shared vpc"],
     "job-files": ["sweep", "checkpoint"],
     "jobs": ["submit a job", "why does my job wait"],
     "lifecycle": ["rename a team", "rename a stack", "retire a team", "remove a team"],
@@ -80,7 +81,7 @@ SUBJECTS = {
     "start": ["install", "deploy", "add a team"],
 }
 """What a search shows a page first for: entries of Sphinx's index, which no reader sees on the page."""
-BELOW = {"development/architecture": "decisions/*"}
+BELOW = {"development/architecture": "decisions/*", "reference/rules": "rules/*"}
 """Pages that are shown below another one."""
 
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from docs.reference.write import EXAMPLES, FOLDER, VERIFIED, pages, status
+from docs.reference.write import EXAMPLES, FOLDER, VERIFIED, pages, rule_pages, status
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.config.model.stack import parse_stack
@@ -26,6 +26,7 @@ from training_platform.parts.jobs.job_checks import check_job
 from training_platform.parts.jobs.job_model import Job
 from training_platform.parts.verify.probe_table import PROBES
 from training_platform.rules import RULES
+from training_platform.rules.descriptions import UNREGISTERED, rule_link
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("*_*/README.md"), *(ROOT / "docs").rglob("*.md")])
 OF_TODAY = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which has commands and options of earlier versions
@@ -212,6 +213,12 @@ def test_a_page_of_the_reference_is_current(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `make reference`"
 
 
+def test_each_rule_set_has_a_current_page() -> None:
+    written = {path.relative_to(FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in rule_pages()}
+
+    assert written == {name: text for name, text in pages().items() if "/" in name}, "run `make reference`"
+
+
 def test_the_page_on_what_is_proven_is_current() -> None:
     page = (ROOT / "docs" / "development" / "status.md").read_text(encoding="utf-8")
 
@@ -263,9 +270,15 @@ def test_every_section_of_the_reference_has_an_example(name: str) -> None:
 
 
 def test_every_rule_has_its_heading() -> None:
-    headings = set(re.findall(r"^### (\S+)$", pages()["rules.md"], re.MULTILINE))
+    headings = {
+        f"{name}#{rule}" for name, text in pages().items() for rule in re.findall(r"^## (\S+)$", text, re.MULTILINE)
+    }
 
-    assert headings >= set(RULES)
+    assert headings >= {rule_link(rule) for rule in (*RULES, *UNREGISTERED)}
+
+
+def test_a_rule_without_a_description_leads_to_the_list_of_rules() -> None:
+    assert rule_link("no-such-rule") == "rules.md"
 
 
 def test_the_page_on_rights_names_operation_grant_line_and_excess() -> None:

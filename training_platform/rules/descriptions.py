@@ -58,6 +58,15 @@ def describe(rule_id: str) -> Description:
     return Description(rule.id, rule.ruleset, rule.summary, rule.severity, rule.source)
 
 
+def rule_link(rule_id: str) -> str:
+    """Return the path of a rule's heading in the reference, from the folder of the reference.
+
+    An id without a description has no heading: the path is that of the list of all rules.
+    """
+    group = describe(rule_id).group
+    return f"rules/{group}.md#{rule_id}" if group in GROUPS else "rules.md"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RuleSheet:
     """A rule as users read it; ``details`` are the paragraphs below its summary, ``facts`` ids of known refusals."""

@@ -25,12 +25,13 @@ from training_platform.checks.reports.sections import (
 )
 from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.checks.reports.wording import conclusion, field_message, following, place
+from training_platform.rules.descriptions import rule_link
 
 MARKER = "<!-- training-platform check -->"
 """The first line, by which a pipeline finds its own comment to keep it current."""
 MOST_CHARACTERS = 60_000
 _MOST_OF_FINDINGS = 40_000
-_RULES = "docs/reference/rules.md"
+_REFERENCE = "docs/reference/"
 _CHANGES = ("stack", "what", "resource", "inputs: before → after")
 _OPEN = ("quotas", "cost")  # sections that are not folded
 _MOST_CHANGES = 200
@@ -83,7 +84,7 @@ def _findings(report: Report, links: str) -> str:
         label, line = (
             (f"{position.file}:{position.line}", f"#L{position.line}") if finding.position else (position.file, "")
         )
-        rule = f"[`{finding.rule}`]({links.translate(_LINK_SAFE)}{_RULES}#{finding.rule})"
+        rule = f"[`{finding.rule}`]({links.translate(_LINK_SAFE)}{_REFERENCE}{rule_link(finding.rule)})"
         cells = (
             finding.severity,
             f"[{escaped(label)}]({(links + position.file).translate(_LINK_SAFE)}{line})",

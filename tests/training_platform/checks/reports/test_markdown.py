@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tests.places import ROOT
 from training_platform.checks.report import Report, folded
 from training_platform.checks.reports.markdown import MARKER, MOST_CHARACTERS, markdown_report
 
@@ -38,6 +39,15 @@ def test_every_finding_is_a_row_with_a_link_to_its_line(spoiled: Report) -> None
         assert listed.position
         line = listed.position.line
         assert f"[{listed.file}:{line}]({listed.file}#L{line})" in places
+
+
+def test_the_name_of_a_rule_links_to_its_heading_in_the_reference(spoiled: Report) -> None:
+    links = re.findall(r" \[`([^`]+)`\]\(([^)#]+)#([^)]+)\) \|", markdown_report(spoiled))
+
+    assert {rule for rule, _, _ in links} == {finding.rule for finding, _ in folded(spoiled.all_findings())}
+    for rule, page, anchor in links:
+        assert anchor == rule
+        assert f"\n## {rule}\n" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_links_may_lead_to_the_repository(build_report: Build, build_finding: Build) -> None:
