@@ -30,7 +30,7 @@ def add_provider_inputs(
     if addition.refused:
         paths = {(*section, PROVIDER_INPUTS, *path): reason for path, reason in addition.refused.items()}
         reasons = "; ".join(f"{dotted(path[len(section) :])} {reason}" for path, reason in paths.items())
-        raise PlanError(f"{dotted(section)}: {reasons}", next(iter(paths)))
+        raise PlanError(f"{section[-1]}: {reasons}", next(iter(paths)))
     resource.inputs = inputs
 
 
