@@ -222,13 +222,13 @@ def test_no_input_that_a_field_sets_is_taken_from_provider_inputs_set_or_not() -
     assert taken == []
 
 
-def as_lists(given: Any, planned: Any) -> Any:
+def as_lists(inputs: Any, planned: Any) -> Any:
     """Return inputs in the shape of planned ones: blocks are in a list where the plan has a list of them."""
-    if isinstance(planned, list | tuple) and isinstance(given, Mapping):
-        return [as_lists(given, planned[0] if planned else None)] * max(len(planned), 1)
-    if isinstance(planned, Mapping) and isinstance(given, Mapping):
-        return {name: as_lists(value, planned.get(name)) for name, value in given.items()}
-    return given
+    if isinstance(planned, list | tuple) and isinstance(inputs, Mapping):
+        return [as_lists(inputs, planned[0] if planned else None)] * max(len(planned), 1)
+    if isinstance(planned, Mapping) and isinstance(inputs, Mapping):
+        return {name: as_lists(value, planned.get(name)) for name, value in inputs.items()}
+    return inputs
 
 
 def test_blocks_of_a_list_are_merged_by_position() -> None:

@@ -30,7 +30,7 @@ def add_provider_inputs(
     if addition.refused:
         paths = {(*section, PROVIDER_INPUTS, *path): reason for path, reason in addition.refused.items()}
         reasons = "; ".join(f"{dotted(path[len(section) :])} {reason}" for path, reason in paths.items())
-        raise PlanError(f"{dotted(section)}: {reasons}", next(iter(paths)))
+        raise PlanError(f"{section[-1]}: {reasons}", next(iter(paths)))
     resource.inputs = inputs
 
 
@@ -45,10 +45,10 @@ class _Addition:
     defaults: Collection[str]
     refused: dict[Path, str] = field(default_factory=dict)
 
-    def block(self, planned: Mapping[str, Any], given: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    def block(self, planned: Mapping[str, Any], raw_inputs: Mapping[str, Any], path: Path) -> dict[str, Any]:
         """Return a planned block with the given inputs."""
         both = dict(planned)
-        for name, value in given.items():
+        for name, value in raw_inputs.items():
             place = (*path, name)
             if name != python_name(name):
                 self.refused[place] = f"is not spelled as in pulumi-gcp's Python: {python_name(name)}"
@@ -58,15 +58,15 @@ class _Addition:
                 both[name] = self._value(both[name], value, place)
         return both
 
-    def _value(self, planned: Any, given: Any, path: Path) -> Any:
-        if isinstance(planned, Mapping) and isinstance(given, Mapping) and _named(path) not in self.maps:
-            return self.block(planned, given, path)
-        if not (_is_list_of_blocks(planned) and _is_list_of_blocks(given)):
+    def _value(self, planned: Any, raw_value: Any, path: Path) -> Any:
+        if isinstance(planned, Mapping) and isinstance(raw_value, Mapping) and _named(path) not in self.maps:
+            return self.block(planned, raw_value, path)
+        if not (_is_list_of_blocks(planned) and _is_list_of_blocks(raw_value)):
             self.refused[path] = "is planned by the platform: use the fields of the section"
-        elif len(planned) != len(given):
-            self.refused[path] = f"has {len(given)} entries, and the platform plans {len(planned)}"
+        elif len(planned) != len(raw_value):
+            self.refused[path] = f"has {len(raw_value)} entries, and the platform plans {len(planned)}"
         else:
-            pairs = enumerate(zip(planned, given, strict=True))
+            pairs = enumerate(zip(planned, raw_value, strict=True))
             return [self.block(entry, further, (*path, number)) for number, (entry, further) in pairs]
         return planned
 
