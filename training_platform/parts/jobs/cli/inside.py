@@ -85,12 +85,9 @@ def top(run: str, **chosen: Any) -> None:
     options = RunsOptions(**chosen)
     pods, kubectl = _pods(run, options)
     names = [str(pod["metadata"]["name"]) for pod in pods]
-    resources = [
-        container.get("resources") or {}
-        for pod in pods
-        for container in (pod.get("spec") or {}).get("containers") or ()
-    ]
-    measure = _TPU_USE if any("google.com/tpu" in (row.get("limits") or {}) for row in resources) else _GPU_USE
+    containers = [container for pod in pods for container in (pod.get("spec") or {}).get("containers") or ()]
+    limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
+    measure = _TPU_USE if any("google.com/tpu" in row for row in limits) else _GPU_USE
 
     def ask(name: str) -> subprocess.CompletedProcess[str]:
         command = [*kubectl, "exec", name, *_container(), "--", "sh", "-c", measure]
