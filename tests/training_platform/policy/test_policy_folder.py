@@ -64,12 +64,13 @@ def test_pip_takes_the_requirements(folder: Path) -> None:
     assert "Would install training-platform-" in done.stdout, done.stdout + done.stderr
 
 
-def test_the_wheel_has_one_import_name_and_the_data_beside_the_code(folder: Path) -> None:
+def test_the_wheel_has_the_packages_of_the_distribution_and_the_data_beside_the_code(folder: Path) -> None:
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
 
-    assert {name.split("/")[0] for name in names} == {"training_platform", "training_platform-0.1.0.dist-info"}
+    packages = {"training_platform", "kueue_model", "local_google_cloud"}
+    assert {name.split("/")[0] for name in names} == {*packages, "training_platform-0.1.0.dist-info"}
     assert "training_platform/catalog/data/quotas.yaml" in names
 
 
