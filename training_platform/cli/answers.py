@@ -133,30 +133,30 @@ class Answers:
 
         from training_platform.catalog import MACHINE_TYPES
 
-        gpus = [pool for pool in pools if MACHINE_TYPES[pool.machine_type].kind == "gpu"]
-        tpus = [pool for pool in pools if MACHINE_TYPES[pool.machine_type].kind == "tpu"]
-        fields: dict[int, dict[str, str]] = {}
-        for option, values, kind, of_kind in (
-            ("--max-nodes", max_nodes, "GPUs", gpus),
-            ("--topology", topologies, "TPUs", tpus),
-            ("--slices", slices, "TPUs", tpus),
+        sized_pools = list(pools)
+        for option, field, values, kind in (
+            ("--max-nodes", "max_nodes", max_nodes, "gpu"),
+            ("--topology", "topology", topologies, "tpu"),
+            ("--slices", "slices", slices, "tpu"),
         ):
             if not values:
                 continue
-            if not of_kind:
-                self.wrong.append(f"{option} has no pool with {kind}.")
-            elif len(values) not in {1, len(of_kind)}:
+            places = [place for place, pool in enumerate(pools) if MACHINE_TYPES[pool.machine_type].kind == kind]
+            if not places:
+                self.wrong.append(f"{option} has no pool with {kind.upper()}s.")
+            elif len(values) not in {1, len(places)}:
                 self.wrong.append(
-                    f"{option} is given {len(values)} times: once for all pools, or once for each of {len(of_kind)}."
+                    f"{option} is given {len(values)} times: once for all pools, or once for each of {len(places)}."
                 )
                 continue
-            for number, pool in enumerate(of_kind):
-                value = values[min(number, len(values) - 1)]
-                if option == "--topology":
+            for number, place in enumerate(places):
+                pool = sized_pools[place]
+                value = str(values[min(number, len(values) - 1)])
+                if field == "topology":
                     machine = MACHINE_TYPES[pool.machine_type]
-                    self.of(str(value), option, "", legal_topology(machine), example=machine.single_host)
-                fields.setdefault(id(pool), {})[option.strip("-").replace("-", "_")] = str(value)
-        return [replace(pool, more=fields.get(id(pool), {})) for pool in pools]
+                    self.of(value, option, "", legal_topology(machine), example=machine.single_host)
+                sized_pools[place] = replace(pool, more={**pool.more, field: value})
+        return sized_pools
 
     def end(self) -> None:
         """Exit with a line for each missing or wrong flag, if there are any."""
