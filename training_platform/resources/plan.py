@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from training_platform.config.reading.finding import Path, UserError
 from training_platform.resources.spelling import wire_inputs
@@ -243,16 +243,16 @@ class Plan(Component):
         repeated = [f"{name} ({kind})" for (kind, name), count in counts.items() if count > 1]
         if repeated:
             raise PlanError(f"stack {self.name}: two resources have the same type and name: {', '.join(repeated)}.")
-        nodes = set(self.nodes())
+        needs = _needs(self)
         absent = [
             f"{node.name} needs {other.name} ({other.type})"
-            for node in self.nodes()
-            for other in dict.fromkeys(_needed(node))
-            if other not in nodes
+            for node, others in needs.items()
+            for other in others
+            if other not in needs
         ]
         if absent:
             raise PlanError(f"stack {self.name}: {', '.join(absent)}, which is not in the plan: add it, too.")
-        in_order(self)
+        _sorted(needs)
 
     def check_providers(self) -> None:
         """Raise PlanError for a Kubernetes object without a provider: Pulumi would use its caller's own cluster."""
@@ -304,18 +304,22 @@ def _is_known(value: Any) -> bool:
     return value is not UNKNOWN
 
 
-def references(value: Any) -> Iterator[Reference]:
-    """Yield the outputs that a value is made from, perhaps repeatedly."""
-    if isinstance(value, Reference):
-        yield value
-    elif isinstance(value, Computed):
-        yield from references(value.arguments)
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from references(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from references(item)
+def references(value: Any) -> list[Reference]:
+    """Return the outputs that a value is made from, in its order and perhaps repeatedly."""
+    outputs: list[Reference] = []
+    remaining = [value]
+    while remaining:
+        item = remaining.pop()
+        if isinstance(item, Reference):
+            outputs.append(item)
+        elif isinstance(item, Computed):
+            remaining.extend(item.arguments)
+        elif isinstance(item, Mapping):
+            remaining.extend(item.values())
+        elif isinstance(item, list | tuple):
+            remaining.extend(item)
+    outputs.reverse()  # the last item is taken first
+    return outputs
 
 
 def referenced(value: Any) -> Iterator[Resource]:
@@ -325,30 +329,29 @@ def referenced(value: Any) -> Iterator[Resource]:
 
 def awaited(node: Node) -> Iterator[Resource]:
     """Yield the resources that a node waits for: it refers to them, or they are what ``after`` names or contains."""
+    yield from _awaited_explicitly(node)
+    if isinstance(node, Resource):
+        yield from referenced(node.inputs)
+
+
+def _awaited_explicitly(node: Node) -> Iterator[Resource]:
     for other in node.after:
         if isinstance(other, Component):
             yield from other.resources()
         else:
             yield other
-    if isinstance(node, Resource):
-        yield from referenced(node.inputs)
-
-
-def _needed(node: Node) -> Iterator[Node]:
-    """Yield the nodes that are registered before a node: its provider, and all that it waits for."""
-    if isinstance(node, Resource) and node.provider is not None:
-        yield node.provider
-    yield from awaited(node)
 
 
 def _planned(node: Node, plan: Plan) -> StackResource:
     parent = None if node.parent is None or node.parent is plan else node.parent.key
-    waits = {resource.key for resource in awaited(node)}
+    waits = {resource.key for resource in _awaited_explicitly(node)}
     if isinstance(node, Component):
         options: dict[str, Any] = {"dependsOn": sorted(waits)} if waits else {}
         return StackResource(
             stack=plan.name, type=node.type, name=node.name, inputs={}, custom=False, parent=parent, options=options
         )
+    inputs_from = _sources(node)
+    waits.update(*inputs_from.values())
     options = dict(node.options.planned)
     if waits:
         options["dependsOn"] = sorted(waits)
@@ -361,7 +364,7 @@ def _planned(node: Node, plan: Plan) -> StackResource:
         inputs=wire_inputs(node.type, node.inputs, preview),
         parent=parent,
         options=options,
-        inputs_from=_sources(node),
+        inputs_from=inputs_from,
     )
 
 
@@ -378,41 +381,37 @@ def _sources(resource: Resource) -> dict[str, tuple[ResourceKey, ...]]:
 
 def in_order(root: Component) -> list[Node]:
     """Return everything below a component, each after its parent and after all that it waits for. Raises PlanError."""
-    return _Order(root).nodes
+    return _sorted(_needs(root))
 
 
-class _Order:
-    """The nodes of a plan in topological order, otherwise as they were composed."""
+def _needs(root: Component) -> dict[Node, list[Node]]:
+    """Return the nodes that are registered before each node: its parent, its provider, and all that it waits for."""
+    needs: dict[Node, list[Node]] = {}
+    for node in root.nodes():
+        before: list[Node] = []
+        if node.parent is not None and node.parent is not root:
+            before.append(node.parent)
+        if isinstance(node, Resource) and node.provider is not None:
+            before.append(node.provider)
+        needs[node] = list(dict.fromkeys((*before, *awaited(node))))
+    return needs
 
-    def __init__(self, root: Component) -> None:
-        self.nodes: list[Node] = []
-        self._root = root
-        self._states: dict[Node, Literal["open", "done"]] = {}
-        for node in root.nodes():
-            self._add(node)
 
-    def _add(self, node: Node) -> None:
-        """Add a node after its parents and after all that it waits for; chains may be longer than Python's stack."""
-        trail = [(node, self._before(node))]
-        while trail:
-            node, before = trail[-1]
-            if self._states.get(node) == "done":
-                trail.pop()
-                continue
-            self._states[node] = "open"
-            following = next((other for other in before if self._states.get(other) != "done"), None)
-            if following is None:
-                self._states[node] = "done"
-                self.nodes.append(node)
-                trail.pop()
-            elif self._states.get(following) == "open":
-                names = [other.name for other, _ in trail]
-                circle = " -> ".join([*names[names.index(following.name) :], following.name])
+def _sorted(needs: Mapping[Node, Iterable[Node]]) -> list[Node]:
+    """Return nodes each after its needs, otherwise as they were composed; chains may be longer than Python's stack."""
+    done: dict[Node, None] = {}
+    for start in needs:
+        chain = {start: iter(needs[start])}  # each node needs the next one
+        while chain:
+            node, remaining = next(reversed(chain.items()))
+            needed = next((other for other in remaining if other not in done), None)
+            if node in done or needed is None:
+                done[node] = None
+                chain.popitem()
+            elif needed in chain:
+                names = [other.name for other in chain]
+                circle = " -> ".join([*names[names.index(needed.name) :], needed.name])
                 raise PlanError(f"resources wait for each other in a circle: {circle}.")
             else:
-                trail.append((following, self._before(following)))
-
-    def _before(self, node: Node) -> Iterator[Node]:
-        if node.parent is not None and node.parent is not self._root:
-            yield node.parent
-        yield from _needed(node)
+                chain[needed] = iter(needs[needed])
+    return list(done)
