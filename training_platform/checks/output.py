@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import pkgutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,27 +15,73 @@ if TYPE_CHECKING:
     from training_platform.checks.report import Report
 
 
+class Style(NamedTuple):
+    """How a report is written: ``links`` is the prefix of links in Markdown and HTML, ``verbose`` is of text."""
+
+    links: str = ""
+    verbose: bool = True
+
+
 class ReportFormat(NamedTuple):
-    """A format of reports, with the name of its writing function, which is imported when it is needed.
+    """A format of reports: the function that writes it, which imports its module when it is called.
 
     ``mixable`` ones may follow one another on standard output; any other is one document, which a second would spoil.
-    The writer of a ``linked`` one also takes the address before the paths that it links to.
     """
 
-    writer: str
+    write: Callable[[Report, Style], str]
     mixable: bool = False
-    linked: bool = False
 
 
-_REPORTS = "training_platform.checks.reports"
+def _text(report: Report, style: Style) -> str:
+    from training_platform.checks.reports.text import text_report
+
+    return text_report(report, verbose=style.verbose)
+
+
+def _json(report: Report, _style: Style) -> str:
+    from training_platform.checks.reports.json_report import json_report
+
+    return json_report(report)
+
+
+def _markdown(report: Report, style: Style) -> str:
+    from training_platform.checks.reports.markdown import markdown_report
+
+    return markdown_report(report, style.links)
+
+
+def _sarif(report: Report, _style: Style) -> str:
+    from training_platform.checks.reports.sarif import sarif_report
+
+    return sarif_report(report)
+
+
+def _gitlab(report: Report, _style: Style) -> str:
+    from training_platform.checks.reports.code_quality import gitlab_report
+
+    return gitlab_report(report)
+
+
+def _github(report: Report, _style: Style) -> str:
+    from training_platform.checks.reports.code_quality import github_report
+
+    return github_report(report)
+
+
+def _html(report: Report, style: Style) -> str:
+    from training_platform.checks.reports.html import html_report
+
+    return html_report(report, style.links)
+
+
 FORMATS: Mapping[str, ReportFormat] = {
-    "text": ReportFormat(f"{_REPORTS}.text:text_report", mixable=True),
-    "json": ReportFormat(f"{_REPORTS}.json_report:json_report"),
-    "markdown": ReportFormat(f"{_REPORTS}.markdown:markdown_report", mixable=True, linked=True),
-    "sarif": ReportFormat(f"{_REPORTS}.sarif:sarif_report"),
-    "gitlab": ReportFormat(f"{_REPORTS}.code_quality:gitlab_report"),
-    "github": ReportFormat(f"{_REPORTS}.code_quality:github_report", mixable=True),
-    "html": ReportFormat(f"{_REPORTS}.html:html_report", linked=True),
+    "text": ReportFormat(_text, mixable=True),
+    "json": ReportFormat(_json),
+    "markdown": ReportFormat(_markdown, mixable=True),
+    "sarif": ReportFormat(_sarif),
+    "gitlab": ReportFormat(_gitlab),
+    "github": ReportFormat(_github, mixable=True),
+    "html": ReportFormat(_html),
 }
 """Formats by their names on the command line."""
 
@@ -44,8 +89,8 @@ FORMATS: Mapping[str, ReportFormat] = {
 def print_report(report: Report, to: str, *, links: str = "", verbose: bool = True) -> None:
     """Print a report in one format; text has colours on a terminal and is a summary unless ``verbose``."""
     if to == "text":
-        from training_platform.checks.reports.terminal_tables import PrintableConsole  # noqa: PLC0415 # loads rich
-        from training_platform.checks.reports.text import print_report as print_text  # noqa: PLC0415
+        from training_platform.checks.reports.terminal_tables import PrintableConsole
+        from training_platform.checks.reports.text import print_report as print_text
 
         console = PrintableConsole(highlight=False)
         if console.is_terminal:
@@ -56,10 +101,7 @@ def print_report(report: Report, to: str, *, links: str = "", verbose: bool = Tr
 
 def render(report: Report, to: str, *, links: str = "", verbose: bool = True) -> str:
     """Return a report in one format; ``links`` is the prefix of links in Markdown and HTML."""
-    writer = pkgutil.resolve_name(FORMATS[to].writer)
-    if to == "text":
-        return str(writer(report, verbose=verbose))
-    return str(writer(report, links) if FORMATS[to].linked else writer(report))
+    return FORMATS[to].write(report, Style(links, verbose))
 
 
 def check_writable(paths: Iterable[Path]) -> None:

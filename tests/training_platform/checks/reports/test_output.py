@@ -41,13 +41,13 @@ def test_the_command_takes_every_format_that_there_is() -> None:
 
 
 def test_a_format_is_one_row(clean: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(vars(output)["FORMATS"], "days", output.ReportFormat(f"{__name__}:days_report", linked=True))
+    monkeypatch.setitem(vars(output)["FORMATS"], "days", output.ReportFormat(days_report))
 
     assert render(clean, "days", links="of ") == f"of {clean.today}"
 
 
-def days_report(report: Report, links: str) -> str:
-    return f"{links}{report.today}"
+def days_report(report: Report, style: output.Style) -> str:
+    return f"{style.links}{report.today}"
 
 
 def test_a_section_is_one_function_and_every_format_for_people_and_programs_has_it(
