@@ -61,7 +61,7 @@ class ResourceChange:
     @property
     def effects(self) -> tuple[Effect, ...]:
         """The effects of the change, each once, the worst first."""
-        effects = {change.effect for change in self.inputs} if self.inputs else {self.effect}
+        effects = dict.fromkeys(change.effect for change in self.inputs) if self.inputs else (self.effect,)
         return tuple(sorted(effects, key=lambda effect: EFFECT_KINDS.index(effect.kind)))
 
     @property
@@ -173,7 +173,7 @@ class Comparison:
     """
 
     ref: str
-    commit: str
+    commit: str = ""
     consequences: tuple[Consequence, ...] = ()
     deployed: tuple[str, ...] = ()
     stacks: tuple[StackChange, ...] = ()
