@@ -18,7 +18,7 @@ from local_google_cloud.state.quota_use import Projects
 from local_google_cloud.state.store import Store
 from tests.parts.sandbox.run.repositories import without_stacks
 from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, named
-from training_platform.checks.comparison.changes import resource_changes, result_of
+from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -52,10 +52,11 @@ class Place:
             left.unlink()  # the team as its own last round left it fits no other environment
         for name, text in files(kind, section):
             (self.root / "stacks" / name).write_text(text, encoding="utf-8")
-        checked = check_stacks(self.root, [kind.stack], CheckOptions(today=date(2026, 11, 22)), inputs=True)
-        resources = result_of(checked).stacks[kind.stack].resources
-        assert resources is not None, [str(finding) for finding in checked.report.all_findings()]
-        return resources
+        checked = check_stacks(self.root, [kind.stack], CheckOptions(today=date(2026, 11, 22), inputs=True))
+        outcome = checked.plans.outcomes.get(kind.stack)
+        assert outcome is not None, [str(finding) for finding in checked.report.all_findings()]
+        assert outcome.inputs is not None
+        return outcome.inputs
 
     def make_parts_of_others(self) -> None:
         """Create what a section names and no stack creates: buckets, a backup, subnets of notebook VMs."""

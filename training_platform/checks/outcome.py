@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
-from pydantic import BaseModel, ConfigDict
 
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, digest
-from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN, StackResource
+from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN, ResourceKey, StackResource
 from training_platform.rules import View, evaluate, program
 
 LATER = "(known after deployment)"
@@ -61,7 +59,8 @@ class Resource:
     children: tuple[Resource, ...] = ()
 
 
-class FlatResource(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class FlatResource:
     """A planned resource: its inputs by path (``nodeConfig.guestAccelerators[0].type``), a list of values as one.
 
     ``ignored`` and ``replacing`` are the paths that the program registers so; ``protected`` resources the engine
@@ -69,16 +68,19 @@ class FlatResource(BaseModel):
     ``provider`` the one that the program registers it with: None for the default one.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     type: str
     name: str
     inputs: dict[str, Any]
     protected: bool = False
     ignored: tuple[str, ...] = ()
     replacing: tuple[str, ...] = ()
-    inputs_from: dict[str, tuple[tuple[str, str], ...]] = {}
-    provider: tuple[str, str] | None = None
+    inputs_from: Mapping[str, tuple[ResourceKey, ...]] = field(default_factory=dict)
+    provider: ResourceKey | None = None
+
+    @property
+    def key(self) -> ResourceKey:
+        """Its type and name, unique in its stack."""
+        return self.type, self.name
 
 
 def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View], *, inputs: bool) -> Outcome:
@@ -159,7 +161,7 @@ def flat_resource(planned: StackResource) -> FlatResource:
         protected=bool(planned.options.get("protect")),
         ignored=tuple(planned.options.get("ignoreChanges", ())),
         replacing=(*planned.options.get("replaceOnChanges", ()), *trigger),
-        inputs_from=dict(planned.inputs_from),
+        inputs_from=planned.inputs_from,
         provider=(f"{PROVIDER_TYPES}{planned.type.partition(':')[0]}", provider) if provider else None,
     )
 

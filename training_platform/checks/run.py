@@ -31,15 +31,15 @@ def run_check(
     baseline = read_baseline(root)
     if base is None:
         return baseline.apply(check_stacks(root, selected or None, options).report)
-    from training_platform.checks.comparison.against_base import Base, check_against  # noqa: PLC0415 # slow to import
+    from training_platform.checks.comparison.against_base import BaseOptions, check_against  # noqa: PLC0415 # slow to import
     from training_platform.checks.comparison.deployed import read_preview, read_state  # noqa: PLC0415
 
-    compared = Base(
+    base_options = BaseOptions(
         ref=base,
         states={state.stack: state for state in map(read_state, states)},
         previews={preview.stack: preview for preview in map(read_preview, previews)},
     )
-    return check_against(root, compared, selected, options, baseline=baseline, new_only=new_only)
+    return check_against(root, base_options, selected, options, baseline=baseline, new_only=new_only)
 
 
 def write_baseline(root: Path, options: CheckOptions, *, selected: Sequence[str] = ()) -> Report:

@@ -1,9 +1,13 @@
-"""A check of stacks from end to end: files, plans, ledgers, rules and findings."""
+"""A check of stacks in steps: read the files, plan the stacks, sum up their use, judge, report.
+
+Each step returns a frozen result, and the next ones read it. A bug of ours in one step is a failure of the check, and
+does not keep the others from what they find.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path as FilePath
 from pathlib import PurePath
@@ -13,7 +17,7 @@ from training_platform.catalog.prices import LIST, Cost, PriceBook
 from training_platform.checks.causes import with_causes
 from training_platform.checks.cost import stack_cost
 from training_platform.checks.outcome import Outcome, outcome_of
-from training_platform.checks.parts import part_findings
+from training_platform.checks.parts import CheckedStacks, checks_of_files
 from training_platform.checks.process import Progress, quiet
 from training_platform.checks.report import Report, StackReport, accelerator_rows, stack_kind
 from training_platform.config.model.stack import Stack, stack_name
@@ -27,7 +31,14 @@ from training_platform.config.workspace import Workspace, read_workspace, stack_
 from training_platform.quota.charges import Charge
 from training_platform.quota.chip_hours import Usages, budget_findings, read_usages
 from training_platform.quota.demand import stack_demand
-from training_platform.quota.ledger import CapacityLine, ProjectLedger, capacity_ledger, file_ledger, project_ledgers
+from training_platform.quota.ledger import (
+    CapacityLine,
+    FileLine,
+    ProjectLedger,
+    capacity_ledger,
+    file_ledger,
+    project_ledgers,
+)
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import Snapshots, read_snapshots
@@ -45,124 +56,91 @@ JOBS = "jobs"
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """Options of a check; ``before`` is the workspace before a change.
+    """Options of a check; ``base_files`` is the workspace before a change.
 
-    ``plans`` are the planned resources of stacks by name, if the repository's own code planned them, not this code.
+    ``base_plans`` are the planned resources of stacks by name, if the repository's own code planned them, not this
+    code. With ``inputs`` outcomes have the inputs of resources, which a comparison needs.
     """
 
     today: date
-    before: Workspace | None = None
-    plans: Mapping[str, Sequence[StackResource]] | None = None
+    base_files: Workspace | None = None
+    base_plans: Mapping[str, Sequence[StackResource]] | None = None
+    inputs: bool = False
     progress: Progress = quiet
 
 
-@dataclass
-class Checked:
-    """A report with its sources: all ledgers by project, and the outcome of each planned stack."""
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """The files of a repository that a check reads; ``findings`` are about other files than those of stacks."""
 
-    report: Report
     workspace: Workspace
     snapshots: Snapshots
-    ledgers: dict[str, ProjectLedger]
-    capacity: list[CapacityLine]
     exemptions: Exemptions
     usages: Usages
+    prices: PriceBook
+    findings: tuple[Finding, ...]
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plans:
+    """The plans of all stacks: what they charge to quotas, and the outcome of each selected one that has a plan.
+
+    ``findings`` say why a stack has none. ``secrets`` are those of all plans.
+    """
+
+    charges: tuple[Charge, ...]
     outcomes: Mapping[str, Outcome]
-    plan_findings: list[Finding] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    part_findings: list[Finding] = field(default_factory=list)
-    prices: PriceBook = LIST
-    price_findings: list[Finding] = field(default_factory=list)
-    secrets: Secrets = field(default_factory=Secrets)
+    findings: tuple[Finding, ...]
+    secrets: Secrets
+    failures: tuple[str, ...]
 
     def safe(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings without the secrets of any plan."""
-        return [row.without_values() if self.secrets.shown_in(row.shown) else row for row in findings]
+        return [finding.without_values() if self.secrets.shown_in(finding.shown) else finding for finding in findings]
 
 
-def check_stacks(
-    root: FilePath, names: Sequence[str] | None, options: CheckOptions, *, inputs: bool = False
-) -> Checked:
-    """Check the named stacks, or all for None, and every job; with ``inputs`` outcomes have the inputs of resources.
+@dataclass(frozen=True, kw_only=True)
+class Ledgers:
+    """The use of limits by all stacks: quotas by project, the capacity of clusters, and that of Filestore instances."""
 
-    Raises UserError.
-    """
-    workspace = read_workspace(root)
-    names = stack_names(workspace, names)
-    check = _planned(workspace, root, names, options, inputs=inputs)
-    judges = part_findings()
-    for judge in judges.values():
-        findings, unreadable = judge(root, workspace, options.today)
-        check.part_findings += findings
-        check.failures += [sentence for sentence in unreadable if sentence not in check.failures]
-    if (root / JOBS).is_dir() and JOBS not in judges:
-        check.failures.append(f"{JOBS}/: this installation lacks the part of training-platform that checks job files.")
-    check.report = _report(check, names, options)
-    failures: list[str] = []
-    with others_go_on("which finding follows from which", failures):
-        check.report = with_causes(check.report, {**workspace.unreadable, **check.snapshots.unreadable})
-    check.report = replace(check.report, failures=(*check.report.failures, *failures))
-    return check
+    projects: Mapping[str, ProjectLedger]
+    capacity: tuple[CapacityLine, ...]
+    files: tuple[FileLine, ...]
 
 
-def _planned(
-    workspace: Workspace, root: FilePath, names: Collection[str], options: CheckOptions, *, inputs: bool
-) -> Checked:
-    """Plan every stack, one at a time since a plan is much larger than its file, and sum up their use."""
-    today = options.today
-    snapshots = read_snapshots(root, today)
-    exemptions = read_exemptions(root, today)
-    usages = read_usages(root)
-    failures = [*workspace.unreadable.values(), *snapshots.unreadable.values(), *exemptions.unreadable]
-    failures += usages.unreadable
-    charges: list[Charge] = []
-    outcomes: dict[str, Outcome] = {}
-    plan_findings: list[Finding] = []
-    secrets = Secrets()
-    judged = {stack.name for stack in plannable(workspace, names)}
-    for done, stack in enumerate(workspace.stacks.values()):
-        options.progress(f"planning {stack.name}", done, len(workspace.stacks))
-        views: list[View] | None = None
-        with others_go_on(stack.source.file, failures):
-            try:
-                planned = _resources(stack, workspace, options)
-            except PlanError as error:
-                plan_findings.append(stack.finding("plan", error.path, str(error)))
-                planned = None
-            for resource in planned or ():
-                secrets.add(resource.inputs)
-            if planned is not None and stack.section is not None:
-                views = views_of_plan(planned, Locator(stack.section))
-                if stack.name in judged:
-                    outcomes[stack.name] = outcome_of(stack, planned, views, inputs=inputs)
-        with others_go_on(f"the demand of {stack.source.file}", failures):
-            charges += stack_demand(stack, workspace, views)
-    ledgers = project_ledgers(charges, snapshots, requested(workspace))
-    capacity = capacity_ledger(workspace)
-    check = Checked(Report(today=today), workspace, snapshots, ledgers, capacity, exemptions, usages, outcomes)
-    check.plan_findings = plan_findings
-    check.secrets = secrets
-    check.failures += failures
-    try:
-        check.prices, check.price_findings = read_own_prices(root)
-    except UnreadableError as error:
-        check.failures.append(str(error))
-    spoilt = dict.fromkeys(finding.file for finding in snapshots.findings if finding.severity == "error")
-    check.failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
-    return check
+@dataclass(frozen=True, kw_only=True)
+class Judgements:
+    """The findings about each selected stack by its name, and those about other files."""
+
+    of_stacks: Mapping[str, tuple[Finding, ...]]
+    of_files: tuple[Finding, ...]
+    failures: tuple[str, ...]
 
 
-def _resources(stack: Stack, workspace: Workspace, options: CheckOptions) -> Sequence[StackResource] | None:
-    """Return a stack's planned resources; None if the model rejects its file. Raises PlanError."""
-    if stack.findings:
-        return None
-    if options.plans is not None:
-        return options.plans.get(stack.name)
-    plan = stack_plan(stack, workspace)
-    if plan is None:
-        return None
-    keep_grants(plan, workspace)
-    return plan.planned()
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A whole check: the result of each of its steps."""
+
+    files: Files
+    plans: Plans
+    ledgers: Ledgers
+    report: Report
+
+
+def check_stacks(root: FilePath, selected: Sequence[str] | None, options: CheckOptions) -> Check:
+    """Check the selected stacks, or all for None, and every job. Raises UserError."""
+    return check_files(read_files(root, options.today), selected, options)
+
+
+def check_files(files: Files, selected: Sequence[str] | None, options: CheckOptions) -> Check:
+    """Check the selected stacks of files that are read. Raises UserError."""
+    names = stack_names(files.workspace, selected)
+    plans = plan_stacks(files.workspace, names, options)
+    ledgers = sum_up(files, plans)
+    judgements = judge(files, plans, ledgers, names, options)
+    report = report_of(files, plans, ledgers, judgements, options.today)
+    return Check(files=files, plans=plans, ledgers=ledgers, report=report)
 
 
 def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[str]:
@@ -180,56 +158,175 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
     return list(dict.fromkeys(selected))
 
 
-def _report(check: Checked, names: Collection[str], options: CheckOptions) -> Report:
-    shared: list[Finding] = []
-    with others_go_on("the limits of projects and clusters", check.failures):
-        shared = ledger_findings(check.workspace, check.ledgers.values(), check.capacity, options.before)
-        shared += budget_findings(check.workspace, check.usages, options.today)
-    with others_go_on("the rights of people, jobs and agents", check.failures):
-        shared += rights_findings(check.workspace)
-    suggestions = Suggestions(check.workspace, check.ledgers)
-    files = [check.workspace.stacks[name] for name in names]
-    stacks = tuple(_stack_report(check, stack, shared, suggestions) for stack in files)
-    projects = {stack.project for stack in stacks}
-    environments = {stack.environment for stack in stacks}
-    return Report(
-        today=options.today,
-        stacks=stacks,
-        ledgers=tuple(ledger for ledger in check.ledgers.values() if ledger.project in projects),
-        capacity=tuple(line for line in check.capacity if line.environment in environments),
-        files=tuple(line for line in file_ledger(check.workspace) if line.environment in environments),
-        # A job repeats the findings of its snapshot.
-        findings=tuple(
-            check.safe(
-                (
-                    *dict.fromkeys(
-                        (*check.snapshots.findings, *check.usages.findings, *check.price_findings, *check.part_findings)
-                    ),
-                    *_exemption_findings(check, stacks),
-                )
-            )
-        ),
-        known_stacks=frozenset(check.workspace.stacks),
-        failures=tuple(check.failures),
+def read_files(root: FilePath, today: date) -> Files:
+    """Read every file that a check needs."""
+    workspace = read_workspace(root)
+    snapshots = read_snapshots(root, today)
+    exemptions = read_exemptions(root, today)
+    usages = read_usages(root)
+    failures = [*workspace.unreadable.values(), *snapshots.unreadable.values(), *exemptions.unreadable]
+    failures += usages.unreadable
+    prices = LIST
+    price_findings: list[Finding] = []
+    try:
+        prices, price_findings = read_own_prices(root)
+    except UnreadableError as error:
+        failures.append(str(error))
+    spoilt = dict.fromkeys(finding.file for finding in snapshots.findings if finding.severity == "error")
+    failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
+    return Files(
+        workspace=workspace,
+        snapshots=snapshots,
+        exemptions=exemptions,
+        usages=usages,
+        prices=prices,
+        findings=(*snapshots.findings, *usages.findings, *price_findings),
+        failures=tuple(failures),
     )
 
 
-def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], suggestions: Suggestions) -> StackReport:
-    outcome = check.outcomes.get(stack.name)
-    about_stack = (*shared, *check.plan_findings)
-    findings = [*stack.findings, *(finding for finding in about_stack if finding.stack == stack.name)]
+def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOptions) -> Plans:
+    """Plan every stack, one at a time since a plan is much larger than its file, and run the rules on selected ones."""
+    charges: list[Charge] = []
+    outcomes: dict[str, Outcome] = {}
+    findings: list[Finding] = []
+    secrets = Secrets()
+    failures: list[str] = []
+    judged = {stack.name for stack in plannable(workspace, names)}
+    for done, stack in enumerate(workspace.stacks.values()):
+        options.progress(f"planning {stack.name}", done, len(workspace.stacks))
+        views: list[View] | None = None
+        with others_go_on(stack.source.file, failures):
+            try:
+                planned = _planned_resources(stack, workspace, options)
+            except PlanError as error:
+                findings.append(stack.finding("plan", error.path, str(error)))
+                planned = None
+            for resource in planned or ():
+                secrets.add(resource.inputs)
+            if planned is not None and stack.section is not None:
+                views = views_of_plan(planned, Locator(stack.section))
+                if stack.name in judged:
+                    outcomes[stack.name] = outcome_of(stack, planned, views, inputs=options.inputs)
+        with others_go_on(f"the demand of {stack.source.file}", failures):
+            charges += stack_demand(stack, workspace, views)
+    return Plans(
+        charges=tuple(charges),
+        outcomes=outcomes,
+        findings=tuple(findings),
+        secrets=secrets,
+        failures=tuple(failures),
+    )
+
+
+def _planned_resources(stack: Stack, workspace: Workspace, options: CheckOptions) -> Sequence[StackResource] | None:
+    """Return a stack's planned resources; None if the model rejects its file. Raises PlanError."""
+    if stack.findings:
+        return None
+    if options.base_plans is not None:
+        return options.base_plans.get(stack.name)
+    plan = stack_plan(stack, workspace)
+    if plan is None:
+        return None
+    keep_grants(plan, workspace)
+    return plan.planned()
+
+
+def sum_up(files: Files, plans: Plans) -> Ledgers:
+    """Sum up the use of limits over all stacks."""
+    workspace = files.workspace
+    return Ledgers(
+        projects=project_ledgers(plans.charges, files.snapshots, requested(workspace)),
+        capacity=tuple(capacity_ledger(workspace)),
+        files=tuple(file_ledger(workspace)),
+    )
+
+
+def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], options: CheckOptions) -> Judgements:
+    """Return the findings of every rule about the selected stacks, and of the parts about their files."""
+    workspace = files.workspace
+    failures: list[str] = []
+    of_parts: list[Finding] = []
+    checks = checks_of_files()
+    stacks = CheckedStacks(
+        root=workspace.root,
+        today=options.today,
+        workspace=workspace,
+        charges=plans.charges,
+        snapshots=files.snapshots,
+    )
+    for check in checks:
+        findings, unreadable = check.findings(stacks)
+        of_parts += findings
+        failures += unreadable
+    if (workspace.root / JOBS).is_dir() and all(check.folder != JOBS for check in checks):
+        failures.append(f"{JOBS}/: this installation lacks the part of training-platform that checks job files.")
+    of_all_stacks: list[Finding] = []
+    with others_go_on("the limits of projects and clusters", failures):
+        of_all_stacks += ledger_findings(workspace, ledgers.projects.values(), ledgers.capacity, options.base_files)
+        of_all_stacks += budget_findings(workspace, files.usages, options.today)
+    with others_go_on("the rights of people, jobs and agents", failures):
+        of_all_stacks += rights_findings(workspace)
+    suggestions = Suggestions(workspace, ledgers.projects)
+    of_stacks: dict[str, tuple[Finding, ...]] = {}
+    for name in names:
+        stack = workspace.stacks[name]
+        outcome = plans.outcomes.get(name)
+        of_rules = outcome.findings if outcome else ()
+        failures += [f"{stack.source.file}: {finding.message}." for finding in of_rules if finding.failed]
+        suggested: list[Finding] = []
+        with others_go_on(stack.source.file, failures):
+            suggested = suggestions.to(finding for finding in of_rules if not finding.failed)
+        about_stack = [finding for finding in (*of_all_stacks, *plans.findings) if finding.stack == name]
+        of_stacks[name] = tuple(plans.safe((*stack.findings, *about_stack, *suggested)))
+    return Judgements(
+        of_stacks=of_stacks,
+        of_files=tuple(plans.safe(dict.fromkeys((*files.findings, *of_parts)))),  # a job repeats those of its snapshot
+        failures=tuple(failures),
+    )
+
+
+def report_of(files: Files, plans: Plans, ledgers: Ledgers, judgements: Judgements, today: date) -> Report:
+    """Return the report about the selected stacks, with the limits that they use; exempt findings do not count."""
+    workspace = files.workspace
+    failures = [*files.failures, *plans.failures, *judgements.failures]
+    stacks = [
+        _stack_report(workspace.stacks[name], files, plans, findings, failures)
+        for name, findings in judgements.of_stacks.items()
+    ]
+    projects = {stack.project for stack in stacks}
+    environments = {stack.environment for stack in stacks}
+    report = Report(
+        today=today,
+        stacks=tuple(stacks),
+        ledgers=tuple(ledger for ledger in ledgers.projects.values() if ledger.project in projects),
+        capacity=tuple(line for line in ledgers.capacity if line.environment in environments),
+        files=tuple(line for line in ledgers.files if line.environment in environments),
+        findings=(*judgements.of_files, *plans.safe(_exemption_findings(files, stacks))),
+        known_stacks=frozenset(workspace.stacks),
+        failures=tuple(dict.fromkeys(failures)),
+    )
+    unlinked: list[str] = []
+    with others_go_on("which finding follows from which", unlinked):
+        report = with_causes(report, {**workspace.unreadable, **files.snapshots.unreadable})
+    return replace(report, failures=(*report.failures, *unlinked))
+
+
+def _stack_report(
+    stack: Stack, files: Files, plans: Plans, findings: Iterable[Finding], failures: list[str]
+) -> StackReport:
+    """Return the report about a stack; a cost that a bug of ours hides is a failure."""
+    outcome = plans.outcomes.get(stack.name)
+    counted, exempted = files.exemptions.split(findings)
     cost = Cost()
-    with others_go_on(stack.source.file, check.failures):
-        by_rules = outcome.findings if outcome else ()
-        check.failures += [f"{stack.source.file}: {finding.message}." for finding in by_rules if finding.failed]
-        findings += suggestions.to(finding for finding in by_rules if not finding.failed)
-        cost = stack_cost(stack.section, check.prices) if stack.section else cost
-    counted, exempted = check.exemptions.split(check.safe(findings))
+    with others_go_on(f"the cost of {stack.source.file}", failures):
+        if stack.section:
+            cost = stack_cost(stack.section, files.prices)
     return StackReport(
         name=stack.name,
         kind=stack_kind(stack),
         file=stack.source.file,
-        project=check.workspace.project_of(stack),
+        project=files.workspace.project_of(stack),
         environment=stack.environment_name,
         planned=outcome is not None,
         branches=outcome.branches if outcome else (),
@@ -241,13 +338,14 @@ def _stack_report(check: Checked, stack: Stack, shared: Iterable[Finding], sugge
     )
 
 
-def _exemption_findings(check: Checked, stacks: Sequence[StackReport]) -> Iterable[Finding]:
-    findings = check.exemptions.findings(
+def _exemption_findings(files: Files, stacks: Sequence[StackReport]) -> Iterable[Finding]:
+    """Return the findings about exemptions that are unused, over, or about no stack."""
+    workspace = files.workspace
+    findings = files.exemptions.findings(
         {exempted.entry for stack in stacks for exempted in stack.exempted},
-        stacks=check.workspace.stacks,
+        stacks=workspace.stacks,
         checked={stack.name for stack in stacks},
         decided={stack.name for stack in stacks if stack.planned},
     )
-    stacks_with_files = check.workspace.stacks
     # An invalid YAML file has no stack here, so an exemption for its stack may be valid.
-    return (finding for finding in findings if finding.stack in stacks_with_files or not check.workspace.unreadable)
+    return (finding for finding in findings if finding.stack in workspace.stacks or not workspace.unreadable)

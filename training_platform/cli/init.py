@@ -22,7 +22,7 @@ from training_platform.cli.answers import (
 )
 from training_platform.cli.shared import (
     Commands,
-    CommandsOfModules,
+    LateCommands,
     example,
     part_commands,
     repository,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 app = Commands(
     "init",
-    commands=CommandsOfModules(part_commands("init")),
+    commands=LateCommands(part_commands("init")),
     help="Write the first file of an environment, a team or a job, or add a node pool.",
 )
 _MACHINES = "Machine type, or accelerator such as h100 or tpu-v5e"

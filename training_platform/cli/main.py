@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 import click
 
 from training_platform.checks.process import ended_by_signals
-from training_platform.cli.shared import DISTRIBUTION, Commands, CommandsOfModules, part_commands
+from training_platform.cli.shared import DISTRIBUTION, Commands, LateCommands, commands_of, part_commands
 from training_platform.config.reading.finding import bug, printable
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ COULD_NOT = 2
 NOBODY_READS = 141  # a shell's exit code for a program that a closed pipe ended: 128 and the number of the signal
 
 
-_CORE = {
+_CORE = commands_of("training_platform.cli", {
     "check": "check:check", "plan": "plan:plan", "stacks": "stacks:stacks", "init": "init:app",
     "explain": "explain:explain", "rules": "explain:app", "catalog": "catalog:app", "quota": "quota:app",
     "software": "software:app", "schema": "stacks:schema",
     "pipeline-accounts": "pipeline_accounts:pipeline_accounts",
-}  # fmt: skip
+})  # fmt: skip
 _PARTS = part_commands()
 
 
@@ -45,7 +45,7 @@ class App(Commands):
         self.format_section(formatter, "Commands of parts", _PARTS)
 
 
-_COMMANDS = CommandsOfModules({**{name: f"{__package__}.{command}" for name, command in _CORE.items()}, **_PARTS})
+_COMMANDS = LateCommands({**_CORE, **_PARTS})
 
 
 @click.group(cls=App, commands=_COMMANDS, context_settings=SETTINGS)

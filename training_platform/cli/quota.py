@@ -115,7 +115,7 @@ def init(today: str | None, root: Path | None) -> None:
     demand has grown. Exit code 2: a file could not be counted, and nothing was written.
     """
     from training_platform.checks.output import write_files
-    from training_platform.checks.parts import part_quota_needs
+    from training_platform.checks.parts import checks_of_files
     from training_platform.quota.snapshot import FOLDER
 
     folder = repository(root)
@@ -124,8 +124,8 @@ def init(today: str | None, root: Path | None) -> None:
         say_not_counted(overview)
         fail("nothing was written.")
     of_files: dict[QuotaKey, float] = {}
-    for needs in part_quota_needs():
-        of_files |= needs(folder, overview.workspace, overview.today)
+    for check in checks_of_files():
+        of_files |= check.quota_needs(folder, overview.workspace, overview.today)
     texts = dict(_placeholders(overview, of_files, folder / FOLDER))
     write_files(texts, folders=True)
     for file in texts:

@@ -10,14 +10,15 @@ import sys
 import textwrap
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Final, Literal, NoReturn, cast
 
 import click
 
-from training_platform.checks.parts import full_name, installed_parts, loaded
+from training_platform.checks.parts import installed_parts
 from training_platform.config.reading.finding import UserError, install, printable
 
 DISTRIBUTION = "training-platform"
@@ -36,32 +37,41 @@ _INTERRUPTED = 130  # what shells expect
 _WHOLE = 1_000  # characters
 
 
-class CommandsOfModules(UserDict[str, Any]):
-    """Commands by name, in the order of the help. A command given as ``module:name`` is imported when it is run.
+LateCommand = Callable[[], click.Command]
+"""A function that imports a command and returns it."""
 
-    Modules are those of ``package``. Importing all of them takes a sixth of the time in which a job is rendered.
+
+class LateCommands(UserDict[str, Any]):
+    """Commands by name, in the order of the help, each imported when it is run.
+
+    Importing all of them takes a sixth of the time in which a job is rendered.
     """
 
-    def __init__(self, names: Mapping[str, str], *, package: str = "") -> None:
-        """Set the commands by name; without a package, each name is a full one."""
-        super().__init__({name: f"{package}.{named}" if package else named for name, named in names.items()})
+    def __init__(self, commands: Mapping[str, LateCommand]) -> None:
+        """Set the commands by name."""
+        super().__init__(commands)
 
     def __getitem__(self, name: str) -> click.Command:
         """Return a command."""
         command = super().__getitem__(name)
-        if isinstance(command, str):
-            command = self.data[name] = loaded(command)
+        if not isinstance(command, click.Command):
+            command = self.data[name] = command()
         return cast("click.Command", command)
 
 
-def part_commands(group: str = "") -> dict[str, str]:
-    """Return the full names of parts' commands in ``training-platform`` or in one of its groups."""
-    commands: dict[str, str] = {}
-    for part, table in installed_parts().items():
-        for path, name in table.commands.items():
+def commands_of(package: str, names: Mapping[str, str]) -> dict[str, LateCommand]:
+    """Return commands of modules of a package by name, each given as ``module:attribute``."""
+    return {name: partial(resolve_name, f"{package}.{attribute}") for name, attribute in names.items()}
+
+
+def part_commands(group: str = "") -> dict[str, LateCommand]:
+    """Return the parts' commands in ``training-platform`` or in one of its groups."""
+    commands: dict[str, LateCommand] = {}
+    for part in installed_parts().values():
+        for path, load in part.commands.items():
             *groups, command = path.split()
             if groups == group.split():
-                commands[command] = full_name(part, name)
+                commands[command] = load
     return commands
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -19,8 +19,7 @@ from training_platform.checks.baseline import Baseline
 from training_platform.checks.causes import with_causes
 from training_platform.checks.comparison.base_files import BaseTree, base_tree
 from training_platform.checks.comparison.changes import (
-    CheckResult,
-    StackResult,
+    Side,
     accelerator_changes,
     against_state,
     capacity_changes,
@@ -28,10 +27,10 @@ from training_platform.checks.comparison.changes import (
     quota_changes,
     removed,
     resource_changes,
-    result_of,
+    side_of,
     with_left_behind,
 )
-from training_platform.checks.comparison.comparison import Amount, Comparison, StackChange, StackKind
+from training_platform.checks.comparison.comparison import Amount, Comparison, ResourceChange, StackChange, StackKind
 from training_platform.checks.comparison.deployed import Deployed, Preview
 from training_platform.checks.comparison.effects import Effect, effect_of_loss
 from training_platform.checks.comparison.losses import LossFinder, is_over, left_off, with_losses
@@ -43,18 +42,18 @@ from training_platform.checks.comparison.refusals import (
     removals,
 )
 from training_platform.checks.comparison.upgrades import moved_requests, upgrades
+from training_platform.checks.outcome import FlatResource
 from training_platform.checks.plan_document import PlanDocuments, planned_of
-from training_platform.checks.report import Report, fingerprints, set_aside
-from training_platform.checks.stacks import Checked, CheckOptions, check_stacks, stack_names
+from training_platform.checks.report import Report, StackReport, fingerprints, identity, set_aside
+from training_platform.checks.stacks import Check, CheckOptions, Files, check_files, read_files, stack_names
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.reading.secrets import RUN_KEY, run_key
-from training_platform.config.workspace import STACKS_FOLDER, Workspace, read_workspace, stack_file
+from training_platform.config.workspace import STACKS_FOLDER, Workspace, stack_file
 from training_platform.resources.stack_plan import OWN_RESOURCES, kept_resources
 
 _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end
-_EMPTY = CheckResult(stacks={}, quotas=(), capacity=(), identities=(), failures=())
 PROGRAM = ("training_platform/", OWN_RESOURCES)
 """Files that affect plans beside stack files; if one of them changed, the base is planned by its own code."""
 FOR_ALL = (*PROGRAM, "requirements", f"{STACKS_FOLDER}/quotas/", f"{STACKS_FOLDER}/exemptions.yaml")
@@ -65,8 +64,8 @@ class _NotPlanned(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Base:
-    """The base of a comparison: a commit, states of stacks by name, and previews instead of our own plans."""
+class BaseOptions:
+    """What stacks are compared with: a commit, states of stacks by name, and previews instead of our own plans."""
 
     ref: str
     states: Mapping[str, Deployed] = field(default_factory=dict)
@@ -80,7 +79,7 @@ class Base:
 
 def check_against(
     root: Path,
-    base: Base,
+    base_options: BaseOptions,
     selected: Sequence[str],
     options: CheckOptions,
     *,
@@ -91,119 +90,79 @@ def check_against(
 
     ``new_only`` sets findings aside that the base has as well. Raises UserError.
     """
-    ref = base.ref
+    ref = base_options.ref
     options.progress(f"reading {ref}")
     with base_tree(root, ref) as tree:
-        head_files = read_workspace(root)
-        base_files = read_workspace(tree.root)
-        scope = _scope(tree, base, head_files, base_files, selected)
-        head = check_stacks(root, scope.head, replace(options, before=base_files), inputs=True)
+        head_files = read_files(root, options.today)
+        base_files = read_files(tree.root, options.today)
+        scope = _scope(tree, base_options, head_files.workspace, base_files.workspace, selected)
+        options = replace(options, base_files=base_files.workspace, inputs=True)
+        head = check_files(head_files, scope.head, options)
         options.progress(f"planning {ref}")
-        others = len(head_files.stacks) - len(scope.head)
-        comparison = Comparison(
-            ref=ref, commit=tree.commit, others=others, own_program=scope.own_program, deployed=base.deployed
-        )
-        before = _EMPTY
-        limits = [head.prices.most_more_per_hour]
+        base: Check | None = None
+        unknown: str | None = None
         try:
-            checked, unplanned = _check_base(tree, scope, options)
-            limits.append(checked.prices.most_more_per_hour)
-            before = result_of(checked)
-            left = _left_behind(scope, head_files, base_files, options.today)
-            after = with_left_behind(result_of(head), checked, left)
-            comparison = replace(
-                comparison,
-                stacks=tuple(_stacks(scope, before, after, base, _Files(head_files, base_files, left))),
-                quotas=quota_changes(before, after),
-                capacity=capacity_changes(before, after),
-                unknown=unplanned,
-            )
+            base, unknown = _check_base(tree, base_files, scope, options)
         except _NotPlanned as error:
-            comparison = replace(comparison, unknown=str(error))
-        most_more = min((limit for limit in limits if limit is not None), default=None)
-        finder = LossFinder(comparison, head.workspace, base_files, head.exemptions, most_more)
-        consequences = finder.consequences()
-        comparison = replace(comparison, consequences=consequences)
-        findings = with_losses(consequences)
-        findings += _other_findings(comparison, head.workspace, base_files)
-    report = with_causes(_with_findings(head.report, head.safe(findings)), {})
+            unknown = str(error)
+        comparison = _compared(scope, base_options, head, base, options.today)
+        comparison = replace(comparison, commit=tree.commit, unknown=unknown)
+        finder = LossFinder(
+            comparison, head_files.workspace, base_files.workspace, head_files.exemptions, _most_more(head, base)
+        )
+        comparison = replace(comparison, consequences=finder.consequences())
+        findings = with_losses(comparison.consequences)
+        findings += _other_findings(comparison, head_files.workspace, base_files.workspace)
+    report = with_causes(_with_findings(head.report, head.plans.safe(findings)), {})
     report = baseline.apply(report)
-    report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files, ref)))
-    if new_only:
-        # Files of findings, under the new names of their stacks.
-        files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
-        identities = ((rule, files.get(file, file), *rest) for rule, file, *rest in before.identities)
-        report = set_aside(report, dict.fromkeys(fingerprints(identities), f"{ref} has it as well"))
+    report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files.workspace, ref)))
+    if new_only and base is not None:
+        report = set_aside(report, dict.fromkeys(_known_fingerprints(base, scope), f"{ref} has it as well"))
     return replace(report, comparison=comparison)
 
 
-def _scope(tree: BaseTree, base: Base, head: Workspace, before: Workspace, selected: Sequence[str]) -> Affected:
+def _scope(
+    tree: BaseTree, base_options: BaseOptions, head: Workspace, base: Workspace, selected: Sequence[str]
+) -> Affected:
     """Return the stacks to compare: those that the change can affect, and those with a known state."""
-    scope = affected(tree.changed, head, before)
+    scope = affected(tree.changed, head, base)
     for name, was in scope.renamed.items():
         if was in selected:
-            raise UserError(f"There is no stack {was} any more: what {base.ref} calls {was} is called {name} now.")
+            ref = base_options.ref
+            raise UserError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
     if selected:
         names = set(stack_names(head, selected))
         old = names | {was for name, was in scope.renamed.items() if name in names}
         head_names = tuple(name for name in scope.head if name in old)
         scope = replace(scope, head=head_names, base=tuple(name for name in scope.base if name in old))
-    unknown = [name for name in base.deployed if name not in head.stacks and name not in before.stacks]
-    if unknown:
-        raise UserError(f"There is no stack {unknown[0]}, neither here nor in {base.ref}, whose state is given.")
-    named = {*base.deployed}
+    deployed = base_options.deployed
+    missing = [name for name in deployed if name not in head.stacks and name not in base.stacks]
+    if missing:
+        raise UserError(
+            f"There is no stack {missing[0]}, neither here nor in {base_options.ref}, whose state is given."
+        )
     return replace(
         scope,
-        head=tuple(name for name in head.stacks if name in {*scope.head, *named}),
-        base=tuple(name for name in before.stacks if name in {*scope.base, *named}),
+        head=tuple(name for name in head.stacks if name in {*scope.head, *deployed}),
+        base=tuple(name for name in base.stacks if name in {*scope.base, *deployed}),
     )
 
 
-def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
-    """Yield the findings of a change other than losses."""
-    yield from left_off(comparison, head, base)
-    yield from upgrades(comparison, head)
-    yield from moved_requests(comparison, head)
-    yield from removals(head, base)
-    yield from placed_flavors(head, base)
-    yield from fixed_inputs(comparison, head)
-    yield from kept_instances(head, base)
-    yield from further_rights(comparison, head, base)
-    yield from _unknown(comparison, head)
-
-
-def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
-    """Yield a failure for each renamed stack whose file does not declare the deployed stack's name."""
-    for name, was in scope.renamed.items():
-        stack = head.stacks[name]
-        if name in scope.head and declared(stack) != was:
-            yield (
-                f"{stack.source.file}: is what {ref} calls {was}, and Pulumi makes all of a stack that it does not "
-                f"know a second time. Rename what is deployed, with `pulumi stack rename {name} --stack {was}`, and "
-                f"say so in the file: renamed_from: {was}"
-            )
-
-
-def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date) -> frozenset[str]:
-    """Return the stacks whose files are gone but that no pipeline destroyed: they still hold their resources."""
-    gone = {name for name in base.stacks if name not in head.stacks and name not in scope.renamed.values()}
-    return frozenset(name for name in gone if not is_over(base.stacks[name], today))
-
-
-def _check_base(tree: BaseTree, scope: Affected, options: CheckOptions) -> tuple[Checked, str | None]:
+def _check_base(tree: BaseTree, files: Files, scope: Affected, options: CheckOptions) -> tuple[Check, str | None]:
     """Check the base; if its code differs, that code plans and this code checks the plans. Raises _NotPlanned.
 
     The sentence is why the base's code planned some of its stacks only.
     """
     unplanned = None
+    options = replace(options, base_files=None)
     if scope.own_program:
         documents = _base_plans(tree)
         plans = {document.stack: list(planned_of(document)) for document in documents.plans}
-        options = replace(options, plans=plans)
+        options = replace(options, base_plans=plans)
         if documents.failures and not plans.keys() >= set(scope.base):
             reasons = " ".join(documents.failures)
             unplanned = f"the code of commit {tree.commit[:12]} does not plan every stack: {reasons}"
-    return check_stacks(tree.root, scope.base, options, inputs=True), unplanned
+    return check_files(files, scope.base, options), unplanned
 
 
 def _base_plans(tree: BaseTree) -> PlanDocuments:
@@ -243,78 +202,111 @@ def _run(root: Path) -> tuple[int, str, str]:
         return process.returncode, output, errors
 
 
-class _Files(NamedTuple):
-    """The stack files of both sides, and the stacks without a file that are still deployed."""
+def _compared(
+    scope: Affected, base_options: BaseOptions, head_check: Check, base_check: Check | None, today: date
+) -> Comparison:
+    """Return the differences between both sides, none of them without a base."""
+    comparison = Comparison(
+        ref=base_options.ref,
+        others=len(head_check.files.workspace.stacks) - len(scope.head),
+        own_program=scope.own_program,
+        deployed=base_options.deployed,
+    )
+    if base_check is None:
+        return comparison
+    base = side_of(base_check)
+    left_behind = _left_behind(scope, head_check.files.workspace, base.workspace, today)
+    head = with_left_behind(side_of(head_check), base_check, left_behind)
+    return replace(
+        comparison,
+        stacks=tuple(_stacks(scope, base_options, head, base, left_behind)),
+        quotas=quota_changes(base, head),
+        capacity=capacity_changes(base, head),
+    )
 
-    head: Workspace
-    base: Workspace
-    left: Container[str]
+
+def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date) -> frozenset[str]:
+    """Return the stacks whose files are gone but that no pipeline destroyed: they still hold their resources."""
+    gone = {name for name in base.stacks if name not in head.stacks and name not in scope.renamed.values()}
+    return frozenset(name for name in gone if not is_over(base.stacks[name], today))
 
 
 def _stacks(
-    scope: Affected, before: CheckResult, after: CheckResult, base: Base, files: _Files
+    scope: Affected, base_options: BaseOptions, head: Side, base: Side, left_behind: Container[str]
 ) -> Iterator[StackChange]:
+    """Yield the change of each stack of the head, then of those that only the base has."""
     for name in scope.head:
         was = scope.renamed.get(name, name)
-        change = _stack(name, before.stacks.get(was), after.stacks.get(name), was)
-        state = base.states.get(was)
-        preview = base.previews.get(name)
-        planned = after.stacks.get(name)
+        change = _stack(name, was, head, base)
+        state = base_options.states.get(was)
+        preview = base_options.previews.get(name)
+        planned = head.resources.get(name)
         if preview:
             change = replace(change, resources=preview.changes, unknown=None)
-        elif state and planned and planned.resources is not None:
-            change = replace(change, resources=against_state(state.resources, planned.resources), unknown=None)
-        old = files.base.stacks.get(was)
-        if old is not None and not change.unknown:
-            if old.retired is None:
-                change = _retired(change, files.head.stacks[name], planned)
+        elif state and planned is not None:
+            change = replace(change, resources=against_state(state.resources, planned), unknown=None)
+        base_stack = base.workspace.stacks.get(was)
+        head_stack = head.workspace.stacks[name]
+        if base_stack is not None and not change.unknown:
+            if base_stack.retired is None:
+                change = _retired(change, head_stack, planned)
             else:
-                change = _after_retirement(change, files.head.stacks[name])
+                change = _after_retirement(change, head_stack)
         yield change
     renamed = {*scope.renamed.values()}
     for name in scope.base:
-        if name not in after.stacks and name not in renamed:
-            gone = _stack(name, before.stacks.get(name), None, name)
-            state = base.states.get(name)
-            if name in files.left or (state and state.resources):  # none of its use is freed
-                least = gone.least_usd.before
-                most = gone.most_usd.before
-                gone = replace(gone, accelerators=(), least_usd=Amount(least, least), most_usd=Amount(most, most))
-                yield replace(gone, kind="left", resources=())
-            else:
-                yield gone
+        if name in head.stacks or name in renamed:
+            continue
+        gone = _stack(name, name, head, base)
+        state = base_options.states.get(name)
+        if name in left_behind or (state and state.resources):  # none of its use is freed
+            least = gone.least_usd.before
+            most = gone.most_usd.before
+            gone = replace(gone, accelerators=(), least_usd=Amount(least, least), most_usd=Amount(most, most))
+            gone = replace(gone, kind="left", resources=())
+        yield gone
 
 
-def _stack(name: str, before: StackResult | None, after: StackResult | None, was: str) -> StackChange:
-    least, most = cost_changes(before, after)
-    sides = (("the base", before), ("the work tree", after))
-    unplanned = [side for side, stack in sides if stack and stack.resources is None]
-    old = before.resources or () if before else ()
-    new = after.resources or () if after else ()
+def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
+    """Return the change of a stack that the base calls ``was``; a side may lack it."""
+    head_report = head.stacks.get(name)
+    base_report = base.stacks.get(was)
+    least, most = cost_changes(base_report, head_report)
+    unplanned = []
+    if base_report and was not in base.resources:
+        unplanned.append("the base")
+    if head_report and name not in head.resources:
+        unplanned.append("the work tree")
+    resources: tuple[ResourceChange, ...] = ()
+    if not unplanned:
+        resources = resource_changes(base.resources.get(was, ()), head.resources.get(name, ()))
     return StackChange(
         name=name,
-        kind=_kind(name, was, before, after),
+        kind=_kind(name, was, base_report, head_report),
         was=was if was != name else None,
-        resources=() if unplanned else resource_changes(old, new),
-        accelerators=accelerator_changes(before, after),
+        resources=resources,
+        accelerators=accelerator_changes(base_report, head_report),
         least_usd=least,
         most_usd=most,
         unknown=f"not planned in {' and '.join(unplanned)}" if unplanned else None,
     )
 
 
-def _retired(change: StackChange, stack: Stack, planned: StackResult | None) -> StackChange:
+def _kind(name: str, was: str, base: StackReport | None, head: StackReport | None) -> StackKind:
+    if was != name:
+        return "renamed"
+    if base is None:
+        return "added"
+    return "removed" if head is None else "changed"
+
+
+def _retired(change: StackChange, stack: Stack, planned: Sequence[FlatResource] | None) -> StackChange:
     """Return the change of a stack that it retires: all resources are destroyed except those that the stack keeps."""
     if stack.retired is None or stack.section is None or planned is None:
         return change
-    sources = {
-        (resource.type, resource.name): [source for keys in resource.inputs_from.values() for source in keys]
-        for resource in planned.resources or ()
-    }
+    sources = {resource.key: chain.from_iterable(resource.inputs_from.values()) for resource in planned}
     kept = kept_resources(stack.section, stack.retired, sources)
-    resources = [
-        removed(resource) for resource in planned.resources or () if (resource.type, resource.name) not in kept
-    ]
+    resources = [removed(resource) for resource in planned if resource.key not in kept]
     return replace(change, kind="retired", resources=tuple(resources))
 
 
@@ -331,12 +323,23 @@ def _after_retirement(change: StackChange, stack: Stack) -> StackChange:
     return replace(change, resources=tuple(resources))
 
 
-def _kind(name: str, was: str, before: StackResult | None, after: StackResult | None) -> StackKind:
-    if was != name:
-        return "renamed"
-    if before is None:
-        return "added"
-    return "removed" if after is None else "changed"
+def _most_more(head: Check, base: Check | None) -> float | None:
+    """Return by how many USD per hour a stack may cost more: the least that either side allows, None for any."""
+    limits = [check.files.prices.most_more_per_hour for check in (head, base) if check is not None]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
+    """Yield the findings of a change other than losses."""
+    yield from left_off(comparison, head, base)
+    yield from upgrades(comparison, head)
+    yield from moved_requests(comparison, head)
+    yield from removals(head, base)
+    yield from placed_flavors(head, base)
+    yield from fixed_inputs(comparison, head)
+    yield from kept_instances(head, base)
+    yield from further_rights(comparison, head, base)
+    yield from _unknown(comparison, head)
 
 
 def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:
@@ -360,6 +363,25 @@ def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
         by_stack[finding.stack if finding.stack in names and finding.stack else ""].append(finding)
     stacks = tuple(replace(stack, findings=(*stack.findings, *by_stack[stack.name])) for stack in report.stacks)
     return replace(report, stacks=stacks, findings=(*report.findings, *by_stack[""]))
+
+
+def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
+    """Yield a failure for each renamed stack whose file does not declare the deployed stack's name."""
+    for name, was in scope.renamed.items():
+        stack = head.stacks[name]
+        if name in scope.head and declared(stack) != was:
+            yield (
+                f"{stack.source.file}: is what {ref} calls {was}, and Pulumi makes all of a stack that it does not "
+                f"know a second time. Rename what is deployed, with `pulumi stack rename {name} --stack {was}`, and "
+                f"say so in the file: renamed_from: {was}"
+            )
+
+
+def _known_fingerprints(base: Check, scope: Affected) -> Iterator[str]:
+    """Yield the fingerprints of the base's findings, with files under the new names of their stacks."""
+    files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
+    identities = (identity(finding) for finding in base.report.all_findings())
+    return fingerprints((rule, files.get(file, file), *rest) for rule, file, *rest in identities)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,14 @@
-"""The differences between two sides: resources and their inputs, quotas, promised capacity, accelerators, cost.
-
-A side is a ``CheckResult``: plain data that a program of another version can hand over as JSON.
-"""
+"""The differences between two sides: resources and their inputs, quotas, promised capacity, accelerators, cost."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from itertools import chain
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict
+from typing import Any, NamedTuple
 
 from training_platform.checks.comparison.comparison import (
     KINDS,
@@ -26,152 +22,105 @@ from training_platform.checks.comparison.comparison import (
 )
 from training_platform.checks.comparison.effects import effect_of_addition, effect_of_input, effect_of_loss
 from training_platform.checks.outcome import LATER, OPTIONS, TRIGGER, FlatResource
-from training_platform.checks.report import StackReport, identity
-from training_platform.checks.stacks import Checked
+from training_platform.checks.report import StackReport
+from training_platform.checks.stacks import Check
 from training_platform.config.reading.secrets import HIDDEN
+from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import QuotaKey
+from training_platform.quota.ledger import CapacityLine, ProjectLedger
 from training_platform.resources import resource_types
+from training_platform.resources.stack_resource import ResourceKey
 
-_Key = tuple[str, str]  # type and name
 _ITEM = re.compile(r"\[(\d+)\]")
 _ITEM_KEYS = ("name", "action.type", "rangeName", "exclusionName", "id", "key")
 REPLACED_SOURCE = "its replacement"
 """The new value of an input that comes from a replaced resource; the old value is that resource's name."""
 
 
-class _Plain(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class AcceleratorCount(_Plain):
-    """Chips or GPUs of one flavor in one region, at the autoscaling maximum."""
-
-    region: str
-    flavor: str
-    unit: str
-    most: int
-
-
-class StackResult(_Plain):
-    """A stack; ``resources`` is None if it was not planned. Costs are in USD per hour, or None if unknown."""
-
-    name: str
-    kind: Literal["environment", "team", "rejected"]
-    resources: tuple[FlatResource, ...] | None
-    accelerators: tuple[AcceleratorCount, ...] = ()
-    least_usd: float | None = None
-    most_usd: float | None = None
-
-
-class QuotaUse(_Plain):
+class QuotaUse(NamedTuple):
     """The use of one limit by all stacks; ``limit`` is None if it is unknown or unlimited."""
 
-    key: QuotaKey
     unit: str
     used: float
     limit: float | None
 
 
-class CapacityUse(_Plain):
+class CapacityUse(NamedTuple):
     """A flavor of a cluster: the capacity of its pools, and the amount that teams are promised."""
 
-    environment: str
-    cluster: str
-    flavor: str
-    capacity: float
-    promised: float
+    capacity: float = 0
+    promised: float = 0
 
 
-class CheckResult(_Plain):
-    """The result of checking one side; ``identities`` are of all findings that count."""
-
-    version: Literal[1] = 1
-    stacks: dict[str, StackResult]
-    quotas: tuple[QuotaUse, ...]
-    capacity: tuple[CapacityUse, ...]
-    identities: tuple[tuple[str, ...], ...]
-    failures: tuple[str, ...]
+FlavorKey = tuple[str, str, str]
+"""Environment, cluster and flavor."""
 
 
-def result_of(checked: Checked) -> CheckResult:
-    """Return the result of a check as one side of a comparison."""
-    report = checked.report
-    quotas = [
-        QuotaUse(
-            key=line.key,
-            unit=line.unit,
-            used=line.used,
-            limit=None if line.limit is None or math.isinf(line.limit) else line.limit,
-        )
-        for ledger in checked.ledgers.values()
-        for line in ledger.lines
-    ]
-    capacity = [
-        CapacityUse(
-            environment=line.environment,
-            cluster=line.cluster,
-            flavor=line.flavor.name,
-            capacity=line.capacity,
-            promised=line.promised,
-        )
-        for line in checked.capacity
-    ]
-    return CheckResult(
-        stacks={stack.name: _stack(stack, checked) for stack in report.stacks},
-        quotas=tuple(quotas),
-        capacity=tuple(capacity),
-        identities=tuple(identity(finding) for finding in report.all_findings()),
-        failures=report.failures,
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One side of a comparison: its files, the stacks that were checked, and the use of limits by all stacks.
+
+    ``resources`` are those of the stacks that were planned.
+    """
+
+    workspace: Workspace
+    stacks: Mapping[str, StackReport]
+    resources: Mapping[str, tuple[FlatResource, ...]]
+    quotas: Mapping[QuotaKey, QuotaUse]
+    capacity: Mapping[FlavorKey, CapacityUse]
+
+
+def side_of(check: Check) -> Side:
+    """Return a check as one side of a comparison."""
+    return Side(
+        workspace=check.files.workspace,
+        stacks={stack.name: stack for stack in check.report.stacks},
+        resources={
+            name: outcome.inputs for name, outcome in check.plans.outcomes.items() if outcome.inputs is not None
+        },
+        quotas=_quota_uses(check.ledgers.projects.values()),
+        capacity={_flavor_key(line): CapacityUse(line.capacity, line.promised) for line in check.ledgers.capacity},
     )
 
 
-def _stack(stack: StackReport, checked: Checked) -> StackResult:
-    outcome = checked.outcomes.get(stack.name)
-    cost = stack.cost
-    priced = cost.sums_up and (cost.read is not None or not (cost.unpriced or stack.kind == "rejected"))
-    return StackResult(
-        name=stack.name,
-        kind=stack.kind,
-        resources=outcome.inputs if outcome else None,
-        accelerators=tuple(
-            AcceleratorCount(region=row.region, flavor=row.flavor, unit=row.unit, most=row.most)
-            for row in stack.accelerators
-        ),
-        least_usd=cost.least if priced else None,
-        most_usd=cost.most if priced else None,
-    )
+def _quota_uses(ledgers: Iterable[ProjectLedger]) -> dict[QuotaKey, QuotaUse]:
+    uses = {}
+    for ledger in ledgers:
+        for line in ledger.lines:
+            limit = None if line.limit is None or math.isinf(line.limit) else line.limit
+            uses[line.key] = QuotaUse(line.unit, line.used, limit)
+    return uses
 
 
-def with_left_behind(side: CheckResult, base: Checked, names: Container[str]) -> CheckResult:
-    """Return a side with the use of base stacks that no longer have a file and that nobody destroys."""
-    quotas = {quota.key: quota for quota in side.quotas}
-    for quota in result_of(base).quotas:
-        lines = (line for ledger in base.ledgers.values() for line in ledger.lines if line.key == quota.key)
-        held = sum(held.amount for line in lines for held in line.holders if held.holder.stack in names)
-        if held:
-            there = quotas.get(quota.key) or quota.model_copy(update={"used": 0.0})
-            quotas[quota.key] = there.model_copy(update={"used": there.used + held})
-    uses = {(use.environment, use.cluster, use.flavor): use for use in side.capacity}
-    for line in base.capacity:
-        key = (line.environment, line.cluster, line.flavor.name)
-        promised = sum(share.amount for share in line.shares if share.holder.stack in names)
-        capacity = line.capacity if line.environment in names else 0
-        if promised or capacity:
-            before = uses.get(key)
-            uses[key] = CapacityUse(
-                environment=line.environment,
-                cluster=line.cluster,
-                flavor=line.flavor.name,
-                capacity=capacity + (before.capacity if before else 0),
-                promised=promised + (before.promised if before else 0),
-            )
-    return side.model_copy(update={"quotas": tuple(quotas.values()), "capacity": tuple(uses.values())})
+def _flavor_key(line: CapacityLine) -> FlavorKey:
+    return line.environment, line.cluster, line.flavor.name
+
+
+def with_left_behind(head: Side, base: Check, names: Container[str]) -> Side:
+    """Return the head with the use of base stacks that no longer have a file and that nobody destroys."""
+    quotas = dict(head.quotas)
+    base_uses = _quota_uses(base.ledgers.projects.values())
+    for ledger in base.ledgers.projects.values():
+        for line in ledger.lines:
+            held = sum(held.amount for held in line.holders if held.holder.stack in names)
+            if held:
+                use = quotas.get(line.key) or base_uses[line.key]._replace(used=0)
+                quotas[line.key] = use._replace(used=use.used + held)
+    capacity = dict(head.capacity)
+    for capacity_line in base.ledgers.capacity:
+        promised = sum(share.amount for share in capacity_line.shares if share.holder.stack in names)
+        held_capacity = capacity_line.capacity if capacity_line.environment in names else 0
+        if promised or held_capacity:
+            key = _flavor_key(capacity_line)
+            present = capacity.get(key, CapacityUse())
+            capacity[key] = CapacityUse(present.capacity + held_capacity, present.promised + promised)
+    return replace(head, quotas=quotas, capacity=capacity)
 
 
 def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
     """Return the change of every resource that differs, the worst first."""
-    old = {(resource.type, resource.name): resource for resource in before}
-    new = {(resource.type, resource.name): resource for resource in after}
+    old = {resource.key: resource for resource in before}
+    new = {resource.key: resource for resource in after}
     graph = {  # a resource's provider, and those whose outputs it takes, are before it
         key: set(chain.from_iterable(resource.inputs_from.values())) for key, resource in new.items()
     }
@@ -179,7 +128,7 @@ def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResourc
         if resource.provider:
             graph[key].add(resource.provider)
     changes: list[ResourceChange] = []
-    replaced: set[_Key] = set()
+    replaced: set[ResourceKey] = set()
     for key in TopologicalSorter(graph).static_order():
         if key in old and key in new and (change := _change(old[key], new[key], replaced)):
             changes.append(change)
@@ -227,61 +176,64 @@ def _size(resource: FlatResource) -> str:
     return ""
 
 
-def accelerator_changes(before: StackResult | None, after: StackResult | None) -> tuple[AcceleratorChange, ...]:
+def accelerator_changes(base: StackReport | None, head: StackReport | None) -> tuple[AcceleratorChange, ...]:
     """Return the accelerators that a stack gains or loses; a side without the stack has none."""
-    old = _accelerators(before)
-    new = _accelerators(after)
-    return tuple(
-        AcceleratorChange(region, flavor, unit, Amount(old.get(key, 0), new.get(key, 0)))
-        for key in sorted({*old, *new})
-        if old.get(key, 0) != new.get(key, 0)
-        for region, flavor, unit in (key,)
-    )
+    old = _accelerators(base)
+    new = _accelerators(head)
+    changes = []
+    for key in sorted({*old, *new}):
+        most = Amount(old.get(key, 0), new.get(key, 0))
+        if most.delta:
+            changes.append(AcceleratorChange(*key, most))
+    return tuple(changes)
 
 
-def cost_changes(before: StackResult | None, after: StackResult | None) -> tuple[Amount, Amount]:
-    """Return a stack's least and most cost in USD per hour; a side without the stack costs nothing."""
-    old = (0.0, 0.0) if before is None else (before.least_usd, before.most_usd)
-    new = (0.0, 0.0) if after is None else (after.least_usd, after.most_usd)
-    return Amount(old[0], new[0]), Amount(old[1], new[1])
-
-
-def _accelerators(side: StackResult | None) -> dict[tuple[str, str, str], int]:
+def _accelerators(stack: StackReport | None) -> dict[tuple[str, str, str], int]:
     """Return the most chips or GPUs of a stack, by region, flavor and unit."""
-    if side is None:
-        return {}
-    return {(row.region, row.flavor, row.unit): row.most for row in side.accelerators}
+    return {(row.region, row.flavor, row.unit): row.most for row in stack.accelerators} if stack else {}
 
 
-def quota_changes(before: CheckResult, after: CheckResult) -> tuple[QuotaChange, ...]:
+def cost_changes(base: StackReport | None, head: StackReport | None) -> tuple[Amount, Amount]:
+    """Return a stack's least and most cost in USD per hour; a side without the stack costs nothing."""
+    least = Amount(_cost(base)[0], _cost(head)[0])
+    most = Amount(_cost(base)[1], _cost(head)[1])
+    return least, most
+
+
+def _cost(stack: StackReport | None) -> tuple[float | None, float | None]:
+    """Return the least and the most cost of a stack, None where too little of it has a price."""
+    if stack is None:
+        return 0.0, 0.0
+    cost = stack.cost
+    unknown = cost.read is None and (cost.unpriced or stack.kind == "rejected")
+    return (cost.least, cost.most) if cost.sums_up and not unknown else (None, None)
+
+
+def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:
     """Return the limits whose use or amount changes."""
-    old, new = ({quota.key: quota for quota in side.quotas} for side in (before, after))
     changes = []
-    for key in sorted({*old, *new}):
+    for key in sorted({*base.quotas, *head.quotas}):
         # A side that holds nothing of a limit does not list it.
-        was = old.get(key) or new[key].model_copy(update={"used": 0.0})
-        now = new.get(key) or was.model_copy(update={"used": 0.0})
-        if was != now:
-            changes.append(QuotaChange(key, now.unit, Amount(was.used, now.used), Amount(was.limit, now.limit)))
+        old = base.quotas.get(key) or head.quotas[key]._replace(used=0)
+        new = head.quotas.get(key) or old._replace(used=0)
+        if old != new:
+            changes.append(QuotaChange(key, new.unit, Amount(old.used, new.used), Amount(old.limit, new.limit)))
     return tuple(changes)
 
 
-def capacity_changes(before: CheckResult, after: CheckResult) -> tuple[CapacityChange, ...]:
+def capacity_changes(base: Side, head: Side) -> tuple[CapacityChange, ...]:
     """Return the flavors of clusters whose capacity or promised amount changes."""
-    old, new = (
-        {(use.environment, use.cluster, use.flavor): (use.capacity, use.promised) for use in side.capacity}
-        for side in (before, after)
-    )
     changes = []
-    for key in sorted({*old, *new}):
-        was = old.get(key, (0, 0))
-        now = new.get(key, (0, 0))
-        if was != now:
-            changes.append(CapacityChange(*key, Amount(was[0], now[0]), Amount(was[1], now[1])))
+    for key in sorted({*base.capacity, *head.capacity}):
+        old = base.capacity.get(key, CapacityUse())
+        new = head.capacity.get(key, CapacityUse())
+        if old != new:
+            capacity = Amount(old.capacity, new.capacity)
+            changes.append(CapacityChange(*key, capacity, Amount(old.promised, new.promised)))
     return tuple(changes)
 
 
-def _change(old: FlatResource, new: FlatResource, replaced: Container[_Key]) -> ResourceChange | None:
+def _change(old: FlatResource, new: FlatResource, replaced: Container[ResourceKey]) -> ResourceChange | None:
     inputs = (*_inputs(old, new), *_redirected(old, new))
     if not any(change.forces for change in inputs):
         inputs += tuple(_followed(new, replaced))
@@ -337,8 +289,8 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
 
 def against_state(old: Iterable[FlatResource], new: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
     """Return the changes of a plan against a state; a value that is unknown on either side counts as equal."""
-    planned = {(resource.type, resource.name): resource for resource in new if not resource.type.startswith("pulumi:")}
-    deployed = [_as_planned(resource, planned.get((resource.type, resource.name))) for resource in old]
+    planned = {resource.key: resource for resource in new if not resource.type.startswith("pulumi:")}
+    deployed = [_as_planned(resource, planned.get(resource.key)) for resource in old]
     return resource_changes(deployed, planned.values())
 
 
@@ -350,7 +302,7 @@ def _as_planned(deployed: FlatResource, plan: FlatResource | None) -> FlatResour
     for path, value in plan.inputs.items():
         if _is_unknown(value) or _is_unknown(inputs.get(path)):
             inputs[path] = value
-    return deployed.model_copy(update={"inputs": inputs})
+    return replace(deployed, inputs=inputs)
 
 
 def _is_unknown(value: Any) -> bool:
@@ -450,7 +402,7 @@ def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
         path = above
 
 
-def _followed(new: FlatResource, replaced: Container[_Key]) -> Iterator[InputChange]:
+def _followed(new: FlatResource, replaced: Container[ResourceKey]) -> Iterator[InputChange]:
     """Yield the inputs that replace a resource together with another, as the engine does even for equal inputs.
 
     It is replaced with its provider. The engine takes an input as a whole for unknown where any of it comes from a

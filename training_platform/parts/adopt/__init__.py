@@ -1,5 +1,25 @@
 """Adopting an existing platform: ids and import files for the resources of a project, and their differences."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from training_platform.checks.parts import Part
 
-PART = Part(commands={"adopt": "cli:adopt", "adopt-state": "cli:adopt_state"})
+if TYPE_CHECKING:
+    import click
+
+
+def _adopt() -> click.Command:
+    from training_platform.parts.adopt.cli import adopt
+
+    return adopt
+
+
+def _adopt_state() -> click.Command:
+    from training_platform.parts.adopt.cli import adopt_state
+
+    return adopt_state
+
+
+PART = Part(commands={"adopt": _adopt, "adopt-state": _adopt_state})

@@ -22,6 +22,7 @@ from training_platform.parts.jobs.resolve import FOLDER, ResolvedJob, job_source
 from training_platform.quota.charges import QuotaKey, shown
 
 if TYPE_CHECKING:
+    from training_platform.checks.parts import CheckedStacks
     from training_platform.parts.jobs.vertex.training_quota import Quotas
 
 
@@ -38,25 +39,25 @@ class Judgement:
         return any(finding.severity == "error" for finding in self.findings)
 
 
-def judge_folder(root: FilePath, workspace: Workspace, today: date) -> tuple[list[Finding], list[str]]:
+def judge_folder(stacks: CheckedStacks) -> tuple[list[Finding], list[str]]:
     """Return the errors and warnings about a repository's job files, and sentences about unreadable ones.
 
     Notes are for the owner of a file, who runs ``job check``.
     """
-    findings, unreadable = check_jobs(job_files(root), root, workspace, today)
+    findings, unreadable = check_jobs(job_files(stacks.root), stacks.root, stacks.workspace, stacks.today, stacks)
     return [finding for finding in findings if finding.severity != "note"], unreadable
 
 
 def check_jobs(
-    paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date
+    paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date, stacks: CheckedStacks | None = None
 ) -> tuple[list[Finding], list[str]]:
-    """Return the findings about job files, and sentences about unreadable ones."""
+    """Return the findings about job files, and sentences about unreadable ones; ``stacks`` are checked with them."""
 
     @cache
     def quotas() -> Quotas:
         from training_platform.parts.jobs.vertex.training_quota import Quotas
 
-        return Quotas(workspace, today)
+        return Quotas(workspace, today, stacks)
 
     findings: list[Finding] = []
     unreadable: list[str] = []

@@ -1,5 +1,19 @@
 """Local stand-ins, so that the real Pulumi engine deploys every stack without a cloud."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from training_platform.checks.parts import Part
 
-PART = Part(commands={"sandbox": "cli:app"})
+if TYPE_CHECKING:
+    import click
+
+
+def _sandbox() -> click.Command:
+    from training_platform.parts.sandbox.cli import app
+
+    return app
+
+
+PART = Part(commands={"sandbox": _sandbox})

@@ -1,8 +1,34 @@
 """A simulation of jobs in Kueue's queues and on machines, and recommendations from it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from training_platform.checks.parts import Part
 
+if TYPE_CHECKING:
+    import click
+
+
+def _simulate() -> click.Command:
+    from training_platform.parts.simulate.cli import simulate
+
+    return simulate
+
+
+def _recommend() -> click.Command:
+    from training_platform.parts.simulate.cli import recommend
+
+    return recommend
+
+
+def _trace() -> click.Command:
+    from training_platform.parts.simulate.cli import trace_app
+
+    return trace_app
+
+
 PART = Part(
-    commands={"simulate": "cli:simulate", "recommend": "cli:recommend", "trace": "cli:trace_app"},
+    commands={"simulate": _simulate, "recommend": _recommend, "trace": _trace},
     needs=("jobs",),  # `trace pull` asks where runs are
 )

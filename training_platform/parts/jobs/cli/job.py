@@ -12,8 +12,9 @@ import click
 from training_platform.cli.shared import (
     PATH,
     Commands,
-    CommandsOfModules,
     Format,
+    LateCommands,
+    commands_of,
     complete_jobs,
     example,
     fail,
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
     from training_platform.config.workspace import Workspace
     from training_platform.quota.chip_hours import Hours
 
-_COMMANDS = CommandsOfModules({
+_COMMANDS = LateCommands(commands_of("training_platform.parts.jobs.cli", {
     "render": "job:render", "check": "job:check", "cost": "job:cost", "usage": "job:usage", "submit": "runs:submit",
     "debug": "runs:debug", "list": "runs:list_runs", "status": "runs:status", "cancel": "runs:cancel",
     "requeue": "runs:requeue_run", "wait": "runs:wait_for", "why": "runs:why_it_waits", "logs": "runs:logs",
     "exec": "inside:execute", "port-forward": "inside:port_forward", "top": "inside:top", "init": "init_job:init_job",
-}, package=__package__ or "")  # fmt: skip
+}))  # fmt: skip
 app = Commands(
     "job",
     commands=_COMMANDS,

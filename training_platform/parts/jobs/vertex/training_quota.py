@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.source import UnreadableError
@@ -18,6 +19,9 @@ from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import Line, project_ledgers
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER, Snapshots, read_snapshots
+
+if TYPE_CHECKING:
+    from training_platform.checks.parts import CheckedStacks
 
 SNAPSHOT_ROLE = "roles/cloudquotas.viewer"  # members of a team have it not
 
@@ -36,24 +40,33 @@ class JobCharge:
 
 
 class Quotas:
-    """Quotas of all projects and the stacks' charges, read at first use and once for all jobs of a check."""
+    """Quotas of all projects and the stacks' charges, read at first use and once for all jobs of a check.
 
-    def __init__(self, workspace: Workspace, today: date) -> None:
+    ``stacks`` are those of a check of the whole repository, which has both already.
+    """
+
+    def __init__(self, workspace: Workspace, today: date, stacks: CheckedStacks | None = None) -> None:
         self._workspace = workspace
         self._today = today
+        self._stacks = stacks
         self._held: dict[str, list[Charge]] = {}
 
     @cached_property
     def snapshots(self) -> Snapshots:
         """The snapshots of all projects."""
-        return read_snapshots(self._workspace.root, self._today)
+        return self._stacks.snapshots if self._stacks else read_snapshots(self._workspace.root, self._today)
 
     def held(self, project: str) -> list[Charge]:
         """Return the charges of all stacks in a project."""
         if project not in self._held:
-            space = self._workspace
-            stacks = (stack for stack in space.stacks.values() if space.project_of(stack) == project)
-            self._held[project] = [charge for stack in stacks for charge in stack_demand(stack, space)]
+            workspace = self._workspace
+            stacks = [stack for stack in workspace.stacks.values() if workspace.project_of(stack) == project]
+            if self._stacks:
+                names = {stack.name for stack in stacks}
+                charges = [charge for charge in self._stacks.charges if charge.holder.stack in names]
+            else:
+                charges = [charge for stack in stacks for charge in stack_demand(stack, workspace)]
+            self._held[project] = charges
         return self._held[project]
 
 
