@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from training_platform.checks.report import Report, ordered
-from training_platform.checks.reports.wording import following
+from training_platform.checks.report import Report, following, ordered
 from training_platform.config.reading.finding import Finding, Place
 
 

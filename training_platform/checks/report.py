@@ -10,13 +10,14 @@ from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
 from training_platform.catalog.prices import Cost
-from training_platform.checks.comparison.comparison import Comparison
-from training_platform.checks.comparison.effects import EFFECT_KINDS, EFFECT_OF_RULE
+from training_platform.checks.change_report import Comparison
+from training_platform.checks.effect_kinds import EFFECT_KINDS, EFFECT_OF_RULE
 from training_platform.checks.outcome import Branch, Resource
 from training_platform.config.expansion import flavor_name, pools
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import listed
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 from training_platform.rules.exemptions import Exempted
 
@@ -158,6 +159,18 @@ def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ..
             following.setdefault(finding.follows, []).append(finding)
     first = [finding for finding in findings if finding.follows not in causes]
     return [(finding, tuple(following.pop(finding.place, ()))) for finding in first]
+
+
+def following(findings: Sequence[Finding], most: int = 6) -> str:
+    """Return the consequences of a finding by position, or by subject if they have the same; empty if none.
+
+    A place of several of them has their number.
+    """
+    subjects = (identity(row)[-1] if row.place == row.follows else row.place for row in findings)
+    counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
+    places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
+    verb = "follows" if len(findings) == 1 else "follow"
+    return f"and {len(findings):,} more that {verb} from it: {listed(places, most=most)}" if findings else ""
 
 
 class FindingGroup(NamedTuple):

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.places import ROOT
+from training_platform.checks.change_report import Comparison, StackChange
 from training_platform.checks.comparison.base_files import base_tree
-from training_platform.checks.comparison.comparison import Comparison, StackChange
 from training_platform.checks.report import Report
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError

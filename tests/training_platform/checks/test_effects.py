@@ -8,7 +8,6 @@ import pytest
 
 from tests.places import ORGANISATION
 from training_platform.checks.comparison.effects import (
-    LOSS_RULES,
     effect_of_addition,
     effect_of_input,
     effect_of_loss,
@@ -17,6 +16,7 @@ from training_platform.checks.comparison.effects import (
     is_decided,
     type_rank,
 )
+from training_platform.checks.effect_kinds import LOSS_RULES
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from tests.training_platform.checks.repository import Repository
 from training_platform.checks.comparison import changed_fields
-from training_platform.checks.comparison.effects import EFFECT_OF_RULE
 from training_platform.checks.comparison.foreign_grants import Teams, foreign_grants
+from training_platform.checks.effect_kinds import EFFECT_OF_RULE
 from training_platform.checks.report import Report
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, UserError

@@ -14,7 +14,7 @@ from tests.kube.queues import ENVIRONMENT, stacks
 from tests.places import ORGANISATION
 from tests.training_platform.checks.repository import Repository
 from tests.training_platform.quota.file_systems import workspace
-from training_platform.checks.comparison.comparison import Comparison, InputChange, Kind, ResourceChange, StackChange
+from training_platform.checks.change_report import Comparison, InputChange, Kind, ResourceChange, StackChange
 from training_platform.checks.comparison.refusals import (
     Order,
     deployment_order,

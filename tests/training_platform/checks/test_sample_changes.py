@@ -12,7 +12,7 @@ import pytest
 
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.checks.sample_changes import HARMLESS, LOSSES, SampleChange
-from training_platform.checks.comparison.effects import EFFECT_OF_RULE
+from training_platform.checks.effect_kinds import EFFECT_OF_RULE
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions

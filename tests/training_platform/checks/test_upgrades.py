@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.training_platform.checks.repository import Repository
-from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
-from training_platform.checks.comparison.effects import EFFECT_OF_RULE
+from training_platform.checks.change_report import Comparison, InputChange, ResourceChange, StackChange
 from training_platform.checks.comparison.upgrades import upgrades
+from training_platform.checks.effect_kinds import EFFECT_OF_RULE
 from training_platform.checks.report import Report
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from training_platform.checks.baseline import Baseline
 from training_platform.checks.causes import with_causes
+from training_platform.checks.change_report import Amount, Comparison, ResourceChange, StackChange, StackKind
 from training_platform.checks.comparison.base_files import BaseTree, base_tree
 from training_platform.checks.comparison.changes import (
     Side,
@@ -30,9 +31,8 @@ from training_platform.checks.comparison.changes import (
     side_of,
     with_left_behind,
 )
-from training_platform.checks.comparison.comparison import Amount, Comparison, ResourceChange, StackChange, StackKind
 from training_platform.checks.comparison.deployed import Deployed, Preview
-from training_platform.checks.comparison.effects import Effect, effect_of_loss
+from training_platform.checks.comparison.effects import effect_of_loss
 from training_platform.checks.comparison.losses import LossFinder, is_over, left_off, with_losses
 from training_platform.checks.comparison.refusals import (
     fixed_inputs,
@@ -42,6 +42,7 @@ from training_platform.checks.comparison.refusals import (
     removals,
 )
 from training_platform.checks.comparison.upgrades import moved_requests, upgrades
+from training_platform.checks.effect_kinds import Effect
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.plan_document import PlanDocuments, planned_of
 from training_platform.checks.report import Report, StackReport, fingerprints, identity, set_aside

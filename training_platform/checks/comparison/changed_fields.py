@@ -12,8 +12,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from training_platform.checks.change_report import InputChange, ResourceChange
 from training_platform.checks.comparison.changes import resource_changes
-from training_platform.checks.comparison.comparison import InputChange, ResourceChange
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.config.model.stack import Stack, parse_stack
 from training_platform.config.reading.finding import Path

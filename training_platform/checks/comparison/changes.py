@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 from itertools import chain
 from typing import Any, NamedTuple
 
-from training_platform.checks.comparison.comparison import (
+from training_platform.checks.change_report import (
     KINDS,
     AcceleratorChange,
     Amount,

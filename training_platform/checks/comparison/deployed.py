@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from training_platform.checks.change_report import ResourceChange
 from training_platform.checks.comparison.changes import added, changed_by_engine, removed
-from training_platform.checks.comparison.comparison import ResourceChange
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.config.reading.finding import UserError
 from training_platform.resources.stack_resource import UNKNOWN, StackResource

@@ -12,55 +12,17 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal
 
 from training_platform.catalog.reading import DataPosition, build, read_file
+from training_platform.checks.effect_kinds import Effect, EffectKind
 from training_platform.resources.resource_types import RESOURCE_TYPES, general_path
-
-EffectKind = Literal[
-    "data", "jobs", "stack", "promises", "protection", "opens", "cost", "revokes", "grants", "unknown", "none"
-]  # fmt: skip
-EFFECT_KINDS: tuple[EffectKind, ...] = get_args(EffectKind)
-"""Every effect that a change can have, the worst first."""
-HEADLINES: Mapping[EffectKind, str] = {
-    "data": "loses data",
-    "jobs": "stops jobs",
-    "stack": "frees nothing",
-    "promises": "takes what was promised",
-    "protection": "lifts protection",
-    "opens": "opens to others",
-    "cost": "costs more",
-    "revokes": "takes rights",
-    "grants": "gives rights",
-    "unknown": "effect unknown",
-    "none": "no effect on people",
-}
-LOSS_RULES: Mapping[EffectKind, str] = {
-    "data": "loses-data",
-    "jobs": "stops-jobs",
-    "stack": "leaves-stack",
-    "promises": "takes-promise",
-    "protection": "lifts-protection",
-    "opens": "opens-access",
-    "cost": "costs-more",
-}
-"""The rule of each effect that is a finding; the others are lines of a report."""
-EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule: kind for kind, rule in LOSS_RULES.items()}
 
 _FILE = Path(__file__).with_suffix(".yaml")
 _POSITION = re.compile(r"\[[^\]]*\]")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PUBLIC = ("allUsers", "allAuthenticatedUsers", "system:unauthenticated", "system:anonymous", "0.0.0.0/0", "::/0", "*")
-
-
-class Effect(NamedTuple):
-    """An effect; ``says`` is the predicate of a sentence about the change, ``first`` what to do before it."""
-
-    kind: EffectKind
-    says: str
-    first: str = ""
-    source: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

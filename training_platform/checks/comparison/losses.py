@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, NamedTuple
 
-from training_platform.checks.comparison.changed_fields import FieldChange, FieldTrials, changed_fields, written
-from training_platform.checks.comparison.changes import REPLACED_SOURCE
-from training_platform.checks.comparison.comparison import (
+from training_platform.checks.change_report import (
     CapacityChange,
     Comparison,
     Consequence,
@@ -23,17 +21,11 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.comparison.effects import (
-    EFFECT_KINDS,
-    HEADLINES,
-    LOSS_RULES,
-    Effect,
-    EffectKind,
-    effects_of_field,
-    kind_name,
-    type_rank,
-)
+from training_platform.checks.comparison.changed_fields import FieldChange, FieldTrials, changed_fields, written
+from training_platform.checks.comparison.changes import REPLACED_SOURCE
+from training_platform.checks.comparison.effects import effects_of_field, kind_name, type_rank
 from training_platform.checks.comparison.foreign_grants import Teams, foreign_grants
+from training_platform.checks.effect_kinds import EFFECT_KINDS, HEADLINES, LOSS_RULES, Effect, EffectKind
 from training_platform.config.expansion import Flavor
 from training_platform.config.model.environment import Environment, RetiredSpec
 from training_platform.config.model.stack import Stack

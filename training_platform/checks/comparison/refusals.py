@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
-from training_platform.checks.comparison.comparison import Comparison
+from training_platform.checks.change_report import Comparison
 from training_platform.config.model.storage import FilestoreSpec, LustreSpec
 from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding, Path, Severity, UserError

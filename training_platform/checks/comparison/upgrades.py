@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from training_platform.catalog import CHARTS, REGIONS
-from training_platform.checks.comparison.comparison import Comparison, InputChange, ResourceChange, StackChange
+from training_platform.checks.change_report import Comparison, InputChange, ResourceChange, StackChange
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from markupsafe import Markup
 
-from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.change_report import Comparison, StackChange
 from training_platform.checks.outcome import Resource
 from training_platform.checks.report import Report, StackReport, effect_rank, folded, ordered
 from training_platform.checks.reports.conclusion import counted, more_about

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from training_platform.catalog.prices import LEFT_OUT
 from training_platform.catalog.types import Json
-from training_platform.checks.comparison.comparison import Amount, Comparison, Consequence, StackChange
+from training_platform.checks.change_report import Amount, Comparison, Consequence, StackChange
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.sections import SECTIONS
 from training_platform.checks.reports.tables import ReportSection

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from training_platform.checks.comparison.comparison import Comparison
-from training_platform.checks.report import Report, effect_rank, folded
+from training_platform.checks.change_report import Comparison
+from training_platform.checks.report import Report, effect_rank, folded, following
 from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.markdown_tables import escaped, section_table, table
 from training_platform.checks.reports.sections import (
@@ -24,7 +24,7 @@ from training_platform.checks.reports.sections import (
     stack_title,
 )
 from training_platform.checks.reports.tables import ReportRow, ReportSection
-from training_platform.checks.reports.wording import conclusion, field_message, following, place
+from training_platform.checks.reports.wording import conclusion, field_message, place
 from training_platform.rules.descriptions import rule_link
 
 MARKER = "<!-- training-platform check -->"

@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any
 
 from training_platform.catalog.prices import LEFT_OUT, Cost
-from training_platform.checks.comparison.comparison import (
+from training_platform.checks.change_report import (
     KINDS,
     Amount,
     Comparison,
@@ -23,7 +23,7 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.comparison.effects import EFFECT_KINDS, HEADLINES
+from training_platform.checks.effect_kinds import EFFECT_KINDS, HEADLINES
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.reports.conclusion import counted

@@ -13,9 +13,9 @@ from rich.rule import Rule
 from rich.text import Text
 from rich.tree import Tree
 
-from training_platform.checks.comparison.comparison import Comparison, StackChange
+from training_platform.checks.change_report import Comparison, StackChange
 from training_platform.checks.outcome import kind_of
-from training_platform.checks.report import Report, StackReport, folded, ordered
+from training_platform.checks.report import Report, StackReport, folded, following, ordered
 from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
@@ -42,7 +42,7 @@ from training_platform.checks.reports.terminal_tables import (
     section_table,
     section_text,
 )
-from training_platform.checks.reports.wording import conclusion, following, price, price_note
+from training_platform.checks.reports.wording import conclusion, price, price_note
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 from training_platform.quota.charges import shown

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from pathlib import PurePath
 from typing import NamedTuple
 
 from training_platform.catalog.prices import EXAMPLES, LEFT_OUT, Cost
-from training_platform.checks.comparison.effects import HEADLINES, LOSS_RULES
-from training_platform.checks.report import Report, folded, identity
+from training_platform.checks.effect_kinds import HEADLINES, LOSS_RULES
+from training_platform.checks.report import Report, folded, following
 from training_platform.checks.reports.conclusion import Conclusion, State, counted, of_severities
 from training_platform.config.model.stack import stack_name
 from training_platform.config.reading.finding import Finding
@@ -85,18 +84,6 @@ def sentences(finding: Finding, more: Sequence[Finding]) -> list[str]:
 def field_message(finding: Finding) -> str:
     """Return the field and its problem, without the position."""
     return ": ".join(part for part in (finding.path, finding.message) if part)
-
-
-def following(findings: Sequence[Finding], most: int = 6) -> str:
-    """Return the consequences of a finding by position, or by subject if they have the same; empty if none.
-
-    A place of several of them has their number.
-    """
-    subjects = (identity(row)[-1] if row.place == row.follows else row.place for row in findings)
-    counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
-    places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
-    verb = "follows" if len(findings) == 1 else "follow"
-    return f"and {len(findings):,} more that {verb} from it: {listed(places, most=most)}" if findings else ""
 
 
 def price(cost: Cost) -> str:

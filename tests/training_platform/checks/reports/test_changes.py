@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from training_platform.checks.comparison.comparison import (
+from training_platform.checks.change_report import (
     AcceleratorChange,
     Amount,
     CapacityChange,
@@ -23,7 +23,7 @@ from training_platform.checks.comparison.comparison import (
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.comparison.effects import Effect, EffectKind
+from training_platform.checks.effect_kinds import Effect, EffectKind
 from training_platform.checks.output import FORMATS, render
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, effects, resource_rows

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from training_platform.checks.comparison.comparison import (
+from training_platform.checks.change_report import (
     Amount,
     Comparison,
     Consequence,

@@ -1,4 +1,4 @@
-"""The effects of a change as plain data, for reports."""
+"""The comparison of a change as plain data, which every format of a report renders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from training_platform.checks.comparison.effects import EFFECT_KINDS, LOSS_RULES, Effect, EffectKind
+from training_platform.checks.effect_kinds import EFFECT_KINDS, LOSS_RULES, Effect, EffectKind
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import QuotaKey
 from training_platform.rules.exemptions import Exempted

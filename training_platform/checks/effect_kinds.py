@@ -1,0 +1,45 @@
+"""The kinds of effects that a change can have: their order, their headlines, and the rules of those that are losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, get_args
+
+EffectKind = Literal[
+    "data", "jobs", "stack", "promises", "protection", "opens", "cost", "revokes", "grants", "unknown", "none"
+]  # fmt: skip
+EFFECT_KINDS: tuple[EffectKind, ...] = get_args(EffectKind)
+"""Every effect that a change can have, the worst first."""
+HEADLINES: Mapping[EffectKind, str] = {
+    "data": "loses data",
+    "jobs": "stops jobs",
+    "stack": "frees nothing",
+    "promises": "takes what was promised",
+    "protection": "lifts protection",
+    "opens": "opens to others",
+    "cost": "costs more",
+    "revokes": "takes rights",
+    "grants": "gives rights",
+    "unknown": "effect unknown",
+    "none": "no effect on people",
+}
+LOSS_RULES: Mapping[EffectKind, str] = {
+    "data": "loses-data",
+    "jobs": "stops-jobs",
+    "stack": "leaves-stack",
+    "promises": "takes-promise",
+    "protection": "lifts-protection",
+    "opens": "opens-access",
+    "cost": "costs-more",
+}
+"""The rule of each effect that is a finding; the others are lines of a report."""
+EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule: kind for kind, rule in LOSS_RULES.items()}
+
+
+class Effect(NamedTuple):
+    """An effect; ``says`` is the predicate of a sentence about the change, ``first`` what to do before it."""
+
+    kind: EffectKind
+    says: str
+    first: str = ""
+    source: str = ""
