@@ -49,6 +49,7 @@ from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.rights import keep_grants, rights_findings
 from training_platform.rules.suggestions import Suggestions
+from training_platform.rules.workloads import workload_findings
 
 JOBS = "jobs"
 """The folder of job files in a repository, which a part checks."""
@@ -264,6 +265,7 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
     of_all_stacks: list[Finding] = []
     with others_go_on("the limits of projects and clusters", failures):
         of_all_stacks += ledger_findings(workspace, ledgers.projects.values(), ledgers.capacity, options.base_files)
+        of_all_stacks += workload_findings(workspace)
         of_all_stacks += budget_findings(workspace, files.usages, options.today)
     with others_go_on("the rights of people, jobs and agents", failures):
         of_all_stacks += rights_findings(workspace)

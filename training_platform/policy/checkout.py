@@ -27,6 +27,7 @@ from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.rights import rights_findings
 from training_platform.rules.suggestions import Suggestions
+from training_platform.rules.workloads import workload_findings
 
 
 class Facts(NamedTuple):
@@ -118,6 +119,7 @@ class Checkout:
                 charges += stack_demand(other, self.workspace)
         ledgers = project_ledgers(charges, snapshots, requested(self.workspace))
         findings = ledger_findings(self.workspace, ledgers.values(), capacity_ledger(self.workspace))
+        findings += workload_findings(self.workspace)
         findings += rights_findings(self.workspace, [stack])
         unread = [*self.workspace.unreadable.values(), *snapshots.unreadable.values(), *map(str, snapshots.findings)]
         return [finding for finding in findings if finding.stack == stack], [*unread, *map(str, notes)]

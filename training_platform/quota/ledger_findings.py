@@ -19,8 +19,6 @@ from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, P
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.requests import request_findings
 from training_platform.quota.snapshot import FOLDER, Snapshot
-from training_platform.resources.notebooks import notebook_findings
-from training_platform.resources.serving import serving_findings
 
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
@@ -46,8 +44,6 @@ def ledger_findings(
         *file_findings(file_ledger(workspace), workspace),
         *far_data_sets(workspace),
         *unknown_teams(workspace),
-        *serving_findings(workspace),
-        *notebook_findings(workspace),
     ]
 
 

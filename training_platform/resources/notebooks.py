@@ -10,21 +10,14 @@ labels, rights of the hub's account in its own namespace), read 2026-11-22.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from training_platform.catalog import CHARTS, IMAGES
-from training_platform.catalog.nearest import find_nearest
 from training_platform.config.expansion import ExpandedPool, Flavor, cluster_pools, flavor_name, flavors
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.environment import Environment
-from training_platform.config.model.stack import Stack
-from training_platform.config.model.team import Team
-from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, Notebooks, NotebookTeam
+from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, Notebooks
 from training_platform.config.names import cache_variables, data_claim, data_variable
-from training_platform.config.reading.finding import Finding, Path
-from training_platform.config.reading.section import enumeration
-from training_platform.config.workspace import Workspace
 from training_platform.resources.data_sets import NotebookDataSets
 from training_platform.resources.kueue import ANY_PLACE, PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
 from training_platform.resources.scope import SERVICE_ACCOUNT
@@ -241,66 +234,3 @@ def waiting_chips(cluster_name: str, cluster: ClusterSpec, team: str, flavors: M
         if pool.name in profile.pools and name in flavors and holds_notebooks(pool):
             requested[name] = max(requested[name], len(profile.users) * pool.machine.chips)
     return requested
-
-
-RULE = "notebooks-of-teams"
-
-
-def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
-    """Find profiles of teams that nobody could start, for want of a team, share, machine, account or image."""
-    for stack, home in workspace.environments():
-        teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == stack.name}
-        for cluster, spec in home.clusters.items():
-            path: Path = ("clusters", cluster, "notebooks")
-            pools = {pool.name: pool for pool in cluster_pools(cluster, spec)}
-            if spec.notebooks is None:
-                continue
-            for name, team in spec.notebooks.teams.items():
-                here = (*path, "teams", name)
-                if name not in teams:
-                    message = f"no stack of a team {name!r} belongs to {stack.name}"
-                    allowed = enumeration(teams) or "the name of a team that has one"
-                    nearest = find_nearest(name, teams)  # its file may be added after the environment's
-                    yield stack.finding(RULE, here, message, severity="warning", allowed=allowed, nearest=nearest)
-                    continue
-                yield from _pool_findings(stack, here, team, teams[name], pools)
-                yield from _user_findings(stack, here, team, spec.notebooks.allowed_domain)
-            if spec.notebooks.teams:
-                yield from _image_findings(stack, path, spec.notebooks.image, home)
-
-
-def _pool_findings(
-    stack: Stack, path: Path, spec: NotebookTeam, team: Team, pools: Mapping[str, ExpandedPool]
-) -> Iterator[Finding]:
-    cluster = str(path[1])
-    shares = team.shares.get(cluster, {})
-    good = [name for name, pool in pools.items() if flavor_name(pool) in shares and holds_notebooks(pool)]
-    for number, name in enumerate(spec.pools):
-        if name in good:
-            continue
-        if holds_notebooks(pools[name]):
-            flavor = flavor_name(pools[name])
-            message = f"team {team.name} has no share of {flavor} in {cluster}: its notebooks would wait for ever"
-        else:
-            message = f"{name} has no notebooks: its VMs do not start for a notebook, which is a single pod"
-        allowed = enumeration(good) or "a pool of single VMs in a flavor with a share of the team"
-        yield stack.finding(RULE, (*path, "pools", number), message, allowed=allowed, nearest=min(good, default=None))
-
-
-def _user_findings(stack: Stack, path: Path, spec: NotebookTeam, domain: str) -> Iterator[Finding]:
-    for number, user in enumerate(spec.users):
-        name, _, user_domain = user.partition("@")
-        if user_domain != domain:
-            message = f"{user} is not an account of {domain}, and no others may sign in"
-            yield stack.finding(RULE, (*path, "users", number), message, nearest=f"{name}@{domain}")
-
-
-def _image_findings(stack: Stack, path: Path, image: str | None, home: Environment) -> Iterator[Finding]:
-    if home.image_sources and not (image or "").startswith(home.image_sources):
-        message = f"{image or 'the image of the catalogue'} comes from elsewhere than image_sources say"
-        yield stack.finding(
-            RULE,
-            (*path, "image"),
-            f"{message}: pods of it are refused in namespaces of teams",
-            allowed=f"images of {enumeration(home.image_sources)}",
-        )

@@ -14,20 +14,14 @@ v0.10.0, api/leaderworkerset/v1 and pkg/utils; GKE docs, configure autoscaling f
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from training_platform.config.expansion import Flavor
-from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.environment import Environment
 from training_platform.config.model.node_pool import SLICE_LEVELS
-from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import ServerSpec
-from training_platform.config.reading.finding import Finding, Path, Severity
-from training_platform.config.reading.section import enumeration
-from training_platform.config.workspace import Workspace
 from training_platform.resources.controllers import MONITORING_API
 from training_platform.resources.kubernetes_objects import kubernetes_object, object_type
 from training_platform.resources.kueue import (
@@ -35,7 +29,6 @@ from training_platform.resources.kueue import (
     PRIORITY_LABEL,
     QUEUE_LABEL,
     local_queue_names,
-    priorities,
     resource_flavor,
 )
 from training_platform.resources.launcher import PLAN_VARIABLE, launcher
@@ -269,107 +262,6 @@ def _placement(flavor: Flavor) -> dict[str, str]:
         return {_GROUP: "replica", _REQUIRED: SLICE_LEVELS[0]}
     *_, narrowest, _ = flavor.topology_levels
     return {_GROUP: "replica", _PREFERRED: narrowest}
-
-
-def serving_findings(workspace: Workspace) -> Iterator[Finding]:
-    """Find servers that do not fit the share or the machines of their flavor, and those that preempt no training."""
-    for stack, team, home in workspace.teams():
-        for cluster, servers in team.serving.items():
-            flavors = workspace.flavors(team.environment, cluster) if cluster in home.clusters else {}
-            by_flavor: dict[str, dict[str, ServerSpec]] = defaultdict(dict)
-            for name, server in servers.items():
-                if server.flavor in flavors and server.flavor in team.shares.get(cluster, ()):
-                    path: Path = ("serving", cluster, name)
-                    flavor = flavors[server.flavor]
-                    yield from _flavor_findings(stack, path, server, flavor)
-                    yield from _vms_findings(stack, (*path, "vms"), server, flavor, home.clusters[cluster])
-                    yield from _image_findings(stack, path, server, home)
-                    yield from _priority_findings(stack, path, server, team, home)
-                    by_flavor[server.flavor][name] = server
-            for flavor_name, on_flavor in by_flavor.items():
-                nominal = team.shares[cluster][flavor_name].nominal_quota
-                yield from _over_share(stack, ("serving", cluster), nominal, flavors[flavor_name], on_flavor)
-
-
-def _over_share(
-    stack: Stack, path: Path, nominal: int, flavor: Flavor, servers: Mapping[str, ServerSpec]
-) -> Iterator[Finding]:
-    """Find servers whose replicas may request more chips than the team can always reclaim."""
-    requested = {name: most_chips(server, flavor) for name, server in servers.items()}
-    total = sum(requested.values())
-    if total <= nominal:
-        return
-    parts = ", ".join(f"{name} {chips}" for name, chips in requested.items())
-    message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({parts})"
-    for name, server in servers.items():
-        fits = max(0, nominal - (total - requested[name])) // replica_chips(server, flavor)
-        yield stack.finding(
-            "serving-over-share",
-            (*path, name, "max_replicas"),
-            f"{message}; the team's share is {nominal}",
-            allowed=f"at most {fits} besides the others" if fits else "a larger share",
-            nearest=fits if fits >= server.min_replicas else None,
-        )
-
-
-def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Finding]:
-    """Find a flavor whose VMs belong to one job, and a number of chips that no VM can give one pod."""
-    if flavor.by_request:
-        message = f"VMs of {flavor.name} are created for one job and deleted after its longest run"
-        yield _wrong(stack, (*path, "flavor"), message, "a flavor without queued provisioning")
-    places = min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
-    chips = chips_of(server, flavor)
-    whole = flavor.accelerator.kind == "tpu" or vms_of(server, flavor) > 1
-    if chips > places or (whole and chips != places):
-        message = f"is {chips}, and a VM of {flavor.name} has {places}"
-        message += ": a pod takes all" if whole else ""
-        yield _wrong(stack, (*path, "chips"), message, str(places) if whole else f"at most {places}", places)
-
-
-def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Finding]:
-    """Find VMs that are not a whole slice, and multi-VM replicas in a cluster without the operator for their pods."""
-    vms = vms_of(server, flavor)
-    in_slice = slice_vms(flavor)
-    if flavor.accelerator.kind == "tpu" and (server.vms or in_slice) != in_slice:
-        message = f"is {server.vms}, and a slice of {flavor.name} has {in_slice}"
-        yield _wrong(stack, path, message, str(in_slice), in_slice)
-    elif vms > 1 and OPERATOR not in spec.operators:
-        message = f"a replica on {flavor.name} is of {vms} VMs, for which its cluster has no {OPERATOR}"
-        yield _wrong(stack, (*path[:-1], "flavor"), message, f"a cluster with {OPERATOR} among its operators")
-    elif vms == 1 and server.worker_command:
-        message = f"has no effect: a replica on {flavor.name} is of one VM"
-        yield _wrong(stack, (*path[:-1], "worker_command"), message, "vms of at least 2, or the field left out")
-
-
-def _image_findings(stack: Stack, path: Path, server: ServerSpec, home: Environment) -> Iterator[Finding]:
-    """Find an image that the cluster's admission policy refuses."""
-    sources = home.image_sources
-    if sources and not server.image.startswith(sources):
-        message = f"{server.image} comes from elsewhere than image_sources of {stack.environment_name} say"
-        yield _wrong(stack, (*path, "image"), message, f"images of {enumeration(sources)}")
-
-
-def _priority_findings(
-    stack: Stack, path: Path, server: ServerSpec, team: Team, home: Environment
-) -> Iterator[Finding]:
-    """Find a server that waits behind running training when its load needs more pods."""
-    values = priorities(home)
-    if team.preemption.within_queue == "Never":
-        message = "no job of the team is stopped for its model servers, which wait until one ends"
-        yield _wrong(
-            stack, ("preemption", "within_queue"), message, "LowerPriority", "LowerPriority", severity="warning"
-        )
-    above = [other for other, value in values.items() if value > values.get(server.priority, 0)]
-    if above:
-        message = f"{server.priority} is below {enumeration(above)}, so it does not preempt their jobs"
-        nearest = max(values, key=values.__getitem__)
-        yield _wrong(stack, (*path, "priority"), message, "the highest priority", nearest, severity="warning")
-
-
-def _wrong(
-    stack: Stack, path: Path, message: str, allowed: str, nearest: object = None, *, severity: Severity = "error"
-) -> Finding:
-    return stack.finding("serving-fits", path, message, severity=severity, allowed=allowed, nearest=nearest)
 
 
 def model_server(

@@ -31,10 +31,10 @@ from training_platform.resources.serving import (
     pod_monitoring,
     server_labels,
     service,
-    serving_findings,
     set_annotations,
 )
 from training_platform.resources.tenancy import resource_quota
+from training_platform.rules.workloads import serving_findings
 
 Json = dict[str, Any]
 ENVIRONMENT: Json = yaml.safe_load("""

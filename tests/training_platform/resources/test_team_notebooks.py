@@ -22,11 +22,11 @@ from training_platform.resources.kueue import priorities
 from training_platform.resources.notebooks import (
     TEAM_HOMES,
     network_policy,
-    notebook_findings,
     team_profiles,
     waiting_chips,
 )
 from training_platform.resources.scope import environment_scope
+from training_platform.rules.workloads import notebook_findings
 
 Json = dict[str, Any]
 ENVIRONMENT: Json = yaml.safe_load("""

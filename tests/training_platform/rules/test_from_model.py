@@ -12,6 +12,7 @@ from training_platform.quota.ledger import capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.snapshot import read_snapshots
 from training_platform.rules import View, evaluate, program, views_of_model
+from training_platform.rules.workloads import workload_findings
 from training_platform.views.access import AccountView, AlertPolicyView, LabelledView, ReleaseView, RoleGrantView
 from training_platform.views.cluster import ClusterView
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
@@ -102,7 +103,9 @@ def test_sample_projects_keep_within_their_quotas(workspace: Workspace) -> None:
     ledgers = project_ledgers(workspace_demand(workspace), snapshots)
 
     assert set(ledgers) == {"example-train-dev", "example-train-prod"}
-    assert [*snapshots.findings, *ledger_findings(workspace, ledgers.values(), capacity_ledger(workspace))] == []
+    capacity = capacity_ledger(workspace)
+    assert [*snapshots.findings, *ledger_findings(workspace, ledgers.values(), capacity)] == []
+    assert list(workload_findings(workspace)) == []
 
 
 def test_team_without_its_environment_has_no_views(workspace: Workspace) -> None:

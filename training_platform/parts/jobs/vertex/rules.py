@@ -26,7 +26,12 @@ from training_platform.parts.jobs.rendezvous import launcher_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.worker_pools import Pool, pools, program_texts, vertex_target, vms
 from training_platform.resources.network import attachment
-from training_platform.resources.vertex import refused_disk_size, refused_disk_type, unlisted_region, vertex_disk_types
+from training_platform.rules.refused_values import (
+    refused_disk_size,
+    refused_disk_type,
+    unlisted_region,
+    vertex_disk_types,
+)
 
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100

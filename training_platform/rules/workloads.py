@@ -1,0 +1,191 @@
+"""Model servers and notebooks that do not fit the shares, machines and images of their team and environment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.expansion import ExpandedPool, Flavor, cluster_pools, flavor_name
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.model.workloads import NotebookTeam, ServerSpec
+from training_platform.config.reading.finding import Finding, Path, Severity
+from training_platform.config.reading.section import enumeration
+from training_platform.config.workspace import Workspace
+from training_platform.resources.kueue import priorities
+from training_platform.resources.notebooks import holds_notebooks
+from training_platform.resources.serving import OPERATOR, chips_of, most_chips, replica_chips, slice_vms, vms_of
+
+_NOTEBOOKS = "notebooks-of-teams"
+
+
+def workload_findings(workspace: Workspace) -> Iterator[Finding]:
+    """Find model servers and teams' notebooks that could not run."""
+    yield from serving_findings(workspace)
+    yield from notebook_findings(workspace)
+
+
+def serving_findings(workspace: Workspace) -> Iterator[Finding]:
+    """Find servers that do not fit the share or the machines of their flavor, and those that preempt no training."""
+    for stack, team, home in workspace.teams():
+        for cluster, servers in team.serving.items():
+            flavors = workspace.flavors(team.environment, cluster) if cluster in home.clusters else {}
+            by_flavor: dict[str, dict[str, ServerSpec]] = defaultdict(dict)
+            for name, server in servers.items():
+                if server.flavor in flavors and server.flavor in team.shares.get(cluster, ()):
+                    path: Path = ("serving", cluster, name)
+                    flavor = flavors[server.flavor]
+                    yield from _flavor_findings(stack, path, server, flavor)
+                    yield from _vms_findings(stack, (*path, "vms"), server, flavor, home.clusters[cluster])
+                    yield from _server_image_findings(stack, path, server, home)
+                    yield from _priority_findings(stack, path, server, team, home)
+                    by_flavor[server.flavor][name] = server
+            for name, on_flavor in by_flavor.items():
+                nominal = team.shares[cluster][name].nominal_quota
+                yield from _over_share(stack, ("serving", cluster), nominal, flavors[name], on_flavor)
+
+
+def _over_share(
+    stack: Stack, path: Path, nominal: int, flavor: Flavor, servers: Mapping[str, ServerSpec]
+) -> Iterator[Finding]:
+    """Find servers whose replicas may request more chips than the team can always reclaim."""
+    requested = {name: most_chips(server, flavor) for name, server in servers.items()}
+    total = sum(requested.values())
+    if total <= nominal:
+        return
+    parts = ", ".join(f"{name} {chips}" for name, chips in requested.items())
+    message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({parts})"
+    for name, server in servers.items():
+        fits = max(0, nominal - (total - requested[name])) // replica_chips(server, flavor)
+        yield stack.finding(
+            "serving-over-share",
+            (*path, name, "max_replicas"),
+            f"{message}; the team's share is {nominal}",
+            allowed=f"at most {fits} besides the others" if fits else "a larger share",
+            nearest=fits if fits >= server.min_replicas else None,
+        )
+
+
+def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Finding]:
+    """Find a flavor whose VMs belong to one job, and a number of chips that no VM can give one pod."""
+    if flavor.by_request:
+        message = f"VMs of {flavor.name} are created for one job and deleted after its longest run"
+        yield _wrong(stack, (*path, "flavor"), message, "a flavor without queued provisioning")
+    places = min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
+    chips = chips_of(server, flavor)
+    whole = flavor.accelerator.kind == "tpu" or vms_of(server, flavor) > 1
+    if chips > places or (whole and chips != places):
+        message = f"is {chips}, and a VM of {flavor.name} has {places}"
+        message += ": a pod takes all" if whole else ""
+        yield _wrong(stack, (*path, "chips"), message, str(places) if whole else f"at most {places}", places)
+
+
+def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Finding]:
+    """Find VMs that are not a whole slice, and multi-VM replicas in a cluster without the operator for their pods."""
+    vms = vms_of(server, flavor)
+    in_slice = slice_vms(flavor)
+    if flavor.accelerator.kind == "tpu" and (server.vms or in_slice) != in_slice:
+        message = f"is {server.vms}, and a slice of {flavor.name} has {in_slice}"
+        yield _wrong(stack, path, message, str(in_slice), in_slice)
+    elif vms > 1 and OPERATOR not in spec.operators:
+        message = f"a replica on {flavor.name} is of {vms} VMs, for which its cluster has no {OPERATOR}"
+        yield _wrong(stack, (*path[:-1], "flavor"), message, f"a cluster with {OPERATOR} among its operators")
+    elif vms == 1 and server.worker_command:
+        message = f"has no effect: a replica on {flavor.name} is of one VM"
+        yield _wrong(stack, (*path[:-1], "worker_command"), message, "vms of at least 2, or the field left out")
+
+
+def _server_image_findings(stack: Stack, path: Path, server: ServerSpec, home: Environment) -> Iterator[Finding]:
+    """Find an image that the cluster's admission policy refuses."""
+    sources = home.image_sources
+    if sources and not server.image.startswith(sources):
+        message = f"{server.image} comes from elsewhere than image_sources of {stack.environment_name} say"
+        yield _wrong(stack, (*path, "image"), message, f"images of {enumeration(sources)}")
+
+
+def _priority_findings(
+    stack: Stack, path: Path, server: ServerSpec, team: Team, home: Environment
+) -> Iterator[Finding]:
+    """Find a server that waits behind running training when its load needs more pods."""
+    values = priorities(home)
+    if team.preemption.within_queue == "Never":
+        message = "no job of the team is stopped for its model servers, which wait until one ends"
+        yield _wrong(
+            stack, ("preemption", "within_queue"), message, "LowerPriority", "LowerPriority", severity="warning"
+        )
+    above = [other for other, value in values.items() if value > values.get(server.priority, 0)]
+    if above:
+        message = f"{server.priority} is below {enumeration(above)}, so it does not preempt their jobs"
+        nearest = max(values, key=values.__getitem__)
+        yield _wrong(stack, (*path, "priority"), message, "the highest priority", nearest, severity="warning")
+
+
+def _wrong(
+    stack: Stack, path: Path, message: str, allowed: str, nearest: object = None, *, severity: Severity = "error"
+) -> Finding:
+    return stack.finding("serving-fits", path, message, severity=severity, allowed=allowed, nearest=nearest)
+
+
+def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
+    """Find profiles of teams that nobody could start, for want of a team, share, machine, account or image."""
+    for stack, home in workspace.environments():
+        teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == stack.name}
+        for cluster, spec in home.clusters.items():
+            path: Path = ("clusters", cluster, "notebooks")
+            pools = {pool.name: pool for pool in cluster_pools(cluster, spec)}
+            if spec.notebooks is None:
+                continue
+            for name, team in spec.notebooks.teams.items():
+                here = (*path, "teams", name)
+                if name not in teams:
+                    message = f"no stack of a team {name!r} belongs to {stack.name}"
+                    allowed = enumeration(teams) or "the name of a team that has one"
+                    nearest = find_nearest(name, teams)  # its file may be added after the environment's
+                    yield stack.finding(_NOTEBOOKS, here, message, severity="warning", allowed=allowed, nearest=nearest)
+                    continue
+                yield from _notebook_pool_findings(stack, here, team, teams[name], pools)
+                yield from _notebook_user_findings(stack, here, team, spec.notebooks.allowed_domain)
+            if spec.notebooks.teams:
+                yield from _notebook_image_findings(stack, path, spec.notebooks.image, home)
+
+
+def _notebook_pool_findings(
+    stack: Stack, path: Path, spec: NotebookTeam, team: Team, pools: Mapping[str, ExpandedPool]
+) -> Iterator[Finding]:
+    cluster = str(path[1])
+    shares = team.shares.get(cluster, {})
+    good = [name for name, pool in pools.items() if flavor_name(pool) in shares and holds_notebooks(pool)]
+    for number, name in enumerate(spec.pools):
+        if name in good:
+            continue
+        if holds_notebooks(pools[name]):
+            flavor = flavor_name(pools[name])
+            message = f"team {team.name} has no share of {flavor} in {cluster}: its notebooks would wait for ever"
+        else:
+            message = f"{name} has no notebooks: its VMs do not start for a notebook, which is a single pod"
+        allowed = enumeration(good) or "a pool of single VMs in a flavor with a share of the team"
+        yield stack.finding(
+            _NOTEBOOKS, (*path, "pools", number), message, allowed=allowed, nearest=min(good, default=None)
+        )
+
+
+def _notebook_user_findings(stack: Stack, path: Path, spec: NotebookTeam, domain: str) -> Iterator[Finding]:
+    for number, user in enumerate(spec.users):
+        name, _, user_domain = user.partition("@")
+        if user_domain != domain:
+            message = f"{user} is not an account of {domain}, and no others may sign in"
+            yield stack.finding(_NOTEBOOKS, (*path, "users", number), message, nearest=f"{name}@{domain}")
+
+
+def _notebook_image_findings(stack: Stack, path: Path, image: str | None, home: Environment) -> Iterator[Finding]:
+    if home.image_sources and not (image or "").startswith(home.image_sources):
+        message = f"{image or 'the image of the catalogue'} comes from elsewhere than image_sources say"
+        yield stack.finding(
+            _NOTEBOOKS,
+            (*path, "image"),
+            f"{message}: pods of it are refused in namespaces of teams",
+            allowed=f"images of {enumeration(home.image_sources)}",
+        )
