@@ -51,7 +51,6 @@ from training_platform.resources.kubernetes_objects import (
     ROLE_BINDING,
     SECRET_OBJECT,
     binding,
-    cluster_provider,
     kubernetes_object,
     rules_of_role,
 )
@@ -80,6 +79,7 @@ from training_platform.resources.network import (
 from training_platform.resources.node_pools import PoolPlace, accelerator_pool, cpu_pool, workload_policies
 from training_platform.resources.operators import charted, job_kinds
 from training_platform.resources.plan import Component, Node, Plan, Resource, compute, once
+from training_platform.resources.planned_cluster import PlannedCluster, planned_cluster
 from training_platform.resources.project import (
     AI_PLATFORM,
     BACKUP_API,
@@ -126,7 +126,7 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
     )
     _let_vertex_attach(parts, apis)
     shared = _shared_resources(plan, parts)
-    clusters = {key: _ClusterPlan(plan, key, shared, flavors[key]).add() for key in environment.clusters}
+    clusters = {key: _add_cluster(plan, key, shared, flavors[key]) for key in environment.clusters}
     if shared.metrics is not None:
         gke_clusters = [cluster.gke for cluster in clusters.values()]
         let_pods_act(shared.metrics.component, shared.metrics.account, scope, gke_clusters)
@@ -300,235 +300,222 @@ class _ClusterResources:
     flavors: Any  # names of the ResourceFlavors that exist
 
 
-class _ClusterPlan:
-    """Adds a cluster with its subnet, its pools and its software; ``name`` is its key in the stack file."""
+def _add_cluster(plan: Plan, name: str, shared: _SharedResources, flavors: Mapping[str, Flavor]) -> _ClusterResources:
+    """Add a cluster with its subnet, pools and software; ``name`` is its key in the stack file."""
+    environment = shared.parts.environment
+    scope = shared.parts.scope
+    spec = environment.clusters[name]
+    component = plan.component("training-platform:environment:Cluster", name)
+    gke, outputs = _gke_cluster(component, name, spec, shared)
+    place = PoolPlace(
+        scope=scope,
+        location=spec.location,
+        cluster=outputs.name,
+        service_account=shared.nodes.email,
+    )
+    system_pools = add_cpu_pools(component, name, spec, place, shared.nodes.bindings)
+    networks = add_accelerator_pools(component, name, spec, place, shared.nodes.bindings)
+    cluster = planned_cluster(component, name, environment, scope, flavors=flavors, endpoint=outputs.endpoint)
+    deployed_flavors = _software(cluster, shared, system_pools)
+    if environment.nightly_account:
+        _let_nightly_read(cluster, scope, environment.nightly_account)
+    for fabric in gpu_fabrics(name, spec).values():
+        pods = cluster.add("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
+        gpu_software(pods, scope, fabric, networks[fabric.name], environment.node_images)
+    return _ClusterResources(gke, outputs.endpoint, deployed_flavors)
 
-    def __init__(self, plan: Plan, name: str, shared: _SharedResources, flavors: Mapping[str, Flavor]) -> None:
-        self.name = name
-        self.shared = shared
-        self.flavors = flavors
-        self.environment = shared.parts.environment
-        self.scope = shared.parts.scope
-        self.spec = self.environment.clusters[name]
-        self.component = plan.component("training-platform:environment:Cluster", name)
 
-    def add(self) -> _ClusterResources:
-        """Add the cluster, and return what other resources use of it."""
-        gke, cluster = self._cluster()
-        place = PoolPlace(
-            scope=self.scope,
-            location=self.spec.location,
-            cluster=cluster.name,
-            service_account=self.shared.nodes.email,
+def _gke_cluster(
+    component: Component, name: str, spec: ClusterSpec, shared: _SharedResources
+) -> tuple[Component, ClusterOutputs]:
+    """Add the cluster with its subnet, or read an existing one; return its component and its outputs."""
+    environment = shared.parts.environment
+    scope = shared.parts.scope
+    if spec.existing:
+        existing = component.component("training-platform:gke:ExistingCluster", name)
+        return existing, existing_cluster(existing, scope, spec.location, spec.existing)
+    subnet = subnet_resources(
+        component.component("training-platform:network:ClusterSubnet", name),
+        spec,
+        scope,
+        network=shared.network.network_id,
+        nodes=shared.nodes.email,
+        host_project=environment.host_project,
+    )
+    created = component.component("training-platform:gke:GkeCluster", name)
+    declared = gke_cluster(
+        name,
+        spec,
+        scope,
+        network=shared.network.network_id,
+        subnetwork=subnet,
+        service_account=shared.nodes.email,
+        google_groups_domain=environment.google_groups_domain,
+        lustre=reads_lustre(environment, name),
+    )
+    # The first nodes cannot join without their roles.
+    cluster = created.add(declared, shared.nodes.bindings)
+    return created, created_cluster(cluster)
+
+
+def _software(cluster: PlannedCluster, shared: _SharedResources, pools: Sequence[Node]) -> Any:
+    """Add the controllers and, after them, their objects; return the names of the deployed flavors."""
+    name = cluster.key
+    spec = cluster.spec
+    environment = cluster.environment
+    scope = shared.parts.scope
+    priority = cluster.component.add(system_priority(f"{name}-system-priority", scope))
+    priority.own_provider = cluster.provider
+    system: list[Node] = [*pools, priority]
+    controllers = _controllers(cluster, scope, system)
+    deployed_flavors: Any = []
+    if spec.software.kueue != "none":
+        queueing = [controllers[KUEUE.name]] if KUEUE.name in controllers else []
+        deployed_flavors = flavor_resources(
+            cluster.add("training-platform:kueue:Flavors", f"{name}-flavors", queueing),
+            name,
+            cluster.flavors,
+            priorities=priorities(environment),
+            cohorts=environment.cohorts,
+            scope=scope,
         )
-        bindings = self.shared.nodes.bindings
-        system_pools = add_cpu_pools(self.component, self.name, self.spec, place, bindings)
-        networks = add_accelerator_pools(self.component, self.name, self.spec, place, bindings)
-        self.provider = cluster_provider(
-            self.component,
-            f"{self.name}-kubernetes",
-            endpoint=cluster.endpoint,
-            project=self.scope.project,
-            location=self.spec.location,
-            cluster_name=cluster_name(self.scope, self.name, self.spec),
-        )
-        deployed_flavors = self._software(system_pools)
-        if self.environment.nightly_account:
-            self._let_nightly_read(self.environment.nightly_account)
-        for fabric in gpu_fabrics(self.name, self.spec).values():
-            pods = self._inside("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
-            gpu_software(pods, self.scope, fabric, networks[fabric.name], self.environment.node_images)
-        return _ClusterResources(gke, cluster.endpoint, deployed_flavors)
+    if spec.compute_classes:
+        classes = cluster.add("training-platform:gke:ComputeClasses", f"{name}-compute-classes")
+        for compute_class in compute_classes(name, spec, scope, shared.nodes.email):
+            classes.add(compute_class)
+    if spec.software.metrics:
+        for controller in (JOBSET, KUEUE):
+            if controller.name in controllers:
+                component = cluster.add(
+                    "training-platform:prometheus:ControllerMonitoring",
+                    f"{name}-{controller.name}-metrics",
+                    [controllers[controller.name]],
+                )
+                controller_monitoring(component, scope, controller)
+    network = shared.network.network_name
+    for component_name, storage_class in cluster_classes(name, spec, scope, environment, network):
+        cluster.add("training-platform:filestore:FilestoreClass", component_name).add(storage_class)
+    if spec.serving and shared.metrics:
+        adapter = cluster.add("training-platform:serving:MetricsAdapter", f"{name}-metrics-adapter", system)
+        metrics_adapter(adapter, scope, shared.metrics.account.output("email"))
+    if spec.notebooks:
+        _add_notebooks(cluster, shared, spec.notebooks, system)
+    return deployed_flavors
 
-    def _inside(self, component_type: str, name: str, after: Sequence[Node] = ()) -> Component:
-        """Return a new component of objects in the cluster."""
-        return self.component.component(component_type, name, after=after, provider=self.provider)
 
-    def _cluster(self) -> tuple[Component, ClusterOutputs]:
-        """Add the cluster with its subnet, or read an existing one; return its component and its outputs."""
-        name = self.name
-        spec = self.spec
-        scope = self.scope
-        shared = self.shared
-        if spec.existing:
-            existing = self.component.component("training-platform:gke:ExistingCluster", name)
-            return existing, existing_cluster(existing, scope, spec.location, spec.existing)
-        subnet = subnet_resources(
-            self.component.component("training-platform:network:ClusterSubnet", name),
-            spec,
-            scope,
-            network=shared.network.network_id,
-            nodes=shared.nodes.email,
-            host_project=self.environment.host_project,
-        )
-        created = self.component.component("training-platform:gke:GkeCluster", name)
-        declared = gke_cluster(
+def _controllers(cluster: PlannedCluster, scope: Scope, system: Sequence[Node]) -> dict[str, Component]:
+    """Add the controllers after the nodes of ``system``; return JobSet's and Kueue's components by name."""
+    name = cluster.key
+    spec = cluster.spec
+    environment = cluster.environment
+    charts = environment.charts
+    software = spec.software
+    admission(
+        cluster.add("training-platform:tenancy:Admission", f"{name}-admission"),
+        scope,
+        environment.node_images,
+        Bounds(environment.max_grace_seconds, priorities(environment), _exclusive_nodes(cluster)),
+        sources=environment.image_sources,
+        kinds=job_kinds(spec),
+    )
+    controllers: dict[str, Component] = {}
+    if software.jobset == "installed":
+        component = cluster.add("training-platform:jobset:JobSet", f"{name}-jobset", system)
+        jobset(component, charts.get("jobset"))
+        controllers[JOBSET.name] = component
+    before: Sequence[Node] = list(controllers.values()) or system
+    for key in charted(spec):
+        component = cluster.add("training-platform:operators:Operator", f"{name}-{key}", before)
+        operator(component, key, charts.get(key))
+    if software.kueue == "installed":
+        component = cluster.add("training-platform:kueue:Kueue", f"{name}-kueue", before)
+        kueue(
+            component,
+            scope.within(spec),
             name,
             spec,
-            scope,
-            network=shared.network.network_id,
-            subnetwork=subnet,
-            service_account=shared.nodes.email,
-            google_groups_domain=self.environment.google_groups_domain,
-            lustre=reads_lustre(self.environment, name),
+            charts.get("kueue"),
+            fair_sharing=environment.fair_sharing,
         )
-        # The first nodes cannot join without their roles.
-        cluster = created.add(declared, shared.nodes.bindings)
-        return created, created_cluster(cluster)
+        controllers[KUEUE.name] = component
+    return controllers
 
-    def _exclusive_nodes(self) -> list[ExclusiveNodes]:
-        """Return the nodes that `job render` has JobSet keep to one Job: slices, and VMs of Pathways' heads."""
-        flavors = self.flavors.values()
-        exclusive = [ExclusiveNodes(flavor.node_labels, POOL_LABEL) for flavor in flavors if flavor.slices_by_jobset]
-        if self.spec.pathways:
-            exclusive.append(ExclusiveNodes({POOL_LABEL: HEADS_NAME}, "kubernetes.io/hostname"))
-        return exclusive
 
-    def _controllers(self, system: Sequence[Node]) -> dict[str, Component]:
-        """Add the controllers after the nodes of ``system``; return JobSet's and Kueue's components by name."""
-        name = self.name
-        spec = self.spec
-        environment = self.environment
-        scope = self.scope
-        charts = environment.charts
-        software = spec.software
-        admission(
-            self._inside("training-platform:tenancy:Admission", f"{name}-admission"),
+def _exclusive_nodes(cluster: PlannedCluster) -> list[ExclusiveNodes]:
+    """Return the nodes that `job render` has JobSet keep to one Job: slices, and VMs of Pathways' heads."""
+    flavors = cluster.flavors.values()
+    exclusive = [ExclusiveNodes(flavor.node_labels, POOL_LABEL) for flavor in flavors if flavor.slices_by_jobset]
+    if cluster.spec.pathways:
+        exclusive.append(ExclusiveNodes({POOL_LABEL: HEADS_NAME}, "kubernetes.io/hostname"))
+    return exclusive
+
+
+def _let_nightly_read(cluster: PlannedCluster, scope: Scope, account: str) -> None:
+    """Let an account read the Secrets of the plan and of Helm's releases, which a project's viewers cannot."""
+    holders: dict[Any, list[Node]] = {}
+    for resource in cluster.component.resources():
+        if resource.type == RELEASE:
+            holders.setdefault(resource.inputs["namespace"], []).append(resource)
+        elif resource.type == SECRET_OBJECT:
+            holders.setdefault(resource.inputs["metadata"]["namespace"], []).append(resource)
+    component = cluster.add("training-platform:gke:NightlyAccess", f"{cluster.key}-nightly")
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": account}
+    for namespace, after in holders.items():
+        name = f"{component.name}-{namespace}"
+        fields = rules_of_role(rule)
+        role = kubernetes_object(ROLE, f"{name}-role", scope, NIGHTLY, fields, namespace=namespace)
+        component.add(role, after)
+        fields = binding("Role", NIGHTLY, [subject])
+        role_binding = kubernetes_object(ROLE_BINDING, name, scope, NIGHTLY, fields, namespace=namespace)
+        component.add(role_binding, [role])
+
+
+def _add_notebooks(
+    cluster: PlannedCluster, shared: _SharedResources, notebooks: Notebooks, system: Sequence[Node]
+) -> None:
+    """Add JupyterHub, with the volumes of homes and data sets."""
+    name = cluster.key
+    environment = cluster.environment
+    scope = shared.parts.scope
+    data_sets = notebook_data_sets(environment, name)
+    component_name = name_in_cluster(name, "notebooks")
+    namespace = jupyterhub(
+        cluster.add("training-platform:jupyterhub:JupyterHub", component_name, system),
+        scope.within(cluster.spec),
+        name,
+        cluster.spec,
+        notebooks,
+        home_claim=HOME_CLAIM,
+        data_sets=data_sets,
+        team_data={team: team_data_sets(environment, name, team) for team in notebooks.teams},
+        environment_data=tuple(environment.data_sets),
+        chart=environment.charts.get("jupyterhub"),
+    )
+    if notebooks.gateway:
+        gateway = cluster.add("training-platform:jupyterhub:HubGateway", f"{component_name}-gateway", system)
+        hub_gateway(gateway, scope, notebooks, notebooks.gateway, namespace)
+    for key in data_sets:
+        volume_name = f"{declared_name('data_sets', key, name)}-notebooks"
+        data_volume(
+            cluster.add(DATA_VOLUME, volume_name, system),
             scope,
-            environment.node_images,
-            Bounds(environment.max_grace_seconds, priorities(environment), self._exclusive_nodes()),
-            sources=environment.image_sources,
-            kinds=job_kinds(spec),
-        )
-        controllers: dict[str, Component] = {}
-        if software.jobset == "installed":
-            component = self._inside("training-platform:jobset:JobSet", f"{name}-jobset", system)
-            jobset(component, charts.get("jobset"))
-            controllers[JOBSET.name] = component
-        before: Sequence[Node] = list(controllers.values()) or system
-        for key in charted(spec):
-            component = self._inside("training-platform:operators:Operator", f"{name}-{key}", before)
-            operator(component, key, charts.get(key))
-        if software.kueue == "installed":
-            component = self._inside("training-platform:kueue:Kueue", f"{name}-kueue", before)
-            kueue(
-                component,
-                scope.within(spec),
-                name,
-                spec,
-                charts.get("kueue"),
-                fair_sharing=environment.fair_sharing,
-            )
-            controllers[KUEUE.name] = component
-        return controllers
-
-    def _software(self, pools: Sequence[Node]) -> Any:
-        """Add the controllers and, after them, their objects; return the names of the deployed flavors."""
-        name = self.name
-        spec = self.spec
-        environment = self.environment
-        scope = self.scope
-        priority = self.component.add(system_priority(f"{name}-system-priority", scope))
-        priority.own_provider = self.provider
-        system: list[Node] = [*pools, priority]
-        controllers = self._controllers(system)
-        deployed_flavors: Any = []
-        if spec.software.kueue != "none":
-            queueing = [controllers[KUEUE.name]] if KUEUE.name in controllers else []
-            deployed_flavors = flavor_resources(
-                self._inside("training-platform:kueue:Flavors", f"{name}-flavors", queueing),
-                name,
-                self.flavors,
-                priorities=priorities(environment),
-                cohorts=environment.cohorts,
-                scope=scope,
-            )
-        if spec.compute_classes:
-            classes = self._inside("training-platform:gke:ComputeClasses", f"{name}-compute-classes")
-            for compute_class in compute_classes(name, spec, scope, self.shared.nodes.email):
-                classes.add(compute_class)
-        if spec.software.metrics:
-            for controller in (JOBSET, KUEUE):
-                if controller.name in controllers:
-                    component = self._inside(
-                        "training-platform:prometheus:ControllerMonitoring",
-                        f"{name}-{controller.name}-metrics",
-                        [controllers[controller.name]],
-                    )
-                    controller_monitoring(component, scope, controller)
-        network = self.shared.network.network_name
-        for component_name, storage_class in cluster_classes(name, spec, scope, environment, network):
-            self._inside("training-platform:filestore:FilestoreClass", component_name).add(storage_class)
-        if spec.serving and self.shared.metrics:
-            adapter = self._inside("training-platform:serving:MetricsAdapter", f"{name}-metrics-adapter", system)
-            metrics_adapter(adapter, scope, self.shared.metrics.account.output("email"))
-        if spec.notebooks:
-            self._notebooks(spec.notebooks, system)
-        return deployed_flavors
-
-    def _let_nightly_read(self, account: str) -> None:
-        """Let an account read the Secrets of the plan and of Helm's releases, which a project's viewers cannot."""
-        holders: dict[Any, list[Node]] = {}
-        for resource in self.component.resources():
-            if resource.type == RELEASE:
-                holders.setdefault(resource.inputs["namespace"], []).append(resource)
-            elif resource.type == SECRET_OBJECT:
-                holders.setdefault(resource.inputs["metadata"]["namespace"], []).append(resource)
-        component = self._inside("training-platform:gke:NightlyAccess", f"{self.name}-nightly")
-        rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]}
-        subject = {"apiGroup": RBAC, "kind": "User", "name": account}
-        for namespace, after in holders.items():
-            name = f"{component.name}-{namespace}"
-            fields = rules_of_role(rule)
-            role = kubernetes_object(ROLE, f"{name}-role", self.scope, NIGHTLY, fields, namespace=namespace)
-            component.add(role, after)
-            fields = binding("Role", NIGHTLY, [subject])
-            role_binding = kubernetes_object(ROLE_BINDING, name, self.scope, NIGHTLY, fields, namespace=namespace)
-            component.add(role_binding, [role])
-
-    def _notebooks(self, notebooks: Notebooks, system: Sequence[Node]) -> None:
-        """Add JupyterHub, with the volumes of homes and data sets."""
-        name = self.name
-        environment = self.environment
-        scope = self.scope
-        data_sets = notebook_data_sets(environment, name)
-        component_name = name_in_cluster(name, "notebooks")
-        namespace = jupyterhub(
-            self._inside("training-platform:jupyterhub:JupyterHub", component_name, system),
-            scope.within(self.spec),
-            name,
-            self.spec,
-            notebooks,
-            home_claim=HOME_CLAIM,
-            data_sets=data_sets,
-            team_data={team: team_data_sets(environment, name, team) for team in notebooks.teams},
-            environment_data=tuple(environment.data_sets),
-            chart=environment.charts.get("jupyterhub"),
-        )
-        if notebooks.gateway:
-            gateway = self._inside("training-platform:jupyterhub:HubGateway", f"{component_name}-gateway", system)
-            hub_gateway(gateway, scope, notebooks, notebooks.gateway, namespace)
-        for key in data_sets:
-            volume_name = f"{declared_name('data_sets', key, name)}-notebooks"
-            data_volume(
-                self._inside(DATA_VOLUME, volume_name, system),
-                scope,
-                scope,
-                environment,
-                key,
-                mode=READ,
-                namespace=namespace,
-                address=self.shared.address(environment.data_sets[key]),
-            )
-        filestore_volume(
-            self._inside(FILESTORE_VOLUME, f"{component_name}-homes", system),
             scope,
-            environment.filestore[notebooks.filestore],
-            address=self.shared.instances[notebooks.filestore].ip,
+            environment,
+            key,
+            mode=READ,
             namespace=namespace,
-            claim=HOME_CLAIM,
-            size_gib=notebooks.home_gib,
+            address=shared.address(environment.data_sets[key]),
         )
+    filestore_volume(
+        cluster.add(FILESTORE_VOLUME, f"{component_name}-homes", system),
+        scope,
+        environment.filestore[notebooks.filestore],
+        address=shared.instances[notebooks.filestore].ip,
+        namespace=namespace,
+        claim=HOME_CLAIM,
+        size_gib=notebooks.home_gib,
+    )
 
 
 def add_cpu_pools(

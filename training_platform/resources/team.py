@@ -6,7 +6,7 @@ from that stack's outputs, each by a function of this module that ends in one se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,16 +23,15 @@ from training_platform.resources.custom_roles import custom_role
 from training_platform.resources.data_sets import team_mode
 from training_platform.resources.environment_outputs import parse_outputs
 from training_platform.resources.filestore import claim_limits, class_tiers, tier_class
-from training_platform.resources.gke import cluster_name
 from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.jupyterhub import team_notebooks
-from training_platform.resources.kubernetes_objects import cluster_provider
 from training_platform.resources.member_rights import TeamResources, member_rights, restart_rights, submitter_rights
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
 from training_platform.resources.network import attachment_project, entrance
 from training_platform.resources.notebooks import notebooks_of, waiting_chips
 from training_platform.resources.operators import CHART, job_kinds, launch_agent, network_policies, object_limits
 from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
+from training_platform.resources.planned_cluster import PlannedCluster, planned_cluster
 from training_platform.resources.project import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, ProjectApis, kept_role
 from training_platform.resources.queues import team_queues
 from training_platform.resources.scope import (
@@ -139,8 +138,12 @@ def add_team(
         logs = plan.component("training-platform:tenancy:TeamLogs", "logs")
         days = environment.team_logs_days
         team_logs(logs, environment.project, team.environment, team.name, members=team.members, days=days)
-    for cluster in team.shares:
-        _ClusterShare(plan, team, environment, scope, cluster, flavors[cluster], outputs, account).add()
+    home = environment_scope(team.environment, environment)
+    for key in team.shares:
+        component = plan.component("training-platform:team:Cluster", declared_name("shares", key))
+        endpoint = _endpoint(team, environment, key, outputs)
+        cluster = planned_cluster(component, key, environment, home, flavors=flavors[key], endpoint=endpoint)
+        _ClusterShare(cluster=cluster, team=team, scope=scope, outputs=outputs, account=account).add()
     boards = _add_vertex(plan, team, scope)
     plan.outputs = {
         "service_account": account.output("email"),
@@ -277,118 +280,78 @@ def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
     }
 
 
-@dataclass(frozen=True)
-class _ClusterShare:
-    """Adds a team's part of one cluster: a namespace, queues with its share, and volumes on reachable instances."""
+def _endpoint(team: Team, environment: Environment, cluster: str, outputs: Reference) -> Any:
+    """Return the endpoint of a cluster, known once the environment has deployed what the team needs in it."""
+    apis = entrance(environment)
+    google_apis = apis.range if apis and not environment.open_egress else None
+    flavors = tuple(team.shares[cluster])
+    return compute(cluster_endpoint, outputs, team.environment, cluster, flavors, google_apis)
 
-    plan: Plan
+
+@dataclass(frozen=True, kw_only=True)
+class _ClusterShare:
+    """A team's part of one cluster: a namespace, queues with its share, and volumes on reachable instances.
+
+    ``outputs`` are those of the environment's stack, and pods of the team act as ``account``.
+    """
+
+    cluster: PlannedCluster
     team: Team
-    environment: Environment
     scope: Scope
-    cluster: str
-    flavors: Mapping[str, Flavor]
     outputs: Reference
     account: Resource
 
     def add(self) -> None:
         """Add the team's part of the cluster."""
-        name = declared_name("shares", self.cluster)
-        team = self.team
         cluster = self.cluster
-        spec = self.environment.clusters[cluster]
-        home = environment_scope(team.environment, self.environment)
-        whole = self.plan.component("training-platform:team:Cluster", name)
-        apis = entrance(self.environment)
-        provider = cluster_provider(
-            whole,
-            f"{name}-kubernetes",
-            endpoint=compute(
-                cluster_endpoint,
-                self.outputs,
-                team.environment,
-                cluster,
-                tuple(team.shares[cluster]),
-                apis.range if apis and not self.environment.open_egress else None,
-            ),
-            project=home.project,
-            location=spec.location,
-            cluster_name=cluster_name(home, cluster, spec),
-        )
-
-        def inside(component_type: str, component_name: str, after: Iterable[Component] = ()) -> Component:
-            return whole.component(component_type, component_name, after=after, provider=provider)
-
-        notebooks = notebooks_of(spec, team.name)
-        egress = egress_spec(team, self.environment)
-        namespace = team_namespace(
-            inside("training-platform:tenancy:TeamNamespace", f"{name}-tenancy"), self._namespace(egress)
-        )
-        folders = self._folders(inside, notebooks)
-        queues = inside("training-platform:kueue:TeamQueues", f"{name}-queues")
-        team_queues(queues, team, cluster, self.flavors, scope=self.scope, namespace=namespace)
+        team = self.team
+        name = cluster.component.name
+        notebooks = notebooks_of(cluster.spec, team.name)
+        egress = egress_spec(team, cluster.environment)
+        tenancy = cluster.add("training-platform:tenancy:TeamNamespace", f"{name}-tenancy")
+        namespace = team_namespace(tenancy, self._namespace(egress))
+        folders = self._folders(notebooks)
+        queues = cluster.add("training-platform:kueue:TeamQueues", f"{name}-queues")
+        team_queues(queues, team, cluster.key, cluster.flavors, scope=self.scope, namespace=namespace)
         if notebooks:
             team_notebooks(
-                inside("training-platform:jupyterhub:TeamNotebooks", f"{name}-notebooks", folders),
+                cluster.add("training-platform:jupyterhub:TeamNotebooks", f"{name}-notebooks", folders),
                 self.scope,
                 notebooks,
-                self.environment.filestore[notebooks.filestore],
+                cluster.environment.filestore[notebooks.filestore],
                 address=self._address(notebooks.filestore),
                 team=team.name,
                 namespace=namespace,
                 closed=egress is not None,
             )
-        launch = team.wandb_launch.get(cluster)
+        launch = team.wandb_launch.get(cluster.key)
         if launch:
-            agent = inside("training-platform:operators:LaunchAgent", declared_name("wandb_launch", cluster))
-            chart = self.environment.charts.get(CHART)
+            agent = cluster.add("training-platform:operators:LaunchAgent", declared_name("wandb_launch", cluster.key))
+            chart = cluster.environment.charts.get(CHART)
             launch_agent(agent, self.scope, team.name, launch, namespace=namespace, chart=chart)
-        for key, server in team.serving.get(cluster, {}).items():
-            component_name = declared_name("serving", cluster, key)
-            servers = inside("training-platform:serving:ModelServer", component_name, [queues])
-            flavor = self.flavors[server.flavor]
+        for key, server in team.serving.get(cluster.key, {}).items():
+            component_name = declared_name("serving", cluster.key, key)
+            servers = cluster.add("training-platform:serving:ModelServer", component_name, [queues])
+            flavor = cluster.flavors[server.flavor]
             model_server(servers, self.scope, key, server, team=team.name, flavor=flavor, namespace=namespace)
-        for key, directory in team.directories.items():
-            instance = self.environment.filestore[directory.filestore]
-            if reaches(instance, spec):  # others are too far to mount
-                filestore_volume(
-                    inside(FILESTORE_VOLUME, declared_name("directories", key, cluster), folders),
-                    self.scope,
-                    instance,
-                    address=self._address(directory.filestore),
-                    namespace=namespace,
-                    claim=key,
-                    size_gib=directory.size_gib,
-                    folder=team.name if directory.of_folder(instance) else "",
-                )
-        for key, data in self.environment.data_sets.items():
-            mode = team_mode(data, self.environment, cluster, team.name)
-            if mode:
-                data_volume(
-                    inside(DATA_VOLUME, declared_name("data_sets", key, cluster)),
-                    self.scope,
-                    home,
-                    self.environment,
-                    key,
-                    mode=mode,
-                    namespace=namespace,
-                    address=self._data_address(data),
-                )
+        self._add_directories(namespace, folders)
+        self._add_data_sets(namespace)
 
-    def _folders(self, inside: Callable[..., Component], notebooks: Notebooks | None) -> list[Component]:
+    def _folders(self, notebooks: Notebooks | None) -> list[Component]:
         """Add the Jobs that create the team's folder on each shared instance, and return their components."""
-        environment = self.environment
-        cluster = environment.clusters[self.cluster]
+        cluster = self.cluster
+        environment = cluster.environment
         instances = {
             directory.filestore
             for directory in self.team.directories.values()
             if directory.of_folder(environment.filestore[directory.filestore])
-            and reaches(environment.filestore[directory.filestore], cluster)
+            and reaches(environment.filestore[directory.filestore], cluster.spec)
         }
         if notebooks:
             instances.add(notebooks.filestore)
         folders: list[Component] = []
         for instance in sorted(instances):
-            folder = inside(TEAM_FOLDER, f"{declared_name('shares', self.cluster)}-{instance}-folder")
+            folder = cluster.add(TEAM_FOLDER, f"{cluster.component.name}-{instance}-folder")
             team_folder(
                 folder,
                 self.scope,
@@ -401,14 +364,50 @@ class _ClusterShare:
             folders.append(folder)
         return folders
 
+    def _add_directories(self, namespace: Any, folders: Sequence[Component]) -> None:
+        """Add the volumes of directories on instances that are near enough to mount."""
+        cluster = self.cluster
+        for key, directory in self.team.directories.items():
+            instance = cluster.environment.filestore[directory.filestore]
+            if reaches(instance, cluster.spec):
+                filestore_volume(
+                    cluster.add(FILESTORE_VOLUME, declared_name("directories", key, cluster.key), folders),
+                    self.scope,
+                    instance,
+                    address=self._address(directory.filestore),
+                    namespace=namespace,
+                    claim=key,
+                    size_gib=directory.size_gib,
+                    folder=self.team.name if directory.of_folder(instance) else "",
+                )
+
+    def _add_data_sets(self, namespace: Any) -> None:
+        """Add the volumes of the data sets that the team reads in the cluster."""
+        cluster = self.cluster
+        environment = cluster.environment
+        for key, data in environment.data_sets.items():
+            mode = team_mode(data, environment, cluster.key, self.team.name)
+            if mode:
+                data_volume(
+                    cluster.add(DATA_VOLUME, declared_name("data_sets", key, cluster.key)),
+                    self.scope,
+                    environment_scope(self.team.environment, environment),
+                    environment,
+                    key,
+                    mode=mode,
+                    namespace=namespace,
+                    address=self._data_address(data),
+                )
+
     def _namespace(self, egress: Mapping[str, Any] | None) -> NamespaceParts:
         """Return the team's namespace in the cluster; ``egress`` is the policy on destinations of its pods."""
         team = self.team
-        environment = self.environment
-        flavors = self.flavors
-        spec = environment.clusters[self.cluster]
-        shares = team.shares[self.cluster]
-        waiting = gated_chips(team, self.cluster, flavors) + waiting_chips(self.cluster, spec, team.name, flavors)
+        environment = self.cluster.environment
+        flavors = self.cluster.flavors
+        spec = self.cluster.spec
+        key = self.cluster.key
+        shares = team.shares[key]
+        waiting = gated_chips(team, key, flavors) + waiting_chips(key, spec, team.name, flavors)
         return NamespaceParts(
             scope=self.scope.within(spec),
             team=team.name,

@@ -1,0 +1,61 @@
+"""A cluster in the plan of an environment or a team: the components of objects in it have the cluster's provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from training_platform.config.expansion import Flavor
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
+from training_platform.resources.gke import cluster_name
+from training_platform.resources.kubernetes_objects import cluster_provider
+from training_platform.resources.plan import Component, Node, Resource
+from training_platform.resources.scope import Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedCluster:
+    """A cluster of an environment in a stack's plan; ``key`` is its key in the environment's file.
+
+    ``component`` contains all that the stack has in it, and ``provider`` is that of its objects.
+    """
+
+    key: str
+    spec: ClusterSpec
+    environment: Environment
+    flavors: Mapping[str, Flavor]
+    component: Component
+    provider: Resource
+
+    def add(self, component_type: str, name: str, after: Iterable[Node] = ()) -> Component:
+        """Add a component of objects in the cluster, and return it."""
+        return self.component.component(component_type, name, after=after, provider=self.provider)
+
+
+def planned_cluster(
+    component: Component,
+    key: str,
+    environment: Environment,
+    home: Scope,
+    *,
+    flavors: Mapping[str, Flavor],
+    endpoint: Any,
+) -> PlannedCluster:
+    """Add a cluster's provider to a component, and return the cluster; ``home`` is the scope of its environment.
+
+    ``endpoint`` is the host name of its control plane.
+    """
+    spec = environment.clusters[key]
+    provider = cluster_provider(
+        component,
+        f"{component.name}-kubernetes",
+        endpoint=endpoint,
+        project=home.project,
+        location=spec.location,
+        cluster_name=cluster_name(home, key, spec),
+    )
+    return PlannedCluster(
+        key=key, spec=spec, environment=environment, flavors=flavors, component=component, provider=provider
+    )
