@@ -238,45 +238,55 @@ def _misspelt(finding: Finding) -> Finding:
 
 
 def _quota_findings(rows: list[object], source: Source, service: str, quota_id: str) -> Iterator[Finding]:
-    """Yield findings about the rows of one quota id; a warning if the catalogue may be too old.
-
-    Fields that the model rejects have their finding already: the rest of such a row is judged with stand-ins for them.
-    """
+    """Yield findings about the rows of one quota id; a warning if the catalogue may be too old."""
     path: Path = ("limits", service, quota_id)
     quota = known_quotas().get((service, quota_id))
-    written = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)]
-    if written and quota is None and (nearest := misspelt_quota_id(service, quota_id)):
+    mappings = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)]
+    if mappings and quota is None and (nearest := misspelt_quota_id(service, quota_id)):
         message = f"{quota_id!r} is not a quota id in the catalogue, so nothing is charged to it"
         allowed = f"quota ids of {service}"
         yield source.finding(RULE, path, message, allowed=allowed, nearest=nearest, severity="warning")
-    first: dict[object, Path] = {}  # by dimensions
-    for index, fields in written:
+    first_rows: dict[object, Path] = {}  # by dimensions
+    for index, fields in mappings:
         row_path = (*path, index)
-        wrong: set[str] = set()
-        try:
-            row = Limit.model_validate(fields)
-        except ValidationError as error:
-            wrong = {str(detail["loc"][0]) for detail in error.errors()}
-            right = {name: value for name, value in fields.items() if name not in wrong}
-            row = Limit.model_validate(right | {name: _STAND_INS[name] for name in wrong & _STAND_INS.keys()})
-        before = first.setdefault(row.dimensions, row_path) if wrong <= {"limit", "unit"} else row_path
-        if before != row_path:
-            message = f"has the same dimensions as line {source.position(before).line}"
-            yield source.finding(RULE, row_path, message, allowed="one limit for each")
-        allowed_units = frozenset({quota.unit}) if quota else units()
-        if row.unit is not None and row.unit not in allowed_units:
-            expected = f"the unit of {quota_id}" if quota else "a unit of quotas"
-            nearest = quota.unit if quota else find_nearest(row.unit, allowed_units)
-            yield source.finding(
-                RULE,
-                (*row_path, "unit"),
-                f"{row.unit!r} is not {expected}",
-                allowed=enumeration(allowed_units),
-                nearest=nearest,
-            )
-        yield from _place_findings(row, quota, source, row_path)
+        limit, rejected = _limit_of(fields)
+        if rejected <= {"limit", "unit"}:  # its dimensions are as written
+            first_row = first_rows.setdefault(limit.dimensions, row_path)
+            if first_row != row_path:
+                message = f"has the same dimensions as line {source.position(first_row).line}"
+                yield source.finding(RULE, row_path, message, allowed="one limit for each")
+        yield from _unit_findings(limit, quota, source, row_path)
+        yield from _place_findings(limit, quota, source, row_path)
         if quota:
-            yield from _dimension_findings(row, quota, source, row_path)
+            yield from _dimension_findings(limit, quota, source, row_path)
+
+
+_STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # these have no findings
+
+
+def _limit_of(fields: Mapping[str, Any]) -> tuple[Limit, set[str]]:
+    """Return a row as a limit, with stand-ins for the fields that the model rejects, and the names of these.
+
+    They have their findings already, and the rest of the row is checked as well.
+    """
+    try:
+        return Limit.model_validate(fields), set()
+    except ValidationError as error:
+        rejected = {str(detail["loc"][0]) for detail in error.errors()}
+    valid = {name: value for name, value in fields.items() if name not in rejected}
+    stand_ins = {name: value for name, value in _STAND_INS.items() if name in rejected}
+    return Limit.model_validate({**valid, **stand_ins}), rejected
+
+
+def _unit_findings(row: Limit, quota: KnownQuota | None, source: Source, path: Path) -> Iterator[Finding]:
+    """Yield a finding about a unit that is not the quota's, or of no quota where the catalogue lacks the id."""
+    units_of_quota = frozenset({quota.unit}) if quota else units()
+    if row.unit is None or row.unit in units_of_quota:
+        return
+    expected = f"the unit of {path[-2]}" if quota else "a unit of quotas"
+    nearest = quota.unit if quota else find_nearest(row.unit, units_of_quota)
+    message = f"{row.unit!r} is not {expected}"
+    yield source.finding(RULE, (*path, "unit"), message, allowed=enumeration(units_of_quota), nearest=nearest)
 
 
 def _dimension_findings(row: Limit, quota: KnownQuota, source: Source, path: Path) -> Iterator[Finding]:
@@ -307,8 +317,6 @@ def _place_findings(row: Limit, quota: KnownQuota | None, source: Source, path: 
         allowed = f"a {quota.per}, or {OTHERS} for every one that no other row names"
         yield source.finding(RULE, path, message, allowed=allowed, nearest=f"{quota.per}: {OTHERS}")
 
-
-_STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # these have no findings
 
 SCHEMA_FILE = f"{FOLDER}/quotas.schema.json"
 SCHEMA_LINE = "# yaml-language-server: $schema=./quotas.schema.json"
