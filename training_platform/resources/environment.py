@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
 from training_platform.config.expansion import HEADS_NAME, ExpandedPool, Flavor, cluster_pools, cpu_pools
 from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
-from training_platform.config.model.cluster import ClusterSpec, SoftwareSpec
-from training_platform.config.model.environment import BudgetSpec, Environment
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import Environment
 from training_platform.config.model.node_pool import POOL_LABEL
-from training_platform.config.model.storage import DataSetSpec, HyperdiskData
+from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
 from training_platform.resources.admission_policy import Bounds, ExclusiveNodes
@@ -115,8 +114,7 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
 
     ``flavors`` are those of its clusters, by cluster and name. ``resources/environment_outputs.py`` reads the outputs.
     """
-    parts = EnvironmentParts(plan.name, environment)
-    scope = parts.scope
+    scope = environment_scope(plan.name, environment)
     apis = ProjectApis(
         plan,
         scope,
@@ -124,13 +122,13 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
         _key_users(environment),
         environment.granted_host_project,
     )
-    _let_vertex_attach(parts, apis)
-    shared = _shared_resources(plan, parts)
+    _let_vertex_attach(environment, apis)
+    shared = _shared_resources(plan, environment, scope)
     clusters = {key: _add_cluster(plan, key, shared, flavors[key]) for key in environment.clusters}
     if shared.metrics is not None:
         gke_clusters = [cluster.gke for cluster in clusters.values()]
         let_pods_act(shared.metrics.component, shared.metrics.account, scope, gke_clusters)
-    _further_resources(plan, parts, apis)
+    _further_resources(plan, environment, scope, apis)
     plan.outputs = {
         "clusters": {
             key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()
@@ -161,9 +159,9 @@ def _further_apis(environment: Environment) -> Iterator[str]:
     return (api for api, reason in reasons.items() if reason)
 
 
-def _let_vertex_attach(parts: EnvironmentParts, apis: ProjectApis) -> None:
+def _let_vertex_attach(environment: Environment, apis: ProjectApis) -> None:
     """Let Vertex AI's agent of the environment's project use network attachments, as teams' stacks do for theirs."""
-    project = attachment_project(parts.environment)
+    project = attachment_project(environment)
     if project is None:
         return
     role = custom_role("vertex_network", project)
@@ -187,7 +185,8 @@ class _Metrics:
 class _SharedResources:
     """The resources that an environment's clusters share."""
 
-    parts: EnvironmentParts
+    environment: Environment
+    scope: Scope
     network: NetworkResources
     nodes: NodeAccount
     instances: Mapping[str, InstanceOutputs]
@@ -203,11 +202,9 @@ class _SharedResources:
         return None
 
 
-def _shared_resources(plan: Plan, parts: EnvironmentParts) -> _SharedResources:
+def _shared_resources(plan: Plan, environment: Environment, scope: Scope) -> _SharedResources:
     """Add the resources that an environment's clusters share."""
-    environment = parts.environment
-    scope = parts.scope
-    network = _network(plan, parts)
+    network = _network(plan, environment, scope)
     nodes = node_account_resources("nodes", scope, plan.component("training-platform:gke:NodeServiceAccount", "nodes"))
     cluster_admins(plan.component("training-platform:gke:ClusterAccess", "access"), scope, environment.admins)
     instances = {
@@ -234,37 +231,49 @@ def _shared_resources(plan: Plan, parts: EnvironmentParts) -> _SharedResources:
         address = compute(lustre_address, instance.output("mount_point"))
         lustre[key] = InstanceOutputs(instance_id(key, scope), address)
     metrics = None
-    if parts.serving:
+    if any(spec.serving for spec in environment.clusters.values()):  # autoscalers of servers read metrics
         component = plan.component("training-platform:serving:MetricsAccount", "metrics")
         metrics = _Metrics(component, metrics_account(component, scope))
     return _SharedResources(
-        parts=parts, network=network, nodes=nodes, instances=instances, lustre=lustre, metrics=metrics
+        environment=environment,
+        scope=scope,
+        network=network,
+        nodes=nodes,
+        instances=instances,
+        lustre=lustre,
+        metrics=metrics,
     )
 
 
-def _network(plan: Plan, parts: EnvironmentParts) -> NetworkResources:
+def _network(plan: Plan, environment: Environment, scope: Scope) -> NetworkResources:
     """Add the network that clusters and instances join, or return an existing one."""
-    if parts.network:
-        component = plan.component("training-platform:network:Network", "network")
-        return network_resources("network", parts.scope, parts.network, component)
-    apis = entrance(parts.environment)
-    return NetworkResources(
-        network_id=str(existing_network(parts.environment)),
-        network_name=parts.driver_network,
-        services=None,
-        services_range=None,
-        google_apis=apis.range if apis else None,  # the range to which its owner resolves names of Google's APIs
+    apis = entrance(environment)
+    if environment.network is not None:
+        return NetworkResources(
+            network_id=str(existing_network(environment)),
+            # As storage drivers take it: its name, or its id if it is another project's.
+            network_name=existing_network_name(environment) or network_name(scope),
+            services=None,
+            services_range=None,
+            google_apis=apis.range if apis else None,  # the range to which its owner resolves names of Google's APIs
+        )
+    network = NetworkParts(
+        regions=tuple(region_of(cluster.location) for cluster in environment.own_clusters.values()),
+        nat_addresses=environment.nat_addresses,
+        services_range=environment.private_services_range,
+        lustre=bool(environment.lustre),
+        google_apis=apis,
     )
+    return network_resources("network", scope, network, plan.component("training-platform:network:Network", "network"))
 
 
-def _further_resources(plan: Plan, parts: EnvironmentParts, apis: ProjectApis) -> None:
+def _further_resources(plan: Plan, environment: Environment, scope: Scope, apis: ProjectApis) -> None:
     """Add the resources that neither depend on a cluster nor are needed by one."""
-    environment = parts.environment
-    scope = parts.scope
-    for key, disk in parts.data_disks.items():
-        component = plan.component("training-platform:storage:DataDisk", declared_name("data_sets", key))
-        # The account that encrypts disks of nodes encrypts this one.
-        component.add(data_disk(key, disk, scope), apis.bindings[GKE_API] if scope.keys else [])
+    for key, data in environment.data_sets.items():
+        if data.hyperdisk_ml:
+            component = plan.component("training-platform:storage:DataDisk", declared_name("data_sets", key))
+            # The account that encrypts disks of nodes encrypts this one.
+            component.add(data_disk(key, data.hyperdisk_ml, scope), apis.bindings[GKE_API] if scope.keys else [])
     if environment.images:
         component = plan.component("training-platform:storage:ImageRepository", "images")
         images = image_repositories("images", environment.images, scope, component)
@@ -283,12 +292,14 @@ def _further_resources(plan: Plan, parts: EnvironmentParts, apis: ProjectApis) -
         component = plan.component("training-platform:cloudquota:QuotaRequests", "quotas")
         quota_requests(component, scope, environment.quota_requests)
     alerts = plan.component("training-platform:monitoring:Alerts", "alerts")
-    alert_resources("alerts", environment.alerts, parts.watched_clusters, scope, alerts)
+    software = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
+    alert_resources("alerts", environment.alerts, software, scope, alerts)
     dashboards = plan.component("training-platform:monitoring:Dashboards", NAME)
     for dashboard in platform_dashboard(environment, scope):
         dashboards.add(dashboard)
-    if parts.budget:
-        budget_resources(*parts.budget, scope, plan.component("training-platform:project:Budget", BUDGET_NAME))
+    budget = stack_budget(environment.budget, environment)
+    if budget:
+        budget_resources(*budget, scope, plan.component("training-platform:project:Budget", BUDGET_NAME))
 
 
 @dataclass(frozen=True)
@@ -302,8 +313,8 @@ class _ClusterResources:
 
 def _add_cluster(plan: Plan, name: str, shared: _SharedResources, flavors: Mapping[str, Flavor]) -> _ClusterResources:
     """Add a cluster with its subnet, pools and software; ``name`` is its key in the stack file."""
-    environment = shared.parts.environment
-    scope = shared.parts.scope
+    environment = shared.environment
+    scope = shared.scope
     spec = environment.clusters[name]
     component = plan.component("training-platform:environment:Cluster", name)
     gke, outputs = _gke_cluster(component, name, spec, shared)
@@ -329,8 +340,8 @@ def _gke_cluster(
     component: Component, name: str, spec: ClusterSpec, shared: _SharedResources
 ) -> tuple[Component, ClusterOutputs]:
     """Add the cluster with its subnet, or read an existing one; return its component and its outputs."""
-    environment = shared.parts.environment
-    scope = shared.parts.scope
+    environment = shared.environment
+    scope = shared.scope
     if spec.existing:
         existing = component.component("training-platform:gke:ExistingCluster", name)
         return existing, existing_cluster(existing, scope, spec.location, spec.existing)
@@ -363,7 +374,7 @@ def _software(cluster: PlannedCluster, shared: _SharedResources, pools: Sequence
     name = cluster.key
     spec = cluster.spec
     environment = cluster.environment
-    scope = shared.parts.scope
+    scope = shared.scope
     priority = cluster.component.add(system_priority(f"{name}-system-priority", scope))
     priority.own_provider = cluster.provider
     system: list[Node] = [*pools, priority]
@@ -477,7 +488,7 @@ def _add_notebooks(
     """Add JupyterHub, with the volumes of homes and data sets."""
     name = cluster.key
     environment = cluster.environment
-    scope = shared.parts.scope
+    scope = shared.scope
     data_sets = notebook_data_sets(environment, name)
     component_name = name_in_cluster(name, "notebooks")
     namespace = jupyterhub(
@@ -587,55 +598,3 @@ def _cluster_after_networks(
         return cluster
     subnets = networks[name].subnetworks
     return once(cluster, *(subnets[nic.name] for _, nic in fabrics[name].nics(pool)))
-
-
-@dataclass(frozen=True)
-class EnvironmentParts:
-    """The parts of an environment called ``name`` that several of its resources need."""
-
-    name: str
-    environment: Environment
-
-    @cached_property
-    def scope(self) -> Scope:
-        """The scope of the environment's resources."""
-        return environment_scope(self.name, self.environment)
-
-    @property
-    def network(self) -> NetworkParts | None:
-        """The environment's own VPC, or None if it joins an existing one."""
-        environment = self.environment
-        if environment.network:
-            return None
-        return NetworkParts(
-            regions=tuple(region_of(cluster.location) for cluster in environment.own_clusters.values()),
-            nat_addresses=environment.nat_addresses,
-            services_range=environment.private_services_range,
-            lustre=bool(environment.lustre),
-            google_apis=entrance(environment),
-        )
-
-    @property
-    def driver_network(self) -> str:
-        """The VPC as storage drivers take it: its name, or its id if it is another project's."""
-        return existing_network_name(self.environment) or network_name(self.scope)
-
-    @property
-    def watched_clusters(self) -> dict[str, SoftwareSpec]:
-        """Each cluster's installed software, by the cluster's name in GKE."""
-        return {cluster_name(self.scope, key, spec): spec.software for key, spec in self.environment.clusters.items()}
-
-    @property
-    def serving(self) -> bool:
-        """Whether a cluster has model servers, whose autoscalers read metrics."""
-        return any(spec.serving for spec in self.environment.clusters.values())
-
-    @property
-    def data_disks(self) -> dict[str, HyperdiskData]:
-        """The disks of the environment's data sets, by the data set's key."""
-        return {key: data.hyperdisk_ml for key, data in self.environment.data_sets.items() if data.hyperdisk_ml}
-
-    @property
-    def budget(self) -> tuple[BudgetSpec, str] | None:
-        """The environment's budget with its billing account."""
-        return stack_budget(self.environment.budget, self.environment)
