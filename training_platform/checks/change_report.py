@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from training_platform.checks.effect_kinds import EFFECT_KINDS, LOSS_RULES, Effect, EffectKind
+from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import QuotaKey
 from training_platform.rules.exemptions import Exempted
@@ -144,6 +145,7 @@ class StackChange:
     """One stack that the change touches.
 
     ``was`` is its name in the base, where that is another. ``unknown`` says why its resources were not compared.
+    ``head`` and ``base`` are its files, None if a side has none.
     """
 
     name: str
@@ -154,6 +156,8 @@ class StackChange:
     least_usd: Amount = NOTHING
     most_usd: Amount = NOTHING
     unknown: str | None = None
+    head: Stack | None = field(default=None, repr=False)
+    base: Stack | None = field(default=None, repr=False)
 
     @property
     def empty(self) -> bool:

@@ -295,9 +295,9 @@ def test_an_input_that_nobody_may_change_is_an_error_on_an_object_that_stays(
     resource = ResourceChange(
         kind=kind, type=type_, name="own", inputs=(InputChange(path, "a", "b", kind == "replaced"),)
     )
-    change = StackChange(name="prod", kind="changed", resources=(resource,))
+    change = StackChange(name="prod", kind="changed", resources=(resource,), head=base.stacks["prod"])
 
-    findings = list(fixed_inputs(Comparison(ref="base", commit="", stacks=(change,)), base))
+    findings = list(fixed_inputs(Comparison(ref="base", commit="", stacks=(change,))))
 
     assert [(finding.rule, finding.severity, finding.stack) for finding in findings] == [
         ("fixed-input", "error", "prod")

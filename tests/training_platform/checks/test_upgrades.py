@@ -129,7 +129,7 @@ def workspace(repository: Repository) -> Workspace:
     return read_workspace(repository.root)
 
 
-def change(*versions: tuple[str, str, str]) -> Comparison:
+def change(files: Workspace, *versions: tuple[str, str, str]) -> Comparison:
     changed = tuple(
         ResourceChange(
             kind="changed", type=kind, name=name,
@@ -137,14 +137,14 @@ def change(*versions: tuple[str, str, str]) -> Comparison:
         )
         for kind, name, to in versions
     )  # fmt: skip
-    return Comparison(ref="main", commit="0", stacks=(StackChange(name="small", kind="changed", resources=changed),))
+    stack = StackChange(name="small", kind="changed", resources=changed, head=files.stacks["small"])
+    return Comparison(ref="main", commit="0", stacks=(stack,))
 
 
 def test_clusters_that_take_one_version_are_one_finding_each_chart_its_own(repository: Repository) -> None:
-    both = change(
-        (RELEASE, "c-jobset-release", "2"), (RELEASE, "d-jobset-release", "2"), (RELEASE, "c-kueue-release", "2")
-    )
-    findings = list(upgrades(both, workspace(repository)))
+    files = workspace(repository)
+    releases = ("c-jobset-release", "d-jobset-release", "c-kueue-release")
+    findings = list(upgrades(change(files, *((RELEASE, name, "2") for name in releases)), files))
 
     assert [finding.message.split(":")[0] for finding in findings] == [
         "takes jobset from 1 to 2 in c, d", "takes kueue from 1 to 2 in c",
@@ -165,7 +165,8 @@ def test_what_a_clusters_upgrade_stops_depends_on_the_cluster(
 ) -> None:
     repository.edit("small", old, new)
 
-    (finding,) = upgrades(change((CLUSTER, "c-cluster", "2")), workspace(repository))
+    files = workspace(repository)
+    (finding,) = upgrades(change(files, (CLUSTER, "c-cluster", "2")), files)
 
     assert sentence in finding.message
 

@@ -246,13 +246,11 @@ def _stacks(
             change = replace(change, resources=preview.changes, unknown=None)
         elif state and planned is not None:
             change = replace(change, resources=against_state(state.resources, planned), unknown=None)
-        base_stack = base.workspace.stacks.get(was)
-        head_stack = head.workspace.stacks[name]
-        if base_stack is not None and not change.unknown:
-            if base_stack.retired is None:
-                change = _retired(change, head_stack, planned)
-            else:
-                change = _after_retirement(change, head_stack)
+        comparable_base = None if change.unknown else change.base
+        if comparable_base and comparable_base.retired:
+            change = _after_retirement(change)
+        elif comparable_base:
+            change = _retired(change, planned)
         yield change
     renamed = {*scope.renamed.values()}
     for name in scope.base:
@@ -290,6 +288,8 @@ def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
         least_usd=least,
         most_usd=most,
         unknown=f"not planned in {' and '.join(unplanned)}" if unplanned else None,
+        head=head.workspace.stacks.get(name),
+        base=base.workspace.stacks.get(was),
     )
 
 
@@ -301,9 +301,10 @@ def _kind(name: str, was: str, base: StackReport | None, head: StackReport | Non
     return "removed" if head is None else "changed"
 
 
-def _retired(change: StackChange, stack: Stack, planned: Sequence[FlatResource] | None) -> StackChange:
+def _retired(change: StackChange, planned: Sequence[FlatResource] | None) -> StackChange:
     """Return the change of a stack that it retires: all resources are destroyed except those that the stack keeps."""
-    if stack.retired is None or stack.section is None or planned is None:
+    stack = change.head
+    if stack is None or stack.retired is None or stack.section is None or planned is None:
         return change
     sources = {resource.key: chain.from_iterable(resource.inputs_from.values()) for resource in planned}
     kept = kept_resources(stack.section, stack.retired, sources)
@@ -311,11 +312,12 @@ def _retired(change: StackChange, stack: Stack, planned: Sequence[FlatResource] 
     return replace(change, kind="retired", resources=tuple(resources))
 
 
-def _after_retirement(change: StackChange, stack: Stack) -> StackChange:
+def _after_retirement(change: StackChange) -> StackChange:
     """Return the change of a stack that was retired: what it no longer keeps is destroyed, unless the stack goes on."""
+    ends = change.head is not None and change.head.retired is not None
     resources = []
     for resource in change.resources:
-        effect = effect_of_loss(resource.type) if stack.retired else Effect("none", "its stack goes on")
+        effect = effect_of_loss(resource.type) if ends else Effect("none", "its stack goes on")
         inputs = tuple(
             row._replace(effect=effect) if row.path == "retainOnDelete" and not row.new else row
             for row in resource.inputs
@@ -332,27 +334,30 @@ def _most_more(head: Check, base: Check | None) -> float | None:
 
 def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
     """Yield the findings of a change other than losses."""
-    yield from left_off(comparison, head, base)
+    yield from left_off(comparison, head)
     yield from upgrades(comparison, head)
-    yield from moved_requests(comparison, head)
+    yield from moved_requests(comparison)
     yield from removals(head, base)
     yield from placed_flavors(head, base)
-    yield from fixed_inputs(comparison, head)
+    yield from fixed_inputs(comparison)
     yield from kept_instances(head, base)
     yield from further_rights(comparison, head, base)
-    yield from _unknown(comparison, head)
+    yield from _unknown(comparison)
 
 
-def _unknown(comparison: Comparison, workspace: Workspace) -> Iterator[Finding]:
+def _unknown(comparison: Comparison) -> Iterator[Finding]:
     """Yield a warning for stacks with a base that could not be planned: the replacements of the change are unknown."""
     if comparison.unknown:
         yield Finding(rule="base-not-planned", severity="warning", message=comparison.unknown)
     for stack in comparison.stacks:
-        file = workspace.stacks.get(stack.name)
-        if stack.unknown == "not planned in the base" and file:
+        if stack.unknown == "not planned in the base" and stack.head:
             message = f"is {stack.unknown}, so it is not known what this change replaces"
             yield Finding(
-                rule="base-not-planned", severity="warning", message=message, stack=stack.name, file=file.source.file
+                rule="base-not-planned",
+                severity="warning",
+                message=message,
+                stack=stack.name,
+                file=stack.head.source.file,
             )
 
 

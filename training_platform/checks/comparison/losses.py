@@ -141,7 +141,7 @@ class LossFinder:
         return tuple(sorted(consequences, key=_rank))
 
     def _left_behind(self, change: StackChange) -> None:
-        stack = self._base.stacks.get(change.name)
+        stack = change.base
         says = "nothing destroys what it has, which is billed on"
         if change.most_usd.before:
             says += f", up to ${change.most_usd.before:,.2f} per hour"
@@ -175,8 +175,8 @@ class LossFinder:
                 self._add(cause, row.effect, self._subject(change, resource), resource=resource, change=row)
 
     def _of_fields(self, change: StackChange) -> None:
-        new = self._head.stacks.get(change.name)
-        old = self._base.stacks.get(change.was or change.name)
+        new = change.head
+        old = change.base
         if new is None or old is None or new.section is None or old.section is None:
             return
         section = "environment" if new.environment else "team"
@@ -205,7 +205,7 @@ class LossFinder:
     def _of_foreign_grants(self, change: StackChange) -> None:
         """Find roles that a change gives one team on what is another team's."""
         new = {(row.type, row.name): row for row in change.resources if _gives(row)}
-        stack = self._head.stacks.get(change.name)
+        stack = change.head
         if not new or stack is None:
             return
         try:
@@ -302,7 +302,7 @@ class LossFinder:
 
     def _subject(self, change: StackChange, resource: ResourceChange) -> Subject:
         """Return the subject for a resource: its kind, the key of its section, its size, its stack."""
-        stack = self._base.stacks.get(change.was or change.name) or self._head.stacks.get(change.name)
+        stack = change.base or change.head
         path = self._path(stack.section, resource.name) if stack and stack.section else ()
         name = resource.name
         if path and path[:1] != ("shares",):
@@ -319,8 +319,8 @@ class LossFinder:
         """Return the field that decides a change, or the resource itself if the code changed and not the file."""
         if source := _replaced_source(change, changed):
             return self._cause(change, source, source.forcing[0])
-        new = self._head.stacks.get(change.name)
-        old = self._base.stacks.get(change.was or change.name)
+        new = change.head
+        old = change.base
         itself = Cause(change.name, (), "", _becomes(resource), f"{resource.type} {resource.name}")
         if new is None or new.section is None:
             return itself
@@ -498,11 +498,11 @@ def is_over(stack: Stack, today: date) -> bool:
     return stack.retired is not None and stack.retired.since <= today
 
 
-def left_off(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
+def left_off(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
     """Find protection that was lifted before this change, which no longer needs it."""
     for change in comparison.stacks:
-        new = head.stacks.get(change.name)
-        old = base.stacks.get(change.was or change.name)
+        new = change.head
+        old = change.base
         if new is None or old is None or new.section is None or old.section is None or change.unknown:
             continue
         home = head.environment_of(new)

@@ -184,14 +184,14 @@ def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object])
     return [field for field in _FIXED if before.get(field) != after.get(field)]
 
 
-def fixed_inputs(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
+def fixed_inputs(comparison: Comparison) -> Iterator[Finding]:
     """Find an object that stays but changes an input that its API server does not let change.
 
     Source: rules on the old object in the CRDs of Kueue 0.19.2, JobSet 0.12.0, ProvisioningRequest and ComputeClass
     (compute-class-api 8067eae), read 2026-11-28.
     """
     for change in comparison.stacks:
-        stack = head.stacks.get(change.name)
+        stack = change.head
         if stack is None or stack.section is None:
             continue
         locator = Locator(stack.section)

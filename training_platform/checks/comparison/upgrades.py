@@ -23,7 +23,7 @@ _VERSIONS = {RELEASE: "version", CLUSTER: "minMasterVersion"}
 def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
     """Yield a warning for each chart and cluster of an environment that changes its version."""
     for change in comparison.stacks:
-        stack = head.stacks.get(change.name)
+        stack = change.head
         if stack and stack.environment:
             yield from _of_charts(change, stack, stack.environment, head)
             yield from _of_clusters(change, stack, stack.environment)
@@ -74,14 +74,14 @@ def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceCh
                 yield resource, version
 
 
-def moved_requests(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
+def moved_requests(comparison: Comparison) -> Iterator[Finding]:
     """Find a request that changes its limit; Google lets only its amount change.
 
     Source: Cloud Quotas API v1 protos, QuotaPreference, where dimensions are immutable, and the gcp provider, which
     sends the change as an update; read 2026-11-21. That service and quota id are so too is inferred.
     """
     for change in comparison.stacks:
-        stack = head.stacks.get(change.name)
+        stack = change.head
         if stack is None or stack.section is None:
             continue
         for resource in change.resources:
