@@ -12,6 +12,12 @@ from training_platform.catalog import ACCELERATORS, BOOT_DISK_LIMITS, MACHINE_TY
 from training_platform.catalog.attachments import vertex_counts
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.refused_values import (
+    refused_disk_size,
+    refused_disk_type,
+    unlisted_region,
+    vertex_disk_types,
+)
 from training_platform.catalog.topologies import legal_for, nearest_topology, topologies_text
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.model.node_pool import VmSpec
@@ -26,12 +32,6 @@ from training_platform.parts.jobs.rendezvous import launcher_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.worker_pools import Pool, pools, program_texts, vertex_target, vms
 from training_platform.resources.network import attachment
-from training_platform.rules.refused_values import (
-    refused_disk_size,
-    refused_disk_type,
-    unlisted_region,
-    vertex_disk_types,
-)
 
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100
