@@ -161,7 +161,7 @@ def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ..
     return [(finding, tuple(following.pop(finding.place, ()))) for finding in first]
 
 
-def following(findings: Sequence[Finding], most: int = 6) -> str:
+def following(findings: Sequence[Finding]) -> str:
     """Return the consequences of a finding by position, or by subject if they have the same; empty if none.
 
     A place of several of them has their number.
@@ -170,7 +170,7 @@ def following(findings: Sequence[Finding], most: int = 6) -> str:
     counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
     places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
     verb = "follows" if len(findings) == 1 else "follow"
-    return f"and {len(findings):,} more that {verb} from it: {listed(places, most=most)}" if findings else ""
+    return f"and {len(findings):,} more that {verb} from it: {listed(places, most=6)}" if findings else ""
 
 
 class FindingGroup(NamedTuple):

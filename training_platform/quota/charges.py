@@ -220,7 +220,7 @@ def lustre_usage(project: str, mbps_per_tib: int | None, capacity_gib: int, zone
     return [_usage(project, zone, capacity_gib, tier.quota)] if tier else []
 
 
-def nat_usage(project: str, region: str, addresses: int = 1) -> list[Usage]:
+def nat_usage(project: str, region: str, addresses: int) -> list[Usage]:
     """Return the charges of a region's NAT gateway for its addresses."""
     return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
 
@@ -233,7 +233,7 @@ def nat_addresses(vms: int, ports: int) -> int:
     return max(1, math.ceil(vms * ports / PORTS_PER_ADDRESS))
 
 
-def network_usage(project: str, quota: str, count: int, region: str = "") -> Usage:
+def network_usage(project: str, quota: str, count: int, region: str) -> Usage:
     """Return the charges of VPCs and their parts, by the catalogue's name of the quota: ``networks``, ``routers``..."""
     return _usage(project, region, count, GENERAL_QUOTAS[quota])
 

@@ -74,7 +74,7 @@ def filestore_address(networks: Sequence[Mapping[str, Any]], _id: str) -> str:
     return addresses[0] if addresses else ""
 
 
-def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any = None) -> Resource:
+def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any) -> Resource:
     """Return an instance; ``network`` is the VPC's name or id, which are the same to the provider.
 
     ``services`` is the name of the VPC's range for private service access, if the environment has one.

@@ -215,7 +215,7 @@ def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[R
 
 
 def alert_policies(
-    name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any], *, undocumented: bool = False
+    name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any], *, undocumented: bool
 ) -> Iterator[Resource]:
     """Yield a policy for each rule whose series some cluster has; those without a documented series on request.
 

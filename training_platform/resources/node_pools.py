@@ -125,7 +125,7 @@ def network_config(place: PoolPlace) -> NetworkConfig:
     return {"enable_private_nodes": True, "additional_node_network_configs": list(place.nics) or None}
 
 
-def placement_policy(pool: ExpandedPool, workload_policy: Any = None) -> PlacementPolicy | None:
+def placement_policy(pool: ExpandedPool, workload_policy: Any) -> PlacementPolicy | None:
     """Return the placement policy that joins the hosts of one slice, or places GPUs close together.
 
     GKE refuses a topology on one-host slices, and knows theirs. A workload policy may be set beside either, as Cluster

@@ -300,7 +300,7 @@ _ROLE_NAME = "wandb-launch-agent"
 
 
 def launch_agent(
-    into: Component, scope: Scope, team: str, spec: LaunchSpec, *, namespace: Any, chart: ChartOverride | None = None
+    into: Component, scope: Scope, team: str, spec: LaunchSpec, *, namespace: Any, chart: ChartOverride | None
 ) -> None:
     """Add the agent in a namespace of its own, and its rights in the team's. Its pod waits for the Secret with its key.
 

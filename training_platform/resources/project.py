@@ -153,9 +153,9 @@ class ProjectApis:
             self.bindings |= _agent_roles(self._agents_component, self._scope, agents, (), None)
         return self.services[api]
 
-    def grant_agent(self, api: str, grant: Resource, after: Sequence[Resource] = ()) -> None:
+    def grant_agent(self, api: str, grant: Resource) -> None:
         """Add a role of the agent of an API that the stack enables; the API's resources wait for it too."""
-        self.bindings[api].append(self._agents_component.add(grant, after))
+        self.bindings[api].append(self._agents_component.add(grant))
 
     def make_resources_wait(self) -> None:
         """Let every resource of the plan wait for its API, and for the roles of that API's agent. Raises PlanError.

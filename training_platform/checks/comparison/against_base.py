@@ -85,7 +85,7 @@ def check_against(
     options: CheckOptions,
     *,
     baseline: Baseline,
-    new_only: bool = False,
+    new_only: bool,
 ) -> Report:
     """Check the stacks that the change since a base can affect, and compare them with their base.
 

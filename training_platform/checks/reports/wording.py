@@ -16,6 +16,8 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 from training_platform.config.workspace import stack_file
 
+_MOST_NAMES = 2  # of those who lose something
+
 
 def conclusion(report: Report) -> Conclusion:
     """Return the result of a check; failures are counted separately, and consequences not at all."""
@@ -38,8 +40,8 @@ def conclusion(report: Report) -> Conclusion:
     return Conclusion("unchecked" if report.failures else state, stacks, ", ".join(parts), losses)
 
 
-def losses_headline(report: Report, most: int = 2) -> str:
-    """Return what a change takes from whom, by effect: ``most`` names in all, and how many more or how many there are.
+def losses_headline(report: Report) -> str:
+    """Return what a change takes from whom, by effect: two names in all, and how many more or how many there are.
 
     Rights that it takes are no finding, and nothing is clean over them. Losses that somebody acknowledged are counted
     apart.
@@ -47,13 +49,13 @@ def losses_headline(report: Report, most: int = 2) -> str:
     consequences = report.comparison.consequences if report.comparison else ()
     effects = {kind: [row for row in consequences if row.kind == kind] for kind in (*LOSS_RULES, "revokes")}
     effects = {kind: losses for kind, losses in effects.items() if losses}
-    names_of_each = most if len(effects) == 1 else 1
+    names_of_each = _MOST_NAMES if len(effects) == 1 else 1
     parts = []
     for number, (kind, losses) in enumerate(effects.items()):
         subjects = [subject for loss in losses for subject in loss.subjects]
         if len(effects) > 1:  # without the sizes of node pools
             subjects = [subject.partition(" (")[0] for subject in subjects]
-        shown = listed(subjects, names_of_each) if number < most else f"{len(subjects):,}"
+        shown = listed(subjects, names_of_each) if number < _MOST_NAMES else f"{len(subjects):,}"
         acknowledged = sum(loss.acknowledged is not None for loss in losses)
         note = " (acknowledged)" if acknowledged == len(losses) else ""
         if 0 < acknowledged < len(losses):
