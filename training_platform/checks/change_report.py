@@ -13,8 +13,8 @@ from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import QuotaKey
 from training_platform.rules.exemptions import Exempted
 
-Kind = Literal["replaced", "removed", "changed", "added"]
-KINDS: tuple[Kind, ...] = ("replaced", "removed", "changed", "added")
+ResourceChangeKind = Literal["replaced", "removed", "changed", "added"]
+KINDS: tuple[ResourceChangeKind, ...] = ("replaced", "removed", "changed", "added")
 """What can happen to a resource, the worst first."""
 
 
@@ -49,7 +49,7 @@ class ResourceChange:
     inputs of one that is added, without secrets.
     """
 
-    kind: Kind
+    kind: ResourceChangeKind
     type: str
     name: str
     inputs: tuple[InputChange, ...] = ()
@@ -133,7 +133,7 @@ class Consequence:
 NOTHING = Amount(0, 0)
 
 
-StackKind = Literal["added", "removed", "renamed", "changed", "left", "retired"]
+StackChangeKind = Literal["added", "removed", "renamed", "changed", "left", "retired"]
 """What can happen to a stack; one that is ``left`` no longer has a file and is still deployed.
 
 Of one that is ``retired`` the resources are those that are destroyed from its day on.
@@ -149,7 +149,7 @@ class StackChange:
     """
 
     name: str
-    kind: StackKind
+    kind: StackChangeKind
     was: str | None = None
     resources: tuple[ResourceChange, ...] = ()
     accelerators: tuple[AcceleratorChange, ...] = ()

@@ -31,7 +31,7 @@ class Outcome:
 
     findings: tuple[Finding, ...]
     branches: tuple[Branch, ...]
-    resources: tuple[Resource, ...]
+    resources: tuple[ResourceTree, ...]
     inputs: tuple[FlatResource, ...] | None = None
 
 
@@ -49,14 +49,14 @@ class Branch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resource:
+class ResourceTree:
     """A planned resource or component with its children; ``kind`` is the short name of its type."""
 
     name: str
     kind: str
     custom: bool
     protected: bool
-    children: tuple[Resource, ...] = ()
+    children: tuple[ResourceTree, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,16 +121,16 @@ def branches(resources: Sequence[StackResource]) -> tuple[Branch, ...]:
     return tuple(Branch(name=name, kinds=dict(sorted(kinds[name].items()))) for name in sorted(kinds) if kinds[name])
 
 
-def resource_tree(resources: Sequence[StackResource]) -> tuple[Resource, ...]:
+def resource_tree(resources: Sequence[StackResource]) -> tuple[ResourceTree, ...]:
     """Return planned resources, each below its parent, in the order of the program."""
     below: dict[tuple[str, str] | None, list[StackResource]] = {}
     keys = {resource.key for resource in resources}
     for resource in resources:
         below.setdefault(resource.parent if resource.parent in keys else None, []).append(resource)
 
-    def children(parent: tuple[str, str] | None) -> tuple[Resource, ...]:
+    def children(parent: tuple[str, str] | None) -> tuple[ResourceTree, ...]:
         return tuple(
-            Resource(
+            ResourceTree(
                 name=resource.name,
                 kind=kind_of(resource.type),
                 custom=resource.custom,

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from training_platform.catalog.prices import Cost
 from training_platform.checks.change_report import Comparison
 from training_platform.checks.effect_kinds import EFFECT_KINDS, EFFECT_OF_RULE
-from training_platform.checks.outcome import Branch, Resource
+from training_platform.checks.outcome import Branch, ResourceTree
 from training_platform.config.expansion import flavor_name, pools
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
@@ -61,7 +61,7 @@ class StackReport:
     environment: str | None = None
     planned: bool = False
     branches: tuple[Branch, ...] = ()
-    resources: tuple[Resource, ...] = ()
+    resources: tuple[ResourceTree, ...] = ()
     accelerators: tuple[AcceleratorRow, ...] = ()
     cost: Cost = field(default_factory=Cost)
     findings: tuple[Finding, ...] = ()

@@ -120,7 +120,7 @@ class Judgements:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class CheckResult:
     """A whole check: the result of each of its steps."""
 
     files: Files
@@ -129,19 +129,19 @@ class Check:
     report: Report
 
 
-def check_stacks(root: FilePath, selected: Sequence[str] | None, options: CheckOptions) -> Check:
+def check_stacks(root: FilePath, selected: Sequence[str] | None, options: CheckOptions) -> CheckResult:
     """Check the selected stacks, or all for None, and every job. Raises UserError."""
     return check_files(read_files(root, options.today), selected, options)
 
 
-def check_files(files: Files, selected: Sequence[str] | None, options: CheckOptions) -> Check:
+def check_files(files: Files, selected: Sequence[str] | None, options: CheckOptions) -> CheckResult:
     """Check the selected stacks of files that are read. Raises UserError."""
     names = stack_names(files.workspace, selected)
     plans = plan_stacks(files.workspace, names, options)
     ledgers = sum_up(files, plans)
     judgements = judge(files, plans, ledgers, names, options)
     report = report_of(files, plans, ledgers, judgements, options.today)
-    return Check(files=files, plans=plans, ledgers=ledgers, report=report)
+    return CheckResult(files=files, plans=plans, ledgers=ledgers, report=report)
 
 
 def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[str]:

@@ -29,10 +29,10 @@ from training_platform.resources.controllers import (
 )
 from training_platform.resources.custom_roles import custom_role
 from training_platform.resources.data_sets import data_disk, notebook_data_sets, reads_lustre, team_data_sets
-from training_platform.resources.filestore import InstanceOutputs, cluster_classes, filestore_resources
+from training_platform.resources.filestore import PlannedInstance, cluster_classes, filestore_resources
 from training_platform.resources.gke import (
-    ClusterOutputs,
     NodeAccount,
+    PlannedClusterOutputs,
     cluster_admins,
     cluster_name,
     created_cluster,
@@ -189,8 +189,8 @@ class _SharedResources:
     scope: Scope
     network: NetworkResources
     nodes: NodeAccount
-    instances: Mapping[str, InstanceOutputs]
-    lustre: Mapping[str, InstanceOutputs]
+    instances: Mapping[str, PlannedInstance]
+    lustre: Mapping[str, PlannedInstance]
     metrics: _Metrics | None  # None without model servers
 
     def address(self, data: DataSetSpec) -> Any:
@@ -229,7 +229,7 @@ def _shared_resources(plan: Plan, environment: Environment, scope: Scope) -> _Sh
         declared = lustre_instance(key, lustre_spec, scope, network.network_id)
         instance = component.add(declared, [network.services] if network.services else [])
         address = compute(lustre_address, instance.output("mount_point"))
-        lustre[key] = InstanceOutputs(instance_id(key, scope), address)
+        lustre[key] = PlannedInstance(instance_id(key, scope), address)
     metrics = None
     if any(spec.serving for spec in environment.clusters.values()):  # autoscalers of servers read metrics
         component = plan.component("training-platform:serving:MetricsAccount", "metrics")
@@ -338,7 +338,7 @@ def _add_cluster(plan: Plan, name: str, shared: _SharedResources, flavors: Mappi
 
 def _gke_cluster(
     component: Component, name: str, spec: ClusterSpec, shared: _SharedResources
-) -> tuple[Component, ClusterOutputs]:
+) -> tuple[Component, PlannedClusterOutputs]:
     """Add the cluster with its subnet, or read an existing one; return its component and its outputs."""
     environment = shared.environment
     scope = shared.scope

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pulumi_gcp.filestore import InstanceNetworkArgsDict as Network
 
 
-class InstanceOutputs(NamedTuple):
+class PlannedInstance(NamedTuple):
     """An instance of Filestore or Managed Lustre: its name in the API, and the address that clients mount."""
 
     instance: str
@@ -47,7 +47,7 @@ def filestore_resources(
     network: Any,
     services: Resource | None = None,
     services_range: Any = None,
-) -> InstanceOutputs:
+) -> PlannedInstance:
     """Add an instance with its one share, its snapshots, and its backups on a schedule.
 
     Its data is lost if tier, network, protocol, location, the share's name or the key, which is in its name, change.
@@ -65,7 +65,7 @@ def filestore_resources(
         into.add(backup_association(key, spec, scope, instance.output("id"), plan.output("id")))
     # Unknown until it has an id: its networks may be known before, without any address.
     address = compute(filestore_address, instance.output("networks"), instance.output("id"))
-    return InstanceOutputs(instance_name(scope.environment, key), address)
+    return PlannedInstance(instance_name(scope.environment, key), address)
 
 
 def filestore_address(networks: Sequence[Mapping[str, Any]], _id: str) -> str:

@@ -371,23 +371,23 @@ def member_key(member: str) -> str:
     return f"{readable}-{hashlib.sha256(member.encode()).hexdigest()[:8]}"
 
 
-class ClusterOutputs(NamedTuple):
+class PlannedClusterOutputs(NamedTuple):
     """A cluster's name in Google Cloud, and the host name of its DNS-based endpoint."""
 
     name: Any  # pools that take it wait for the cluster
     endpoint: Any
 
 
-def created_cluster(cluster: Resource) -> ClusterOutputs:
+def created_cluster(cluster: Resource) -> PlannedClusterOutputs:
     """Return the outputs of a planned cluster."""
-    return ClusterOutputs(cluster.output("name"), _endpoint(cluster, dns_endpoint))
+    return PlannedClusterOutputs(cluster.output("name"), _endpoint(cluster, dns_endpoint))
 
 
-def existing_cluster(into: Component, scope: Scope, location: str, name: str) -> ClusterOutputs:
+def existing_cluster(into: Component, scope: Scope, location: str, name: str) -> PlannedClusterOutputs:
     """Read the endpoint of a cluster that this stack does not manage; pools that take its name wait for nothing."""
     identifier = cluster_identifier(scope.project, location, name)
     cluster = Resource(type=CLUSTER, name=f"{into.name}-existing", inputs={}, read_id=identifier)
-    return ClusterOutputs(name, _endpoint(into.add(cluster), existing_endpoint))
+    return PlannedClusterOutputs(name, _endpoint(into.add(cluster), existing_endpoint))
 
 
 def _endpoint(cluster: Resource, function: Callable[[Mapping[str, Any] | None, str], str]) -> Any:

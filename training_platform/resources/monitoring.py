@@ -45,7 +45,7 @@ class DashboardChart(Section):
 
     title: str = Field(min_length=1)
     only: Literal["platform", "team"] | None = None
-    needs: Source
+    needs: MetricSource
     unit: str = "1"
     plot: Literal["LINE", "STACKED_AREA"] = "LINE"
     expr: str | dict[str, str]
@@ -56,7 +56,7 @@ class DashboardChart(Section):
         return {"": self.expr} if isinstance(self.expr, str) else self.expr
 
 
-class Part(Section):
+class DashboardPart(Section):
     """Charts on one subject, with a heading and a text."""
 
     title: str = Field(min_length=1)
@@ -77,9 +77,9 @@ class DashboardSubject:
 
 
 @cache
-def parts() -> list[Part]:
+def parts() -> list[DashboardPart]:
     """Return every part, read once. Raises pydantic.ValidationError for an invalid row."""
-    return TypeAdapter(list[Part]).validate_python(read_file(_FILE)["sections"])
+    return TypeAdapter(list[DashboardPart]).validate_python(read_file(_FILE)["sections"])
 
 
 def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Resource]:
@@ -144,7 +144,9 @@ def dashboard(subject: DashboardSubject) -> Json:
     return {"displayName": subject.title, "mosaicLayout": {"columns": COLUMNS, "tiles": tiles}}
 
 
-def _add_tiles(part: Part, shown: list[DashboardChart], names: Mapping[str, str], tiles: list[Json], row: int) -> int:
+def _add_tiles(
+    part: DashboardPart, shown: list[DashboardChart], names: Mapping[str, str], tiles: list[Json], row: int
+) -> int:
     """Add the tiles of a part, starting at a row of the grid, and return the row below it."""
     heading: Json = {"title": part.title, "sectionHeader": {"subtitle": "", "dividerBelow": False}}
     wide: list[tuple[Json, int]] = [(heading, 1)]
@@ -284,7 +286,7 @@ def _condition(name: str, rule: AlertRule, query: str) -> Condition:
     }
 
 
-Source = Literal["system", "kueue", "jobset", "jobset-controller", "pod", "dcgm", "filestore", "quota"]
+MetricSource = Literal["system", "kueue", "jobset", "jobset-controller", "pod", "dcgm", "filestore", "quota"]
 """A source of series; ``data/metrics.yaml`` lists its metrics."""
 UNTRIED = "The threshold is a first guess that no live data has confirmed."
 
@@ -305,7 +307,7 @@ class AlertRule(Section):
 
     title: str = Field(min_length=1, max_length=100)
     severity: Literal["CRITICAL", "ERROR", "WARNING"]
-    needs: Source
+    needs: MetricSource
     each_cluster: bool = False
     for_seconds: int = Field(ge=0, multiple_of=30)
     expr: str = Field(min_length=1)

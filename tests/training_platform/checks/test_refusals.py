@@ -14,9 +14,15 @@ from tests.kube.queues import ENVIRONMENT, stacks
 from tests.places import ORGANISATION
 from tests.training_platform.checks.repository import Repository
 from tests.training_platform.quota.file_systems import workspace
-from training_platform.checks.change_report import Comparison, InputChange, Kind, ResourceChange, StackChange
+from training_platform.checks.change_report import (
+    Comparison,
+    InputChange,
+    ResourceChange,
+    ResourceChangeKind,
+    StackChange,
+)
 from training_platform.checks.comparison.refusals import (
-    Order,
+    DeploymentOrder,
     deployment_order,
     fixed_inputs,
     kept_instances,
@@ -52,7 +58,7 @@ def without(root: Path, **removed: str) -> Workspace:
     return read_workspace(root)
 
 
-def order(head: Workspace, base: Workspace) -> Order:
+def order(head: Workspace, base: Workspace) -> DeploymentOrder:
     return deployment_order(head, base, "prod")
 
 
@@ -116,7 +122,7 @@ def test_a_pool_whose_share_went_before_is_as_it_should_be(base: Workspace, tmp_
 
 def test_an_unchanged_organisation_removes_nothing(base: Workspace) -> None:
     assert list(removals(base, base)) == []
-    assert order(base, base) == Order((), ())
+    assert order(base, base) == DeploymentOrder((), ())
 
 
 PLACED = {"topology_aware": True}
@@ -290,7 +296,7 @@ def test_a_capacity_that_no_band_has_is_another_rule_s(tmp_path: Path) -> None:
     ],
 )
 def test_an_input_that_nobody_may_change_is_an_error_on_an_object_that_stays(
-    base: Workspace, kind: Kind, type_: str, path: str, count: int
+    base: Workspace, kind: ResourceChangeKind, type_: str, path: str, count: int
 ) -> None:
     resource = ResourceChange(
         kind=kind, type=type_, name="own", inputs=(InputChange(path, "a", "b", kind == "replaced"),)

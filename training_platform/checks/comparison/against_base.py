@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from training_platform.checks.baseline import Baseline
 from training_platform.checks.causes import with_causes
-from training_platform.checks.change_report import Amount, Comparison, ResourceChange, StackChange, StackKind
+from training_platform.checks.change_report import Amount, Comparison, ResourceChange, StackChange, StackChangeKind
 from training_platform.checks.comparison.base_files import BaseTree, base_tree
 from training_platform.checks.comparison.changes import (
     Side,
@@ -31,7 +31,7 @@ from training_platform.checks.comparison.changes import (
     side_of,
     with_left_behind,
 )
-from training_platform.checks.comparison.deployed import Deployed, Preview
+from training_platform.checks.comparison.deployed import DeployedStack, Preview
 from training_platform.checks.comparison.effects import effect_of_loss
 from training_platform.checks.comparison.losses import LossFinder, is_over, left_off, with_losses
 from training_platform.checks.comparison.refusals import (
@@ -46,7 +46,7 @@ from training_platform.checks.effect_kinds import Effect
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.plan_document import PlanDocuments, planned_of
 from training_platform.checks.report import Report, StackReport, fingerprints, identity, set_aside
-from training_platform.checks.stacks import Check, CheckOptions, Files, check_files, read_files, stack_names
+from training_platform.checks.stacks import CheckOptions, CheckResult, Files, check_files, read_files, stack_names
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.reading.secrets import RUN_KEY, run_key
@@ -69,7 +69,7 @@ class BaseOptions:
     """What stacks are compared with: a commit, states of stacks by name, and previews instead of our own plans."""
 
     ref: str
-    states: Mapping[str, Deployed] = field(default_factory=dict)
+    states: Mapping[str, DeployedStack] = field(default_factory=dict)
     previews: Mapping[str, Preview] = field(default_factory=dict)
 
     @property
@@ -100,7 +100,7 @@ def check_against(
         options = replace(options, base_files=base_files.workspace, inputs=True)
         head = check_files(head_files, scope.head, options)
         options.progress(f"planning {ref}")
-        base: Check | None = None
+        base: CheckResult | None = None
         unknown: str | None = None
         try:
             base, unknown = _check_base(tree, base_files, scope, options)
@@ -149,7 +149,7 @@ def _scope(
     )
 
 
-def _check_base(tree: BaseTree, files: Files, scope: Affected, options: CheckOptions) -> tuple[Check, str | None]:
+def _check_base(tree: BaseTree, files: Files, scope: Affected, options: CheckOptions) -> tuple[CheckResult, str | None]:
     """Check the base; if its code differs, that code plans and this code checks the plans. Raises _NotPlanned.
 
     The sentence is why the base's code planned some of its stacks only.
@@ -204,7 +204,7 @@ def _run(root: Path) -> tuple[int, str, str]:
 
 
 def _compared(
-    scope: Affected, base_options: BaseOptions, head_check: Check, base_check: Check | None, today: date
+    scope: Affected, base_options: BaseOptions, head_check: CheckResult, base_check: CheckResult | None, today: date
 ) -> Comparison:
     """Return the differences between both sides, none of them without a base."""
     comparison = Comparison(
@@ -293,7 +293,7 @@ def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
     )
 
 
-def _kind(name: str, was: str, base: StackReport | None, head: StackReport | None) -> StackKind:
+def _kind(name: str, was: str, base: StackReport | None, head: StackReport | None) -> StackChangeKind:
     if was != name:
         return "renamed"
     if base is None:
@@ -326,7 +326,7 @@ def _after_retirement(change: StackChange) -> StackChange:
     return replace(change, resources=tuple(resources))
 
 
-def _most_more(head: Check, base: Check | None) -> float | None:
+def _most_more(head: CheckResult, base: CheckResult | None) -> float | None:
     """Return by how many USD per hour a stack may cost more: the least that either side allows, None for any."""
     limits = [check.files.prices.most_more_per_hour for check in (head, base) if check is not None]
     return min((limit for limit in limits if limit is not None), default=None)
@@ -383,7 +383,7 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
             )
 
 
-def _known_fingerprints(base: Check, scope: Affected) -> Iterator[str]:
+def _known_fingerprints(base: CheckResult, scope: Affected) -> Iterator[str]:
     """Yield the fingerprints of the base's findings, with files under the new names of their stacks."""
     files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
     identities = (identity(finding) for finding in base.report.all_findings())

@@ -16,14 +16,14 @@ from training_platform.checks.change_report import (
     Amount,
     CapacityChange,
     InputChange,
-    Kind,
     QuotaChange,
     ResourceChange,
+    ResourceChangeKind,
 )
 from training_platform.checks.comparison.effects import effect_of_addition, effect_of_input, effect_of_loss
 from training_platform.checks.outcome import LATER, OPTIONS, TRIGGER, FlatResource
 from training_platform.checks.report import StackReport
-from training_platform.checks.stacks import Check
+from training_platform.checks.stacks import CheckResult
 from training_platform.config.reading.secrets import HIDDEN
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import QuotaKey
@@ -70,7 +70,7 @@ class Side:
     capacity: Mapping[FlavorKey, CapacityUse]
 
 
-def side_of(check: Check) -> Side:
+def side_of(check: CheckResult) -> Side:
     """Return a check as one side of a comparison."""
     return Side(
         workspace=check.files.workspace,
@@ -96,7 +96,7 @@ def _flavor_key(line: CapacityLine) -> FlavorKey:
     return line.environment, line.cluster, line.flavor.name
 
 
-def with_left_behind(head: Side, base: Check, names: Container[str]) -> Side:
+def with_left_behind(head: Side, base: CheckResult, names: Container[str]) -> Side:
     """Return the head with the use of base stacks that no longer have a file and that nobody destroys."""
     quotas = dict(head.quotas)
     base_uses = _quota_uses(base.ledgers.projects.values())
@@ -239,7 +239,7 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[ResourceKe
         inputs += tuple(_followed(new, replaced))
     if not inputs:
         return None
-    kind: Kind = "replaced" if any(change.forces for change in inputs) else "changed"
+    kind: ResourceChangeKind = "replaced" if any(change.forces for change in inputs) else "changed"
     documented = resource_types.has_known_replacements(new.type) or new.type.startswith("pulumi:")
     return ResourceChange(
         kind=kind,
@@ -280,7 +280,7 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
         inputs.append(InputChange(reason, LATER, LATER, True, effect_of_loss(new.type)))
     if not inputs:
         return None
-    kind: Kind = "changed" if reasons is None else "replaced"
+    kind: ResourceChangeKind = "changed" if reasons is None else "replaced"
     return ResourceChange(
         kind=kind, type=new.type, name=new.name, inputs=_with_openings(new, inputs), protected=old.protected,
         size=_size(old),

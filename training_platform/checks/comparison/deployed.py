@@ -25,7 +25,7 @@ _REPLACING = ("replace", "create-replacement", "delete-replaced")
 Json = Mapping[str, Any]
 
 
-class Deployed(NamedTuple):
+class DeployedStack(NamedTuple):
     """A stack as it is deployed: its resources, without components and providers."""
 
     stack: str
@@ -39,7 +39,7 @@ class Preview(NamedTuple):
     changes: tuple[ResourceChange, ...]
 
 
-def read_state(path: Path) -> Deployed:
+def read_state(path: Path) -> DeployedStack:
     """Read the output of ``pulumi stack export``. Raises UserError."""
     document = _document(path, "pulumi stack export")
     rows = document.get("deployment")
@@ -50,7 +50,7 @@ def read_state(path: Path) -> Deployed:
     names = {_stack(str(row["urn"])) for row in resources}
     if len(names) != 1:
         raise UserError(f"{path}: is the state of no stack: its resources have {len(names)} stacks in their URNs.")
-    return Deployed(names.pop(), tuple(_flat(row) for row in deployed))
+    return DeployedStack(names.pop(), tuple(_flat(row) for row in deployed))
 
 
 def read_preview(path: Path) -> Preview:

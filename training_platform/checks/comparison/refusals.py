@@ -46,18 +46,18 @@ _LUSTRE = ("location", "mbps_per_tib", "filesystem")
 _Spec = FilestoreSpec | LustreSpec
 
 
-class Need(NamedTuple):
+class NeededPart(NamedTuple):
     """Something of an environment that a team needs: its path in the environment's file, and a noun for it."""
 
     path: Path
     noun: str
 
 
-class Order(NamedTuple):
+class DeploymentOrder(NamedTuple):
     """The parts of an environment that a change adds and removes and that teams need, each with the team's stack."""
 
-    added: tuple[tuple[str, Need], ...]
-    removed: tuple[tuple[str, Need], ...]
+    added: tuple[tuple[str, NeededPart], ...]
+    removed: tuple[tuple[str, NeededPart], ...]
 
     @property
     def before(self) -> frozenset[str]:
@@ -73,10 +73,10 @@ class Order(NamedTuple):
         return ""
 
 
-def deployment_order(head: Workspace, base: Workspace, environment: str) -> Order:
+def deployment_order(head: Workspace, base: Workspace, environment: str) -> DeploymentOrder:
     """Return the parts that decide the order of an environment and its teams."""
     offered, before = (_offered(side, environment) for side in (head, base))
-    return Order(
+    return DeploymentOrder(
         added=tuple((stack, need) for stack, need in _needs(head, environment) if need in offered - before),
         removed=tuple((stack, need) for stack, need in _needs(base, environment) if need in before - offered),
     )
@@ -111,7 +111,7 @@ def removals(head: Workspace, base: Workspace) -> Iterator[Finding]:
             yield home.finding(REMOVED_FLAVOR, path, message, severity=severity, allowed=allowed)
 
 
-def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, Need]]:
+def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, NeededPart]]:
     """Yield the parts of an environment that teams need, each with the team's stack."""
     for stack, team, home in workspace.teams():
         if team.environment != environment:
@@ -126,7 +126,7 @@ def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, Need]]
                 yield stack.name, _instance(data.filestore.instance)
 
 
-def _offered(workspace: Workspace, environment: str) -> frozenset[Need]:
+def _offered(workspace: Workspace, environment: str) -> frozenset[NeededPart]:
     """Return the parts of an environment that teams can need; empty for a missing one."""
     stack = workspace.stacks.get(environment)
     home = stack.environment if stack else None
@@ -138,16 +138,16 @@ def _offered(workspace: Workspace, environment: str) -> frozenset[Need]:
     return frozenset((*map(_cluster, home.clusters), *flavors, *map(_instance, home.filestore)))
 
 
-def _cluster(name: str) -> Need:
-    return Need(("clusters",), f"cluster {name}")
+def _cluster(name: str) -> NeededPart:
+    return NeededPart(("clusters",), f"cluster {name}")
 
 
-def _flavor(cluster: str, name: str) -> Need:
-    return Need(("clusters", cluster), f"flavor {name} of cluster {cluster}")
+def _flavor(cluster: str, name: str) -> NeededPart:
+    return NeededPart(("clusters", cluster), f"flavor {name} of cluster {cluster}")
 
 
-def _instance(name: str) -> Need:
-    return Need(("filestore",), f"Filestore instance {name}")
+def _instance(name: str) -> NeededPart:
+    return NeededPart(("filestore",), f"Filestore instance {name}")
 
 
 def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:

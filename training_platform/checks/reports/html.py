@@ -13,7 +13,7 @@ from operator import attrgetter
 from markupsafe import Markup
 
 from training_platform.checks.change_report import Comparison, StackChange
-from training_platform.checks.outcome import Resource
+from training_platform.checks.outcome import ResourceTree
 from training_platform.checks.report import Report, StackReport, effect_rank, folded, ordered
 from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.markup import Child, el, joined, section_table, table, whole_page
@@ -382,7 +382,7 @@ def _stack(stack: StackReport, *, whole: bool) -> Markup:
     return el("details", el("summary", name, f" {kind}, {count}"), el("ul", items, cls="tree"))
 
 
-def _resource(resource: Resource) -> Markup:
+def _resource(resource: ResourceTree) -> Markup:
     protected = el("small", " protected") if resource.protected else ""
     label = joined(el("code", resource.name), " ", el("span", resource.kind, cls="kind"), protected)
     if not resource.children:
@@ -391,7 +391,7 @@ def _resource(resource: Resource) -> Markup:
     return el("li", el("details", el("summary", label, count), el("ul", map(_resource, resource.children))))
 
 
-def _count(resource: Resource) -> int:
+def _count(resource: ResourceTree) -> int:
     return sum(child.custom + _count(child) for child in resource.children)
 
 

@@ -20,11 +20,11 @@ from training_platform.checks.change_report import (
     Comparison,
     Consequence,
     InputChange,
-    Kind,
     ResourceChange,
+    ResourceChangeKind,
     StackChange,
 )
-from training_platform.checks.outcome import Resource
+from training_platform.checks.outcome import ResourceTree
 from training_platform.checks.output import render
 from training_platform.checks.report import Report
 from training_platform.checks.reports import html as html_stacks
@@ -150,7 +150,7 @@ def test_links_are_made_only_with_an_address_for_them(build_report: Build, build
 def test_every_resource_stands_in_its_stacks_tree_until_there_are_too_many(
     clean: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def names(resources: tuple[Resource, ...]) -> list[str]:
+    def names(resources: tuple[ResourceTree, ...]) -> list[str]:
         return [name for resource in resources for name in (resource.name, *names(resource.children))]
 
     planned = [name for stack in clean.stacks for name in names(stack.resources)]
@@ -231,7 +231,7 @@ def test_every_format_for_people_shows_what_is_requested(
 def changed(build_report: Build, tmp_path: Path) -> str:
     """Return the address of a page with a replaced, a changed, an added and a removed resource."""
     inputs = tuple(InputChange(f"nodeConfig.labels.{name}", "a" * 40, "b" * 40, name == "x") for name in "xyz")
-    inputs_of: dict[Kind, tuple[InputChange, ...]] = {
+    inputs_of: dict[ResourceChangeKind, tuple[InputChange, ...]] = {
         "replaced": inputs,
         "removed": (),
         "changed": inputs[1:],
