@@ -28,8 +28,9 @@ from typing import Any, Final
 from pydantic import Field
 
 from kueue_model.quotas import Json
-from kueue_model.traces import MOST_MOMENT, MOST_SECONDS, RULE
-from training_platform.config.reading.finding import Finding, Position, UserError
+from kueue_model.traces import MOST_MOMENT, MOST_SECONDS, TRACE
+from training_platform.config.reading.declaration import finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Position, UserError
 from training_platform.config.reading.rejection import read_section
 from training_platform.config.reading.section import Section
 
@@ -141,15 +142,8 @@ class Imported:
 
     def reject(self, path: Path, line: int, column: int, message: str, allowed: str) -> None:
         """Add a finding about a row that cannot be read."""
-        finding = Finding(
-            rule=RULE,
-            severity="error",
-            message=message,
-            file=str(path),
-            position=Position(line, column),
-            allowed=allowed,
-        )
-        self.findings.append(finding)
+        place = Anchor(file=str(path), position=Position(line, column))
+        self.findings += located([finding(place, (), message, rule=TRACE, allowed=allowed)])
 
 
 def _accelerator_needs(admission: Json) -> list[tuple[str, str]]:

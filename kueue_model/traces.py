@@ -27,10 +27,15 @@ from kueue_model.cluster import Cluster, Counting, FlavorMachines
 from kueue_model.cluster_queues import Pods
 from kueue_model.quotas import amount, flavors_of, units
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Finding, Position, UserError
+from training_platform.config.reading.declaration import declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Position, UserError
 from training_platform.config.reading.section import enumeration
 
-RULE: Final = "trace"
+TRACE = declare(
+    "trace",
+    "Find a row of a trace that cannot be read.",
+    ruleset="traces",
+)
 REQUIRED: Final = ("submitted", "team", "needs", "seconds")
 COLUMNS: Final = (*REQUIRED, "cluster", "priority", "checkpoint", "job")
 CHANGE_COLUMNS: Final = ("moment", "team", "cluster", "hold", "job", "priority")
@@ -250,16 +255,9 @@ class _Reader:
     def _finding(self, error: _CellError, line: int, header: Sequence[str], row: Sequence[str]) -> Finding:
         before = row[: header.index(error.column)] if error.column in header else ()
         column = 1 + sum(len(cell) + 1 for cell in before)
-        return Finding(
-            rule=RULE,
-            severity="error",
-            message=error.message,
-            file=str(self.path),
-            path=error.column,
-            position=Position(line, column),
-            allowed=error.allowed,
-            nearest=error.nearest,
-        )
+        place = Anchor(file=str(self.path), position=Position(line, column))
+        draft = finding(place, (error.column,), error.message, rule=TRACE, allowed=error.allowed, nearest=error.nearest)
+        return located([draft])[0]
 
     def _job(self, cells: Mapping[str, str], line: int, extra: int) -> TraceJob:
         if extra > 0:

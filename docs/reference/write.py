@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from training_platform.catalog.operations import Principal, principals
 from training_platform.catalog.permissions import permissions
+from training_platform.checks.every_rule import every_rule
 from training_platform.cli.main import app
 from training_platform.config.names import Locator
 from training_platform.config.reading.section import listed
@@ -32,7 +33,7 @@ from training_platform.parts.verify.probe_table import PROBES
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.rights import role_permissions
 from training_platform.resources.stack_plan import stack_plan
-from training_platform.rules.descriptions import GROUPS, RuleSheet, rule_link, rule_sheets
+from training_platform.rules.descriptions import GROUPS, RuleSheet, rule_link
 
 FOLDER = Path(__file__).parent
 VERIFIED = FOLDER.parent / "verified"
@@ -62,7 +63,7 @@ def pages() -> dict[str, str]:
 
 def _rules() -> Iterator[str]:
     """Yield the page that lists every rule, by rule set, with a link to its heading."""
-    sheets = rule_sheets()
+    sheets = every_rule()
     yield "# Rules"
     yield f"\n{len(sheets)} rules, by rule set. `{NAME} explain RULE` adds how to fix and how to exempt a finding.\n"
     yield "| rule set | rules |\n| --- | --- |"
@@ -74,7 +75,7 @@ def _rules() -> Iterator[str]:
 def _rule_set(group: str, title: str) -> Iterator[str]:
     """Yield the page of a rule set, with a heading for each rule."""
     yield f"# Rules: {group}\n\n{_escaped(title)}"
-    for sheet in rule_sheets():
+    for sheet in every_rule():
         if sheet.group == group:
             yield from _rule(sheet)
 

@@ -21,8 +21,8 @@ from local_google_cloud.kubernetes.wire import readable
 from training_platform.catalog.types import Json
 from training_platform.rules.documents.constraints import OPEN
 from training_platform.rules.documents.openapi import KindReader
-from training_platform.rules.documents.problems import Problem
-from training_platform.rules.documents.shapes import Check, Checks
+from training_platform.rules.documents.problems import BrokenConstraint
+from training_platform.rules.documents.shapes import Checks, InputCheck
 
 
 class Failure(NamedTuple):
@@ -51,15 +51,15 @@ class CrdSchema:
         return failures_by(self._check, readable(obj))
 
     @cached_property
-    def _check(self) -> Check:
+    def _check(self) -> InputCheck:
         """The check of a whole object, except for its metadata, which the server validates."""
         shape = KindReader({}, alone=True).kind(self.spec, OPEN)
         return Checks(strict=True, alone=True).value_check(shape).check
 
 
-def failures_by(check: Check, value: Any) -> list[Failure]:
+def failures_by(check: InputCheck, value: Any) -> list[Failure]:
     """Return the errors that a check finds in a readable value, with what is allowed and the nearest valid value."""
-    problems: list[Problem] = []
+    problems: list[BrokenConstraint] = []
     check(value, (), problems.append)
     failures: list[Failure] = []
     for problem in problems:

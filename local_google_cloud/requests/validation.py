@@ -16,13 +16,13 @@ from local_google_cloud.requests.errors import Refusal, bad_request
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, secrets_in
 from training_platform.resources.spelling import camel_case
-from training_platform.rules.documents.constraints import Constraint, Kind, Shape
-from training_platform.rules.documents.problems import Problem
-from training_platform.rules.documents.scalars import FORMS, WIDTHS, Check, Right, scalar
+from training_platform.rules.documents.constraints import Constraint, Shape, ShapeKind
+from training_platform.rules.documents.problems import BrokenConstraint
+from training_platform.rules.documents.scalars import FORMS, WIDTHS, InputCheck, Right, scalar
 
 Violation = tuple[str, str]  # field, what is wrong
 
-_KINDS: Final[Mapping[str, Kind]] = {"boolean": "flag", "number": "number", "integer": "number", "string": "text"}
+_KINDS: Final[Mapping[str, ShapeKind]] = {"boolean": "flag", "number": "number", "integer": "number", "string": "text"}
 _OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 _PAYLOAD: Final = "Invalid JSON payload received. "
 # Output only in the documents, but clients send them back to identify what they change.
@@ -202,7 +202,7 @@ def _mismatch(schema: Json, value: Any) -> str:
     kind = schema.get("type") or ""
     form = schema.get("format") or ""
     right, check = _type_check(kind, form, tuple(schema.get("enum", ())))
-    problems: list[Problem] = []
+    problems: list[BrokenConstraint] = []
     if value.__class__ is not right:
         check(value, (), problems.append)
     if not problems:
@@ -217,12 +217,12 @@ def _mismatch(schema: Json, value: Any) -> str:
 
 
 @cache
-def _type_check(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, Check]:
+def _type_check(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, InputCheck]:
     shape = Shape(kind=_KINDS.get(kind, "any"))
     if values:
         shape = Shape(kind="text", limits=Constraint(enum=["", *values]))
     elif form in WIDTHS:
-        shape = Shape(kind=cast("Kind", form))
+        shape = Shape(kind=cast("ShapeKind", form))
     elif kind == "string" and form in FORMS:
         shape = Shape(kind="text", limits=Constraint(format="google-byte" if form == "byte" else form))
     return scalar(shape, strict=True)

@@ -35,7 +35,7 @@ from tests.kube.bodies import (
 )
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, MEMBER, Json
 from training_platform.config.expansion import SYSTEM_TAINT
-from training_platform.parts.verify.tenancy_probes import Command, Write, commands, rights, writes
+from training_platform.parts.verify.tenancy_probes import ProbeCommand, Write, commands, rights, writes
 from training_platform.resources.controllers import JOBSET, KUEUE
 from training_platform.resources.gpu_direct import NodeAccess
 
@@ -427,7 +427,7 @@ def other_daemon(way: str, body: Json) -> Attempt:
     return Attempt(way, BASELINE, lambda server: server.ask("Pod", copy.deepcopy(body), JOB_CONTROLLER), KERNEL)
 
 
-def command(tried: Command, who: dict[str, str], *, part: str) -> Attempt:
+def command(tried: ProbeCommand, who: dict[str, str], *, part: str) -> Attempt:
     """Try a command of the list in a pod that has a daemon, or to attach to it."""
 
     def run(server: Cluster) -> str:

@@ -17,7 +17,7 @@ from tests.kube.conftest import administrator
 from tests.kube.offline import Offline
 from tests.kube.server import JOB_CONTROLLER, MEMBER, Server
 from tests.places import ROOT
-from training_platform.parts.verify.tenancy_probes import EVERY_DAY, Command, commands, writes
+from training_platform.parts.verify.tenancy_probes import EVERY_DAY, ProbeCommand, commands, writes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -35,7 +35,7 @@ def test_an_attempt_is_stopped(server: Server, offline: Offline, gain: str, atte
 
 
 @pytest.mark.parametrize("tried", list(commands()), ids=lambda tried: tried.way)
-def test_a_command_is_refused_before_its_pod_is_looked_for(server: Server, tried: Command) -> None:
+def test_a_command_is_refused_before_its_pod_is_looked_for(server: Server, tried: ProbeCommand) -> None:
     """So `verify` asks of a pod that does not exist, in which nothing can run."""
     nowhere = {"metadata": {"namespace": "vision", "name": "no-such-pod"}}
 

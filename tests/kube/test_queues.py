@@ -12,6 +12,7 @@ from tests.kube.clusters import kueue_cluster
 from tests.kube.queues import ENVIRONMENT, KUEUE, Json, Queues, planned, stacks, until
 from training_platform.checks.comparison.refusals import placed_flavors
 from training_platform.config.model.node_pool import BLOCK_LEVELS
+from training_platform.config.reading.declaration import located
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import configuration
 
@@ -271,7 +272,7 @@ def test_a_flavor_takes_a_topology_and_keeps_it(queues: Queues, before: bool, ta
     else:
         with pytest.raises(AssertionError, match="topologyName is immutable when topologyName is set"):
             queues.apply(new)
-    assert [finding.rule for finding in placed_flavors(head, base)] == ([] if taken else ["placed-flavor"])
+    assert [finding.rule for finding in located(placed_flavors(head, base))] == ([] if taken else ["placed-flavor"])
 
 
 def test_a_job_of_slices_gets_them_whole_and_another_when_a_node_of_its_own_dies(queues: Queues) -> None:

@@ -205,8 +205,8 @@ def test_ranges_of_existing_subnets_of_one_vpc_are_apart_in_all_environments(roo
 
     output = check(root, "stacks/")[1]
 
-    overlaps = [line.partition(": ")[2] for line in output.splitlines() if line.endswith("[ranges-overlap]")]
-    assert [line.removesuffix("  [ranges-overlap]") for line in overlaps] == [
+    overlaps = [line.partition(": ")[2] for line in output.splitlines() if line.endswith("[existing-ranges-overlap]")]
+    assert [line.removesuffix("  [existing-ranges-overlap]") for line in overlaps] == [
         "clusters.us-west4.subnet.services: 10.0.8.0/21 overlaps 10.0.0.0/20, clusters.us-west4.subnet.nodes of dev",
         "clusters.us-central1.subnet.pods: 10.64.8.0/21 overlaps 10.64.0.0/16, clusters.us-west4.subnet.pods of dev",
     ]

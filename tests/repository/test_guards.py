@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from training_platform.rules import RULES
+from training_platform.rules import view_rules
 
 pytest_plugins = ["pytester"]
 
@@ -101,7 +101,7 @@ def test_a_selection_is_run_without_processes_beside(
     ran.stdout.re_match_lines([r"^gw\d+$" if side_by_side else "^no worker$"])
 
 
-MODULES = sorted({rule.check.__module__ for rule in RULES.values()})
+MODULES = sorted({rule.check.__module__ for rule in view_rules()})
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -109,6 +109,6 @@ def test_a_module_of_rules_has_a_test_file_that_names_each_rule(module: str) -> 
     *folders, name = module.split(".")
     tests = ROOT.joinpath("tests", *folders, f"test_{name}.py").read_text(encoding="utf-8")
 
-    missing = [rule.id for rule in RULES.values() if rule.check.__module__ == module and f'"{rule.id}"' not in tests]
+    missing = [rule.id for rule in view_rules() if rule.check.__module__ == module and f'"{rule.id}"' not in tests]
 
     assert missing == []

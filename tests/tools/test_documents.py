@@ -23,7 +23,7 @@ from training_platform.resources.api_fields import paths
 from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.rules.documents.constraints import FREE, OPEN, Constraint, Shape, ShapeRows
 from training_platform.rules.documents.openapi import KindReader
-from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.problems import BrokenConstraint
 from training_platform.rules.documents.shapes import check_of
 
 
@@ -168,7 +168,7 @@ def test_the_api_is_believed_before_the_provider_and_a_pattern_of_a_document_bef
     ],
 )  # fmt: skip
 def test_a_value_out_of_the_bounds_is_found(token: str, inputs: dict[str, Any], path: str) -> None:
-    problems = list[Problem]()
+    problems = list[BrokenConstraint]()
     judge = check_of(token)
     assert judge
 

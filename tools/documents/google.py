@@ -21,12 +21,12 @@ from pulumi import _types
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.resources.api_fields import DocumentField, field_of, map_values, paths, root
-from training_platform.rules.documents.constraints import ANY, Constraint, Kind, Shape, constraint
+from training_platform.rules.documents.constraints import ANY, Constraint, Shape, ShapeKind, constraint
 from training_platform.rules.documents.openapi import counts, limits
 
 PATHS: Json = table(__file__, "paths.yaml")
 _OUTPUT = frozenset(PATHS["output"])
-_WIDTHS: Mapping[str, tuple[Kind, Mapping[str, int]]] = {
+_WIDTHS: Mapping[str, tuple[ShapeKind, Mapping[str, int]]] = {
     "int32": ("int32", {}), "int64": ("int64", {}), "uint32": ("int64", {"minimum": 0, "maximum": 2**32 - 1}),
     "uint64": ("int64", {"minimum": 0}),
 }  # fmt: skip

@@ -16,11 +16,20 @@ import yaml
 from pydantic import Field
 
 from training_platform.checks.report import Report, fingerprinted, set_aside
-from training_platform.config.reading.finding import Finding, Position
+from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.finding import Anchor, Position
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import OneOf, Section
 from training_platform.config.reading.source import UnreadableError, read_source
-from training_platform.rules.descriptions import EXEMPTIBLE
+from training_platform.rules.exemptions import EXEMPTIBLE
+
+BASELINE_STALE = declare(
+    "baseline-stale",
+    "Find an entry of the baseline whose finding is gone.",
+    ruleset="exemptions",
+    severity="warning",
+)
+
 
 FILE = "stacks/baseline.yaml"
 _HEAD = """\
@@ -64,7 +73,7 @@ class Baseline:
             return replace(report, failures=(*report.failures, *self.unreadable))
         marks = {mark for _, mark in fingerprinted(report.all_findings())}
         report = set_aside(report, {entry.fingerprint: f"in {FILE} since {entry.since}" for entry in self.entries})
-        stale = tuple(self._stale(entry) for entry in self._unneeded(report, marks))
+        stale = located(self._stale(entry) for entry in self._unneeded(report, marks))
         return replace(report, findings=(*report.findings, *stale))
 
     def undecided(self, report: Report, marks: Collection[str]) -> list[BaselineEntry]:
@@ -81,13 +90,11 @@ class Baseline:
             and (entry.stack in decided or (entry.stack is not None and entry.stack not in report.known_stacks))
         ]
 
-    def _stale(self, entry: BaselineEntry) -> Finding:
+    def _stale(self, entry: BaselineEntry) -> Draft:
         subject = entry.path or entry.resource or entry.stack
-        return Finding(
-            rule="baseline-stale", severity="warning", message=f"{entry.rule} of {subject}: is no longer found",
-            stack=entry.stack, file=FILE, position=(self.places or {}).get(entry.fingerprint),
-            allowed="delete it, or write the baseline again",
-        )  # fmt: skip
+        place = Anchor(stack=entry.stack, file=FILE, position=(self.places or {}).get(entry.fingerprint))
+        message = f"{entry.rule} of {subject}: is no longer found"
+        return finding(place, (), message, rule=BASELINE_STALE, allowed="delete it, or write the baseline again")
 
 
 def read_baseline(root: Path) -> Baseline:

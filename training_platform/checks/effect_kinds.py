@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
+from training_platform.config.reading.declaration import Rule
+from training_platform.rules.losses import (
+    COSTS_MORE,
+    LEAVES_STACK,
+    LIFTS_PROTECTION,
+    LOSES_DATA,
+    OPENS_ACCESS,
+    STOPS_JOBS,
+    TAKES_PROMISE,
+)
+
 EffectKind = Literal[
     "data", "jobs", "stack", "promises", "protection", "opens", "cost", "revokes", "grants", "unknown", "none"
 ]  # fmt: skip
@@ -23,17 +34,17 @@ HEADLINES: Mapping[EffectKind, str] = {
     "unknown": "effect unknown",
     "none": "no effect on people",
 }
-LOSS_RULES: Mapping[EffectKind, str] = {
-    "data": "loses-data",
-    "jobs": "stops-jobs",
-    "stack": "leaves-stack",
-    "promises": "takes-promise",
-    "protection": "lifts-protection",
-    "opens": "opens-access",
-    "cost": "costs-more",
+LOSS_RULES: Mapping[EffectKind, Rule] = {
+    "data": LOSES_DATA,
+    "jobs": STOPS_JOBS,
+    "stack": LEAVES_STACK,
+    "promises": TAKES_PROMISE,
+    "protection": LIFTS_PROTECTION,
+    "opens": OPENS_ACCESS,
+    "cost": COSTS_MORE,
 }
 """The rule of each effect that is a finding; the others are lines of a report."""
-EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule: kind for kind, rule in LOSS_RULES.items()}
+EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule.id: kind for kind, rule in LOSS_RULES.items()}
 
 
 class Effect(NamedTuple):

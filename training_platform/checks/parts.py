@@ -55,13 +55,14 @@ class Part:
 
     ``needs`` are the other parts that it imports: if one is absent, so is this. ``commands`` are commands of
     ``training-platform`` by name, or ``group name`` for one of a group of the core. ``schemas`` returns JSON Schemas by
-    the file that ``training-platform schema`` writes.
+    the file that ``training-platform schema`` writes. ``declare_rules`` imports what declares the part's rules.
     """
 
     commands: Mapping[str, Callable[[], click.Command]]
     needs: tuple[str, ...] = ()
     files: CheckOfFiles | None = None
     schemas: Callable[[], dict[str, dict[str, Any]]] | None = None
+    declare_rules: Callable[[], None] | None = None
 
 
 @cache
@@ -79,6 +80,13 @@ def installed_parts() -> dict[str, Part]:
 def checks_of_files() -> list[CheckOfFiles]:
     """Return the parts' checks of files beside the stacks."""
     return [part.files for part in installed_parts().values() if part.files]
+
+
+def declare_rules_of_parts() -> None:
+    """Import what declares the rules of parts."""
+    for part in installed_parts().values():
+        if part.declare_rules:
+            part.declare_rules()
 
 
 def part_schemas() -> dict[str, dict[str, Any]]:

@@ -187,10 +187,6 @@ def finding_groups(findings: Sequence[Finding]) -> list[FindingGroup]:
     return [FindingGroup(finding, more[finding], mark) for finding, mark in fingerprinted(findings) if finding in more]
 
 
-# The part of a message before these words distinguishes two findings of one field; amounts follow, which change.
-_SUBJECT_ENDS = {"quota-exceeded": " needs ", "quota-unknown": ", which "}
-
-
 def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
     """Yield findings in order of position, each with a unique fingerprint of 64 hexadecimal digits.
 
@@ -211,9 +207,7 @@ def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
 
 def identity(finding: Finding) -> tuple[str, ...]:
     """Return the identity of a finding: rule, file or stack, path, resource, and its subject."""
-    end = _SUBJECT_ENDS.get(finding.rule)
-    subject = finding.message.partition(end)[0] if end else ""
-    return (finding.rule, finding.file or finding.stack or "", finding.path, finding.resource or "", subject)
+    return (finding.rule, finding.file or finding.stack or "", finding.path, finding.resource or "", finding.about)
 
 
 def set_aside(report: Report, reason_by_mark: Mapping[str, str]) -> Report:

@@ -23,6 +23,7 @@ from training_platform.checks.report import Report, StackReport, accelerator_row
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.names import Locator
 from training_platform.config.own_prices import read_own_prices
+from training_platform.config.reading.declaration import declare, finding, located
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.secrets import Secrets
 from training_platform.config.reading.section import enumeration
@@ -50,6 +51,15 @@ from training_platform.rules.exemptions import Exemptions, read_exemptions
 from training_platform.rules.rights import keep_grants, rights_findings
 from training_platform.rules.suggestions import Suggestions
 from training_platform.rules.workloads import workload_findings
+
+PLAN = declare(
+    "plan",
+    "Find a stack that cannot be planned. Two resources have the same type and name, resources depend on each other "
+    "in a circle, or own_resources.py fails.",
+    ruleset="files",
+    refused_by="Pulumi, when it registers the resources",
+)
+
 
 JOBS = "jobs"
 """The folder of job files in a repository, which a part checks."""
@@ -201,7 +211,7 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
             try:
                 planned = _planned_resources(stack, workspace, options)
             except PlanError as error:
-                findings.append(stack.finding("plan", error.path, str(error)))
+                findings += located([finding(stack, error.path, str(error), rule=PLAN)])
                 planned = None
             for resource in planned or ():
                 secrets.add(resource.inputs)

@@ -37,9 +37,9 @@ _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d{1,9})(?::\d+)?")
 def _subjects() -> list[str]:
     """Return the rules, and the catalogue's names."""
     from training_platform.catalog.fact_sheets import sheets
-    from training_platform.rules.descriptions import rule_sheets
+    from training_platform.checks.every_rule import every_rule
 
-    return [*(sheet.id for sheet in rule_sheets()), *(sheet.name for sheet in sheets())]
+    return [*(sheet.id for sheet in every_rule()), *(sheet.name for sheet in sheets())]
 
 
 def _rule_sets() -> Iterable[str]:
@@ -63,10 +63,10 @@ def explain(subject: str, output_format: Format, base: str | None, root: Path | 
 
     Exit code 2: unknown name, or no finding at that line.
     """
+    from training_platform.checks.every_rule import every_rule
     from training_platform.cli import catalog
-    from training_platform.rules.descriptions import rule_sheets
 
-    rules = {sheet.id: sheet for sheet in rule_sheets()}
+    rules = {sheet.id: sheet for sheet in every_rule()}
     if place := _PLACE.fullmatch(subject):
         findings = _findings_at(repository(root), place["file"], int(place["line"]), base)
         pairs = [(rules[finding.rule], finding) for finding in findings if finding.rule in rules]
@@ -96,13 +96,14 @@ def list_(group: str | None, output_format: Format) -> None:
     Exit code 2: there is no such set.
     """
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.rules.descriptions import GROUPS, rule_sheets
+    from training_platform.checks.every_rule import every_rule
+    from training_platform.rules.descriptions import GROUPS
 
     if group is not None and group not in GROUPS:
         nearest = find_nearest(group, GROUPS)
         hint = f"Nearest: {nearest}" if nearest else f"There are: {', '.join(GROUPS)}"
         fail(f"There is no rule set {group}. {hint}.")
-    sheets = [sheet for sheet in rule_sheets() if group in {None, sheet.group}]
+    sheets = [sheet for sheet in every_rule() if group in {None, sheet.group}]
     if output_format == "json":
         print_json([_document(sheet) for sheet in sheets])
         return
@@ -120,7 +121,7 @@ def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[F
     from training_platform.checks.report import ordered
     from training_platform.checks.stacks import CheckOptions
     from training_platform.config.reading.clock import today
-    from training_platform.rules.descriptions import LOSSES
+    from training_platform.rules.exemptions import LOSSES
 
     path = Path(file).resolve()
     name = path.relative_to(folder.resolve()).as_posix() if path.is_relative_to(folder.resolve()) else file
@@ -148,7 +149,8 @@ def _quotas(name: str) -> list[Quota]:
 
 
 def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_format: Format) -> None:
-    from training_platform.rules.descriptions import LOSSES, acknowledgement, exemption
+    from training_platform.rules.descriptions import acknowledgement, exemption
+    from training_platform.rules.exemptions import LOSSES
 
     if output_format == "json":
         print_json([_document(sheet) for sheet, _ in pairs])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 app = Commands("quota", help="Quotas of the projects: who uses what, and what to request from Google Cloud.")
 
 
-By = Literal["project", "region", "quota", "stack", "team"]
+GroupBy = Literal["project", "region", "quota", "stack", "team"]
 QuotaFormat = Literal["text", "json", "markdown"]
 _format = click.option(
     "--format", "output_format", type=click.Choice(get_args(QuotaFormat)), default="text", help="Output format."
@@ -33,7 +33,7 @@ _only_projects = click.option("--project", "projects", multiple=True, help="Only
 
 
 @app.command("show", epilog=example("training-platform quota show --by team --region us-central1"))
-@click.option("--by", default="project", type=click.Choice(get_args(By)), help="Grouping of the output.")
+@click.option("--by", default="project", type=click.Choice(get_args(GroupBy)), help="Grouping of the output.")
 @_only_projects
 @click.option("--region", "regions", multiple=True, help="Only these; repeatable.")
 @click.option("--quota", "quotas", multiple=True, help="Only these ids; repeatable.")
@@ -44,7 +44,7 @@ _only_projects = click.option("--project", "projects", multiple=True, help="Only
 @root_option
 def show(
     *,
-    by: By,
+    by: GroupBy,
     projects: tuple[str, ...],
     regions: tuple[str, ...],
     quotas: tuple[str, ...],

@@ -25,7 +25,7 @@ from training_platform.config.reading.finding import install
 if TYPE_CHECKING:
     from requests import Response, Session
 
-Version = tuple[int, int, int]
+ImageVersion = tuple[int, int, int]
 _RELEASE = re.compile(r"v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 _GOOGLE = re.compile(r"([a-z0-9-]+\.)?(pkg\.dev|gcr\.io)")
 _MANIFESTS: Final = (
@@ -42,7 +42,7 @@ _MOST_PAGES: Final = 100
 _MOST_BYTES: Final = 50_000_000  # the index of a large repository has a few million
 
 
-class ImageName(NamedTuple):
+class RegistryImage(NamedTuple):
     """The parts of an image's name; ``reference`` is its tag or digest."""
 
     registry: str
@@ -50,14 +50,14 @@ class ImageName(NamedTuple):
     reference: str
 
 
-def image_name(image: str) -> ImageName:
+def image_name(image: str) -> RegistryImage:
     """Return the parts of an image's name with a tag or digest; the default registry is Docker Hub."""
     rest, _, digest = image.partition("@")
     base, _, tag = (rest, "", digest) if digest else rest.rpartition(":")
     first, _, name = base.partition("/")
     if name and (set(first) & {".", ":"} or first == "localhost"):
-        return ImageName("registry-1.docker.io" if first == "docker.io" else first, name, tag)
-    return ImageName("registry-1.docker.io", base if name else f"library/{base}", tag)
+        return RegistryImage("registry-1.docker.io" if first == "docker.io" else first, name, tag)
+    return RegistryImage("registry-1.docker.io", base if name else f"library/{base}", tag)
 
 
 def google_token(registry: str) -> str:
@@ -188,7 +188,7 @@ def _base(place: str) -> str:
     return f"{'http' if is_local(place) else 'https'}://{place}/v2"
 
 
-def parse(version: str) -> Version:
+def parse(version: str) -> ImageVersion:
     """Return the numbers of a release; empty for any other version, such as a release candidate."""
     match = _RELEASE.fullmatch(version)
     return tuple(map(int, match.groups())) if match else ()  # type: ignore[return-value]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
@@ -10,11 +9,25 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec, FilestoreSpec
 from training_platform.config.model.team import Team
-from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 
-RULE = "data-set-region"
+DATA_SET_REGION = declare(
+    "data-set-region",
+    "Find data in a region without accelerators of its environment.",
+    ruleset="capacity",
+    severity="warning",
+    excuse="exemption",
+)
+TEAM_UNKNOWN = declare(
+    "team-unknown",
+    "Find a team that a data set or a Filestore instance names and the environment lacks.",
+    ruleset="capacity",
+    severity="warning",
+    excuse="exemption",
+)
 READ = "ReadOnlyMany"
 WRITE = "ReadWriteMany"
 WRITE_ALONE = "ReadWriteOnce"
@@ -60,7 +73,7 @@ def with_own_data(team: Team, environment: Environment) -> Environment:
     return environment.model_copy(update={"data_sets": {**environment.data_sets, **team_sets}})
 
 
-def far_data_sets(workspace: Workspace) -> Iterator[Finding]:
+def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
     """Find data sets in regions without node pools, which jobs read from another region or not at all."""
     for stack, environment in workspace.environments():
         regions = {region_of(cluster.location) for cluster in environment.clusters.values() if cluster.node_pools}
@@ -72,17 +85,17 @@ def far_data_sets(workspace: Workspace) -> Iterator[Finding]:
                 size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all of it"
                 charged = f"each pass over it sends {size} between regions, which is charged as egress"
                 consequence = charged if spec.bucket else "no cluster mounts it"
-                yield stack.finding(
-                    RULE,
+                yield finding(
+                    stack,
                     ("data_sets", name),
                     f"is in {region}, where no node pool is: {consequence}",
-                    severity="warning",
+                    rule=DATA_SET_REGION,
                     allowed=enumeration(regions),
                     nearest=min(regions),
                 )
 
 
-def unknown_teams(workspace: Workspace) -> Iterator[Finding]:
+def unknown_teams(workspace: Workspace) -> Iterator[Draft]:
     """Find unknown teams that data sets and Filestore instances name.
 
     Nothing is found if a file of the repository is rejected or unreadable, since it may be the team's.
@@ -93,9 +106,7 @@ def unknown_teams(workspace: Workspace) -> Iterator[Finding]:
         teams = [team.name for _, team, _ in workspace.teams() if team.environment == stack.name]
         for path, name in _named_teams(environment):
             if name not in teams:
-                yield dataclasses.replace(
-                    stack.dangling(path, name, f"team of {stack.name}", teams), rule="team-unknown", severity="warning"
-                )
+                yield stack.dangling(path, name, f"team of {stack.name}", teams, rule=TEAM_UNKNOWN)
 
 
 def _named_teams(environment: Environment) -> Iterator[tuple[Path, str]]:

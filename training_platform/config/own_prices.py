@@ -12,14 +12,19 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.loader import default
 from training_platform.catalog.prices import LIST, PriceBook
 from training_platform.catalog.types import Capacity
-from training_platform.config.reading.finding import Finding, Position
+from training_platform.config.reading.declaration import declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Position
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import MachineTypeName, OneOf, Section
 from training_platform.config.reading.source import read_source
 
 FILE = "stacks/prices.yaml"
 PULLED_FILE = "stacks/list-prices.yaml"
-RULE = "own-prices"
+OWN_PRICES = declare(
+    "own-prices",
+    "Find errors in a repository's own prices.",
+    ruleset="files",
+)
 _SERVICES = (
     *(name for name in default().service_prices if not name.startswith("filestore-")),  # Lustre, Hyperdisk, buckets...
     *(f"filestore-{tier}" for tier in default().filestore_tiers),
@@ -27,7 +32,7 @@ _SERVICES = (
 _ALL = ("machines", "services")
 Usd = Annotated[float, Field(ge=0)]
 ByRegion = dict[str, Usd]
-ServiceName = Annotated[str, OneOf("service with a price", _SERVICES)]
+PricedService = Annotated[str, OneOf("service with a price", _SERVICES)]
 Discounted = Annotated[str, OneOf("machine type or service", (*MACHINE_TYPES, *_SERVICES, *_ALL))]
 
 
@@ -36,7 +41,7 @@ class OwnPrices(Section):
 
     read: date
     machines: dict[MachineTypeName, dict[Capacity, ByRegion]] = {}
-    services: dict[ServiceName, ByRegion] = {}
+    services: dict[PricedService, ByRegion] = {}
     most_more_per_hour: Usd | None = None  # `check --base` reports a change that costs more than this
     discounts: dict[Discounted, Annotated[float, Field(ge=0, le=1)]] = {}
 
@@ -48,21 +53,15 @@ def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
     """
     findings: list[Finding] = []
     if (root / PULLED_FILE).exists():
-        findings.append(
-            Finding(
-                rule=RULE,
-                severity="warning",
-                message="is not read any more: the command that wrote it is gone",
-                file=PULLED_FILE,
-                position=Position(1, 1),
-                allowed=f"its read, machines and services in {FILE}; services there as the catalogue counts them",
-            )
-        )
+        message = "is not read any more: the command that wrote it is gone"
+        allowed = f"its read, machines and services in {FILE}; services there as the catalogue counts them"
+        place = Anchor(file=PULLED_FILE, position=Position(1, 1))
+        findings = located([finding(place, (), message, rule=OWN_PRICES, severity="warning", allowed=allowed)])
     path = root / FILE
     if not path.exists():
         return LIST, findings
     source = read_source(path, FILE)
-    prices, rejected = validated(OwnPrices, source.value, source, rule=RULE)
+    prices, rejected = validated(OwnPrices, source.value, source, rule=OWN_PRICES)
     if prices is None:
         return LIST, [*findings, *rejected]
     book = PriceBook(

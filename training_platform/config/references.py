@@ -9,12 +9,13 @@ from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import OWN_ATTACHMENT, Team
 from training_platform.config.model.workloads import SERVING_PRIORITY
-from training_platform.config.reading.finding import Finding, Path
-from training_platform.config.reading.rejection import RULE
+from training_platform.config.reading.declaration import Draft, finding
+from training_platform.config.reading.finding import Path
+from training_platform.config.reading.rejection import STACK_MODEL
 from training_platform.config.reading.section import enumeration
 
 
-def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
     """Find references of a team that its environment lacks or contradicts."""
     yield from _directories(stack, team, home)
     yield from _data_in_folders(stack, team, home)
@@ -22,29 +23,33 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Fin
         attachment: Path = ("vertex", "persistent_resources", name, "network_attachment")
         if resource.network_attachment == OWN_ATTACHMENT:
             for message, allowed in missing_attachment(team, home, resource.region):
-                yield stack.finding(RULE, attachment, message, allowed=allowed)
+                yield finding(stack, attachment, message, rule=STACK_MODEL, allowed=allowed)
     for name in team.data_sets.keys() & home.data_sets.keys():
         allowed = "another name: its jobs would not know which is meant"
-        yield stack.finding(RULE, ("data_sets", name), f"is a data set of {team.environment} too", allowed=allowed)
+        yield finding(
+            stack, ("data_sets", name), f"is a data set of {team.environment} too", rule=STACK_MODEL, allowed=allowed
+        )
     yield from _queue_references(stack, team, home)
     yield from server_references(stack, team, home)
     if team.budget and home.billing_account is None:
         message = f"needs billing_account of environment {team.environment}, which is not set"
-        yield stack.finding(RULE, ("budget",), message, allowed="no budget, or the environment with billing_account")
+        yield finding(
+            stack, ("budget",), message, rule=STACK_MODEL, allowed="no budget, or the environment with billing_account"
+        )
     clusters = {name: home.clusters[name] for name in team.shares if name in home.clusters}
     without = [name for name, cluster in clusters.items() if not cluster.fqdn_policies]
     for number, destination in enumerate(team.egress):
         if destination.host and without:
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)} in {team.environment}"
             allowed = "cidr, or clusters with fqdn_policies: true"
-            yield stack.finding(RULE, ("egress", number, "host"), message, allowed=allowed)
+            yield finding(stack, ("egress", number, "host"), message, rule=STACK_MODEL, allowed=allowed)
     for number, destination in enumerate(team.egress):
         if instance := home.instance_behind(destination):
-            yield stack.finding(RULE, ("egress", number), opens_files(instance), allowed=NFS_ALLOWED)
+            yield finding(stack, ("egress", number), opens_files(instance), rule=STACK_MODEL, allowed=NFS_ALLOWED)
     yield from _without_key(stack, team, home)
 
 
-def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
     """Find directories on instances that do not exist, are another team's, or hold the homes of notebooks."""
     paths: dict[str, Path] = {name: ("directories", name, "filestore") for name in team.directories}
     for name, directory in team.directories.items():
@@ -62,10 +67,12 @@ def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Findin
             if directory.filestore in problems:
                 message = f"{directory.filestore!r} {problems[directory.filestore]}"
                 allowed = enumeration(free) or "another instance, to be declared under filestore"
-                yield stack.finding(RULE, paths[name], message, allowed=allowed, nearest=min(free, default=None))
+                yield finding(
+                    stack, paths[name], message, rule=STACK_MODEL, allowed=allowed, nearest=min(free, default=None)
+                )
 
 
-def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
     """Find data sets of others inside the team's folder: a mount of their path follows the team's links."""
     folders = {
         directory.filestore: name
@@ -77,7 +84,7 @@ def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Fi
         if files and files.instance in folders and files.path.split("/")[0] == team.name and data.teams != (team.name,):
             message = f"is the folder that data set {key} of {team.environment} is in: readers would follow its links"
             allowed = f"another path or instance for {key}, or only teams: [{team.name}]"
-            yield stack.finding(RULE, ("directories", folders[files.instance]), message, allowed=allowed)
+            yield finding(stack, ("directories", folders[files.instance]), message, rule=STACK_MODEL, allowed=allowed)
 
 
 def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[tuple[str, str]]:
@@ -90,7 +97,7 @@ def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[t
         yield message, "the full name of an attachment that this agent may use"
 
 
-def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
     """Find a cohort and clusters that do not exist, and a borrowing policy that fair sharing ignores.
 
     Source of the last: Kueue v0.19.2, pages on preemption and fair sharing; no webhook refuses it (read 2026-11-22).
@@ -108,10 +115,10 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
         path: Path = ("preemption", "borrow_within_cohort")
         message = f"has no effect beside fair sharing, which {team.environment} uses"
         allowed = f"Never, or fair_sharing: false in {team.environment}"
-        yield stack.finding(RULE, path, message, allowed=allowed, nearest="Never")
+        yield finding(stack, path, message, rule=STACK_MODEL, allowed=allowed, nearest="Never")
 
 
-def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
     """Find resources that would use Google's keys in an environment with its own."""
     if home.encryption is None:
         return
@@ -123,10 +130,12 @@ def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Findin
         if region not in home.encryption.by_region:
             message = f"is {region}, for which encryption.keys of {team.environment} has no key"
             allowed = enumeration(home.encryption.by_region)
-            yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(home.encryption.by_region))
+            yield finding(
+                stack, path, message, rule=STACK_MODEL, allowed=allowed, nearest=min(home.encryption.by_region)
+            )
 
 
-def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[Finding]:
+def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
     """Find references of servers that do not exist, and clusters whose Kueue does not queue pods."""
     for cluster, servers in team.serving.items():
         path: Path = ("serving", cluster)
@@ -137,7 +146,7 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[F
             message = f"{cluster} of {team.environment} is not set up for model servers"
             others = [other for other, spec in home.clusters.items() if spec.serving and other in team.shares]
             allowed = enumeration(others) or f"a cluster with serving: true in {team.environment}"
-            yield stack.finding(RULE, path, message, allowed=allowed, nearest=min(others, default=None))
+            yield finding(stack, path, message, rule=STACK_MODEL, allowed=allowed, nearest=min(others, default=None))
         for name, server in servers.items():
             server_path: Path = (*path, name)
             priorities = {SERVING_PRIORITY, *home.priorities}

@@ -17,8 +17,9 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack, read_stack, stack_name
 from training_platform.config.model.team import Team
 from training_platform.config.names import clashes, sections
-from training_platform.config.reading.finding import Finding, Path, Place, UserError, dotted, others_go_on
-from training_platform.config.reading.rejection import RULE
+from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.finding import Path, Place, UserError, dotted, others_go_on
+from training_platform.config.reading.rejection import STACK_MODEL
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.references import team_references
@@ -27,6 +28,15 @@ T = TypeVar("T")
 STACKS_FOLDER = "stacks"
 _MEANT_AS_STACK = re.compile(r"pulumi\..+\.ya?ml\Z", re.IGNORECASE | re.DOTALL)
 _STACK_CONFIG = re.compile(rb"^\s+training-platform:(environment|team):", re.MULTILINE)
+
+EXISTING_RANGES_OVERLAP = declare(
+    "existing-ranges-overlap",
+    "Find two ranges of an existing VPC that overlap, of one subnet or of several in any environment.",
+    ruleset="addresses",
+    source="Compute docs, subnets: ranges of one VPC are apart",
+    refused_by="Google Cloud",
+    excuse="exemption",
+)
 
 
 @dataclass(frozen=True)
@@ -186,7 +196,7 @@ def cross_check(workspace: Workspace) -> Workspace:
         findings = list(stack.findings)
         failures: list[str] = []
         with others_go_on(f"{stack.source.file} beside other files", failures):
-            findings += _across(stack, workspace)
+            findings += located(_across(stack, workspace))
         production = home.production if home else None
         if stack.retired is not None:  # its protection is off so that it can be destroyed
             production = False
@@ -195,11 +205,17 @@ def cross_check(workspace: Workspace) -> Workspace:
     return dataclasses.replace(workspace, stacks=checked, unreadable=unreadable)
 
 
-def _across(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
+def _across(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
     if stack.section:
         for name, paths in clashes(stack.section).items():
             others = ", ".join(dotted(path) for path in paths[:-1])
-            yield stack.finding(RULE, paths[-1], f"and {others} would both be called {name!r}", allowed="another name")
+            yield finding(
+                stack,
+                paths[-1],
+                f"and {others} would both be called {name!r}",
+                rule=STACK_MODEL,
+                allowed="another name",
+            )
         yield from _of_retirement(stack, stack.section, workspace)
     if team := stack.team or stack.rest:
         yield from _of_team(dataclasses.replace(stack, team=team), team, workspace)
@@ -220,7 +236,7 @@ class _ExistingRange(NamedTuple):
     addresses: IPv4Network
 
 
-def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[Finding]:
+def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
     """Find a range that overlaps another of its existing VPC: of its own subnet, or of another in any environment.
 
     Rules compare the subnets that a stack makes; an existing one is no resource of any stack. Several clusters may
@@ -239,7 +255,7 @@ def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[
                 owner = f"{dotted(earlier.path)} of {earlier.stack}"
                 message = f"{row.addresses} overlaps {earlier.addresses}, {owner}"
                 allowed = "ranges of one VPC that do not overlap"
-                yield stack.finding("ranges-overlap", row.path, message, allowed=allowed)
+                yield finding(stack, row.path, message, rule=EXISTING_RANGES_OVERLAP, allowed=allowed)
                 break
 
 
@@ -257,7 +273,7 @@ def _existing_ranges(stack: str, environment: Environment) -> Iterator[_Existing
             yield _ExistingRange(stack, network, subnet, path, IPv4Network(getattr(cluster.subnet, field_)))
 
 
-def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspace) -> Iterator[Finding]:
+def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspace) -> Iterator[Draft]:
     """Find kept resources that a retired stack does not have, and active teams in a retired environment."""
     if section.retired is None:
         return
@@ -272,23 +288,25 @@ def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspa
     ]
     if active:
         message = f"ends while {enumeration(active)} in it go on"
-        yield stack.finding(RULE, ("retired",), message, allowed="teams that are retired as well, or no end")
+        yield finding(
+            stack, ("retired",), message, rule=STACK_MODEL, allowed="teams that are retired as well, or no end"
+        )
 
 
-def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
+def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
     """Find conflicts between a team's file and those of its environment and other teams."""
     environment_stack = workspace.stacks.get(team.environment)
     if environment_stack is None or environment_stack.team:
         names = [name for name, other in workspace.stacks.items() if other.team is None]
         missing = stack_file(team.environment)
-        finding = stack.dangling(("environment",), team.environment, "environment", names, rests_on=((missing,),))
+        draft = stack.dangling(("environment",), team.environment, "environment", names, rests_on=((missing,),))
         if environment_stack is None:
-            finding = dataclasses.replace(
-                finding,
-                message=f"{finding.message}: there is no {missing}",
-                allowed=f"{finding.allowed}, or a new one: training-platform init environment {team.environment}",
+            draft = dataclasses.replace(
+                draft,
+                message=f"{draft.message}: there is no {missing}",
+                allowed=f"{draft.allowed}, or a new one: training-platform init environment {team.environment}",
             )
-        yield dataclasses.replace(finding, spoils=((missing,), stack.source.place(())))
+        yield dataclasses.replace(draft, spoils=((missing,), stack.source.place(())))
         return
     home = workspace.environment_of(stack)
     if home is None:
@@ -304,10 +322,10 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding
                 f"{directory.filestore!r} is team {enumeration(others)}'s as well, whose files the whole share has"
             )
             path: Path = ("directories", name, "whole_share")
-            yield stack.finding(RULE, path, message, allowed="false, or an instance each", nearest="false")
+            yield finding(stack, path, message, rule=STACK_MODEL, allowed="false, or an instance each", nearest="false")
 
 
-def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
+def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
     """Find a team in a file with another environment's or team's name: people deploy and review by file name."""
     beginnings = [stack.name[:index] for index, letter in enumerate(stack.name) if letter == "-"]
     named = [name for name in beginnings if name in workspace.stacks and workspace.stacks[name].environment]
@@ -315,7 +333,9 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         message = f"is {team.environment!r}, and the file's name says {named[-1]}"
         allowed = f"{named[-1]}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         all_of_it = (stack.source.place(()), stack.at(("name",)), stack.at(("shares",)))
-        yield stack.finding(RULE, ("environment",), message, allowed=allowed, nearest=named[-1], spoils=all_of_it)
+        yield finding(
+            stack, ("environment",), message, rule=STACK_MODEL, allowed=allowed, nearest=named[-1], spoils=all_of_it
+        )
     of_file = stack.name.removeprefix(f"{team.environment}-")
     twins = workspace.teams_called(team.name, "environment", team.environment)
     intended = team.name in (of_file, stack.name) or team.renamed_from  # only the stack may have been renamed
@@ -323,10 +343,10 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
         message = f"is {team.name!r}, and the file's name says {of_file}"
         allowed = f"{of_file}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         spoils = (stack.source.place(()),)
-        yield stack.finding(RULE, ("name",), message, allowed=allowed, nearest=of_file, spoils=spoils)
+        yield finding(stack, ("name",), message, rule=STACK_MODEL, allowed=allowed, nearest=of_file, spoils=spoils)
 
 
-def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Finding]:
+def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
     """Find another team with this name in the environment, or in another environment of the project."""
     for other, _ in workspace.teams_called(team.name, "environment", team.environment):
         if other.name != stack.name:
@@ -337,10 +357,11 @@ def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
             causes = [stack.at(("name",))]
             if not copied:
                 causes.insert(0, other.at(("name",)))
-            yield stack.finding(
-                RULE,
+            yield finding(
+                stack,
                 ("name",),
                 message,
+                rule=STACK_MODEL,
                 allowed="one stack per team",
                 nearest=of_file if copied else None,
                 spoils=spoils,
@@ -354,12 +375,14 @@ def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Findi
             message = f"stack {other.name} has a team {team.name!r} in project {home.project} too"
             why = f"{message}: pods of both namespaces would have one workload identity"
             allowed = "another name, or environments in projects of their own"
-            yield stack.finding(RULE, ("name",), why, allowed=allowed, nearest=f"{team.name}-{team.environment}")
+            yield finding(
+                stack, ("name",), why, rule=STACK_MODEL, allowed=allowed, nearest=f"{team.name}-{team.environment}"
+            )
 
 
 def _share_references(
     stack: Stack, path: Path, shares: Mapping[str, Collection[str]], home: Environment, workspace: Workspace
-) -> Iterator[Finding]:
+) -> Iterator[Draft]:
     for cluster, flavors_of in shares.items():
         if cluster not in home.clusters:
             kind = f"cluster of {stack.environment_name}"
@@ -368,7 +391,7 @@ def _share_references(
         if home.clusters[cluster].software.kueue == "none":
             message = f"has no Kueue (software.kueue of {stack.environment_name} is none), so no queue can be in it"
             queued = [name for name, spec in home.clusters.items() if spec.software.kueue != "none"]
-            yield stack.finding(RULE, (*path, cluster), message, allowed=enumeration(queued) or "no share")
+            yield finding(stack, (*path, cluster), message, rule=STACK_MODEL, allowed=enumeration(queued) or "no share")
             continue
         in_cluster = workspace.flavors(stack.environment_name, cluster)
         for flavor in flavors_of:
@@ -376,8 +399,8 @@ def _share_references(
                 pools = pools_meant(workspace.stacks[stack.environment_name], cluster, flavor, in_cluster)
                 kind = f"flavor of cluster {cluster}"
                 causes = (*pools, stack.at(path))
-                finding = stack.dangling((*path, cluster, flavor), flavor, kind, in_cluster, rests_on=causes)
-                yield of_pool(finding, flavor, in_cluster.values())
+                draft = stack.dangling((*path, cluster, flavor), flavor, kind, in_cluster, rests_on=causes)
+                yield of_pool(draft, flavor, in_cluster.values())
 
 
 def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flavor]) -> tuple[Place, ...]:
@@ -388,14 +411,14 @@ def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flav
     return (*(home.at((*path, pool.name)) for pool in pools), home.at(path))
 
 
-def of_pool(finding: Finding, name: str, flavors_of: Iterable[Flavor]) -> Finding:
-    """Return the finding about an unknown flavor, with the flavor of a node pool of that name as the nearest."""
+def of_pool(draft: Draft, name: str, flavors_of: Iterable[Flavor]) -> Draft:
+    """Return the draft about an unknown flavor, with the flavor of a node pool of that name as the nearest."""
     for flavor in flavors_of:
         if any(pool.name == name for pool in flavor.pools):
-            message = f"{finding.message}: a node pool of {flavor.name} has that name"
-            spoils = (*finding.spoils, *((*place[:-1], flavor.name) for place in finding.spoils[:1]))
-            return dataclasses.replace(finding, message=message, nearest=flavor.name, spoils=spoils)
-    return finding
+            message = f"{draft.message}: a node pool of {flavor.name} has that name"
+            spoils = (*draft.spoils, *((*place[:-1], flavor.name) for place in draft.spoils[:1]))
+            return dataclasses.replace(draft, message=message, nearest=flavor.name, spoils=spoils)
+    return draft
 
 
 def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:

@@ -30,7 +30,7 @@ from training_platform.rules.suggestions import Suggestions
 from training_platform.rules.workloads import workload_findings
 
 
-class Facts(NamedTuple):
+class CheckoutFacts(NamedTuple):
     """A stack's environment and team, and whether it is production; without a file, unknown and no team."""
 
     environment: str
@@ -68,12 +68,12 @@ class Checkout:
         stack = self.workspace.stacks.get(name) if self.workspace else None
         return stack if stack and stack.section else None
 
-    def facts(self, stack: str, settings: Mapping[str, Any]) -> Facts:
+    def facts(self, stack: str, settings: Mapping[str, Any]) -> CheckoutFacts:
         """Return a stack's facts for rules; without a stack file, from a policy's settings."""
         if file := self.stack_file(stack):
-            return Facts(file.environment_name, _team_name(file), file.production)
+            return CheckoutFacts(file.environment_name, _team_name(file), file.production)
         setting = settings.get
-        return Facts(setting("environment", UNKNOWN), setting("team"), setting(PRODUCTION, UNKNOWN))
+        return CheckoutFacts(setting("environment", UNKNOWN), setting("team"), setting(PRODUCTION, UNKNOWN))
 
     def views(self, stack: str, planned: Iterable[StackResource]) -> list[View]:
         """Return the views of planned resources, each with its section of the stack file, if any."""

@@ -30,11 +30,11 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding, others_go_on, printable
 from training_platform.config.reading.secrets import Secrets
-from training_platform.policy.checkout import Checkout, Facts
+from training_platform.policy.checkout import Checkout, CheckoutFacts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.resource_types import NODE_POOL, labels_path
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
-from training_platform.rules import RULES, Program, Rule, evaluate, program
+from training_platform.rules import Program, Rule, evaluate, program, view_rules
 from training_platform.rules.exemptions import Exempted
 from training_platform.views.adapters import kinds_of
 from training_platform.views.whole_stack import ObjectView
@@ -64,10 +64,10 @@ class Evaluation:
         self.secrets = Secrets()
         self.left: dict[str, dict[str, list[_Message]]] = {}
         self._rules: dict[str, list[Rule]] = {}
-        for rule in RULES.values():
+        for rule in view_rules():
             self._rules.setdefault(rule.ruleset, []).append(rule)
         self._concerned: dict[str, set[str]] = {}  # policies by type of resource
-        self._judged_last: tuple[tuple[StackResource, ...], Facts, Program] | None = None
+        self._judged_last: tuple[tuple[StackResource, ...], CheckoutFacts, Program] | None = None
 
     def _concerns(self, policy: str, kind: str) -> bool:
         """Whether a policy has a rule that reads a type of resource."""

@@ -14,7 +14,7 @@ from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Path
+from training_platform.config.reading.finding import Path, dotted
 
 ADVISORY_RULES = "advisoryRules"
 PRODUCTION = "production"
@@ -139,10 +139,7 @@ def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
     if not isinstance(config, dict):
         raise UnreadableError(f"{file}:1:1: is not a mapping of policies to levels or settings.")
     for wrong in wrong_settings(config, path.parents[1]):
-        finding = source.finding(
-            "policy-config", wrong.path, wrong.message, allowed=wrong.allowed, nearest=wrong.nearest
-        )
-        yield finding.one_line
+        yield f"{file}:{':'.join(map(str, source.position(wrong.path)))}: {dotted(wrong.path)}: {wrong}"
 
 
 def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> Iterator[SettingError]:

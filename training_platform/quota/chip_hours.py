@@ -23,6 +23,7 @@ from pydantic import AwareDatetime, Field
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
+from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.editing import difference, with_entry, without_entry
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.rejection import validated
@@ -33,8 +34,18 @@ from training_platform.resources.gke import cluster_name
 from training_platform.resources.scope import environment_scope
 
 FOLDER = "stacks/usage"
-RULE = "chip-hours"
-LEDGER_RULE = "chip-hours-ledger"
+CHIP_HOURS = declare(
+    "chip-hours",
+    "Find a team's budget of chip-hours that is nearly used (a note) or used up, and a hold on a team that has budget "
+    "again.",
+    ruleset="files",
+    severity="warning",
+)
+CHIP_HOURS_LEDGER = declare(
+    "chip-hours-ledger",
+    "Find errors in a ledger of chip-hours, and a budget without a recent ledger.",
+    ruleset="files",
+)
 COMMAND = "training-platform job usage"
 WARNED_AT = 0.8  # of a budget
 FRESH_DAYS = 3  # the age of a ledger after a weekend
@@ -96,7 +107,7 @@ def read_usages(root: FilePath) -> Usages:
 
 
 def _parsed(source: Source) -> tuple[UsageFile | None, list[Finding]]:
-    file, rejected = validated(UsageFile, source.value, source, rule=LEDGER_RULE)
+    file, rejected = validated(UsageFile, source.value, source, rule=CHIP_HOURS_LEDGER)
     return file, [*source.findings, *rejected]
 
 
@@ -204,8 +215,12 @@ def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetim
     return text + "\n"
 
 
-def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterator[Finding]:
+def budget_findings(workspace: Workspace, usages: Usages, today: date) -> list[Finding]:
     """Find budgets that are nearly or fully used, holds that outlived their budget, and missing or old ledgers."""
+    return located(_drafts(workspace, usages, today))
+
+
+def _drafts(workspace: Workspace, usages: Usages, today: date) -> Iterator[Draft]:
     month = month_of(today)
     for stack, team, _ in workspace.teams():
         ours = _held_by_budget(workspace, stack, team)
@@ -216,7 +231,9 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterat
             message = f"the chip-hours of {team.environment} {last}, so what is left of this budget is not known"
             allowed = f"a reading each night, at most {FRESH_DAYS} days old"
             path = ("monthly_chip_hours",)
-            yield stack.finding(LEDGER_RULE, path, message, severity="warning", allowed=allowed, nearest=COMMAND)
+            yield finding(
+                stack, path, message, rule=CHIP_HOURS_LEDGER, severity="warning", allowed=allowed, nearest=COMMAND
+            )
         for cluster, budget in team.monthly_chip_hours.items():
             used = usages.used(team, cluster, month)
             if used >= WARNED_AT * budget:
@@ -228,10 +245,10 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> Iterat
                 of = f"of its {team.monthly_chip_hours[cluster]:,} chip-hours"
             message = f"holds team {team.name} for its chip-hours, and it has used {used:,.0f} {of} of {month}"
             allowed = f"no hold; {COMMAND} prints the change"
-            yield stack.finding(RULE, ("hold", cluster), message, severity="warning", allowed=allowed)
+            yield finding(stack, ("hold", cluster), message, rule=CHIP_HOURS, severity="warning", allowed=allowed)
 
 
-def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ours: bool) -> Finding:
+def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ours: bool) -> Draft:
     budget = team.monthly_chip_hours[cluster]
     message = f"team {team.name} has used {used:,.0f} of its {budget:,} chip-hours of {month} ({used / budget:.0%})"
     allowed = f"less than {WARNED_AT:.0%} of a month's budget, or a larger budget"
@@ -239,11 +256,11 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ou
     until = f"until {month_after(month)}-01"
     if used >= budget and cluster not in team.hold:
         nearest = f"hold: {{{cluster}: Hold}} {until}; {COMMAND} prints the change"
-        return stack.finding(RULE, path, message, severity="warning", allowed=allowed, nearest=nearest)
+        return finding(stack, path, message, rule=CHIP_HOURS, severity="warning", allowed=allowed, nearest=nearest)
     if used >= budget:
         message += f", and is held {until}" if ours else ", and is held"
     # A warning would fail the strict check of the change that adds the ledger and the hold together.
-    return stack.finding(RULE, path, message, severity="note", allowed=allowed)
+    return finding(stack, path, message, rule=CHIP_HOURS, severity="note", allowed=allowed)
 
 
 def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]:

@@ -15,7 +15,8 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator, cpu_pool_name
-from training_platform.config.reading.finding import Finding, Path, dotted, others_go_on
+from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.finding import Finding, Path, others_go_on
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import (
     VERTEX_DEFAULT_DISK,
@@ -45,6 +46,14 @@ from training_platform.views.node_pool import NodePoolView
 from training_platform.views.storage import FilestoreView, LustreView, StorageClassView
 from training_platform.views.vertex import PersistentPoolView
 from training_platform.views.view import NeedsUnknown, View
+
+QUOTA_NOT_COUNTED = declare(
+    "quota-not-counted",
+    "Find a resource whose demand for a quota is unknown before deployment.",
+    ruleset="quota",
+    severity="note",
+)
+
 
 _CPU_POOLS = ("system_pool", "pathways", "cpu_pools")  # of a cluster's section: clusters, its key, the field
 _VIEWS: tuple[type[View], ...] = (
@@ -109,7 +118,7 @@ def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Char
         try:
             charges.extend(counted.charges(view))
         except NeedsUnknown as unknown:
-            notes.append(_not_counted(unknown.view, unknown.field))
+            notes += located([_not_counted(unknown.view, unknown.field)])
     return charges, notes
 
 
@@ -281,13 +290,6 @@ def _without_chips(path: Path) -> bool:
     return len(path) > 2 and path[2] in _CPU_POOLS
 
 
-def _not_counted(view: View, field: str) -> Finding:
-    path = view.path(field)
-    return Finding(
-        rule="quota-not-counted",
-        severity="note",
-        message=f"its quota is not counted: {field} is not known before deployment",
-        stack=view.stack,
-        path=dotted(path),
-        resource=f"{view.type} {view.name}",
-    )
+def _not_counted(view: View, field: str) -> Draft:
+    message = f"its quota is not counted: {field} is not known before deployment"
+    return finding(view, field, message, rule=QUOTA_NOT_COUNTED)

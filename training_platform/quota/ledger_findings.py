@@ -11,7 +11,9 @@ from typing import Any
 
 from training_platform.catalog import BOOT_DISK_LIMITS, DISK_TYPES
 from training_platform.config.data_sets import far_data_sets, unknown_teams
-from training_platform.config.reading.finding import Finding, Path, Place, Severity, dotted
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Path, Place
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
 from training_platform.quota.charges import shown
@@ -19,6 +21,55 @@ from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, P
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.requests import request_findings
 from training_platform.quota.snapshot import FOLDER, Snapshot
+
+QUOTA_EXCEEDED = declare(
+    "quota-exceeded",
+    "Find a quota that all stacks of a project together exceed.",
+    ruleset="quota",
+    excuse="exemption",
+)
+QUOTA_UNKNOWN = declare(
+    "quota-unknown",
+    "Find a quota that the snapshot of the project's limits does not list.",
+    ruleset="quota",
+    refused_by="`check`, which has no limit to compare with",
+    excuse="exemption",
+)
+QUOTA_NO_SNAPSHOT = declare(
+    "quota-no-snapshot",
+    "Find a project without a snapshot of its limits.",
+    ruleset="quota",
+    refused_by="`check`, which has no limits to compare with",
+    excuse="exemption",
+)
+CAPACITY_EXCEEDED = declare(
+    "capacity-exceeded",
+    "Find teams with promises that exceed the pools of a cluster.",
+    ruleset="capacity",
+    refused_by="nobody but `check`. Kueue accepts the queues, and jobs wait for VMs that the pools cannot have",
+    excuse="exemption",
+)
+SHARE_NOT_WHOLE_SLICES = declare(
+    "share-not-whole-slices",
+    "Find a nominal quota that is not a multiple of a slice or a VM.",
+    ruleset="capacity",
+    refused_by="nobody but `check`. Kueue accepts the share, and no job can use the part of a slice or VM",
+    excuse="exemption",
+)
+NOTEBOOK_POOL_PROMISED = declare(
+    "notebook-pool-promised",
+    "Find notebooks that bypass queues on a pool that teams were promised.",
+    ruleset="capacity",
+    excuse="exemption",
+)
+FILE_CAPACITY_EXCEEDED = declare(
+    "file-capacity-exceeded",
+    "Find directories promised more than an instance holds.",
+    ruleset="capacity",
+    refused_by="nobody but `check`. Filestore refuses writes once the instance is full",
+    excuse="exemption",
+)
+
 
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
@@ -42,21 +93,21 @@ def ledger_findings(
         *request_findings(projects, workspace),
         *capacity_findings(capacity, workspace, before),
         *file_findings(file_ledger(workspace), workspace),
-        *far_data_sets(workspace),
-        *unknown_teams(workspace),
+        *located(far_data_sets(workspace)),
+        *located(unknown_teams(workspace)),
     ]
 
 
 def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
     """Return the findings about projects' quotas, for every holder of a limit that is too low."""
-    findings: list[Finding] = []
+    drafts: list[Draft] = []
     for ledger in ledgers:
         if ledger.snapshot is None:
-            findings.extend(_no_snapshot(ledger, workspace))
+            drafts.extend(_no_snapshot(ledger, workspace))
             continue
         if ledger.snapshot.placeholder:
             continue
-        findings.extend(_unknown(ledger, workspace, ledger.snapshot.source.file))
+        drafts.extend(_unknown(ledger, workspace, ledger.snapshot.source.file))
         others = Alternatives(ledger, workspace)
         short: dict[tuple[str, Path], list[tuple[Line, Held]]] = defaultdict(list)  # by the field that can be lowered
         # A limit that one pool exceeds identifies the pool, also for limits that many pools share.
@@ -68,11 +119,11 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
                 held = next(accused, in_stack[0])
                 short[stack, held.holder.field or held.holder.path].append((line, held))
         for lines in short.values():
-            findings.extend(_exceeded(lines, workspace, others, ledger.snapshot))
-    return findings
+            drafts.extend(_exceeded(lines, workspace, others, ledger.snapshot))
+    return located(drafts)
 
 
-def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Finding]:
+def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Draft]:
     file = f"{FOLDER}/{ledger.project}.yaml"
     if (workspace.root / file).exists():
         state = "rejected"
@@ -85,12 +136,18 @@ def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Findin
         inherited = stack is not None and stack.team is not None and stack.team.project is None
         path = ("environment",) if inherited else ("project",)
         message = f"no quotas of {ledger.project} are known: {file} is {state}"
-        yield _finding(
-            "quota-no-snapshot", name, path, message, workspace, nearest=nearest, spoils=((file,),), rests_on=((file,),)
+        yield finding(
+            _holder(workspace, name),
+            path,
+            message,
+            rule=QUOTA_NO_SNAPSHOT,
+            nearest=nearest,
+            spoils=((file,),),
+            rests_on=((file,),),
         )
 
 
-def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Finding]:
+def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Draft]:
     """Find quota ids that the snapshot lacks: one finding for each id and stack, at the largest holder."""
     missing: dict[tuple[str, str, str], Held] = {}
     verified: set[tuple[str, str]] = set()
@@ -103,17 +160,22 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator
     for (service, quota_id, stack), held in missing.items():
         guess = (service, quota_id) not in verified
         message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {file}{_GUESS if guess else ''}"
-        yield _finding(
-            "quota-unknown", stack, held.holder.field or held.holder.path, message, workspace,
-            severity="warning" if guess else "error", allowed="quota ids that the snapshot lists",
+        yield finding(
+            _holder(workspace, stack),
+            held.holder.field or held.holder.path,
+            message,
+            rule=QUOTA_UNKNOWN,
+            about=f"{quota_id} of {service}",
+            severity="warning" if guess else "error",
+            allowed="quota ids that the snapshot lists",
             nearest=f"{_PULL} {ledger.project}, or its limit written there by hand",
             rests_on=_places(workspace, stack, held.holder.path),
-        )  # fmt: skip
+        )
 
 
 def _exceeded(
     lines: Sequence[tuple[Line, Held]], workspace: Workspace, others: Alternatives, snapshot: Snapshot
-) -> Iterator[Finding]:
+) -> Iterator[Draft]:
     """Find the limits that one field exceeds, first the one on TPUs or GPUs; the others follow from it.
 
     A warning where the snapshot has no row for a spelling that is not verified.
@@ -127,19 +189,24 @@ def _exceeded(
         message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, holder.stack)}"
         if line.open_request is not None:
             message += f"; {shown(line.open_request)} requested, no limit before it is granted"
-        finding = _finding(
-            "quota-exceeded", holder.stack, holder.field or holder.path, message + (_GUESS if guess else ""),
-            workspace, severity="warning" if guess else "error", follows=cause,
+        draft = finding(
+            _holder(workspace, holder.stack),
+            holder.field or holder.path,
+            message + (_GUESS if guess else ""),
+            rule=QUOTA_EXCEEDED,
+            about=str(line.key),
+            severity="warning" if guess else "error",
+            follows=cause,
             rests_on=_places(workspace, holder.stack, holder.path),
-        )  # fmt: skip
+        )
         if cause is None:
-            cause = finding.place
+            cause = draft.place
             allowed, fits = _fitting(lines, line, held, others)
             ways = list(others.of(line, held, more=len(more)))
             if fits:
                 ways.insert(0, fits)
-            finding = replace(finding, allowed=allowed, nearest="; or ".join(ways))
-        yield finding
+            draft = replace(draft, allowed=allowed, nearest=tuple(ways))
+        yield draft
 
 
 def _fitting(
@@ -198,17 +265,17 @@ def capacity_findings(
 
     ``before`` is the workspace before a change, which tells whose share has grown.
     """
-    findings: list[Finding] = []
+    drafts: list[Draft] = []
     for line in lines:
         for share in line.shares:
-            findings.extend(_part_of_a_slice(line, share, workspace))
+            drafts.extend(_part_of_a_slice(line, share, workspace))
         if line.over:
-            findings.extend(_over_capacity(line, workspace, before))
-            findings.extend(_promised_to_teams(line, workspace))
-    return findings
+            drafts.extend(_over_capacity(line, workspace, before))
+            drafts.extend(_promised_to_teams(line, workspace))
+    return located(drafts)
 
 
-def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> Iterator[Finding]:
+def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> Iterator[Draft]:
     size = line.flavor.chips_per_slice
     if share.amount % size == 0:
         return
@@ -218,15 +285,19 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
     fitting = [amount for amount in (whole + size, whole) if 0 < amount <= line.headroom + share.amount]
     nearest = min(fitting, key=lambda amount: abs(amount - share.amount), default=whole or size)
     pools = [place for pool in line.flavor.pools for place in _places(workspace, line.environment, pool.path)]
-    yield _finding(
-        "share-not-whole-slices", share.holder.stack, share.holder.field, message, workspace,
-        allowed=f"a multiple of {size}", nearest=str(nearest),
+    yield finding(
+        _holder(workspace, share.holder.stack),
+        share.holder.field,
+        message,
+        rule=SHARE_NOT_WHOLE_SLICES,
+        allowed=f"a multiple of {size}",
+        nearest=nearest,
         spoils=_places(workspace, share.holder.stack, share.holder.path),
         rests_on=tuple(pools),
-    )  # fmt: skip
+    )
 
 
-def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace | None) -> Iterator[Finding]:
+def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace | None) -> Iterator[Draft]:
     """Find a flavor with more promised than its pools hold, at the share that has grown, or at the largest.
 
     The shares that could be lowered instead follow from it; those that a change has left alone are not at fault.
@@ -243,23 +314,27 @@ def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace |
         message = f"{promised}, {holders}; its pools hold {shown(line.capacity)}"
         if share in grown and before:
             message += f"; {share.holder.label} had {shown(_amount_before(share, before) or 0)} before this change"
-        finding = _finding(
-            "capacity-exceeded", share.holder.stack, share.holder.field, message, workspace, follows=cause,
+        draft = finding(
+            _holder(workspace, share.holder.stack),
+            share.holder.field,
+            message,
+            rule=CAPACITY_EXCEEDED,
+            follows=cause,
             spoils=_places(workspace, share.holder.stack, share.holder.path),
             rests_on=(
                 *_namesakes(line, workspace),
                 *_places(workspace, line.environment, ("clusters", line.cluster, "node_pools")),
             ),
-        )  # fmt: skip
+        )
         if cause is None:
-            cause = finding.place
+            cause = draft.place
             fits = _lowered(line, share)
-            finding = replace(
-                finding,
+            draft = replace(
+                draft,
                 allowed=_ways_to_lower(line, [share, *(other for other in enough if other != share)], workspace),
-                nearest=str(fits) if fits else None,
+                nearest=fits or None,
             )
-        yield finding
+        yield draft
 
 
 def _lowered(line: CapacityLine, share: Held) -> int:
@@ -291,7 +366,7 @@ def _amount_before(share: Held, before: Workspace) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Finding]:
+def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Draft]:
     """Find notebook pools outside of all queues whose capacity the teams' shares need."""
     environment = workspace.stacks[line.environment].environment
     notebooks = environment.clusters[line.cluster].notebooks if environment else None
@@ -304,18 +379,21 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Fin
                 f"{pool} is of {line.flavor.name}: teams were promised {shown(line.promised)} {line.resource}, and "
                 f"without what notebooks may take its pools hold {shown(line.capacity)}"
             )
-            yield _finding(
-                "notebook-pool-promised", line.environment, ("clusters", line.cluster, "notebooks", "pools", number),
-                message, workspace, allowed="a pool that no team was promised, or notebooks.teams, which ask the queue",
-            )  # fmt: skip
+            yield finding(
+                _holder(workspace, line.environment),
+                ("clusters", line.cluster, "notebooks", "pools", number),
+                message,
+                rule=NOTEBOOK_POOL_PROMISED,
+                allowed="a pool that no team was promised, or notebooks.teams, which ask the queue",
+            )
 
 
 def file_findings(lines: Iterable[FileLine], workspace: Workspace) -> list[Finding]:
     """Find directories and homes that are promised more than their Filestore instance holds."""
-    return [_over_files(line, share, workspace) for line in lines if line.over for share in line.shares]
+    return located(_over_files(line, share, workspace) for line in lines if line.over for share in line.shares)
 
 
-def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Finding:
+def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Draft:
     fits = max(0, int(line.headroom + share.amount))
     message = (
         f"{line.instance} of {line.environment} holds {shown(line.capacity)} GiB and is promised "
@@ -324,10 +402,15 @@ def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Finding:
     allowed = f"at most {shown(fits)} besides the others"
     if line.grows_to is not None and line.grows_to >= line.promised:
         allowed += f"; or capacity_gib of {line.instance}, up to {shown(line.grows_to)}"
-    return _finding(
-        "file-capacity-exceeded", share.holder.stack, share.holder.field, message, workspace,
-        allowed=allowed, nearest=str(fits) if fits else None, rests_on=_namesakes(line, workspace),
-    )  # fmt: skip
+    return finding(
+        _holder(workspace, share.holder.stack),
+        share.holder.field,
+        message,
+        rule=FILE_CAPACITY_EXCEEDED,
+        allowed=allowed,
+        nearest=fits or None,
+        rests_on=_namesakes(line, workspace),
+    )
 
 
 def _namesakes(line: CapacityLine | FileLine, workspace: Workspace) -> tuple[Place, ...]:
@@ -357,17 +440,6 @@ def _of_which(holders: tuple[Held, ...], stack: str | None = None, most: int = M
     return f"of which {', '.join(parts[:-1])} and {parts[-1]}"  # readable: a list follows
 
 
-def _finding(
-    rule: str, stack: str, path: Path, message: str, workspace: Workspace, *, severity: Severity = "error",
-    allowed: str | None = None, nearest: str | None = None, follows: str | None = None,
-    spoils: tuple[Place, ...] = (), rests_on: tuple[Place, ...] = (),
-) -> Finding:  # fmt: skip
-    """Return a finding about a stack that the workspace may lack."""
-    known_stack = workspace.stacks.get(stack)
-    if known_stack:
-        finding = known_stack.finding(rule, path, message, severity=severity, allowed=allowed, nearest=nearest)
-        return replace(finding, follows=follows, spoils=spoils, rests_on=rests_on)
-    return Finding(
-        rule=rule, severity=severity, message=message, stack=stack, path=dotted(path), allowed=allowed, nearest=nearest,
-        follows=follows, spoils=spoils, rests_on=rests_on,
-    )  # fmt: skip
+def _holder(workspace: Workspace, stack: str) -> Stack | Anchor:
+    """Return a stack as the subject of findings, also if the workspace lacks it."""
+    return workspace.stacks.get(stack) or Anchor(stack=stack)

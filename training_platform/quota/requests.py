@@ -9,7 +9,8 @@ from typing import NamedTuple
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.environment import QuotaRequest
 from training_platform.config.model.stack import Stack
-from training_platform.config.reading.finding import Finding, Path, Severity
+from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import QuotaKey, shown
@@ -17,7 +18,12 @@ from training_platform.quota.ledger import ProjectLedger
 from training_platform.quota.quota_ids import KnownQuota, known_quotas
 from training_platform.quota.snapshot import FOLDER, Snapshot
 
-RULE = "quota-request"
+QUOTA_REQUEST = declare(
+    "quota-request",
+    "Find a request for a limit that Google would refuse or that is too low.",
+    ruleset="quota",
+    excuse="exemption",
+)
 LARGEST_DECREASE = 10  # percent of a limit, unless a safety check is ignored
 """Source: Cloud Quotas API v1 reference, QuotaSafetyCheck, read 2026-11-21."""
 _CHECK = "QUOTA_DECREASE_PERCENTAGE_TOO_HIGH"
@@ -36,12 +42,9 @@ class StackRequest(NamedTuple):
         """The requested limit; ``inf`` is unlimited."""
         return math.inf if self.request.value == -1 else float(self.request.value)
 
-    def finding(
-        self, below: Path, message: str, allowed: str, nearest: str | None = None, severity: Severity = "error"
-    ) -> Finding:
-        """Return a finding about a part of the request."""
-        path = ("quota_requests", self.name, *below)
-        return self.stack.finding(RULE, path, message, severity=severity, allowed=allowed, nearest=nearest)
+    def locate(self, field: Path) -> Anchor:
+        """Return the place of a part of the request."""
+        return self.stack.locate(("quota_requests", self.name, *field))
 
 
 def stack_requests(workspace: Workspace) -> Iterator[StackRequest]:
@@ -61,21 +64,21 @@ def requested(workspace: Workspace) -> dict[QuotaKey, float]:
 def request_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
     """Find requests for unknown limits, repeated requests, too low ones, and decreases that Google refuses."""
     by_project = {ledger.project: ledger for ledger in ledgers}
-    findings: list[Finding] = []
+    drafts: list[Draft] = []
     seen: dict[QuotaKey, StackRequest] = {}
     for request in stack_requests(workspace):
         first = seen.setdefault(request.key, request)
         if first is not request:
             where = first.name if first.stack is request.stack else f"{first.name} of {first.stack.name}"
             message = f"asks for what {where} asks for: {request.key}"
-            findings.append(request.finding((), message, "one request for each limit"))
+            drafts.append(finding(request, (), message, rule=QUOTA_REQUEST, allowed="one request for each limit"))
         ledger = by_project.get(request.key.project)
         snapshot = ledger.snapshot if ledger else None
-        findings += list(_unknown(request, snapshot)) or _amount(request, ledger, snapshot)
-    return findings
+        drafts += list(_unknown(request, snapshot)) or _amount(request, ledger, snapshot)
+    return located(drafts)
 
 
-def _unknown(request: StackRequest, snapshot: Snapshot | None) -> Iterator[Finding]:
+def _unknown(request: StackRequest, snapshot: Snapshot | None) -> Iterator[Draft]:
     service = request.key.service
     quota_id = request.key.quota_id
     quota = known_quotas().get((service, quota_id))
@@ -87,10 +90,12 @@ def _unknown(request: StackRequest, snapshot: Snapshot | None) -> Iterator[Findi
         names = {name for other, name in known_quotas() if other == service} | set(listed)
         message = f"{quota_id!r} is not a quota id of {service} in the snapshot or the catalogue"
         allowed = f"quota ids in {FOLDER}/{request.key.project}.yaml"
-        yield request.finding(("quota_id",), message, allowed, find_nearest(quota_id, names))
+        yield finding(
+            request, ("quota_id",), message, rule=QUOTA_REQUEST, allowed=allowed, nearest=find_nearest(quota_id, names)
+        )
 
 
-def _wrong_dimensions(request: StackRequest, quota: KnownQuota) -> Iterator[Finding]:
+def _wrong_dimensions(request: StackRequest, quota: KnownQuota) -> Iterator[Draft]:
     quota_id = request.key.quota_id
     names = list(quota.dimensions)
     if quota.per != "project":
@@ -99,28 +104,43 @@ def _wrong_dimensions(request: StackRequest, quota: KnownQuota) -> Iterator[Find
         if name not in names:
             message = f"{name!r} is not a dimension of {quota_id}"
             allowed = enumeration(names) or "none: it is counted for the whole project"
-            yield request.finding(("dimensions", name), message, allowed, find_nearest(name, names))
+            yield finding(
+                request,
+                ("dimensions", name),
+                message,
+                rule=QUOTA_REQUEST,
+                allowed=allowed,
+                nearest=find_nearest(name, names),
+            )
         elif (values := quota.dimensions.get(name)) and value not in values:
             message = f"{value!r} is not a {name} of {quota_id} in the catalogue"
             nearest = find_nearest(value, values)
-            yield request.finding(("dimensions", name), message, enumeration(values), nearest, "warning")
+            yield finding(
+                request,
+                ("dimensions", name),
+                message,
+                rule=QUOTA_REQUEST,
+                allowed=enumeration(values),
+                nearest=nearest,
+                severity="warning",
+            )
     for name in names:
         if name not in request.request.dimensions:
             message = f"does not say which {name}: {quota_id} is counted by {' and '.join(names)}"
-            yield request.finding(("dimensions",), message, f"{name}: NAME")
+            yield finding(request, ("dimensions",), message, rule=QUOTA_REQUEST, allowed=f"{name}: NAME")
 
 
-def _amount(request: StackRequest, ledger: ProjectLedger | None, snapshot: Snapshot | None) -> Iterator[Finding]:
+def _amount(request: StackRequest, ledger: ProjectLedger | None, snapshot: Snapshot | None) -> Iterator[Draft]:
     line = next((line for line in ledger.lines if line.key == request.key), None) if ledger else None
     limit = snapshot.limit(request.key) if snapshot else None
     if line and request.value < line.used:
         needed = str(math.ceil(line.used))
         message = f"asks for {shown(request.value)} {line.unit}, and the stacks need {shown(line.used)}"
-        yield request.finding(("value",), message, f"at least {needed}", needed)
+        yield finding(request, ("value",), message, rule=QUOTA_REQUEST, allowed=f"at least {needed}", nearest=needed)
     elif limit is not None and request.request.ignore_safety_check != _CHECK:
         least = limit if math.isinf(limit) else limit * (100 - LARGEST_DECREASE) / 100
         if request.value < least:
             nearest = "-1" if math.isinf(least) else str(math.ceil(least))
             message = f"lowers the limit of {shown(limit)} by more than {LARGEST_DECREASE}%, which Google refuses"
             allowed = f"at least {nearest}, or ignore_safety_check: {_CHECK}"
-            yield request.finding(("value",), message, allowed, nearest)
+            yield finding(request, ("value",), message, rule=QUOTA_REQUEST, allowed=allowed, nearest=nearest)

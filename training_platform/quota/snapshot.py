@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import LOCATIONS_READ, REGIONS, ZONES
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path, others_go_on
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import QUOTA_ID, SERVICE, ProjectId, Section, enumeration
@@ -24,9 +25,23 @@ from training_platform.quota.charges import QuotaKey
 from training_platform.quota.quota_ids import KnownQuota, known_quotas, misspelt_quota_id, units
 
 FOLDER = "stacks/quotas"
-RULE = "quota-snapshot"
-AGE_RULE = "quota-snapshot-age"
-PLACEHOLDER_RULE = "quota-placeholder"
+QUOTA_SNAPSHOT = declare(
+    "quota-snapshot",
+    "Find errors in a snapshot of a project's limits.",
+    ruleset="files",
+)
+QUOTA_SNAPSHOT_AGE = declare(
+    "quota-snapshot-age",
+    "Find a snapshot of limits that is old.",
+    ruleset="files",
+    severity="warning",
+)
+QUOTA_PLACEHOLDER = declare(
+    "quota-placeholder",
+    "Find a project whose limits have not been read yet.",
+    ruleset="files",
+    severity="note",
+)
 FRESH_DAYS = 30
 OTHERS = "others"
 """The region or zone of a row for all locations without a row of their own."""
@@ -172,7 +187,7 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
                 findings.extend(mistakes)
                 if snapshot is not None:
                     by_project[snapshot.project] = snapshot
-                    findings.extend(_age(snapshot, today))
+                    findings.extend(located(_age(snapshot, today)))
         except UnreadableError as error:
             failures.append(str(error))
         unreadable.update((file, sentence) for sentence in failures)
@@ -184,18 +199,22 @@ def not_known(project: str) -> str:
     return f"limits of {project} are not known yet; training-platform quota pull {project} reads them"
 
 
-def _age(snapshot: Snapshot, today: date) -> Iterator[Finding]:
+def _age(snapshot: Snapshot, today: date) -> Iterator[Draft]:
     days = snapshot.age(today)
     source = snapshot.source
     if snapshot.placeholder:
-        yield source.finding(PLACEHOLDER_RULE, ("placeholder",), not_known(snapshot.project), severity="note")
+        yield finding(source, ("placeholder",), not_known(snapshot.project), rule=QUOTA_PLACEHOLDER, severity="note")
     elif days < 0:
-        yield source.finding(RULE, ("taken",), f"is later than today, {today}", allowed="the day of the reading")
+        yield finding(
+            source, ("taken",), f"is later than today, {today}", rule=QUOTA_SNAPSHOT, allowed="the day of the reading"
+        )
     elif days > FRESH_DAYS:
         message = f"is {days} days ago; limits may have changed since"
         nearest = f"training-platform quota pull {snapshot.project}"
         allowed = f"at most {FRESH_DAYS} days"
-        yield source.finding(AGE_RULE, ("taken",), message, allowed=allowed, nearest=nearest, severity="warning")
+        yield finding(
+            source, ("taken",), message, rule=QUOTA_SNAPSHOT_AGE, allowed=allowed, nearest=nearest, severity="warning"
+        )
 
 
 def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[Finding]]:
@@ -204,7 +223,7 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     The valid rows of a rejected file are judged as well, so that all findings come at once.
     """
     snapshot: Snapshot | None = None
-    file, wrong = validated(SnapshotFile, source.value, source, rule=RULE)
+    file, wrong = validated(SnapshotFile, source.value, source, rule=QUOTA_SNAPSHOT)
     if file:
         snapshot = Snapshot(
             project=file.project, taken=file.taken, limits=file.limits, source=source, placeholder=file.placeholder
@@ -214,10 +233,11 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     named = source.value.get("project") if isinstance(source.value, dict) else None
     if isinstance(named, str) and named != project and not any(finding.path == "project" for finding in rejected):
         message = f"is {named!r} in a file that is called after {project!r}"
-        findings.append(source.finding(RULE, ("project",), message, allowed=project, nearest=project))
+        draft = finding(source, ("project",), message, rule=QUOTA_SNAPSHOT, allowed=project, nearest=project)
+        findings += located([draft])
     for service, quotas in _mapping(_mapping(source.value).get("limits")).items():
         for quota_id, rows in _mapping(quotas).items():
-            findings += _quota_findings(rows if isinstance(rows, list) else [], source, service, quota_id)
+            findings += located(_quota_findings(rows if isinstance(rows, list) else [], source, service, quota_id))
     return snapshot, [dataclasses.replace(finding, spoils=(source.place(()),)) for finding in findings]
 
 
@@ -228,8 +248,10 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _misspelt(finding: Finding) -> Finding:
     """Return the model's finding; for a misspelt field of a row, as a finding about its name."""
-    row, _, name = finding.path.rpartition("].")
-    nearest = find_nearest(name, Limit.model_fields) if row else None
+    path = finding.draft.field
+    is_field_of_row = len(path) > 1 and isinstance(path[-2], int)
+    name = str(path[-1]) if path else ""
+    nearest = find_nearest(name, Limit.model_fields) if is_field_of_row else None
     if nearest is None or name in Limit.model_fields:
         return finding
     message = "is not a field of a limit, nor is its value that of a dimension, which is a text"
@@ -237,7 +259,7 @@ def _misspelt(finding: Finding) -> Finding:
     return dataclasses.replace(finding, message=message, allowed=allowed, nearest=nearest)
 
 
-def _quota_findings(rows: list[object], source: Source, service: str, quota_id: str) -> Iterator[Finding]:
+def _quota_findings(rows: list[object], source: Source, service: str, quota_id: str) -> Iterator[Draft]:
     """Yield findings about the rows of one quota id; a warning if the catalogue may be too old."""
     path: Path = ("limits", service, quota_id)
     quota = known_quotas().get((service, quota_id))
@@ -245,7 +267,7 @@ def _quota_findings(rows: list[object], source: Source, service: str, quota_id: 
     if mappings and quota is None and (nearest := misspelt_quota_id(service, quota_id)):
         message = f"{quota_id!r} is not a quota id in the catalogue, so nothing is charged to it"
         allowed = f"quota ids of {service}"
-        yield source.finding(RULE, path, message, allowed=allowed, nearest=nearest, severity="warning")
+        yield finding(source, path, message, rule=QUOTA_SNAPSHOT, allowed=allowed, nearest=nearest, severity="warning")
     first_rows: dict[object, Path] = {}  # by dimensions
     for index, fields in mappings:
         row_path = (*path, index)
@@ -254,7 +276,7 @@ def _quota_findings(rows: list[object], source: Source, service: str, quota_id: 
             first_row = first_rows.setdefault(limit.dimensions, row_path)
             if first_row != row_path:
                 message = f"has the same dimensions as line {source.position(first_row).line}"
-                yield source.finding(RULE, row_path, message, allowed="one limit for each")
+                yield finding(source, row_path, message, rule=QUOTA_SNAPSHOT, allowed="one limit for each")
         yield from _unit_findings(limit, quota, source, row_path)
         yield from _place_findings(limit, quota, source, row_path)
         if quota:
@@ -278,7 +300,7 @@ def _limit_of(fields: Mapping[str, Any]) -> tuple[Limit, set[str]]:
     return Limit.model_validate({**valid, **stand_ins}), rejected
 
 
-def _unit_findings(row: Limit, quota: KnownQuota | None, source: Source, path: Path) -> Iterator[Finding]:
+def _unit_findings(row: Limit, quota: KnownQuota | None, source: Source, path: Path) -> Iterator[Draft]:
     """Yield a finding about a unit that is not the quota's, or of no quota where the catalogue lacks the id."""
     units_of_quota = frozenset({quota.unit}) if quota else units()
     if row.unit is None or row.unit in units_of_quota:
@@ -286,36 +308,54 @@ def _unit_findings(row: Limit, quota: KnownQuota | None, source: Source, path: P
     expected = f"the unit of {path[-2]}" if quota else "a unit of quotas"
     nearest = quota.unit if quota else find_nearest(row.unit, units_of_quota)
     message = f"{row.unit!r} is not {expected}"
-    yield source.finding(RULE, (*path, "unit"), message, allowed=enumeration(units_of_quota), nearest=nearest)
+    yield finding(
+        source, (*path, "unit"), message, rule=QUOTA_SNAPSHOT, allowed=enumeration(units_of_quota), nearest=nearest
+    )
 
 
-def _dimension_findings(row: Limit, quota: KnownQuota, source: Source, path: Path) -> Iterator[Finding]:
+def _dimension_findings(row: Limit, quota: KnownQuota, source: Source, path: Path) -> Iterator[Draft]:
     """Yield findings about dimensions that the catalogue lacks for the quota."""
     for name in row.others:
         if name not in quota.dimensions:
             message = f"{name!r} is not a dimension of {path[-2]} in the catalogue, so nothing is charged to this row"
             allowed = enumeration(quota.dimensions) or "no dimension beside its place"
             nearest = find_nearest(name, {*quota.dimensions, quota.per} - {"project"})
-            yield source.finding(RULE, (*path, name), message, allowed=allowed, nearest=nearest, severity="warning")
+            yield finding(
+                source,
+                (*path, name),
+                message,
+                rule=QUOTA_SNAPSHOT,
+                allowed=allowed,
+                nearest=nearest,
+                severity="warning",
+            )
 
 
-def _place_findings(row: Limit, quota: KnownQuota | None, source: Source, path: Path) -> Iterator[Finding]:
+def _place_findings(row: Limit, quota: KnownQuota | None, source: Source, path: Path) -> Iterator[Draft]:
     places = {name: place for name, place in (("region", row.region), ("zone", row.zone)) if place is not None}
     for name, place in places.items():
         names = REGIONS if name == "region" else ZONES
         if quota and quota.per != name:
             counted = "for the whole project" if quota.per == "project" else f"by {quota.per}"
             message = f"{path[-2]} is counted {counted}"
-            yield source.finding(RULE, (*path, name), message, allowed=f"no {name} here")
+            yield finding(source, (*path, name), message, rule=QUOTA_SNAPSHOT, allowed=f"no {name} here")
         elif place not in (OTHERS, *names):
             message = f"{place!r} is not a {name} in the catalogue"
             allowed = f"{name}s as of {LOCATIONS_READ}, or {OTHERS}"
             nearest = find_nearest(place, names)
-            yield source.finding(RULE, (*path, name), message, allowed=allowed, nearest=nearest, severity="warning")
+            yield finding(
+                source,
+                (*path, name),
+                message,
+                rule=QUOTA_SNAPSHOT,
+                allowed=allowed,
+                nearest=nearest,
+                severity="warning",
+            )
     if quota and quota.per != "project" and not places and row.limit > 0:
         message = f"names no {quota.per}, and {path[-2]} is counted by {quota.per}"
         allowed = f"a {quota.per}, or {OTHERS} for every one that no other row names"
-        yield source.finding(RULE, path, message, allowed=allowed, nearest=f"{quota.per}: {OTHERS}")
+        yield finding(source, path, message, rule=QUOTA_SNAPSHOT, allowed=allowed, nearest=f"{quota.per}: {OTHERS}")
 
 
 SCHEMA_FILE = f"{FOLDER}/quotas.schema.json"

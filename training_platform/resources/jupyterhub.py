@@ -215,19 +215,19 @@ def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSe
     return settings
 
 
-class ImageName(NamedTuple):
+class HubImage(NamedTuple):
     """The parts before and after the last colon; ``tag`` is empty if there is none."""
 
     name: str
     tag: str
 
 
-def split_image(image: str) -> ImageName:
+def split_image(image: str) -> HubImage:
     """Split ``registry:port/path:tag`` or ``path@sha256:hex``; a port is no tag, and a digest is one to the chart."""
     name, colon, tag = image.rpartition(":")
     if not colon or "/" in tag:
-        return ImageName(image, "")
-    return ImageName(name, tag)
+        return HubImage(image, "")
+    return HubImage(name, tag)
 
 
 ACCESS_ROLE: Final = "roles/iap.httpsResourceAccessor"

@@ -1,5 +1,6 @@
 """What Google Cloud, Kueue and the house refuse: rules over views, and the adapters that make the views."""
 
+from training_platform.config.reading.declaration import RULES, Rule
 from training_platform.rules import (  # noqa: F401 # importing a group registers its rules
     documents,
     file_systems,
@@ -11,7 +12,7 @@ from training_platform.rules import (  # noqa: F401 # importing a group register
     storage,
     vertex,
 )
-from training_platform.rules.declaration import RULES, Rule, evaluate
+from training_platform.rules.evaluation import evaluate, view_rules
 from training_platform.views.adapters import views_of_model, views_of_plan
 from training_platform.views.view import View
 from training_platform.views.whole_stack import Program, program
@@ -23,6 +24,7 @@ __all__ = [
     "View",
     "evaluate",
     "program",
+    "view_rules",
     "views_of_model",
     "views_of_plan",
 ]

@@ -1,7 +1,7 @@
-"""Every rule by name, for ``explain``, ``rules list``, reports and the pages of the reference.
+"""Declared rules as people read them, for ``explain``, ``rules list``, reports and the pages of the reference.
 
-``descriptions.yaml`` has the titles of rule sets, and the summaries of findings without a declared rule: of files,
-ledgers, changes and jobs. ``coverage.yaml`` has the known refusals, each with its rules.
+``descriptions.yaml`` has the titles of rule sets and groups. ``coverage.yaml`` has the known refusals, each with its
+rules.
 """
 
 from __future__ import annotations
@@ -11,22 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from training_platform.catalog.reading import read_file
+from training_platform.config.reading.declaration import RULES, Rule
 from training_platform.config.reading.finding import Finding, Severity
-from training_platform.rules import RULES
-
-
-class Description(NamedTuple):
-    """A rule's summary, its group, and the source of its facts."""
-
-    id: str
-    group: str
-    summary: str
-    severity: Severity = "error"
-    source: str | None = None
-
 
 _WORDS = read_file(Path(__file__).with_name("descriptions.yaml"))
 TITLES: Mapping[str, str] = _WORDS["rulesets"]
@@ -34,28 +22,12 @@ TITLES: Mapping[str, str] = _WORDS["rulesets"]
 GROUPS: Mapping[str, str] = {**TITLES, **_WORDS["groups"]}
 """The title of each group of rules: the rule sets, and groups that only a check reports."""
 REFUSED_BY: Mapping[str, str] = _WORDS["refused_by"]
-"""Who refuses: by a rule's id, else nobody for a note, else by its owner, else by its group."""
-_PARTS = {
-    part: tuple(
-        Description(name, **{"source": _WORDS["sources"].get(row["group"]), **row})
-        for name, row in _WORDS[part].items()
-    )
-    for part in ("ledger", "files", "losses", "changes", "jobs", "pack")
-}
-LEDGER = _PARTS["ledger"]
-EXEMPTIBLE = frozenset({*RULES, *(row.id for row in LEDGER)})
-"""Rules that ``stacks/exemptions.yaml`` may name."""
-LOSSES = frozenset(row.id for row in _PARTS["losses"])
-"""Rules about losses by a change, which an acknowledgement in ``stacks/exemptions.yaml`` may name."""
-UNREGISTERED = {row.id: row for part in _PARTS.values() for row in part}
+"""Who refuses: nobody for a note, else by a rule's owner, else by its group."""
 
 
-def describe(rule_id: str) -> Description:
-    """Return the description of a rule; without one, its id is the summary."""
-    rule = RULES.get(rule_id)
-    if rule is None:
-        return UNREGISTERED.get(rule_id, Description(rule_id, "other", rule_id))
-    return Description(rule.id, rule.ruleset, rule.summary, rule.severity, rule.source)
+def describe(rule_id: str) -> Rule:
+    """Return a declared rule; an id without a declaration is its own title."""
+    return RULES.get(rule_id) or Rule(id=rule_id, title=rule_id, ruleset="other")
 
 
 def rule_link(rule_id: str) -> str:
@@ -63,7 +35,7 @@ def rule_link(rule_id: str) -> str:
 
     An id without a description has no heading: the path is that of the list of all rules.
     """
-    group = describe(rule_id).group
+    group = describe(rule_id).ruleset
     return f"rules/{group}.md#{rule_id}" if group in GROUPS else "rules.md"
 
 
@@ -76,14 +48,10 @@ class RuleSheet:
     severity: Severity
     summary: str
     refused_by: str
+    exemptible: bool
     source: str | None = None
     details: str = ""
     facts: tuple[str, ...] = ()
-
-    @property
-    def exemptible(self) -> bool:
-        """Whether ``stacks/exemptions.yaml`` may name it."""
-        return self.id in EXEMPTIBLE
 
     @property
     def looks_for(self) -> str:
@@ -92,31 +60,24 @@ class RuleSheet:
 
 
 def rule_sheets() -> tuple[RuleSheet, ...]:
-    """Return every rule, sorted by group and name."""
-    names = (*RULES, *UNREGISTERED)
+    """Return every rule that is declared so far, sorted by group and name; ``every_rule`` of checks has all."""
     order = tuple(GROUPS)
-    return tuple(sorted(map(rule_sheet, names), key=lambda sheet: (order.index(sheet.group), sheet.id)))
+    return tuple(sorted(map(rule_sheet, RULES), key=lambda sheet: (order.index(sheet.group), sheet.id)))
 
 
 def rule_sheet(rule_id: str) -> RuleSheet:
-    """Return a rule as users read it; without a description, its id is the summary."""
-    rule = RULES.get(rule_id)
-    described = describe(rule_id)
-    paragraphs = ((rule.check.__doc__ if rule else None) or "").strip().split("\n\n")[1:]
-    if described.severity == "note":
-        refuser = "note"
-    elif rule:
-        refuser = rule.owner
-    else:
-        refuser = described.group
+    """Return a rule as users read it; an id without a declaration is its own title."""
+    rule = describe(rule_id)
+    refuser = "note" if rule.severity == "note" else rule.owner or rule.ruleset
     return RuleSheet(
         id=rule_id,
-        group=described.group,
-        severity=described.severity,
-        summary=described.summary,
-        refused_by=REFUSED_BY.get(rule_id) or REFUSED_BY[refuser],
-        source=described.source,
-        details="\n\n".join(" ".join(text.split()) for text in paragraphs),
+        group=rule.ruleset,
+        severity=rule.severity,
+        summary=rule.title,
+        refused_by=rule.refused_by or REFUSED_BY[refuser],
+        exemptible=rule.excuse == "exemption",
+        source=rule.source,
+        details=rule.details,
         facts=tuple(fact for fact, row in _refusals().items() if rule_id in row.get("rules", ())),
     )
 

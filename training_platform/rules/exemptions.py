@@ -21,13 +21,32 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
-from training_platform.config.reading.finding import Finding, Position
+from training_platform.config.reading.declaration import RULES, Draft, declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Path, Position
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.rules.descriptions import EXEMPTIBLE, LOSSES
+from training_platform.quota import ledger_findings  # noqa: F401 # declares rules that entries may name
+from training_platform.rules import losses, rights  # noqa: F401 # as above
+
+EXEMPTION_EXPIRED = declare(
+    "exemption-expired",
+    "Find an expired exemption.",
+    ruleset="exemptions",
+)
+EXEMPTION_UNUSED = declare(
+    "exemption-unused",
+    "Find an exemption that no finding needs.",
+    ruleset="exemptions",
+    severity="warning",
+)
+
 
 FILE = "stacks/exemptions.yaml"
+EXEMPTIBLE = frozenset(rule.id for rule in RULES.values() if rule.excuse == "exemption")
+"""Rules that an exemption may name."""
+LOSSES = frozenset(rule.id for rule in RULES.values() if rule.excuse == "acknowledgement")
+"""Rules about losses by a change, which an acknowledgement may name."""
 
 
 def _not_blank(value: str) -> str:
@@ -133,12 +152,9 @@ class ExemptionEntry(NamedTuple):
     exemption: Exemption | Acknowledgement
     position: Position
 
-    def finding(self, rule: str, message: str, allowed: str | None, nearest: str | None) -> Finding:
-        """Return a finding about the exemption."""
-        return Finding(
-            rule=rule, severity="error" if rule == "exemption-expired" else "warning", message=message,
-            stack=self.exemption.stack, file=FILE, position=self.position, allowed=allowed, nearest=nearest,
-        )  # fmt: skip
+    def locate(self, field: Path) -> Anchor:
+        """Return the place of the entry, whatever the field."""
+        return Anchor(stack=self.exemption.stack, file=FILE, position=self.position).locate(field)
 
 
 class Exempted(NamedTuple):
@@ -166,12 +182,12 @@ class Exemptions:
         """Return the findings that count, and those that an exemption still covers today."""
         counted: list[Finding] = []
         exempted: list[Exempted] = []
-        for finding in findings:
-            entry = self.of(finding)
+        for row in findings:
+            entry = self.of(row)
             if entry is None:
-                counted.append(finding)
+                counted.append(row)
             else:
-                exempted.append(Exempted(finding, entry))
+                exempted.append(Exempted(row, entry))
         return counted, exempted
 
     def of(self, finding: Finding) -> ExemptionEntry | None:
@@ -182,38 +198,51 @@ class Exemptions:
     def findings(
         self, used: Collection[ExemptionEntry], *, stacks: Collection[str], checked: Collection[str],
         decided: Collection[str],
-    ) -> Iterator[Finding]:  # fmt: skip
-        """Yield findings about the exemptions of ``checked`` stacks, and of stacks that are not in ``stacks``.
+    ) -> list[Finding]:  # fmt: skip
+        """Return findings about the exemptions of ``checked`` stacks, and of stacks that are not in ``stacks``.
 
         Only a ``decided`` stack, whose plan every rule has seen, can show that an exemption is unused.
         """
+        return located(self._drafts(used, stacks, checked, decided))
+
+    def _drafts(
+        self,
+        used: Collection[ExemptionEntry],
+        stacks: Collection[str],
+        checked: Collection[str],
+        decided: Collection[str],
+    ) -> Iterator[Draft]:
         for entry in self.entries:
             exemption = entry.exemption
             days = (self.today - exemption.expires).days
             if isinstance(exemption, Acknowledgement):
                 if days > 0:
-                    yield entry.finding(
-                        "exemption-unused", f"{exemption.effect}: its last day is over", "delete it", None
+                    yield finding(
+                        entry,
+                        (),
+                        f"{exemption.effect}: its last day is over",
+                        rule=EXEMPTION_UNUSED,
+                        allowed="delete it",
                     )
                 elif exemption.names_no_resource:
                     message = f"{exemption.effect} of `.`: excuses nothing, since it names no resource"
                     allowed = (
                         "`resource: TYPE NAME` in place of `path`, as `explain FILE:LINE --base REF` prints the entry"
                     )
-                    yield entry.finding("exemption-unused", message, allowed, None)
+                    yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed=allowed)
                 continue
             if exemption.stack in stacks and exemption.stack not in checked:
                 continue
             if days > 0:
                 message = f"{exemption.rule} of {exemption.subject}: expired {days} day{'' if days == 1 else 's'} ago"
                 allowed = f"fix what it covers and delete it, or have {exemption.owner} decide on a later day"
-                yield entry.finding("exemption-expired", message, allowed, None)
+                yield finding(entry, (), message, rule=EXEMPTION_EXPIRED, allowed=allowed)
             elif exemption.stack not in stacks:
                 message = f"{exemption.rule}: stack {exemption.stack} does not exist"
-                yield entry.finding("exemption-unused", message, None, find_nearest(exemption.stack, stacks))
+                yield finding(entry, (), message, rule=EXEMPTION_UNUSED, nearest=find_nearest(exemption.stack, stacks))
             elif exemption.stack in decided and entry not in used:
                 message = f"{exemption.rule} of {exemption.subject}: no finding needs it any longer"
-                yield entry.finding("exemption-unused", message, "delete it", None)
+                yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed="delete it")
 
 
 def read_exemptions(root: FilePath, today: date) -> Exemptions:

@@ -11,8 +11,8 @@ from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Band
 from training_platform.catalog.zones import zones_in
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.section import enumeration
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.network import far_from_clusters, network_of
 from training_platform.views.network import ServicesRangeView
 from training_platform.views.storage import FilestoreView, LustreView, SnapshotView

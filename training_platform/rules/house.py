@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.section import enumeration
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.access import AlertPolicyView, LabelledView, ReleaseView
 from training_platform.views.cluster import ClusterView
 from training_platform.views.storage import BucketView, FilestoreView

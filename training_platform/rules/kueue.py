@@ -14,14 +14,13 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.topologies import legal_for, nearest_topology
 from training_platform.catalog.types import Json, Kind
 from training_platform.config.expansion import ARCHITECTURE_LABEL, FLAVOR_LABEL, QUEUED_LABEL
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.kueue import QUEUE_LABEL
 from training_platform.resources.resource_types import NOTIFICATION_CHANNEL
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.gke.accelerators import illegal
 from training_platform.rules.kubernetes.objects import (
     SUBDOMAIN,
-    Flaw,
     block,
     duplicates,
     entries,
@@ -36,7 +35,7 @@ from training_platform.views.access import LabelledView
 from training_platform.views.cluster import cluster_of, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.whole_stack import Program
+from training_platform.views.whole_stack import ObjectView, Program
 
 _WEBHOOK: Final = "Kueue ff69552, clusterqueue_webhook.go, read 2026-08-22"
 _QUEUE_SOURCE: Final = "Kueue 0.19.2, CRDs and webhooks of ClusterQueue and Cohort, asked 2026-11-22"
@@ -118,8 +117,9 @@ def kueue_quantities(quota: FlavorQuotaView) -> Iterator[Draft]:
 
 
 @object_rule("kueue-resource-groups", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
-def kueue_resource_groups(inputs: Json) -> Iterator[Flaw]:
+def kueue_resource_groups(view: ObjectView) -> Iterator[Draft]:
     """Find flavors whose resources differ from their group's, in its order, and names that are in two groups."""
+    inputs = view.inputs
     all_resources: list[str | None] = []
     all_flavors: list[str | None] = []
     for index, group in entries(block(inputs, "spec"), "resourceGroups"):
@@ -133,18 +133,19 @@ def kueue_resource_groups(inputs: Json) -> Iterator[Flaw]:
                 message = f"the resources of flavor {name} are {', '.join(filter(None, resources)) or 'none'}"
                 allowed = f"{', '.join(covered)}, in this order"
                 path = f"spec.resourceGroups[{index}].flavors[{flavor_index}].resources"
-                yield Flaw(path, message, allowed, ", ".join(covered))
+                yield finding(view, path, message, allowed=allowed, nearest=", ".join(covered))
     for _, name in duplicates(all_resources):
         message = f"resource {name} is in two groups, or twice in one"
-        yield Flaw("spec.resourceGroups", message, "each resource once in all groups")
+        yield finding(view, "spec.resourceGroups", message, allowed="each resource once in all groups")
     for _, name in duplicates(all_flavors):
         message = f"flavor {name} is in two groups, or twice in one"
-        yield Flaw("spec.resourceGroups", message, "each flavor once in all groups")
+        yield finding(view, "spec.resourceGroups", message, allowed="each flavor once in all groups")
 
 
 @object_rule("kueue-amounts", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
-def kueue_amounts(inputs: Json) -> Iterator[Flaw]:
+def kueue_amounts(view: ObjectView) -> Iterator[Draft]:
     """Find quantities below 0, lending limits above the nominal quota, and limits without a cohort or parent."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     has_cohort = any(spec.get(name) not in (None, "") for name in ("cohortName", "cohort", "parentName"))
     cohort_field = "parentName" if "parentName" in spec else "cohortName"
@@ -154,47 +155,63 @@ def kueue_amounts(inputs: Json) -> Iterator[Flaw]:
                 if cohort_field == "cohortName" and string(row, "name") in _ACCELERATORS:
                     continue
                 path = f"spec.resourceGroups[{index}].flavors[{flavor_index}].resources[{row_index}]"
-                yield from _amount_flaws(path, row, cohort_field, has_cohort=has_cohort)
+                yield from _amount_findings(view, path, row, cohort_field, has_cohort=has_cohort)
 
 
-def _amount_flaws(path: str, row: Json, cohort_field: str, *, has_cohort: bool) -> Iterator[Flaw]:
+def _amount_findings(view: ObjectView, path: str, row: Json, cohort_field: str, *, has_cohort: bool) -> Iterator[Draft]:
     amounts = {name: quantity(row.get(name)) for name in _QUOTA_FIELDS}
     for name, amount in amounts.items():
         if amount is not None and amount < 0:
-            yield Flaw(f"{path}.{name}", f"{name} is {row[name]}", "at least 0", "0")
+            yield finding(view, f"{path}.{name}", f"{name} is {row[name]}", allowed="at least 0", nearest="0")
         elif amount is not None and name != "nominalQuota" and not has_cohort:
             message = f"{cohort_field} is not set, so nothing is borrowed or lent"
-            yield Flaw(f"{path}.{name}", message, f"none without {cohort_field}")
+            yield finding(view, f"{path}.{name}", message, allowed=f"none without {cohort_field}")
     if cohort_field == "parentName":
         return  # a Cohort may lend more than its own quota
     lent = amounts["lendingLimit"]
     nominal = amounts["nominalQuota"]
     if lent is not None and nominal is not None and lent > nominal:
-        yield Flaw(f"{path}.lendingLimit", f"lends {lent}", f"at most nominalQuota, {nominal}", str(nominal))
+        yield finding(
+            view,
+            f"{path}.lendingLimit",
+            f"lends {lent}",
+            allowed=f"at most nominalQuota, {nominal}",
+            nearest=str(nominal),
+        )
 
 
 @object_rule("kueue-preemption", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
-def kueue_preemption(inputs: Json) -> Iterator[Flaw]:
+def kueue_preemption(view: ObjectView) -> Iterator[Draft]:
     """Find borrowing within a cohort in a queue that reclaims nothing, and a fair sharing weight below 0."""
+    inputs = view.inputs
     preemption = block(inputs, "spec", "preemption")
     policy = block(preemption, "borrowWithinCohort").get("policy")
     if policy not in (None, "Never") and preemption.get("reclaimWithinCohort") in (None, "Never"):
         path = "spec.preemption.reclaimWithinCohort"
-        yield Flaw(path, f"is Never beside borrowWithinCohort {policy}", "LowerPriority, Any", "LowerPriority")
+        yield finding(
+            view,
+            path,
+            f"is Never beside borrowWithinCohort {policy}",
+            allowed="LowerPriority, Any",
+            nearest="LowerPriority",
+        )
     weight = quantity(block(inputs, "spec", "fairSharing").get("weight"))
     if weight is not None and weight < 0:
-        yield Flaw("spec.fairSharing.weight", f"is {weight}", "at least 0", "0")
+        yield finding(view, "spec.fairSharing.weight", f"is {weight}", allowed="at least 0", nearest="0")
     fungibility = block(inputs, "spec", "flavorFungibility")
     defaults = {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"}
     stopping = [name for name, default in defaults.items() if fungibility.get(name, default) != "TryNextFlavor"]
     if fungibility.get("preference") is not None and stopping:
         message = f"a preference needs TryNextFlavor in {' and '.join(stopping)}"
-        yield Flaw("spec.flavorFungibility.preference", message, f"TryNextFlavor in {', '.join(stopping)}")
+        yield finding(
+            view, "spec.flavorFungibility.preference", message, allowed=f"TryNextFlavor in {', '.join(stopping)}"
+        )
 
 
 @object_rule("kueue-checks", QUEUE, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
-def kueue_checks(inputs: Json) -> Iterator[Flaw]:
+def kueue_checks(view: ObjectView) -> Iterator[Draft]:
     """Find admission checks that are repeated, or on flavors that the queue does not have."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     flavors: list[str | None] = []
     for _, group in entries(spec, "resourceGroups"):
@@ -202,24 +219,25 @@ def kueue_checks(inputs: Json) -> Iterator[Flaw]:
     checks = entries(block(spec, "admissionChecksStrategy"), "admissionChecks")
     path = "spec.admissionChecksStrategy.admissionChecks"
     for index, name in duplicates([string(row, "name") for _, row in checks]):
-        yield Flaw(f"{path}[{index}].name", f"check {name} is listed twice", "each check once")
+        yield finding(view, f"{path}[{index}].name", f"check {name} is listed twice", allowed="each check once")
     for index, check in checks:
         for name in strings(check, "onFlavors"):
             if name not in flavors:
                 allowed = ", ".join(filter(None, flavors)) or "a flavor of the queue"
-                yield Flaw(f"{path}[{index}].onFlavors", f"the queue has no flavor {name}", allowed)
+                yield finding(view, f"{path}[{index}].onFlavors", f"the queue has no flavor {name}", allowed=allowed)
 
 
 @object_rule("kueue-selector", QUEUE, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
-def kueue_selector(inputs: Json) -> Iterator[Flaw]:
+def kueue_selector(view: ObjectView) -> Iterator[Draft]:
     """Find expressions of a namespace selector whose operator needs values, or takes none."""
+    inputs = view.inputs
     for index, row in entries(block(inputs, "spec", "namespaceSelector"), "matchExpressions"):
         path = f"spec.namespaceSelector.matchExpressions[{index}].values"
         operator = row.get("operator")
         if operator in ("In", "NotIn") and not row.get("values"):
-            yield Flaw(path, f"operator {operator} has no values", "at least one")
+            yield finding(view, path, f"operator {operator} has no values", allowed="at least one")
         elif operator in ("Exists", "DoesNotExist") and row.get("values"):
-            yield Flaw(path, f"operator {operator} has values", "none")
+            yield finding(view, path, f"operator {operator} has values", allowed="none")
 
 
 @object_rule(
@@ -229,14 +247,19 @@ def kueue_selector(inputs: Json) -> Iterator[Flaw]:
     owner="kueue",
     source="Kueue 0.19.2, CRD and webhook of ResourceFlavor, asked 2026-11-22",
 )
-def kueue_flavor_form(inputs: Json) -> Iterator[Flaw]:
+def kueue_flavor_form(view: ObjectView) -> Iterator[Draft]:
     """Find a flavor with a topology but without node labels, and two taints with the same key and effect."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     if spec.get("topologyName") is not None and not spec.get("nodeLabels"):
-        yield Flaw("spec.nodeLabels", "a flavor with a topology has no node labels", "at least one label")
+        yield finding(
+            view, "spec.nodeLabels", "a flavor with a topology has no node labels", allowed="at least one label"
+        )
     taints = [f"{string(row, 'key')} {string(row, 'effect')}" for _, row in entries(spec, "nodeTaints")]
     for index, name in duplicates([*taints]):
-        yield Flaw(f"spec.nodeTaints[{index}]", f"taint {name} is listed twice", "each key and effect once")
+        yield finding(
+            view, f"spec.nodeTaints[{index}]", f"taint {name} is listed twice", allowed="each key and effect once"
+        )
 
 
 @object_rule(
@@ -246,13 +269,18 @@ def kueue_flavor_form(inputs: Json) -> Iterator[Flaw]:
     owner="kueue",
     source="Kueue 0.19.2, CRD of Topology, asked 2026-11-22",
 )
-def kueue_topology_levels(inputs: Json) -> Iterator[Flaw]:
+def kueue_topology_levels(view: ObjectView) -> Iterator[Draft]:
     """Find levels of a topology that are repeated, or below the host."""
+    inputs = view.inputs
     levels = [string(row, "nodeLabel") for _, row in entries(block(inputs, "spec"), "levels")]
     for index, name in duplicates(levels):
-        yield Flaw(f"spec.levels[{index}].nodeLabel", f"level {name} is listed twice", "each level once")
+        yield finding(
+            view, f"spec.levels[{index}].nodeLabel", f"level {name} is listed twice", allowed="each level once"
+        )
     if "kubernetes.io/hostname" in levels[:-1]:
-        yield Flaw("spec.levels", "has a level below kubernetes.io/hostname", "kubernetes.io/hostname last")
+        yield finding(
+            view, "spec.levels", "has a level below kubernetes.io/hostname", allowed="kubernetes.io/hostname last"
+        )
 
 
 @rule(
@@ -391,8 +419,9 @@ def _flavors(program: Program) -> dict[str | None, FlavorView]:
     owner="kueue",
     source="Kueue 0.19.2, pkg/controller/jobs/job/job_webhook.go, and its webhook, asked 2026-11-22",
 )
-def partial_admission(inputs: Json) -> Iterator[Flaw]:
+def partial_admission(view: ObjectView) -> Iterator[Draft]:
     """Find a minimum parallelism that is not below the job's own, and completions that must equal it but do not."""
+    inputs = view.inputs
     annotations = block(inputs, "metadata", "annotations")
     spec = block(inputs, "spec")
     if is_unknown(spec, "parallelism") or is_unknown(spec, "completions"):
@@ -405,16 +434,18 @@ def partial_admission(inputs: Json) -> Iterator[Flaw]:
         if not re.fullmatch(r"[+-]?[0-9]+", minimum) or not 1 <= int(minimum) <= most:
             allowed = f"1 to {most}" if most else "a parallelism of 2 or more first"
             message = f"{_MIN_PARALLELISM} is {minimum}, for {most + 1} pods"
-            yield Flaw(_ANNOTATIONS, message, allowed, str(most) if most else None)
+            yield finding(view, _ANNOTATIONS, message, allowed=allowed, nearest=str(most) if most else None)
     if string(annotations, _EQUAL_COMPLETIONS) in _TRUE:
         if spec.get("completionMode") in (None, "NonIndexed"):
-            yield Flaw(_ANNOTATIONS, f"{_EQUAL_COMPLETIONS} is only for Indexed jobs", "completionMode Indexed")
+            yield finding(
+                view, _ANNOTATIONS, f"{_EQUAL_COMPLETIONS} is only for Indexed jobs", allowed="completionMode Indexed"
+            )
         elif parallelism != (completions or 1):
             count = "not set" if completions is None else completions
             message = (
                 f"completions is {count} and parallelism {parallelism}; {_EQUAL_COMPLETIONS} needs both to be equal"
             )
-            yield Flaw("spec.completions", message, str(parallelism), str(parallelism))
+            yield finding(view, "spec.completions", message, allowed=str(parallelism), nearest=str(parallelism))
 
 
 @rule(
@@ -443,8 +474,9 @@ def flex_start_beside_reserved(pool: NodePoolView, program: Program) -> Iterator
 
 
 @object_rule("queued-metadata", *_QUEUED_JOBS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
-def queued_metadata(inputs: Json) -> Iterator[Flaw]:
+def queued_metadata(view: ObjectView) -> Iterator[Draft]:
     """Find labels and annotations of a job whose values Kueue cannot read."""
+    inputs = view.inputs
     labels = block(inputs, "metadata", "labels")
     annotations = block(inputs, "metadata", "annotations")
     is_group = "leaderWorkerTemplate" in block(inputs, "spec")
@@ -457,43 +489,50 @@ def queued_metadata(inputs: Json) -> Iterator[Flaw]:
             names.append((_LABELS, _PREBUILT, string(labels, _PREBUILT)))
         seconds = string(labels, _MAX_SECONDS)
         if seconds is not None and not (_INTEGER.match(seconds) and int(seconds) > 0):
-            yield Flaw(_LABELS, f"{_MAX_SECONDS} is {seconds!r}", "seconds, at least 1")
+            yield finding(view, _LABELS, f"{_MAX_SECONDS} is {seconds!r}", allowed="seconds, at least 1")
     for path, key, name in names:
         if name is not None and not SUBDOMAIN.match(name):
-            yield Flaw(path, f"{key} is {name!r}", "a name in lower case, with digits, hyphens and dots")
+            yield finding(
+                view, path, f"{key} is {name!r}", allowed="a name in lower case, with digits, hyphens and dots"
+            )
     equal = string(annotations, _EQUAL_COMPLETIONS)
     if equal and "template" in block(inputs, "spec") and equal not in _BOOLEANS:
-        yield Flaw(_ANNOTATIONS, f"{_EQUAL_COMPLETIONS} is {equal!r}", "true, false")
-    yield from _gate_flaws(string(annotations, _GATES))
+        yield finding(view, _ANNOTATIONS, f"{_EQUAL_COMPLETIONS} is {equal!r}", allowed="true, false")
+    yield from _gate_findings(view, string(annotations, _GATES))
 
 
-def _gate_flaws(value: str | None) -> Iterator[Flaw]:
+def _gate_findings(view: ObjectView, value: str | None) -> Iterator[Draft]:
     """Find the first gate of an annotation that is malformed or repeated."""
     gates = [gate.strip() for gate in value.split(",")] if value else []
     for gate in gates:
         if not _GATE.match(gate) or len(gate) > _LONGEST_GATE or gates.count(gate) > 1:
             allowed = f"each gate once, with its domain as in example.com/gate, at most {_LONGEST_GATE} characters"
-            yield Flaw(_ANNOTATIONS, f"{_GATES} has {gate!r}", allowed)
+            yield finding(view, _ANNOTATIONS, f"{_GATES} has {gate!r}", allowed=allowed)
             return
 
 
 @object_rule("elastic-job", *_QUEUED_JOBS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
-def elastic_job(inputs: Json) -> Iterator[Flaw]:
+def elastic_job(view: ObjectView) -> Iterator[Draft]:
     """Find elastic jobs of a kind that cannot be resized, or with partial admission or a topology as well."""
+    inputs = view.inputs
     annotations = block(inputs, "metadata", "annotations")
     spec = block(inputs, "spec")
     if string(annotations, _ELASTIC) != "true":
         return
     if {"leaderWorkerTemplate", "replicatedJobs"} & spec.keys():
-        yield Flaw(_ANNOTATIONS, f"{_ELASTIC} is only for Jobs and Ray", f"no {_ELASTIC}")
+        yield finding(view, _ANNOTATIONS, f"{_ELASTIC} is only for Jobs and Ray", allowed=f"no {_ELASTIC}")
         return
     if string(annotations, _MIN_PARALLELISM) is not None:
-        yield Flaw(_ANNOTATIONS, f"{_MIN_PARALLELISM} and {_ELASTIC} exclude each other", "one of them")
+        yield finding(
+            view, _ANNOTATIONS, f"{_MIN_PARALLELISM} and {_ELASTIC} exclude each other", allowed="one of them"
+        )
     pod_annotations = block(spec, "template", "metadata", "annotations")
     for name in (_REQUIRED, _PREFERRED):
         if name in pod_annotations:
             message = f"{name} and {_ELASTIC} exclude each other"
-            yield Flaw("spec.template.metadata.annotations", message, _UNCONSTRAINED, _UNCONSTRAINED)
+            yield finding(
+                view, "spec.template.metadata.annotations", message, allowed=_UNCONSTRAINED, nearest=_UNCONSTRAINED
+            )
 
 
 class _PodSet(NamedTuple):
@@ -531,8 +570,9 @@ def _pod_sets(inputs: Json) -> Iterator[_PodSet]:
 
 
 @object_rule("topology-request", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
-def topology_request(inputs: Json) -> Iterator[Flaw]:
+def topology_request(view: ObjectView) -> Iterator[Draft]:
     """Find pods that request two topologies, or slices without a size or with more pods than exist."""
+    inputs = view.inputs
     pod_sets = list(_pod_sets(inputs))
     if "containers" in block(inputs, "spec"):
         pod_sets = [_PodSet("", block(inputs, "metadata", "annotations"), None)]
@@ -541,30 +581,37 @@ def topology_request(inputs: Json) -> Iterator[Flaw]:
         path = f"{pod_set.path}.metadata.annotations".removeprefix(".")
         topologies = [name for name in _TOPOLOGIES if name in annotations]
         if len(topologies) > 1:
-            yield Flaw(path, f"{' and '.join(topologies)} exclude each other", "one of them")
+            yield finding(view, path, f"{' and '.join(topologies)} exclude each other", allowed="one of them")
         for name in (_REQUIRED, _PREFERRED, _SLICE):
             level = string(annotations, name)
             if level is not None and not _LABEL_KEY.match(level):
-                yield Flaw(path, f"{name} is {level!r}", "the label of a level, such as kubernetes.io/hostname")
+                yield finding(
+                    view, path, f"{name} is {level!r}", allowed="the label of a level, such as kubernetes.io/hostname"
+                )
         unconstrained = string(annotations, _UNCONSTRAINED)
         if unconstrained is not None and unconstrained not in _BOOLEANS:
-            yield Flaw(path, f"{_UNCONSTRAINED} is {unconstrained!r}", "true, false")
-        yield from _slice_flaws(path, annotations, pod_set.pods)
-        yield from _layer_flaws(path, annotations, pod_set.pods)
+            yield finding(view, path, f"{_UNCONSTRAINED} is {unconstrained!r}", allowed="true, false")
+        yield from _slice_findings(view, path, annotations, pod_set.pods)
+        yield from _layer_findings(view, path, annotations, pod_set.pods)
 
 
-def _slice_flaws(path: str, annotations: Json, pods: int | None) -> Iterator[Flaw]:
+def _slice_findings(view: ObjectView, path: str, annotations: Json, pods: int | None) -> Iterator[Draft]:
     if (_SLICE in annotations) != (_SLICE_SIZE in annotations):
-        yield Flaw(path, "a slice needs both its topology and its size", f"both {_SLICE} and {_SLICE_SIZE}")
+        yield finding(
+            view, path, "a slice needs both its topology and its size", allowed=f"both {_SLICE} and {_SLICE_SIZE}"
+        )
     size = string(annotations, _SLICE_SIZE)
     most = _MOST_PODS if pods is None else pods
     if size is not None and not (_INTEGER.match(size) and 1 <= int(size) <= most):
-        yield Flaw(path, f"{_SLICE_SIZE} is {size!r}", f"1 to {pods}" if pods else "a number of pods, at least 1")
+        yield finding(
+            view, path, f"{_SLICE_SIZE} is {size!r}", allowed=f"1 to {pods}" if pods else "a number of pods, at least 1"
+        )
 
 
 @object_rule("topology-group", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
-def topology_group(inputs: Json) -> Iterator[Flaw]:
+def topology_group(view: ObjectView) -> Iterator[Draft]:
     """Find pod groups without a topology, and those that are not two sets of pods with the same topology."""
+    inputs = view.inputs
     groups: dict[str, list[_PodSet]] = defaultdict(list)
     for pod_set in _pod_sets(inputs):
         annotations = pod_set.annotations
@@ -576,7 +623,7 @@ def topology_group(inputs: Json) -> Iterator[Flaw]:
         has_slices = any(name in annotations for name in (_SLICE, _SLICE_SIZE, _LAYERS))
         if has_slices or not has_topology or re.fullmatch("[0-9]+", group):
             message = f"pod group {group!r} needs a topology, no slices, and a name that is not a number"
-            yield Flaw(f"{pod_set.path}.metadata.annotations", message, f"{_REQUIRED} or {_PREFERRED}")
+            yield finding(view, f"{pod_set.path}.metadata.annotations", message, allowed=f"{_REQUIRED} or {_PREFERRED}")
     if not {"leaderWorkerTemplate", "replicatedJobs"} & block(inputs, "spec").keys():
         return
     for group, members in groups.items():
@@ -587,17 +634,17 @@ def topology_group(inputs: Json) -> Iterator[Flaw]:
         if len(members) != _SETS_OF_A_GROUP or len(topologies) > 1 or not may_have_leader:
             message = f"pod group {group!r} has {len(members)} sets of pods"
             allowed = "two with the same topology, one of them with 1 pod"
-            yield Flaw(f"{members[-1].path}.metadata.annotations", message, allowed)
+            yield finding(view, f"{members[-1].path}.metadata.annotations", message, allowed=allowed)
 
 
-def _layer_flaws(path: str, annotations: Json, pods: int | None) -> Iterator[Flaw]:
+def _layer_findings(view: ObjectView, path: str, annotations: Json, pods: int | None) -> Iterator[Draft]:
     """Find layers of slices that are malformed, or beside the annotations of a single layer."""
     value = string(annotations, _LAYERS)
     if value is None:
         return
     allowed = '1 to 3 layers as in [{"topology": "example.com/rack", "size": 4}], each size a divisor of the one before'
     if not _are_layers(value, pods) or _SLICE in annotations or _SLICE_SIZE in annotations:
-        yield Flaw(path, f"{_LAYERS} is {value!r}", f"{allowed}, without {_SLICE}")
+        yield finding(view, path, f"{_LAYERS} is {value!r}", allowed=f"{allowed}, without {_SLICE}")
 
 
 def _are_layers(value: str, pods: int | None) -> bool:

@@ -10,10 +10,10 @@ from itertools import chain
 
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.locations import region_of
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.quota.charges import nat_addresses
 from training_platform.quota.demand import vms_behind
 from training_platform.resources.network import control_plane_ports
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.cluster import ClusterView, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import (

@@ -14,6 +14,7 @@ from training_platform.config.data_sets import with_own_data
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
+from training_platform.config.reading.declaration import Draft, Rule, Subject, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
@@ -36,8 +37,20 @@ from training_platform.resources.scope import (
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.resources.team_logs import log_view_name
 
-RULE = "rights"
-SUBMISSION = "vertex-submission"
+RIGHTS = declare(
+    "rights",
+    "Find a promise to members, jobs, nodes or Google's agents without a role that the stacks grant.",
+    ruleset="rights",
+    refused_by="Google Cloud, with 403 at the first call; nobody, if the role is granted outside the stacks",
+    excuse="exemption",
+)
+VERTEX_SUBMISSION = declare(
+    "vertex-submission",
+    "Find people who may start jobs on Vertex AI in a project with others' accounts.",
+    ruleset="rights",
+    refused_by="nobody but `check`. Google Cloud lets whoever starts a job act as other accounts of the project",
+    excuse="exemption",
+)
 READ_OBJECTS = ("storage.objects.get", "storage.objects.list")
 ADD_OBJECTS = ("storage.objects.create",)
 WRITE_OBJECTS = (*READ_OBJECTS, *ADD_OBJECTS, "storage.objects.delete")
@@ -63,7 +76,7 @@ SUBMIT_JOBS = ("aiplatform.customJobs.create",)
 FIND_FILE_SYSTEMS = ("file.instances.get", "lustre.instances.get")
 
 
-class Promise(NamedTuple):
+class NeededRight(NamedTuple):
     """Something that a line of a file lets somebody do: ``members of vision`` can ``read`` a ``resource``."""
 
     path: Path
@@ -79,7 +92,7 @@ def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) ->
 
     ``names`` are the stacks to check, None for all.
     """
-    findings = list(_submissions(workspace))
+    drafts = list(_submissions(workspace))
     if names is None:
         names = workspace.stacks
     for name in names:
@@ -87,31 +100,29 @@ def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) ->
         rights = stack_rights(stack, workspace) if stack else None
         if stack is None or rights is None:
             continue
-        findings += (
-            stack.finding(RULE, promise.path, message, allowed=allowed)
-            for promise, message, allowed in broken(promises_of(stack, workspace), rights)
-        )
-    return findings
+        drafts += lacking(stack, RIGHTS, needed_rights(stack, workspace), rights)
+    return located(drafts)
 
 
-def promises_of(stack: Stack, workspace: Workspace) -> Iterator[Promise]:
-    """Yield the promises of a stack's file; none if its environment is unknown."""
+def needed_rights(stack: Stack, workspace: Workspace) -> Iterator[NeededRight]:
+    """Yield the rights that a stack's file promises; none if its environment is unknown."""
     home = workspace.environment_of(stack)
     if home is not None:
-        yield from TeamPromises(stack.team, home).all() if stack.team else _of_environment(stack.name, home)
+        yield from RightsOfTeam(stack.team, home).all() if stack.team else _of_environment(stack.name, home)
 
 
-def broken(promises: Iterable[Promise], rights: Rights) -> Iterator[tuple[Promise, str, str]]:
-    """Yield each promise that rights do not keep, with the message and the allowed value of its finding."""
-    for promise in promises:
-        lacking = [
+def lacking(subject: Subject, rule: Rule, needed: Iterable[NeededRight], rights: Rights) -> Iterator[Draft]:
+    """Yield a draft for each needed right that no grant gives."""
+    for right in needed:
+        permissions = [
             permission
-            for permission in promise.permissions
-            if rights.grant_of(promise.principal, permission, promise.resource) is None
+            for permission in right.permissions
+            if rights.grant_of(right.principal, permission, right.resource) is None
         ]
-        if lacking:
-            message = f"{promise.who} cannot {promise.does}: {promise.principal} lacks {', '.join(lacking)}"
-            yield promise, message, f"a role with it on {promise.resource} or above"
+        if permissions:
+            message = f"{right.who} cannot {right.does}: {right.principal} lacks {', '.join(permissions)}"
+            allowed = f"a role with it on {right.resource} or above"
+            yield finding(subject, right.path, message, rule=rule, allowed=allowed)
 
 
 def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
@@ -160,7 +171,7 @@ def agent(project: str) -> str:
     return f"serviceAccount:service-{{{project}}}@{SERVICE_AGENT_NAMES[AI_PLATFORM]}.iam.gserviceaccount.com"
 
 
-class TeamPromises:
+class RightsOfTeam:
     """The promises of a team's file to its jobs and members."""
 
     def __init__(self, team: Team, environment: Environment) -> None:
@@ -170,7 +181,7 @@ class TeamPromises:
         self.email = jobs_account_email(self.scope)
         self.project = f"projects/{self.scope.project}"
 
-    def all(self) -> Iterator[Promise]:
+    def all(self) -> Iterator[NeededRight]:
         """Yield all promises of the file."""
         yield from self._of_jobs()
         yield from self._of_members()
@@ -191,17 +202,17 @@ class TeamPromises:
         yield from self._of_images()
         yield from self._of_vertex()
 
-    def of_jobs(self, path: Path, does: str, permissions: tuple[str, ...], resource: str) -> Promise:
+    def of_jobs(self, path: Path, does: str, permissions: tuple[str, ...], resource: str) -> NeededRight:
         """Return a promise to the team's jobs."""
         principal = f"serviceAccount:{self.email}"
-        return Promise(path, f"jobs of {self.team.name}", does, principal, permissions, resource)
+        return NeededRight(path, f"jobs of {self.team.name}", does, principal, permissions, resource)
 
-    def of_members(self, path: Path, does: str, permissions: tuple[str, ...], resource: str) -> Iterator[Promise]:
+    def of_members(self, path: Path, does: str, permissions: tuple[str, ...], resource: str) -> Iterator[NeededRight]:
         """Yield a promise to each of the team's members."""
         for member in self.team.members:
-            yield Promise(path, f"members of {self.team.name}", does, member, permissions, resource)
+            yield NeededRight(path, f"members of {self.team.name}", does, member, permissions, resource)
 
-    def bucket(self, path: Path, key: str, *, members_write: bool) -> Iterator[Promise]:
+    def bucket(self, path: Path, key: str, *, members_write: bool) -> Iterator[NeededRight]:
         """Yield the promises about a bucket of the team to its jobs and members."""
         bucket = f"buckets/{bucket_id(self.scope, key)}"
         yield self.of_jobs(path, f"write to gs://{bucket_id(self.scope, key)}", (*WRITE_OBJECTS, GET_BUCKET), bucket)
@@ -223,21 +234,21 @@ class TeamPromises:
         of_team = team_repository_id(self.team.environment, self.team.name)
         return f"{above}/{repository_id(self.team.environment)}", f"{above}/{of_team}"
 
-    def agent_pulls(self, path: Path, repository: str) -> Iterator[Promise]:
+    def agent_pulls(self, path: Path, repository: str) -> Iterator[NeededRight]:
         """Yield the promise that Vertex AI pulls images, if its project is not that of the images."""
         if self.scope.project != self.environment.project:
-            yield Promise(path, "Vertex AI", "pull images", agent(self.scope.project), PULL_IMAGES, repository)
+            yield NeededRight(path, "Vertex AI", "pull images", agent(self.scope.project), PULL_IMAGES, repository)
 
-    def _of_jobs(self) -> Iterator[Promise]:
+    def _of_jobs(self) -> Iterator[NeededRight]:
         yield self.of_jobs(("name",), "write logs", WRITE_LOGS, self.project)
         if self.team.writes_metrics:
             yield self.of_jobs(("writes_metrics",), "write metrics", WRITE_METRICS, self.project)
         if self.team.shares:
             pods = f"serviceAccount:{self.environment.project}.svc.id.goog[{self.team.name}/{SERVICE_ACCOUNT}]"
             does = "write logs as the team's account"  # which workload identity lets them act as
-            yield Promise(("shares",), f"pods of {self.team.name}", does, pods, WRITE_LOGS, self.project)
+            yield NeededRight(("shares",), f"pods of {self.team.name}", does, pods, WRITE_LOGS, self.project)
 
-    def _of_members(self) -> Iterator[Promise]:
+    def _of_members(self) -> Iterator[NeededRight]:
         account = f"{self.project}/serviceAccounts/{self.email}"
         yield from self.of_members(("members",), "run jobs as the team's account", (ACT_AS_ACCOUNT,), account)
         for project in dict.fromkeys((self.scope.project, self.environment.project)):
@@ -245,7 +256,7 @@ class TeamPromises:
                 ("members",), f"use {project} as quota project", (USE_SERVICES,), f"projects/{project}"
             )
 
-    def _of_data_sets(self) -> Iterator[Promise]:
+    def _of_data_sets(self) -> Iterator[NeededRight]:
         for key, data in self.environment.data_sets.items():
             if data.bucket and data.readable_by(self.team.name):
                 path: Path = ("data_sets", key) if key in self.team.data_sets else ("environment",)
@@ -253,7 +264,7 @@ class TeamPromises:
                 yield self.of_jobs(path, f"mount data set {key}", (*access, GET_BUCKET), f"buckets/{data.bucket.name}")
                 yield from self.of_members(path, f"read data set {key}", READ_OBJECTS, f"buckets/{data.bucket.name}")
 
-    def _of_images(self) -> Iterator[Promise]:
+    def _of_images(self) -> Iterator[NeededRight]:
         for repository in self.repositories():
             yield self.of_jobs(("environment",), "pull images", PULL_IMAGES, repository)
             yield from self.agent_pulls(("project",), repository)
@@ -261,7 +272,7 @@ class TeamPromises:
         for repository in self.repositories()[1:]:
             yield from self.of_members(("members",), "push images", PUSH_IMAGES, repository)
 
-    def _of_vertex(self) -> Iterator[Promise]:
+    def _of_vertex(self) -> Iterator[NeededRight]:
         vertex = self.team.vertex
         if vertex.tensorboards:
             permissions = ("aiplatform.tensorboardRuns.write",)
@@ -269,7 +280,7 @@ class TeamPromises:
         for key, resource in vertex.persistent_resources.items():
             restarted: Path = ("vertex", "persistent_resources", key)
             for admin in self.environment.admins:
-                yield Promise(restarted, "administrators", f"restart {key}", admin, RESTART_MACHINES, self.project)
+                yield NeededRight(restarted, "administrators", f"restart {key}", admin, RESTART_MACHINES, self.project)
             name = attachment(resource.network_attachment, resource.region, self.scope)
             if name:
                 path: Path = ("vertex", "persistent_resources", key, "network_attachment")
@@ -281,44 +292,44 @@ class TeamPromises:
                 yield from self._finds_addresses(path, f"members of {self.team.name}", member)
         for member in self.environment.vertex_submitters:
             who = f"{member}, which submits jobs of {self.team.name},"
-            yield Promise(("environment",), who, "start jobs on Vertex AI", member, SUBMIT_JOBS, self.project)
+            yield NeededRight(("environment",), who, "start jobs on Vertex AI", member, SUBMIT_JOBS, self.project)
             yield from self._finds_addresses(("environment",), who, member)
 
-    def _finds_addresses(self, path: Path, who: str, member: str) -> Iterator[Promise]:
+    def _finds_addresses(self, path: Path, who: str, member: str) -> Iterator[NeededRight]:
         """Yield the promise that a member who submits to Vertex AI can look up what its jobs mount."""
         if self.environment.filestore or self.environment.lustre:
             project = f"projects/{self.environment.project}"
-            yield Promise(path, who, "look up addresses of file systems", member, FIND_FILE_SYSTEMS, project)
+            yield NeededRight(path, who, "look up addresses of file systems", member, FIND_FILE_SYSTEMS, project)
 
 
-def attaching(path: Path, project: str, name: str) -> Promise:
+def attaching(path: Path, project: str, name: str) -> NeededRight:
     """Return the promise of a network attachment, ``projects/{project}/regions/...``, to VMs of a project."""
     above = "/".join(name.split("/")[:2])
-    return Promise(path, "Vertex AI", f"use {name.rpartition('/')[2]}", agent(project), CHANGE_ATTACHMENT, above)
+    return NeededRight(path, "Vertex AI", f"use {name.rpartition('/')[2]}", agent(project), CHANGE_ATTACHMENT, above)
 
 
-def _of_environment(name: str, environment: Environment) -> Iterator[Promise]:
+def _of_environment(name: str, environment: Environment) -> Iterator[NeededRight]:
     """Yield the promises of an environment's file."""
     scope = environment_scope(name, environment)
     project = f"projects/{scope.project}"
     nodes = f"serviceAccount:{account_id(scope.environment, 'gke-nodes')}@{scope.project}.iam.gserviceaccount.com"
     for cluster in environment.clusters:
         path: Path = ("clusters", cluster)
-        yield Promise(path, "nodes", "write logs and metrics", nodes, (*WRITE_LOGS, *WRITE_METRICS), project)
+        yield NeededRight(path, "nodes", "write logs and metrics", nodes, (*WRITE_LOGS, *WRITE_METRICS), project)
         if environment.images:
-            yield Promise(path, "nodes", "pull images", nodes, PULL_IMAGES, project)
+            yield NeededRight(path, "nodes", "pull images", nodes, PULL_IMAGES, project)
     for region in environment.network_attachments:
         yield attaching(("network_attachments", region), scope.project, project)
     for index, admin in enumerate(environment.admins):
         path = ("admins", index)
         permissions = (CONNECT_TO_CLUSTERS, "monitoring.timeSeries.list", USE_SERVICES)
-        yield Promise(path, "administrators", "look after the clusters", admin, permissions, project)
+        yield NeededRight(path, "administrators", "look after the clusters", admin, permissions, project)
 
 
 _PEOPLE = ("user:", "group:", "domain:")
 
 
-def _submissions(workspace: Workspace) -> Iterator[Finding]:
+def _submissions(workspace: Workspace) -> Iterator[Draft]:
     """Find people who may start jobs on Vertex AI in a project with others' accounts: jobs can run as any of them."""
     users: dict[str, list[str]] = {}
     for stack in workspace.stacks.values():
@@ -335,10 +346,12 @@ def _submissions(workspace: Workspace) -> Iterator[Finding]:
                 "of its accounts"
             )
             allowed = "a project of only this team, or vertex_submitters of the environment"
-            yield stack.finding(SUBMISSION, ("vertex", "members_submit"), message, allowed=allowed, nearest="false")
+            yield finding(
+                stack, ("vertex", "members_submit"), message, rule=VERTEX_SUBMISSION, allowed=allowed, nearest="false"
+            )
     for stack, environment in workspace.environments():
         for index, member in enumerate(environment.vertex_submitters):
             if member.startswith(_PEOPLE):
                 message = f"{member} stands for people, who could start jobs as any account of the project"
                 allowed = "the account of a pipeline, such as serviceAccount:submit@example-ci.iam.gserviceaccount.com"
-                yield stack.finding(SUBMISSION, ("vertex_submitters", index), message, allowed=allowed)
+                yield finding(stack, ("vertex_submitters", index), message, rule=VERTEX_SUBMISSION, allowed=allowed)

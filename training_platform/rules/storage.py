@@ -8,10 +8,10 @@ from training_platform.catalog import BOOT_DISK_LIMITS, MACHINE_TYPES, REGIONS
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.refused_values import refused_disk_size, refused_disk_type, vertex_disk_types
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.filestore import GKE_CLASSES
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.storage import BucketView, EncryptedView, FilestoreView, StorageClassView, VolumeClaimView
 from training_platform.views.vertex import PersistentPoolView

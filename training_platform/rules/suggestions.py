@@ -21,6 +21,7 @@ from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives, Room, largest_slice, named
 from training_platform.quota.charges import Holder, quota_key, shown
 from training_platform.quota.ledger import ProjectLedger
+from training_platform.views.view import View
 
 _POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
 _MOST_REGIONS = 6  # regions that a finding lists as allowed
@@ -39,37 +40,18 @@ class Suggestions:
 
     def _with_suggestion(self, finding: Finding) -> Finding:
         suggest = _BY_RULE.get(finding.rule)
-        stack = self._workspace.stacks.get(finding.stack or "") if suggest else None
-        others = self._alternatives.get(self._workspace.project_of(stack) or "") if stack else None
-        if suggest is None or stack is None or others is None:
+        view = finding.draft.subject if finding.draft else None
+        stack = self._workspace.stacks.get(finding.stack or "")
+        if suggest is None or stack is None or not isinstance(view, View):
             return finding
-        pool = others.pool(Holder(stack.name, tuple(finding.path.split(".")[:_POOL]), ""))
-        if pool is None or suggest is not _topology:
-            return suggest(finding, pool, others) if pool else finding
-        team_flavors = self._flavors_of_teams(stack.name, pool.cluster)
-        existing = self._workspace.flavors(stack.name, pool.cluster)
-        shapes = {_flavor_with(pool, shape): shape for shape in legal_topologies(pool.machine)}
-        missing = (shape for flavor, shape in shapes.items() if flavor in team_flavors and flavor not in existing)
-        legal, *other_machine = (finding.nearest or "").split("; ")
-        nearest = next(missing, legal)
-        suggested = suggest(dataclasses.replace(finding, nearest="; ".join((nearest, *other_machine))), pool, others)
-        if nearest in shapes.values() and (positions := team_flavors.get(flavor_name(pool))):
-            rename = f"its flavor then becomes {_flavor_with(pool, nearest)}: change it at {enumeration(positions)}"
-            return dataclasses.replace(suggested, nearest=f"{suggested.nearest}; {rename}")
-        return suggested
-
-    def _flavors_of_teams(self, environment: str, cluster: str) -> dict[str, list[str]]:
-        """Return the flavors that teams' files name for a cluster, each with its positions in the files."""
-        positions: dict[str, list[str]] = {}
-        for stack, team, _ in self._workspace.teams():
-            if team.environment != environment:
-                continue
-            for flavor in team.shares.get(cluster, {}):
-                positions.setdefault(flavor, []).append(stack.place(("shares", cluster, flavor)))
-        return positions
+        others = self._alternatives.get(self._workspace.project_of(stack) or "")
+        pool = others.pool(Holder(stack.name, view.origin[:_POOL], "")) if others else None
+        if pool is None or others is None:
+            return finding
+        return suggest(finding, pool, others, self._workspace)
 
 
-def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
+def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives, _: Workspace) -> Finding:
     """List the zones with the machine by whether the pool fits the limits there, and suggest the nearest that fits.
 
     Zones of other regions, which need another cluster, are listed only if the cluster's region has none.
@@ -102,7 +84,7 @@ def _nearest(room: Room, unit: str, project: str) -> str:
     return f"{room.zone}, with a request for {shown(needed)} {counted} of {key}"
 
 
-def _capacity(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
+def _capacity(finding: Finding, pool: ExpandedPool, others: Alternatives, _: Workspace) -> Finding:
     """Suggest the provisioning models whose quota holds the pool; if none does, add the first model's quota."""
     fitting = [text for _, text in others.capacities(pool)]
     if fitting:
@@ -117,21 +99,52 @@ def _capacity(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Fin
     return dataclasses.replace(finding, nearest=f"{finding.nearest}, charged to {key}, {room}")
 
 
-def _topology(finding: Finding, pool: ExpandedPool, others: Alternatives) -> Finding:
-    """Suggest a smaller slice as well if the nearest valid topology does not fit the limits."""
+def _topology(finding: Finding, pool: ExpandedPool, others: Alternatives, workspace: Workspace) -> Finding:
+    """Suggest the topology whose flavor teams name and no pool has; if it does not fit the limits, a smaller one too.
+
+    Where the files name the pool's flavor as it is now, the suggestion says so, since that name changes.
+    """
+    nearest = finding.draft.nearest
+    topology, *further = map(str, nearest if isinstance(nearest, tuple) else (nearest,))
+    environment = finding.stack or ""
+    team_flavors = _flavors_of_teams(workspace, environment, pool.cluster)
+    existing = workspace.flavors(environment, pool.cluster)
+    shapes = {_flavor_with(pool, shape): shape for shape in legal_topologies(pool.machine)}
+    missing = (shape for flavor, shape in shapes.items() if flavor in team_flavors and flavor not in existing)
+    topology = next(missing, topology)
+    if not legal_for(pool.machine, topology):
+        return finding
+    suggestion = topology + _quota_of_slice(topology, pool, others, environment)
+    if positions := team_flavors.get(flavor_name(pool)):
+        renamed = _flavor_with(pool, topology)
+        suggestion += f"; its flavor then becomes {renamed}: change it at {enumeration(positions)}"
+    return dataclasses.replace(finding, nearest="; or ".join((suggestion, *further)))
+
+
+def _quota_of_slice(topology: str, pool: ExpandedPool, others: Alternatives, stack: str) -> str:
+    """Return the slice that fits the quota that is left, to continue a suggestion; empty if this one fits."""
     quota = pool.accelerator.quotas.get(pool.spec.charged)
-    legal = (finding.nearest or "").partition(";")[0]
-    if quota is None or not legal_for(pool.machine, legal):
-        return finding
-    holder = Holder(finding.stack or "", pool.path, pool.name)
-    left = others.left(quota_key(others.project, quota, pool.zone or pool.region), holder)
-    needed = (chips_in(legal) or 0) * pool.spec.slices
+    if quota is None:
+        return ""
+    left = others.left(quota_key(others.project, quota, pool.zone or pool.region), Holder(stack, pool.path, pool.name))
+    needed = (chips_in(topology) or 0) * pool.spec.slices
     if left is None or math.isinf(left) or needed <= left:
-        return finding
+        return ""
     smaller = largest_slice(pool, left)
     quota_left = f"{shown(max(0, left))} chips of quota"
     room = f"{smaller} fits the {quota_left} that are left" if smaller else f"{quota_left} are left"
-    return dataclasses.replace(finding, nearest=f"{finding.nearest}; {room}, {legal} takes {shown(needed)}")
+    return f"; {room}, {topology} takes {shown(needed)}"
+
+
+def _flavors_of_teams(workspace: Workspace, environment: str, cluster: str) -> dict[str, list[str]]:
+    """Return the flavors that teams' files name for a cluster, each with its positions in the files."""
+    positions: dict[str, list[str]] = {}
+    for stack, team, _ in workspace.teams():
+        if team.environment != environment:
+            continue
+        for flavor in team.shares.get(cluster, {}):
+            positions.setdefault(flavor, []).append(stack.place(("shares", cluster, flavor)))
+    return positions
 
 
 def _flavor_with(pool: ExpandedPool, topology: str) -> str:
@@ -139,7 +152,7 @@ def _flavor_with(pool: ExpandedPool, topology: str) -> str:
     return flavor_name(dataclasses.replace(pool, spec=pool.spec.model_copy(update={"topology": topology})))
 
 
-_BY_RULE: Mapping[str, Callable[[Finding, ExpandedPool, Alternatives], Finding]] = {
+_BY_RULE: Mapping[str, Callable[[Finding, ExpandedPool, Alternatives, Workspace], Finding]] = {
     "machine-zone": _zones,
     "capacity-offered": _capacity,
     "tpu-topology": _topology,

@@ -9,8 +9,8 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import vertex_counts, vertex_gpu
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.refused_values import unlisted_region
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.section import enumeration
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.vertex import PersistentPoolView
 
 _DOCS = "Vertex AI docs, configure compute, read 2026-08-22"

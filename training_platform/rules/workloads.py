@@ -12,6 +12,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import NotebookTeam, ServerSpec
+from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
@@ -19,16 +20,34 @@ from training_platform.resources.kueue import priorities
 from training_platform.resources.notebooks import holds_notebooks
 from training_platform.resources.serving import OPERATOR, chips_of, most_chips, replica_chips, slice_vms, vms_of
 
-_NOTEBOOKS = "notebooks-of-teams"
+SERVING_OVER_SHARE = declare(
+    "serving-over-share",
+    "Find model servers whose maximum exceeds the team's share.",
+    ruleset="capacity",
+    excuse="exemption",
+)
+SERVING_FITS = declare(
+    "serving-fits",
+    "Find a model server that no VM of its flavor holds, or that training does not yield to.",
+    ruleset="capacity",
+    excuse="exemption",
+)
 
 
-def workload_findings(workspace: Workspace) -> Iterator[Finding]:
+NOTEBOOKS_OF_TEAMS = declare(
+    "notebooks-of-teams",
+    "Find notebooks of a team that can never start.",
+    ruleset="capacity",
+    excuse="exemption",
+)
+
+
+def workload_findings(workspace: Workspace) -> list[Finding]:
     """Find model servers and teams' notebooks that could not run."""
-    yield from serving_findings(workspace)
-    yield from notebook_findings(workspace)
+    return located([*serving_findings(workspace), *notebook_findings(workspace)])
 
 
-def serving_findings(workspace: Workspace) -> Iterator[Finding]:
+def serving_findings(workspace: Workspace) -> Iterator[Draft]:
     """Find servers that do not fit the share or the machines of their flavor, and those that preempt no training."""
     for stack, team, home in workspace.teams():
         for cluster, servers in team.serving.items():
@@ -50,7 +69,7 @@ def serving_findings(workspace: Workspace) -> Iterator[Finding]:
 
 def _over_share(
     stack: Stack, path: Path, nominal: int, flavor: Flavor, servers: Mapping[str, ServerSpec]
-) -> Iterator[Finding]:
+) -> Iterator[Draft]:
     """Find servers whose replicas may request more chips than the team can always reclaim."""
     requested = {name: most_chips(server, flavor) for name, server in servers.items()}
     total = sum(requested.values())
@@ -60,16 +79,17 @@ def _over_share(
     message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({parts})"
     for name, server in servers.items():
         fits = max(0, nominal - (total - requested[name])) // replica_chips(server, flavor)
-        yield stack.finding(
-            "serving-over-share",
+        yield finding(
+            stack,
             (*path, name, "max_replicas"),
             f"{message}; the team's share is {nominal}",
+            rule=SERVING_OVER_SHARE,
             allowed=f"at most {fits} besides the others" if fits else "a larger share",
             nearest=fits if fits >= server.min_replicas else None,
         )
 
 
-def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Finding]:
+def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Draft]:
     """Find a flavor whose VMs belong to one job, and a number of chips that no VM can give one pod."""
     if flavor.by_request:
         message = f"VMs of {flavor.name} are created for one job and deleted after its longest run"
@@ -83,7 +103,7 @@ def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavo
         yield _wrong(stack, (*path, "chips"), message, str(places) if whole else f"at most {places}", places)
 
 
-def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Finding]:
+def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Draft]:
     """Find VMs that are not a whole slice, and multi-VM replicas in a cluster without the operator for their pods."""
     vms = vms_of(server, flavor)
     in_slice = slice_vms(flavor)
@@ -98,7 +118,7 @@ def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, 
         yield _wrong(stack, (*path[:-1], "worker_command"), message, "vms of at least 2, or the field left out")
 
 
-def _server_image_findings(stack: Stack, path: Path, server: ServerSpec, home: Environment) -> Iterator[Finding]:
+def _server_image_findings(stack: Stack, path: Path, server: ServerSpec, home: Environment) -> Iterator[Draft]:
     """Find an image that the cluster's admission policy refuses."""
     sources = home.image_sources
     if sources and not server.image.startswith(sources):
@@ -106,9 +126,7 @@ def _server_image_findings(stack: Stack, path: Path, server: ServerSpec, home: E
         yield _wrong(stack, (*path, "image"), message, f"images of {enumeration(sources)}")
 
 
-def _priority_findings(
-    stack: Stack, path: Path, server: ServerSpec, team: Team, home: Environment
-) -> Iterator[Finding]:
+def _priority_findings(stack: Stack, path: Path, server: ServerSpec, team: Team, home: Environment) -> Iterator[Draft]:
     """Find a server that waits behind running training when its load needs more pods."""
     values = priorities(home)
     if team.preemption.within_queue == "Never":
@@ -125,11 +143,11 @@ def _priority_findings(
 
 def _wrong(
     stack: Stack, path: Path, message: str, allowed: str, nearest: object = None, *, severity: Severity = "error"
-) -> Finding:
-    return stack.finding("serving-fits", path, message, severity=severity, allowed=allowed, nearest=nearest)
+) -> Draft:
+    return finding(stack, path, message, rule=SERVING_FITS, severity=severity, allowed=allowed, nearest=nearest)
 
 
-def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
+def notebook_findings(workspace: Workspace) -> Iterator[Draft]:
     """Find profiles of teams that nobody could start, for want of a team, share, machine, account or image."""
     for stack, home in workspace.environments():
         teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == stack.name}
@@ -144,7 +162,15 @@ def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
                     message = f"no stack of a team {name!r} belongs to {stack.name}"
                     allowed = enumeration(teams) or "the name of a team that has one"
                     nearest = find_nearest(name, teams)  # its file may be added after the environment's
-                    yield stack.finding(_NOTEBOOKS, here, message, severity="warning", allowed=allowed, nearest=nearest)
+                    yield finding(
+                        stack,
+                        here,
+                        message,
+                        rule=NOTEBOOKS_OF_TEAMS,
+                        severity="warning",
+                        allowed=allowed,
+                        nearest=nearest,
+                    )
                     continue
                 yield from _notebook_pool_findings(stack, here, team, teams[name], pools)
                 yield from _notebook_user_findings(stack, here, team, spec.notebooks.allowed_domain)
@@ -154,7 +180,7 @@ def notebook_findings(workspace: Workspace) -> Iterator[Finding]:
 
 def _notebook_pool_findings(
     stack: Stack, path: Path, spec: NotebookTeam, team: Team, pools: Mapping[str, ExpandedPool]
-) -> Iterator[Finding]:
+) -> Iterator[Draft]:
     cluster = str(path[1])
     shares = team.shares.get(cluster, {})
     good = [name for name, pool in pools.items() if flavor_name(pool) in shares and holds_notebooks(pool)]
@@ -167,25 +193,31 @@ def _notebook_pool_findings(
         else:
             message = f"{name} has no notebooks: its VMs do not start for a notebook, which is a single pod"
         allowed = enumeration(good) or "a pool of single VMs in a flavor with a share of the team"
-        yield stack.finding(
-            _NOTEBOOKS, (*path, "pools", number), message, allowed=allowed, nearest=min(good, default=None)
+        yield finding(
+            stack,
+            (*path, "pools", number),
+            message,
+            rule=NOTEBOOKS_OF_TEAMS,
+            allowed=allowed,
+            nearest=min(good, default=None),
         )
 
 
-def _notebook_user_findings(stack: Stack, path: Path, spec: NotebookTeam, domain: str) -> Iterator[Finding]:
+def _notebook_user_findings(stack: Stack, path: Path, spec: NotebookTeam, domain: str) -> Iterator[Draft]:
     for number, user in enumerate(spec.users):
         name, _, user_domain = user.partition("@")
         if user_domain != domain:
             message = f"{user} is not an account of {domain}, and no others may sign in"
-            yield stack.finding(_NOTEBOOKS, (*path, "users", number), message, nearest=f"{name}@{domain}")
+            yield finding(stack, (*path, "users", number), message, rule=NOTEBOOKS_OF_TEAMS, nearest=f"{name}@{domain}")
 
 
-def _notebook_image_findings(stack: Stack, path: Path, image: str | None, home: Environment) -> Iterator[Finding]:
+def _notebook_image_findings(stack: Stack, path: Path, image: str | None, home: Environment) -> Iterator[Draft]:
     if home.image_sources and not (image or "").startswith(home.image_sources):
         message = f"{image or 'the image of the catalogue'} comes from elsewhere than image_sources say"
-        yield stack.finding(
-            _NOTEBOOKS,
+        yield finding(
+            stack,
             (*path, "image"),
             f"{message}: pods of it are refused in namespaces of teams",
+            rule=NOTEBOOKS_OF_TEAMS,
             allowed=f"images of {enumeration(home.image_sources)}",
         )

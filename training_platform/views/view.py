@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
-from training_platform.config.reading.finding import Path
+from training_platform.config.reading.finding import Anchor, Path, dotted
 from training_platform.config.reading.secrets import secrets_in
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.views.inputs import Keys, NotKnownError, as_name, at, keys, unrolled
@@ -169,6 +169,16 @@ class View:
         if name in self.SHARED:
             return (name,)
         return (*self.origin, *self.PLACES.get(name, (name,) if self.LINES else ()))
+
+    def locate(self, name: str) -> Anchor:
+        """Return the place of a field, or of the resource for an empty name: the file is not known to a view.
+
+        The path is that in the stack file if the resource has a section there, else the input's.
+        """
+        place = dotted(self.path(name) if name else self.origin)
+        if not self.origin:
+            place = self.spelled(name) or place
+        return Anchor(stack=self.stack, path=place, resource=f"{self.type} {self.name}")
 
     def spelled(self, name: str) -> str:
         """Return the input of a field: of several spellings the one that is set, or the first."""

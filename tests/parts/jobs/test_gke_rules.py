@@ -15,6 +15,7 @@ from tests.parts.jobs.lab import ENVIRONMENT, NLP, VISION, Judge, Lab, Read, Tak
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.environment import Destination
 from training_platform.config.names import data_variable
+from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings, job_findings
@@ -492,7 +493,7 @@ PLACES = {"images": "/gcs/example-images/food101", "files": "/mnt/nfs/data", "fa
 
 
 def findings(take: Take, data_set: str, region: str = "us-central1", *, vertex: bool = False) -> list[Any]:
-    return list(data_set_findings(take(JOB.replace("SET", data_set)), region, vertex=vertex))
+    return located(data_set_findings(take(JOB.replace("SET", data_set)), region, vertex=vertex))
 
 
 @pytest.mark.parametrize("data_set", [*PLACES, "disk"])
@@ -569,7 +570,7 @@ def test_a_bucket_of_another_region_is_a_warning_with_the_price_of_its_traffic(
 ) -> None:
     job = take(f"{line}\ngke: {{cluster: gpus, flavor: h100, nodes: 1}}")
 
-    (finding,) = bucket_findings(job, "us-central1")
+    (finding,) = located(bucket_findings(job, "us-central1"))
 
     assert (finding.rule, finding.severity, finding.path) == ("job-bucket-region", "warning", path)
     assert "about 0.02 USD" in finding.message
@@ -600,7 +601,7 @@ def test_a_volume_of_another_region_is_an_error_that_names_nearer_ones(take: Tak
 def test_a_disk_in_another_zone_than_the_machines_is_found(
     take: Take, data_set: str, zones: set[str | None], errors: int
 ) -> None:
-    findings = list(disk_findings(take(JOB.replace("SET", data_set)), zones))
+    findings = located(disk_findings(take(JOB.replace("SET", data_set)), zones))
 
     assert len(findings) == errors
     for finding in findings:

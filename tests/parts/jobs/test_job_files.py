@@ -25,10 +25,11 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.first_file import on_vertex, vertex_machines, vertex_regions
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.job_checks import job_files, judge, targets
+from training_platform.parts.jobs.job_file import job_file
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import point_runs
 from training_platform.parts.jobs.render import json_text, render_job, yaml_text
-from training_platform.parts.jobs.resolve import ResolvedJob, job_file, parse_job
+from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 from training_platform.parts.jobs.schema import SCHEMA_FILE, job_schema
 from training_platform.parts.jobs.vertex.custom_job import vertex_body
 from training_platform.parts.jobs.vertex.rules import vertex_findings

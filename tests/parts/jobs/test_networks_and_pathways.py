@@ -14,6 +14,7 @@ import yaml
 from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take, container, pod, template, without_nodes, write_lab
 from training_platform.catalog import IMAGES, MACHINE_TYPES
+from training_platform.config.reading.declaration import located
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.pathways import VERSIONS, images, pathways_findings
@@ -422,7 +423,7 @@ def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]
 
 
 def pathways_rows(job: ResolvedJob) -> list[tuple[str, str, str | None]]:
-    return [(finding.rule, finding.path, finding.nearest) for finding in pathways_findings(job)]
+    return [(finding.rule, finding.path, finding.nearest) for finding in located(pathways_findings(job))]
 
 
 def test_a_valid_job_has_no_findings(take: Take) -> None:
@@ -453,7 +454,7 @@ def test_an_impossible_job_of_pathways_is_found_at_its_field(
 def test_a_cluster_without_a_pool_for_heads_is_found(take: Take, tmp_path: Path) -> None:
     root = write_lab(tmp_path, lab=ENVIRONMENT.replace("        pathways: {max_nodes: 2}\n", ""))
 
-    (row,) = pathways_findings(take(JOB, workspace=read_workspace(root)))
+    (row,) = located(pathways_findings(take(JOB, workspace=read_workspace(root))))
 
     assert row.path == "gke.pathways"
     assert "has no pool for heads of Pathways jobs" in row.message

@@ -32,7 +32,7 @@ from training_platform.quota.snapshot import Snapshots, read_snapshots
 from training_platform.resources.rights import PolicyGrant
 from training_platform.resources.stack_plan import plannable
 from training_platform.resources.stack_resource import StackResource
-from training_platform.rules.rights import Promise, promises_of
+from training_platform.rules.rights import NeededRight, needed_rights
 
 PROJECT = "example-lab"
 HOME = """\
@@ -118,7 +118,7 @@ class Lab:
         spec = workspace.stacks["lab"].environment
         assert spec is not None
         self.environment = spec
-        self.promises = [promise for stack in workspace.stacks.values() for promise in promises_of(stack, workspace)]
+        self.promises = [promise for stack in workspace.stacks.values() for promise in needed_rights(stack, workspace)]
         self.demand = {
             line.key: line.used for line in project_ledgers(workspace_demand(workspace), Snapshots())[PROJECT].lines
         }
@@ -145,7 +145,7 @@ class Lab:
         assert not snapshots.findings
         return Projects(snapshots.by_project, {PROJECT})
 
-    def promises_to(self, principal: str) -> list[Promise]:
+    def promises_to(self, principal: str) -> list[NeededRight]:
         """Return the promises of the stack files to somebody."""
         return [promise for promise in self.promises if promise.principal == principal]
 

@@ -30,6 +30,7 @@ from training_platform.checks.comparison.refusals import (
     removals,
 )
 from training_platform.cli.main import app
+from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 
@@ -64,7 +65,7 @@ def order(head: Workspace, base: Workspace) -> DeploymentOrder:
 
 def test_a_team_that_lets_a_pool_go_is_deployed_before_its_environment(base: Workspace, tmp_path: Path) -> None:
     head = without(tmp_path, prod=POOL, prod_nlp=SHARE)
-    (finding,) = removals(head, base)
+    (finding,) = located(removals(head, base))
 
     assert (finding.rule, finding.severity, finding.stack, finding.path) == (
         "removed-flavor", "note", "prod", "clusters.us-central1",
@@ -96,7 +97,7 @@ def moved(root: Path, share: str) -> Workspace:
 
 def test_a_team_that_moves_from_one_pool_to_another_needs_two_deployments(base: Workspace, tmp_path: Path) -> None:
     head = moved(tmp_path, "        l4: {nominal_quota: 8}\n")
-    (finding,) = removals(head, base)
+    (finding,) = located(removals(head, base))
 
     assert "l4" in head.flavors("prod", "us-central1")
     assert (finding.severity, finding.allowed) == ("warning", "two changes: additions, then removals")
@@ -150,7 +151,7 @@ def side(pool: dict[str, Any], *, name: str = "placed", location: str = "us-cent
 def test_a_change_that_kueue_refuses_is_found_at_the_pool(
     before: dict[str, Any], after: dict[str, Any], changed: str
 ) -> None:
-    (finding,) = placed_flavors(side(after), side(before))
+    (finding,) = located(placed_flavors(side(after), side(before)))
 
     assert (finding.rule, finding.severity, finding.path) == (
         "placed-flavor",
@@ -188,7 +189,7 @@ def change(
     for name, capacity, more in (("before", before, extra), ("after", after, extra if now is None else now)):
         (root / name).mkdir()
         sides.append(workspace(root / name, capacity=capacity, one_gib=1, other_gib=1, tier=tier, extra=more))
-    return list(kept_instances(sides[1], sides[0]))
+    return located(kept_instances(sides[1], sides[0]))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def lustre(root: Path, before: str, after: str) -> list[Finding]:
         path.write_text(path.read_text().rstrip() + LUSTRE.replace("SPEC", spec))
         sides.append(read_workspace(root / name))
         assert not sides[-1].stacks["env"].findings
-    return list(kept_instances(sides[1], sides[0]))
+    return located(kept_instances(sides[1], sides[0]))
 
 
 @pytest.mark.parametrize(
@@ -303,7 +304,7 @@ def test_an_input_that_nobody_may_change_is_an_error_on_an_object_that_stays(
     )
     change = StackChange(name="prod", kind="changed", resources=(resource,), head=base.stacks["prod"])
 
-    findings = list(fixed_inputs(Comparison(ref="base", commit="", stacks=(change,))))
+    findings = located(fixed_inputs(Comparison(ref="base", commit="", stacks=(change,))))
 
     assert [(finding.rule, finding.severity, finding.stack) for finding in findings] == [
         ("fixed-input", "error", "prod")

@@ -17,7 +17,7 @@ from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, Position, Severity, UserError
 from training_platform.resources.stack_resource import StackResource
-from training_platform.rules import RULES
+from training_platform.rules import view_rules
 
 TODAY = date(2026, 11, 21)
 
@@ -242,7 +242,7 @@ config:
     members: [group:vision@example.com]
     buckets: {checkpoints: {location: us-central1}}
 """
-PROTECTION = {rule.id for rule in RULES.values() if rule.ruleset == "protection"}
+PROTECTION = {rule.id for rule in view_rules() if rule.ruleset == "protection"}
 LINE = "    deletion_protection: false\n"
 
 

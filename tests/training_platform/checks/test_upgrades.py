@@ -11,6 +11,7 @@ from training_platform.checks.change_report import Comparison, InputChange, Reso
 from training_platform.checks.comparison.upgrades import upgrades
 from training_platform.checks.effect_kinds import EFFECT_OF_RULE
 from training_platform.checks.report import Report
+from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.resources.resource_types import ALERT_POLICY, CLUSTER, CLUSTER_QUEUE, RELEASE
@@ -144,7 +145,7 @@ def change(files: Workspace, *versions: tuple[str, str, str]) -> Comparison:
 def test_clusters_that_take_one_version_are_one_finding_each_chart_its_own(repository: Repository) -> None:
     files = workspace(repository)
     releases = ("c-jobset-release", "d-jobset-release", "c-kueue-release")
-    findings = list(upgrades(change(files, *((RELEASE, name, "2") for name in releases)), files))
+    findings = located(upgrades(change(files, *((RELEASE, name, "2") for name in releases)), files))
 
     assert [finding.message.split(":")[0] for finding in findings] == [
         "takes jobset from 1 to 2 in c, d", "takes kueue from 1 to 2 in c",
@@ -166,7 +167,7 @@ def test_what_a_clusters_upgrade_stops_depends_on_the_cluster(
     repository.edit("small", old, new)
 
     files = workspace(repository)
-    (finding,) = upgrades(change(files, (CLUSTER, "c-cluster", "2")), files)
+    (finding,) = located(upgrades(change(files, (CLUSTER, "c-cluster", "2")), files))
 
     assert sentence in finding.message
 

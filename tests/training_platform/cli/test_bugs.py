@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
-from training_platform.rules.declaration import RULES, Draft, rule
+from training_platform.config.reading.declaration import RULES, Draft, rule
 from training_platform.views.whole_stack import Program
 
 BROKEN = "stacks/Pulumi.prod-nlp.yaml"

@@ -14,9 +14,10 @@ from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, LUSTRE_TIERS, MACHINE_TYPES
+from training_platform.checks.every_rule import every_rule
 from training_platform.cli.main import app
-from training_platform.rules import RULES
-from training_platform.rules.descriptions import GROUPS, TITLES, exemption, rule_sheets
+from training_platform.rules import RULES, view_rules
+from training_platform.rules.descriptions import GROUPS, TITLES, exemption
 
 
 def run(*arguments: str) -> Result:
@@ -53,7 +54,7 @@ def test_every_rule_of_jobs_can_be_explained() -> None:
     named = {*re.findall(r'"(job-[a-z-]+[a-z])"', code), "job-quota-exceeded", "job-quota-headroom"}
 
     assert {"job-name", "job-vertex-trials", "job-pathways"} <= named
-    assert sorted(named - {sheet.id for sheet in rule_sheets()}) == []
+    assert sorted(named - {sheet.id for sheet in every_rule()}) == []
     assert "Refused by Vertex AI" in run("explain", "job-vertex-trials").stdout
     assert "Refused by nobody." in run("explain", "quota-placeholder").stdout
 
@@ -175,7 +176,7 @@ def test_the_list_has_every_rule_of_a_set_and_no_other() -> None:
     done = run("rules", "list", "disks")
 
     listed = {line.split()[0] for line in done.stdout.splitlines()[1:]}
-    assert listed == {rule.id for rule in RULES.values() if rule.ruleset == "disks"}
+    assert listed == {rule.id for rule in view_rules() if rule.ruleset == "disks"}
 
 
 def test_json_has_every_rule() -> None:
@@ -188,7 +189,7 @@ def test_json_has_every_rule() -> None:
 
 def test_every_rule_set_is_a_group() -> None:
     assert set(TITLES) < set(GROUPS)
-    assert {sheet.group for sheet in rule_sheets()} == set(GROUPS)
+    assert {sheet.group for sheet in every_rule()} == set(GROUPS)
 
 
 def catalog(*arguments: str) -> Result:

@@ -13,6 +13,7 @@ from training_platform.config.data_sets import far_data_sets
 from training_platform.config.expansion import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.names import Locator
+from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 
@@ -39,7 +40,7 @@ def data_set_findings(root: Path, data: str, pools: str = POOLS) -> list[Finding
     (root / "stacks" / "Pulumi.env.yaml").write_text(text, encoding="utf-8")
     workspace = read_workspace(root)
     assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
-    return list(far_data_sets(workspace))
+    return located(far_data_sets(workspace))
 
 
 @pytest.mark.parametrize(

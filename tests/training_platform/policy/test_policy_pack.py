@@ -13,9 +13,9 @@ from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE
 
 from tests.training_platform.checks.reports.hostile import DOES
 from tests.training_platform.policy.pack_run import NODE_POOL, SNAPSHOT, Run, pool, urn
+from training_platform.config.reading.declaration import Draft
 from training_platform.policy.pack import policies
-from training_platform.rules import RULES
-from training_platform.rules.declaration import Draft
+from training_platform.rules import RULES, view_rules
 
 CLUSTER = "gcp:container/cluster:Cluster"
 STACK = """\
@@ -45,7 +45,7 @@ def checkout(tmp_path: Path) -> Path:
 def test_every_rule_set_is_a_policy_and_advice_never_blocks(checkout: Path) -> None:
     policies_by_name = {policy.name: policy for policy in policies(checkout)}
 
-    assert {rule.ruleset for rule in RULES.values()} | {"quota", "advice", "stack-advice"} == set(policies_by_name)
+    assert {rule.ruleset for rule in view_rules()} | {"quota", "advice", "stack-advice"} == set(policies_by_name)
     assert {
         name for name, policy in policies_by_name.items() if policy.enforcement_level is EnforcementLevel.ADVISORY
     } == {

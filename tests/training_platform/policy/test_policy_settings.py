@@ -27,7 +27,7 @@ from training_platform.policy import evaluation, registered
 from training_platform.policy.evaluation import FIXES
 from training_platform.policy.pack import policies
 from training_platform.policy.settings import LEVELS, RULESETS, RULESETS_FILE, settings, wrong_configs, wrong_settings
-from training_platform.rules import RULES
+from training_platform.rules import view_rules
 
 POLICIES = Path(__file__).parents[3] / "policies"
 
@@ -179,7 +179,7 @@ def test_the_file_says_what_the_registered_rules_say() -> None:
 
 
 def test_each_policy_is_of_the_kind_that_its_rules_want() -> None:
-    across = {rule.ruleset for rule in RULES.values() if rule.across}
+    across = {rule.ruleset for rule in view_rules() if rule.across}
     policies_by_name = {policy.name: policy for policy in policies(None)}
 
     assert {name for name, policy in policies_by_name.items() if isinstance(policy, StackValidationPolicy)} == {

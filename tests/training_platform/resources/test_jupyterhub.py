@@ -16,7 +16,7 @@ from training_platform.config.model.environment import ChartOverride
 from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.data_sets import NotebookData
 from training_platform.resources.gke import gke_cluster
-from training_platform.resources.jupyterhub import ImageName, hub_gateway, hub_values, jupyterhub, split_image
+from training_platform.resources.jupyterhub import HubImage, hub_gateway, hub_values, jupyterhub, split_image
 from training_platform.resources.scope import Scope
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -249,7 +249,7 @@ def test_the_port_of_the_health_check_is_said_as_its_definition_wants(plan_gatew
     ],
 )
 def test_an_image_is_split_where_the_chart_joins_it(image: str, expected: tuple[str, str]) -> None:
-    assert split_image(image) == ImageName(*expected)
+    assert split_image(image) == HubImage(*expected)
 
 
 @given(st.text(alphabet="ab:/@.", min_size=1))

@@ -12,6 +12,7 @@ from tests.plans import PlannedStack, composed, planned_stack
 from tests.stack_files import workspace_of
 from training_platform.catalog import IMAGES
 from training_platform.config.model.stack import parse_stack
+from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
@@ -82,7 +83,7 @@ def shape(server: Json, **team: Any) -> list[Finding]:
 def found(server: Json, environment: Json | None = None, **team: Any) -> list[Finding]:
     loaded = workspace({"chat": {**SERVER, **server}}, environment, **team)
     assert not loaded.stacks["dev-vision"].findings
-    return list(serving_findings(loaded))
+    return located(serving_findings(loaded))
 
 
 def test_a_server_within_its_share_is_no_finding() -> None:
@@ -100,7 +101,7 @@ def test_one_replica_more_than_the_share_holds_is_found() -> None:
 def test_servers_of_one_share_are_counted_together() -> None:
     servers = {"one": SERVER, "two": {**SERVER, "chips": 1, "max_replicas": 1}}
 
-    over = list(serving_findings(workspace(servers)))
+    over = located(serving_findings(workspace(servers)))
 
     assert [(finding.path, finding.allowed) for finding in over] == [
         ("serving.main.one.max_replicas", "at most 1 besides the others"),

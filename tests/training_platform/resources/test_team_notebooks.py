@@ -12,6 +12,7 @@ from tests.stack_files import workspace_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.names import CACHES, cache_variables
+from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import capacity_ledger
@@ -78,7 +79,7 @@ def home_of(loaded: Workspace) -> Environment:
 def found(notebooks: Json, **environment: Any) -> list[Finding]:
     loaded = workspace(notebooks, **environment)
     home_of(loaded)
-    return list(notebook_findings(loaded))
+    return located(notebook_findings(loaded))
 
 
 def profile(**notebooks: Any) -> Json:

@@ -15,7 +15,7 @@ import yaml
 
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
-from training_platform.rules import RULES, View, evaluate, program, views_of_plan
+from training_platform.rules import View, evaluate, program, view_rules, views_of_plan
 from training_platform.views.adapters import views_of_rest
 
 FOLDER = Path(__file__).with_name("accepted")
@@ -60,7 +60,7 @@ def as_registered(value: Any) -> Any:
 def judged(entry: Entry) -> list[Finding]:
     """Return what all rules but those of the house find in a configuration."""
     whole = program(_views(entry), stack="foreign", environment="foreign", team=None, production=None)
-    return evaluate(whole, [rule for rule in RULES.values() if rule.owner != "house"])
+    return evaluate(whole, [rule for rule in view_rules() if rule.owner != "house"])
 
 
 def _views(entry: Entry) -> list[View]:

@@ -105,7 +105,7 @@ def test_sample_projects_keep_within_their_quotas(workspace: Workspace) -> None:
     assert set(ledgers) == {"example-train-dev", "example-train-prod"}
     capacity = capacity_ledger(workspace)
     assert [*snapshots.findings, *ledger_findings(workspace, ledgers.values(), capacity)] == []
-    assert list(workload_findings(workspace)) == []
+    assert workload_findings(workspace) == []
 
 
 def test_team_without_its_environment_has_no_views(workspace: Workspace) -> None:

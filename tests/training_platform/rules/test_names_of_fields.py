@@ -21,7 +21,7 @@ from tests.training_platform.rules import foreign
 from tests.training_platform.rules.spoiled import ROWS
 from training_platform import rules, views
 from training_platform.resources.stack_resource import StackResource
-from training_platform.rules import RULES, documents, evaluate, program, views_of_plan
+from training_platform.rules import RULES, documents, evaluate, program, view_rules, views_of_plan
 from training_platform.views.adapters import kinds_of
 from training_platform.views.whole_stack import Program
 
@@ -156,14 +156,14 @@ def reads() -> Mapping[str, Reads]:
             view.values()
         noted["views"].documented.update(object_reads.documented)
         noted["views"].undocumented.update(object_reads.undocumented)
-        for name, rule in RULES.items():
+        for rule in view_rules():
             if rule.reads is not Program and not any(issubclass(kind, rule.reads) for kind in kinds_of(token)):
                 continue
             object_reads.documented.clear()
             object_reads.undocumented.clear()
-            _evaluate([resource], name)
-            noted[name].documented.update(object_reads.documented)
-            noted[name].undocumented.update(object_reads.undocumented)
+            _evaluate([resource], rule.id)
+            noted[rule.id].documented.update(object_reads.documented)
+            noted[rule.id].undocumented.update(object_reads.undocumented)
     for row in ROWS:
         planned = foreign.planned(row.besides, row.spoiled)
         _evaluate([_noted(resource, noted[row.rule]) for resource in planned], row.rule)

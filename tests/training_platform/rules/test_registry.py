@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from training_platform.config.model.stack import parse_stack
+from training_platform.config.reading.declaration import RULES, Draft, Owner, finding, rule
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
 from training_platform.resources.stack_resource import UNKNOWN
-from training_platform.rules import declaration, views_of_model
-from training_platform.rules.declaration import RULES, Draft, evaluate, finding, rule
+from training_platform.rules import view_rules, views_of_model
 from training_platform.rules.descriptions import TITLES
+from training_platform.rules.evaluation import evaluate
 from training_platform.views.access import LabelledView
 from training_platform.views.whole_stack import Program, program
 
@@ -22,23 +23,28 @@ LABELLED = LabelledView(**HEAD, name="a", labels={"x": "1"})
 HIDDEN: Any = UNKNOWN
 
 
-@pytest.fixture(autouse=True)
-def _no_new_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the rules of these tests out of the registry that all others read."""
-    monkeypatch.setattr("training_platform.rules.declaration.RULES", {})
+@pytest.fixture
+def _only_rules_of_the_test() -> Iterator[None]:
+    """Empty the registry for a test, and restore it."""
+    declared = dict(RULES)
+    RULES.clear()
+    yield
+    RULES.clear()
+    RULES.update(declared)
 
 
 def whole(*views: LabelledView) -> Program:
     return program(views, stack="dev", environment="dev", team=None, production=False)
 
 
+@pytest.mark.usefixtures("_only_rules_of_the_test")
 def test_rule_reads_the_views_of_its_first_parameter() -> None:
     @rule("sample", ruleset="samples", source="here")
     def sample(view: LabelledView) -> Iterator[Draft]:
         """Find everything."""
         yield finding(view, "labels", "is set", allowed=1, nearest=2)
 
-    (sample_finding,) = evaluate(whole(LABELLED), declaration.RULES.values())
+    (sample_finding,) = evaluate(whole(LABELLED), view_rules())
 
     assert (sample_finding.rule, sample_finding.message, sample_finding.allowed, sample_finding.nearest) == (
         "sample",
@@ -47,20 +53,22 @@ def test_rule_reads_the_views_of_its_first_parameter() -> None:
         "2",
     )
     assert (sample_finding.path, sample_finding.resource, sample_finding.file) == ("labels", "t a", None)
-    assert declaration.RULES["sample"].summary == "Find everything."
+    assert RULES["sample"].title == "Find everything."
 
 
+@pytest.mark.usefixtures("_only_rules_of_the_test")
 def test_rule_with_a_second_parameter_is_given_the_program() -> None:
     @rule("sample", ruleset="samples", source="here", severity="warning")
     def sample(view: LabelledView, program: Program) -> Iterator[Draft]:
         """Find everything."""
         yield finding(view, "labels", program.environment, severity="error")
 
-    (sample_finding,) = evaluate(whole(LABELLED), declaration.RULES.values())
+    (sample_finding,) = evaluate(whole(LABELLED), view_rules())
 
     assert (sample_finding.message, sample_finding.severity) == ("dev", "error")
 
 
+@pytest.mark.usefixtures("_only_rules_of_the_test")
 def test_second_use_of_an_id_is_refused() -> None:
     def sample(view: LabelledView) -> Iterator[Draft]:
         """Find nothing."""
@@ -71,6 +79,7 @@ def test_second_use_of_an_id_is_refused() -> None:
         rule("sample", ruleset="samples", source="here")(sample)
 
 
+@pytest.mark.usefixtures("_only_rules_of_the_test")
 def test_unknown_value_is_a_note_that_names_the_field() -> None:
     @rule("sample", ruleset="samples", source="here")
     def sample(view: LabelledView) -> Iterator[Draft]:
@@ -78,7 +87,7 @@ def test_unknown_value_is_a_note_that_names_the_field() -> None:
         if view.labels:
             yield finding(view, "labels", "is set")
 
-    findings = evaluate(whole(LabelledView(**HEAD, name="b", labels=HIDDEN), LABELLED), declaration.RULES.values())
+    findings = evaluate(whole(LabelledView(**HEAD, name="b", labels=HIDDEN), LABELLED), view_rules())
 
     assert [(row.severity, row.message) for row in findings] == [
         ("note", "sample is not decided: labels is not known before deployment"),
@@ -86,6 +95,7 @@ def test_unknown_value_is_a_note_that_names_the_field() -> None:
     ]
 
 
+@pytest.mark.usefixtures("_only_rules_of_the_test")
 def test_a_rule_that_fails_is_named_for_each_view_and_no_other_is_silent() -> None:
     @rule("broken", ruleset="samples", source="here", severity="warning")
     def broken(view: LabelledView) -> Iterator[Draft]:
@@ -99,7 +109,7 @@ def test_a_rule_that_fails_is_named_for_each_view_and_no_other_is_silent() -> No
         """Find everything."""
         yield finding(view, "labels", "is found by another rule")
 
-    findings = evaluate(whole(LABELLED, LabelledView(**HEAD, name="b", labels={})), declaration.RULES.values())
+    findings = evaluate(whole(LABELLED, LabelledView(**HEAD, name="b", labels={})), view_rules())
 
     failed, *others = findings
     assert (failed.rule, failed.severity, failed.failed, failed.resource) == ("broken", "error", True, "t a")
@@ -128,7 +138,7 @@ config:
     views = views_of_model(stack, Workspace(Path(), {"dev": stack}))
 
     findings = evaluate(
-        program(views, stack="dev", environment="dev", team=None, production=False), RULES.values(), stack
+        program(views, stack="dev", environment="dev", team=None, production=False), view_rules(), stack
     )
 
     (size,) = [row for row in findings if row.rule == "boot-disk-size"]
@@ -138,7 +148,7 @@ config:
 
 
 def test_every_rule_set_has_a_title_of_its_own() -> None:
-    assert {rule.ruleset for rule in RULES.values()} == TITLES.keys()
+    assert {rule.ruleset for rule in view_rules()} == TITLES.keys()
     assert len(set(TITLES.values())) == len(TITLES)
     assert all(title.endswith(".") for title in TITLES.values())
 
@@ -153,8 +163,9 @@ def test_every_rule_set_has_a_title_of_its_own() -> None:
         ("google", "error", "other", ["document", "ours"]),
     ],
 )
+@pytest.mark.usefixtures("_only_rules_of_the_test")
 def test_a_value_that_a_rule_and_its_document_refuse_is_said_once(
-    owner: declaration.Owner, severity: Severity, field: str, rules: list[str]
+    owner: Owner, severity: Severity, field: str, rules: list[str]
 ) -> None:
     @rule("document", ruleset="documents", source="here", owner="documents")
     def document(view: LabelledView) -> Iterator[Draft]:
@@ -166,4 +177,4 @@ def test_a_value_that_a_rule_and_its_document_refuse_is_said_once(
         """Find the same and know why."""
         yield finding(view, field, "is below 10 GB")
 
-    assert [row.rule for row in evaluate(whole(LABELLED), declaration.RULES.values())] == rules
+    assert [row.rule for row in evaluate(whole(LABELLED), view_rules())] == rules

@@ -9,7 +9,7 @@ import pytest
 from tests.training_platform.rules.builders import FLAWLESS, check, example, gpu_pool, slice_pool
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
-from training_platform.rules import RULES, View, evaluate, program, views_of_plan
+from training_platform.rules import View, evaluate, program, view_rules, views_of_plan
 from training_platform.rules.descriptions import rule_sheet
 from training_platform.views.adapters import VIEWS_OF
 
@@ -56,7 +56,7 @@ def test_flawless_views_break_no_rule() -> None:
     assert found(*(make() for make in FLAWLESS)) == []
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [rule.id for rule in view_rules()])
 def test_a_whole_program_breaks_no_rule(rule: str) -> None:
     assert [finding for finding in check(rule, *example()) if finding.severity != "note"] == []
 
@@ -94,10 +94,10 @@ def test_resource_without_inputs_is_never_an_exception(kind: str) -> None:
 
 
 def test_every_rule_says_where_it_is_from_and_what_it_finds() -> None:
-    for rule in RULES.values():
+    for rule in view_rules():
         assert rule.source, rule.id
-        assert rule.summary.startswith("Find "), rule.id
-        assert rule.summary.endswith("."), rule.id
+        assert rule.title.startswith("Find "), rule.id
+        assert rule.title.endswith("."), rule.id
         assert (
             rule_sheet(rule.id).facts
             or rule.owner in ("house", "catalogue", "kubernetes", "documents")

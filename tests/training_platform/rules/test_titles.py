@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from training_platform.rules import RULES
+from training_platform.rules import view_rules
 from training_platform.rules.descriptions import TITLES
 
 # Words that say nothing of what is judged; pools and nodes are what most sets are about.
@@ -18,7 +18,7 @@ FILLING = frozenset(re.findall(r"\w+", _FILLING))
 
 def test_the_title_of_a_policy_names_what_each_of_its_rules_judges() -> None:
     """By a word that the rule's id or summary shares with the title: ``tags`` of nodes, ``placement`` of a slice."""
-    words_of_rules = {rule: _words(f"{rule.id.replace('-', ' ')} {rule.summary}") - FILLING for rule in RULES.values()}
+    words_of_rules = {rule: _words(f"{rule.id.replace('-', ' ')} {rule.title}") - FILLING for rule in view_rules()}
 
     assert [rule.id for rule, words in words_of_rules.items() if not words & _words(TITLES[rule.ruleset])] == []
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from training_platform.config.reading.declaration import rule
 from training_platform.resources.resource_types import NODE_POOL
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
-from training_platform.rules import RULES, evaluate, program, views_of_plan
-from training_platform.rules.declaration import rule
+from training_platform.rules import RULES, evaluate, program, view_rules, views_of_plan
 from training_platform.views.node_pool import NodePoolView
 
-GUARDED = sorted(rule.id for rule in RULES.values() if rule.when)
+GUARDED = sorted(rule.id for rule in view_rules() if rule.when)
 
 
 class _ReadError(Exception):

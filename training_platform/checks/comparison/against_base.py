@@ -48,10 +48,19 @@ from training_platform.checks.plan_document import PlanDocuments, planned_of
 from training_platform.checks.report import Report, StackReport, fingerprints, identity, set_aside
 from training_platform.checks.stacks import CheckOptions, CheckResult, Files, check_files, read_files, stack_names
 from training_platform.config.model.stack import Stack, stack_name
-from training_platform.config.reading.finding import Finding, UserError
+from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, UserError
 from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, stack_file
 from training_platform.resources.stack_plan import OWN_RESOURCES, kept_resources
+
+BASE_NOT_PLANNED = declare(
+    "base-not-planned",
+    "Find a stack that cannot be compared with the base of a change.",
+    ruleset="changes",
+    severity="warning",
+)
+
 
 _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end
@@ -332,8 +341,12 @@ def _most_more(head: CheckResult, base: CheckResult | None) -> float | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
-    """Yield the findings of a change other than losses."""
+def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) -> list[Finding]:
+    """Return the findings of a change other than losses."""
+    return located(_other_drafts(comparison, head, base))
+
+
+def _other_drafts(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Draft]:
     yield from left_off(comparison, head)
     yield from upgrades(comparison, head)
     yield from moved_requests(comparison)
@@ -345,28 +358,23 @@ def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) ->
     yield from _unknown(comparison)
 
 
-def _unknown(comparison: Comparison) -> Iterator[Finding]:
+def _unknown(comparison: Comparison) -> Iterator[Draft]:
     """Yield a warning for stacks with a base that could not be planned: the replacements of the change are unknown."""
     if comparison.unknown:
-        yield Finding(rule="base-not-planned", severity="warning", message=comparison.unknown)
+        yield finding(Anchor(), (), comparison.unknown, rule=BASE_NOT_PLANNED)
     for stack in comparison.stacks:
         if stack.unknown == "not planned in the base" and stack.head:
             message = f"is {stack.unknown}, so it is not known what this change replaces"
-            yield Finding(
-                rule="base-not-planned",
-                severity="warning",
-                message=message,
-                stack=stack.name,
-                file=stack.head.source.file,
-            )
+            place = Anchor(stack=stack.name, file=stack.head.source.file)
+            yield finding(place, (), message, rule=BASE_NOT_PLANNED)
 
 
 def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
     """Return the report with more findings, each at its stack if the report has the stack."""
     by_stack: dict[str, list[Finding]] = defaultdict(list)
     names = {stack.name for stack in report.stacks}
-    for finding in findings:
-        by_stack[finding.stack if finding.stack in names and finding.stack else ""].append(finding)
+    for row in findings:
+        by_stack[row.stack if row.stack in names and row.stack else ""].append(row)
     stacks = tuple(replace(stack, findings=(*stack.findings, *by_stack[stack.name])) for stack in report.stacks)
     return replace(report, stacks=stacks, findings=(*report.findings, *by_stack[""]))
 

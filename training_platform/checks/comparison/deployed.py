@@ -22,7 +22,7 @@ _SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 # the key with which 
 _UNKNOWN = ("04da6b54-80e4-46f7-96ec-b56ff0331ba9", "output<string>")
 _DEFAULTS = "__defaults"
 _REPLACING = ("replace", "create-replacement", "delete-replaced")
-Json = Mapping[str, Any]
+JsonMapping = Mapping[str, Any]
 
 
 class DeployedStack(NamedTuple):
@@ -66,7 +66,7 @@ def read_preview(path: Path) -> Preview:
     return Preview(names.pop(), tuple(change for change in by_urn.values() if change))
 
 
-def _document(path: Path, command: str) -> Json:
+def _document(path: Path, command: str) -> JsonMapping:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -83,13 +83,13 @@ def _stack(urn: str) -> str:
     return urn.removeprefix("urn:pulumi:").partition("::")[0]
 
 
-def _is_deployed(row: Json) -> bool:
+def _is_deployed(row: JsonMapping) -> bool:
     """Whether a resource of a state is a provider's, and neither only read nor to be deleted."""
     unowned = row.get("external") or row.get("delete")
     return bool(row.get("custom")) and not unowned and not str(row.get("type", "")).startswith("pulumi:")
 
 
-def _flat(row: Json) -> FlatResource:
+def _flat(row: JsonMapping) -> FlatResource:
     planned = StackResource(
         stack="",
         type=str(row["type"]),
@@ -112,19 +112,19 @@ def _plain(value: Any) -> Any:
     return UNKNOWN if value in _UNKNOWN else value
 
 
-def _gravest(steps: Iterable[Json]) -> Iterator[Json]:
+def _gravest(steps: Iterable[JsonMapping]) -> Iterator[JsonMapping]:
     """Yield the steps, those of a replacement last, since the engine also notes its parts."""
     rows = [step for step in steps if _is_owned(step)]
     yield from (step for step in rows if step.get("op") not in _REPLACING)
     yield from (step for step in rows if step.get("op") in _REPLACING)
 
 
-def _is_owned(step: Json) -> bool:
+def _is_owned(step: JsonMapping) -> bool:
     state = step.get("newState") or step.get("oldState") or {}
     return bool(state.get("custom", True)) and "pulumi:" not in str(state.get("type", ""))[:7]
 
 
-def _change(step: Json) -> ResourceChange | None:
+def _change(step: JsonMapping) -> ResourceChange | None:
     op = step.get("op")
     old = step.get("oldState")
     new = step.get("newState")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -32,7 +32,8 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.names import Locator
 from training_platform.config.own_prices import FILE as PRICES
-from training_platform.config.reading.finding import Finding, Path, Place, Severity, dotted
+from training_platform.config.reading.declaration import Draft, Rule, declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Path, Place, Severity, dotted
 from training_platform.config.reading.secrets import can_be_secret
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.reading.source import value_at
@@ -42,6 +43,13 @@ from training_platform.resources.resource_types import CLUSTER, KUBERNETES, NAME
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.rules.exemptions import Exempted, Exemptions
 
+PROTECTION_LEFT_OFF = declare(
+    "protection-left-off",
+    "Find protection that is off and can be on again.",
+    ruleset="changes",
+    severity="warning",
+)
+_LINE = Rule(id="effect", title="An effect that is shown, and no finding.", ruleset="changes")
 LIFT = "deletion_protection: false"
 REMOVED = "removed"
 _KEEPS = ", keeps "
@@ -69,7 +77,7 @@ class Cause(NamedTuple):
     resource: str = ""
 
 
-class Subject(NamedTuple):
+class LostSubject(NamedTuple):
     """The subjects of a change, by rank; reports show several of the same name as one, with number and size."""
 
     rank: int
@@ -92,7 +100,7 @@ class _Group:
     """The effects of one kind that have the same cause."""
 
     effects: dict[Effect, int] = field(default_factory=dict)  # by the rank of their subjects, the gravest first
-    subjects: dict[Subject, set[str]] = field(default_factory=dict)  # with the resources that each is
+    subjects: dict[LostSubject, set[str]] = field(default_factory=dict)  # with the resources that each is
     inputs: dict[str, None] = field(default_factory=dict)
     lifts: dict[str, None] = field(default_factory=dict)  # where the protection of what is lost is lifted
     severity: Severity = "warning"
@@ -156,7 +164,7 @@ class LossFinder:
             first += (
                 f"; or, if {enumeration(new)} is the same under a new name, write `renamed_from: {change.name}` there"
             )
-        subject = Subject(0, "", f"{change.name} is still deployed", "")
+        subject = LostSubject(0, "", f"{change.name} is still deployed", "")
         self._add(Cause(change.name, (), "", REMOVED), Effect("stack", says, first), subject, severity="error")
 
     def _of_resource(self, change: StackChange, resource: ResourceChange) -> None:
@@ -187,9 +195,9 @@ class LossFinder:
             for effect in effects_of_field(section, dotted(path), *values):
                 without, having = values if effect.kind == "grants" else reversed(values)
                 who = _people(without, having)
-                subject = Subject(_OF_FILE, f"{who}{section}", new.team.name if new.team else new.name, "")
+                subject = LostSubject(_OF_FILE, f"{who}{section}", new.team.name if new.team else new.name, "")
                 if len(path) > 1 and path[0] != "retired":
-                    subject = Subject(_OF_FILE, f"{who}{dotted(path[:-1])}", "", new.name)
+                    subject = LostSubject(_OF_FILE, f"{who}{dotted(path[:-1])}", "", new.name)
                 self._add(_cause_of(new, FieldChange(path, was, now)), effect, subject)
 
     def _borrowed(self, stack: Stack, path: Path) -> bool:
@@ -218,7 +226,7 @@ class LossFinder:
             if resource := new.get(grant.key):
                 says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
                 effect = Effect("opens", says, f"agree on it with the people of {grant.owner}")
-                subject = Subject(_OF_FILE, "", grant.resource, grant.owner)
+                subject = LostSubject(_OF_FILE, "", grant.resource, grant.owner)
                 first = next(iter(resource.inputs), None)
                 self._add(self._cause(change, resource, None), effect, subject, change=first)
 
@@ -229,7 +237,7 @@ class LossFinder:
         file = f"{PRICES}, here or in {self._comparison.ref},"
         says = f"up to ${more:,.2f} per hour more, and {file} lets ${self._most_more:,.2f} through"
         effect = Effect("cost", says, "agree on it with whoever pays")
-        self._add(Cause(change.name, (), "", f"{more:.2f}"), effect, Subject(0, "", change.name, ""))
+        self._add(Cause(change.name, (), "", f"{more:.2f}"), effect, LostSubject(0, "", change.name, ""))
 
     def _of_capacity(self, line: CapacityChange) -> None:
         """Find pools that shrink below the amount that teams are promised, at the line that shrinks them."""
@@ -254,7 +262,7 @@ class LossFinder:
                 break
         says = f"its pools hold {after:,.0f} and held {before:,.0f}, and teams are promised {promised:,.0f}"
         effect = Effect("promises", says, "lower the shares first, or keep the machines")
-        subject = Subject(0, "", f"{line.flavor} in {line.cluster}", line.environment)
+        subject = LostSubject(0, "", f"{line.flavor} in {line.cluster}", line.environment)
         self._add(cause, effect, subject)
 
     def _drop_needed_lifts(self) -> None:
@@ -271,7 +279,7 @@ class LossFinder:
         self,
         cause: Cause,
         effect: Effect,
-        subject: Subject,
+        subject: LostSubject,
         *,
         resource: ResourceChange | None = None,
         change: InputChange | None = None,
@@ -300,7 +308,7 @@ class LossFinder:
             return cause.path[-1:] != ("deletion_protection",) or len(cause.path) == 1
         return not any(_protection(stack, cause.path[:length]) is False for length in range(1, len(cause.path) + 1))
 
-    def _subject(self, change: StackChange, resource: ResourceChange) -> Subject:
+    def _subject(self, change: StackChange, resource: ResourceChange) -> LostSubject:
         """Return the subject for a resource: its kind, the key of its section, its size, its stack."""
         stack = change.base or change.head
         path = self._path(stack.section, resource.name) if stack and stack.section else ()
@@ -313,7 +321,7 @@ class LossFinder:
                 name += f" in {path[1]}"
         without_chips = resource.type == NODE_POOL and "node_pools" not in path
         rank = 2 * type_rank(resource.type) + without_chips
-        return Subject(rank, kind_name(resource.type), name, change.name, resource.size)
+        return LostSubject(rank, kind_name(resource.type), name, change.name, resource.size)
 
     def _cause(self, change: StackChange, resource: ResourceChange, changed: InputChange | None) -> Cause:
         """Return the field that decides a change, or the resource itself if the code changed and not the file."""
@@ -438,27 +446,27 @@ class LossFinder:
 
     def _finding(self, kind: EffectKind, cause: Cause, message: str, first: str, severity: Severity) -> Finding:
         stack = self._head.stacks.get(cause.stack)
-        rule = LOSS_RULES.get(kind, "effect")
-        resource = f"resource: {json.dumps(cause.resource)} and " if cause.resource else ""
-        becomes = json.dumps(cause.becomes)
-        allowed = f"an acknowledgement in stacks/exemptions.yaml, which names {resource}becomes: {becomes}"
-        if stack is None:
-            finding = Finding(
-                rule=rule, severity=severity, message=message, stack=cause.stack, file=stack_file(cause.stack),
-                path=dotted(cause.path),
-            )  # fmt: skip
-        else:
-            spoils: tuple[Place, ...] = ()
-            if kind in ("promises", "jobs") and cause.path[:1] == ("clusters",):
-                spoils = (stack.at(cause.path[:2]), stack.at((*cause.path[:2], "node_pools")), stack.at(cause.path[:4]))
-            finding = stack.finding(rule, cause.path, message, severity=severity, spoils=spoils)
-        return replace(
-            finding,
+        allowed: str | None = None
+        if kind in LOSS_RULES:
+            resource = f"resource: {json.dumps(cause.resource)} and " if cause.resource else ""
+            becomes = json.dumps(cause.becomes)
+            allowed = f"an acknowledgement in stacks/exemptions.yaml, which names {resource}becomes: {becomes}"
+        spoils: tuple[Place, ...] = ()
+        if stack and kind in ("promises", "jobs") and cause.path[:1] == ("clusters",):
+            spoils = (stack.at(cause.path[:2]), stack.at((*cause.path[:2], "node_pools")), stack.at(cause.path[:4]))
+        draft = finding(
+            stack or Anchor(stack=cause.stack, file=stack_file(cause.stack)),
+            cause.path,
+            message,
+            rule=LOSS_RULES.get(kind, _LINE),
+            severity=severity,
+            allowed=allowed,
             resource=cause.resource or None,
+            spoils=spoils,
             first=first or None,
             becomes=cause.becomes,
-            allowed=allowed if kind in LOSS_RULES else None,
         )
+        return located([draft])[0]
 
 
 def _gives(resource: ResourceChange) -> bool:
@@ -498,7 +506,7 @@ def is_over(stack: Stack, today: date) -> bool:
     return stack.retired is not None and stack.retired.since <= today
 
 
-def left_off(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
+def left_off(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
     """Find protection that was lifted before this change, which no longer needs it."""
     for change in comparison.stacks:
         new = change.head
@@ -516,11 +524,14 @@ def left_off(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
         ]
         for path in _lifted_sections(new.source.value, new.below):
             if _protection(old, path) is False and path not in needed:
-                yield new.finding(
-                    "protection-left-off", (*path, "deletion_protection"),
+                yield finding(
+                    new,
+                    (*path, "deletion_protection"),
                     "is false, and nothing in this change needs it",
-                    severity="warning", allowed="true, once it is deployed", nearest="true",
-                )  # fmt: skip
+                    rule=PROTECTION_LEFT_OFF,
+                    allowed="true, once it is deployed",
+                    nearest="true",
+                )
 
 
 def _flavor(workspace: Workspace, line: CapacityChange) -> Flavor | None:

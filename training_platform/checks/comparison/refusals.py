@@ -15,7 +15,8 @@ from training_platform.catalog import FILESTORE_TIERS, LUSTRE_TIERS
 from training_platform.checks.change_report import Comparison
 from training_platform.config.model.storage import FilestoreSpec, LustreSpec
 from training_platform.config.names import Locator
-from training_platform.config.reading.finding import Finding, Path, Severity, UserError
+from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.finding import Path, Severity, UserError
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import resource_flavor
@@ -23,12 +24,41 @@ from training_platform.resources.pipeline_accounts import environment_rights
 from training_platform.resources.plan import PlanError
 from training_platform.resources.resource_types import covers
 
-REMOVED_FLAVOR = "removed-flavor"
-PLACED_FLAVOR = "placed-flavor"
+FILESTORE_RANGE_KEPT = declare(
+    "filestore-range-kept",
+    "Find a changed range of a Filestore instance, which keeps its original one.",
+    ruleset="changes",
+)
+
+
+REMOVED_FLAVOR = declare(
+    "removed-flavor",
+    "Find a resource that an environment removes in the same change in which a team stops using it.",
+    ruleset="changes",
+    severity="warning",
+)
+PLACED_FLAVOR = declare(
+    "placed-flavor",
+    "Find a change to a flavor with a topology that Kueue refuses.",
+    ruleset="changes",
+)
 _FIXED = ("topologyName", "nodeLabels", "tolerations")
-FILESTORE_GROWTH = "filestore-growth"
-FIXED_INPUT = "fixed-input"
-DEPLOYER_RIGHTS = "deployer-rights"
+FILESTORE_GROWTH = declare(
+    "filestore-growth",
+    "Find a capacity that an instance cannot change to.",
+    ruleset="changes",
+)
+FIXED_INPUT = declare(
+    "fixed-input",
+    "Find a change of an input that the API server does not allow to change.",
+    ruleset="changes",
+)
+DEPLOYER_RIGHTS = declare(
+    "deployer-rights",
+    "Find rights that an environment's deployer needs from this change on.",
+    ruleset="changes",
+    severity="note",
+)
 FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "autoscaling.x-k8s.io:ProvisioningRequest": ("spec.parameters", "spec.podSets", "spec.provisioningClassName"),
     "cloud.google.com:ComputeClass": ("spec.autopilot",),
@@ -82,7 +112,7 @@ def deployment_order(head: Workspace, base: Workspace, environment: str) -> Depl
     )
 
 
-def removals(head: Workspace, base: Workspace) -> Iterator[Finding]:
+def removals(head: Workspace, base: Workspace) -> Iterator[Draft]:
     """Find parts of an environment that are removed in the change in which a team stops needing them."""
     for home, _ in head.environments():
         order = deployment_order(head, base, home.name)
@@ -108,7 +138,7 @@ def removals(head: Workspace, base: Workspace) -> Iterator[Finding]:
                     f": {enumeration(names)} {'is' if len(names) == 1 else 'are'} deployed first, as pipelines do"
                 )
             severity: Severity = "warning" if why else "note"
-            yield home.finding(REMOVED_FLAVOR, path, message, severity=severity, allowed=allowed)
+            yield finding(home, path, message, rule=REMOVED_FLAVOR, severity=severity, allowed=allowed)
 
 
 def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, NeededPart]]:
@@ -150,7 +180,7 @@ def _instance(name: str) -> NeededPart:
     return NeededPart(("filestore",), f"Filestore instance {name}")
 
 
-def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
+def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Draft]:
     """Find a flavor that stays but changes inputs that are fixed once it has a topology.
 
     To replace the object is no way out: it hangs on its finalizer while a queue names it, and queues are in the stacks
@@ -170,11 +200,13 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Finding]:
                 if changed:
                     pools = [pool.name for pool in flavor.pools if pool.name in spec.node_pools]
                     section = ("node_pools", pools[0]) if pools else ()
-                    yield stack.finding(
-                        PLACED_FLAVOR, ("clusters", cluster, *section),
+                    yield finding(
+                        stack,
+                        ("clusters", cluster, *section),
                         f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses once it has a topology",
+                        rule=PLACED_FLAVOR,
                         allowed="the pool as it is; or two changes: remove it with all shares of it, then add it again",
-                    )  # fmt: skip
+                    )
 
 
 def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
@@ -184,7 +216,7 @@ def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object])
     return [field for field in _FIXED if before.get(field) != after.get(field)]
 
 
-def fixed_inputs(comparison: Comparison) -> Iterator[Finding]:
+def fixed_inputs(comparison: Comparison) -> Iterator[Draft]:
     """Find an object that stays but changes an input that its API server does not let change.
 
     Source: rules on the old object in the CRDs of Kueue 0.19.2, JobSet 0.12.0, ProvisioningRequest and ComputeClass
@@ -201,10 +233,13 @@ def fixed_inputs(comparison: Comparison) -> Iterator[Finding]:
             if changed and resource.kind == "changed":
                 kind = resource.type.rpartition(":")[2]
                 message = f"changes {enumeration(changed)} of {kind} {resource.name}, which the API server refuses"
-                yield stack.finding(
-                    FIXED_INPUT, locator.path(resource.name), message,
+                yield finding(
+                    stack,
+                    locator.path(resource.name),
+                    message,
+                    rule=FIXED_INPUT,
                     allowed="the old value; or an object of another name; or replace_on_changes of the input",
-                )  # fmt: skip
+                )
 
 
 def _without_version(resource_type: str) -> str:
@@ -213,7 +248,7 @@ def _without_version(resource_type: str) -> str:
     return f"{group.partition('/')[0]}:{kind}"
 
 
-def kept_instances(head: Workspace, base: Workspace) -> Iterator[Finding]:
+def kept_instances(head: Workspace, base: Workspace) -> Iterator[Draft]:
     """Find an instance that stays but changes its range, or its capacity in a way that Google Cloud refuses.
 
     Source: Filestore docs, service tiers, read 2026-04-10; Filestore CSI driver 2edb466, controller.go; Managed Lustre
@@ -234,14 +269,18 @@ def kept_instances(head: Workspace, base: Workspace) -> Iterator[Finding]:
                     written = spec.reserved_range
                     if written != kept:
                         message = f"is {written or 'left out'}, and the instance keeps {kept}: only a new one reads it"
-                        yield stack.finding(
-                            "filestore-range-kept", (section, name, "reserved_range"), message,
-                            allowed=f"{kept}, {_ANEW}", nearest=kept,
-                        )  # fmt: skip
+                        yield finding(
+                            stack,
+                            (section, name, "reserved_range"),
+                            message,
+                            rule=FILESTORE_RANGE_KEPT,
+                            allowed=f"{kept}, {_ANEW}",
+                            nearest=kept,
+                        )
                 if refusal := _refusal(spec, old.capacity_gib):
                     message, allowed, nearest = refusal
                     path = (section, name, "capacity_gib")
-                    yield stack.finding(FILESTORE_GROWTH, path, message, allowed=allowed, nearest=str(nearest))
+                    yield finding(stack, path, message, rule=FILESTORE_GROWTH, allowed=allowed, nearest=str(nearest))
 
 
 def _refusal(spec: _Spec, before: int) -> tuple[str, str, int] | None:
@@ -272,7 +311,7 @@ def _refusal(spec: _Spec, before: int) -> tuple[str, str, int] | None:
     return None
 
 
-def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Finding]:
+def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Draft]:
     """Note an environment whose deployer needs rights that it did not get at set-up, and would be refused with 403."""
     created = [
         change.name
@@ -288,10 +327,10 @@ def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> 
             continue
         further = {place: sorted(rights - before.get(place, set())) for place, rights in needs.items()}
         if sentences := [f"{listed(rights, 4)} in {place}" for place, rights in further.items() if rights]:
-            yield head.stacks[name].finding(
-                DEPLOYER_RIGHTS,
+            yield finding(
+                head.stacks[name],
                 (),
                 f"the account that deploys it needs further rights: {'; '.join(sentences)}",
-                severity="note",
+                rule=DEPLOYER_RIGHTS,
                 allowed="if a pipeline deploys it, `training-platform pipeline-accounts` again before that",
             )

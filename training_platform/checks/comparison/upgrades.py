@@ -9,18 +9,31 @@ from training_platform.checks.change_report import Comparison, InputChange, Reso
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.declaration import Draft, declare, finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 from training_platform.resources.gke import is_frozen
 from training_platform.resources.resource_types import CLUSTER, QUOTA_PREFERENCE, RELEASE
+
+UPGRADE = declare(
+    "upgrade",
+    "Find a new version of a chart or a cluster, with what it affects.",
+    ruleset="changes",
+    severity="warning",
+)
+QUOTA_REQUEST_MOVED = declare(
+    "quota-request-moved",
+    "Find a quota request that becomes one for another limit.",
+    ruleset="changes",
+)
+
 
 _LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
 _STEPS = "the steps of docs/upgrade.md"
 _VERSIONS = {RELEASE: "version", CLUSTER: "minMasterVersion"}
 
 
-def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
+def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
     """Yield a warning for each chart and cluster of an environment that changes its version."""
     for change in comparison.stacks:
         stack = change.head
@@ -29,7 +42,7 @@ def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Finding]:
             yield from _of_clusters(change, stack, stack.environment)
 
 
-def _of_charts(change: StackChange, stack: Stack, environment: Environment, head: Workspace) -> Iterator[Finding]:
+def _of_charts(change: StackChange, stack: Stack, environment: Environment, head: Workspace) -> Iterator[Draft]:
     upgraded: dict[tuple[str, InputChange], list[str]] = {}
     for resource, version in _other_versions(change, RELEASE):
         cluster, chart = resource.name.removesuffix("-release").rpartition("-")[::2]
@@ -44,10 +57,10 @@ def _of_charts(change: StackChange, stack: Stack, environment: Environment, head
             if holders := [team for team, count in queues.items() if count]:
                 message += f"; {sum(queues.values())} ClusterQueues exist, of {enumeration(holders)}"
         path = ("charts", chart, "version") if chart in environment.charts else ()
-        yield stack.finding("upgrade", path, message, severity="warning", allowed=_STEPS)
+        yield finding(stack, path, message, rule=UPGRADE, allowed=_STEPS)
 
 
-def _of_clusters(change: StackChange, stack: Stack, environment: Environment) -> Iterator[Finding]:
+def _of_clusters(change: StackChange, stack: Stack, environment: Environment) -> Iterator[Draft]:
     for resource, version in _other_versions(change, CLUSTER):
         path = Locator(environment).path(resource.name) or ()
         cluster = environment.clusters[str(path[-1])]
@@ -57,11 +70,11 @@ def _of_clusters(change: StackChange, stack: Stack, environment: Environment) ->
         nodes = "nodes follow, VM by VM, and the jobs on them end"
         if is_frozen(cluster):
             nodes = "nodes stay until their support ends"
-        yield stack.finding(
-            "upgrade",
+        yield finding(
+            stack,
             (*path, "version"),
             f"takes the control plane of {path[-1]} from {version.old} to {version.new}, never back: {api}; {nodes}",
-            severity="warning",
+            rule=UPGRADE,
             allowed=_STEPS,
         )
 
@@ -74,7 +87,7 @@ def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceCh
                 yield resource, version
 
 
-def moved_requests(comparison: Comparison) -> Iterator[Finding]:
+def moved_requests(comparison: Comparison) -> Iterator[Draft]:
     """Find a request that changes its limit; Google lets only its amount change.
 
     Source: Cloud Quotas API v1 protos, QuotaPreference, where dimensions are immutable, and the gcp provider, which
@@ -88,10 +101,11 @@ def moved_requests(comparison: Comparison) -> Iterator[Finding]:
             moved = [change for change in resource.inputs if change.path.startswith(_LIMIT_OF_REQUEST)]
             if resource.type == QUOTA_PREFERENCE and resource.kind == "changed" and moved:
                 limits = ", ".join(map(str, moved))
-                yield stack.finding(
-                    "quota-request-moved",
+                yield finding(
+                    stack,
                     Locator(stack.section).path(resource.name),
                     f"is to ask for another limit: {limits}; Google changes only the amount",
+                    rule=QUOTA_REQUEST_MOVED,
                     resource=f"{resource.type} {resource.name}",
                     allowed="another name for the request",
                 )

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from training_platform.config.reading.finding import Finding, Severity
 
-State = Literal["clean", "findings", "unchecked"]
+VerdictState = Literal["clean", "findings", "unchecked"]
 
 
 class Conclusion(NamedTuple):
@@ -17,7 +17,7 @@ class Conclusion(NamedTuple):
     ``losses`` is what a change takes from whom, acknowledged or not: where there is any, nothing is clean.
     """
 
-    state: State
+    state: VerdictState
     checked: str
     counts: str
     losses: str = ""

@@ -125,7 +125,7 @@ def _findings(findings: Sequence[Finding], links: str) -> Markup:
 def _finding(finding: Finding, links: str, more: Markup | str) -> Markup:
     rule = describe(finding.rule)
     source = f"Source: {rule.source}." if rule.source else ""
-    help_text = " ".join(part for part in (rule.summary, source, f"{more_about(finding)}.") if part)
+    help_text = " ".join(part for part in (rule.title, source, f"{more_about(finding)}.") if part)
     return el(
         "li",
         el("p", el("span", finding.severity, cls="severity"), " ", _linked_place(finding, links)),

@@ -12,8 +12,9 @@ from urllib.parse import quote
 from training_platform.catalog.types import Json
 from training_platform.checks.report import FindingGroup, Report, finding_groups
 from training_platform.checks.reports.wording import field_message, place, sentences
+from training_platform.config.reading.declaration import Rule
 from training_platform.config.reading.finding import Finding
-from training_platform.rules.descriptions import Description, describe
+from training_platform.rules.descriptions import describe
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "SRCROOT"
@@ -34,17 +35,17 @@ def sarif_report(report: Report) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _rule(rule: Description) -> Json:
+def _rule(rule: Rule) -> Json:
     source = f"Source: {rule.source}." if rule.source else ""
     more = f"`training-platform explain {rule.id}` says how to fix it and how to exempt it."
-    paragraphs = [part for part in (rule.summary, source, more) if part]
+    paragraphs = [part for part in (rule.title, source, more) if part]
     return {
         "id": rule.id,
-        "shortDescription": {"text": rule.summary},
-        "fullDescription": {"text": rule.summary},
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.title},
         "help": {"text": " ".join(paragraphs), "markdown": "\n\n".join(paragraphs)},
         "defaultConfiguration": {"level": rule.severity},
-        "properties": {"tags": [rule.group], "precision": "very-high"},
+        "properties": {"tags": [rule.ruleset], "precision": "very-high"},
     }
 
 

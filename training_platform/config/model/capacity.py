@@ -17,8 +17,8 @@ from training_platform.catalog.types import Capacity as ChargedCapacity
 from training_platform.config.reading.section import (
     RESERVATION_NAME,
     RESERVATION_OR_ANY,
-    Conflict,
     Consistent,
+    Problem,
     ProjectId,
 )
 
@@ -76,17 +76,17 @@ class ReservationSpec(Consistent):
         examples=["2027-02-28"],
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that do not go together."""
         of_one = sorted({"project", "block", "sub_block", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
-            yield Conflict(
+            yield Problem(
                 ("name",), f"reservation any does not support {', '.join(of_one)}", "only any, or a name", "any"
             )
         if self.sub_block and not self.block:
-            yield Conflict(("sub_block",), "needs the block that it belongs to", "block and sub_block")
+            yield Problem(("sub_block",), "needs the block that it belongs to", "block and sub_block")
         if self.starts and self.ends and self.ends < self.starts:
-            yield Conflict(("ends",), f"{self.ends} is before starts", f"{self.starts} or later", self.starts)
+            yield Problem(("ends",), f"{self.ends} is before starts", f"{self.starts} or later", self.starts)
 
     @property
     def any(self) -> bool:
@@ -134,13 +134,13 @@ ReservationRef = Annotated[
 ]
 
 
-def reservation_conflicts(capacity: Capacity, reservation: ReservationSpec | None) -> Iterator[Conflict]:
+def reservation_conflicts(capacity: Capacity, reservation: ReservationSpec | None) -> Iterator[Problem]:
     """Yield a reservation beside another provisioning model, and reserved VMs that name no reservation."""
     if capacity == "reservation" and reservation is None:
-        yield Conflict(
+        yield Problem(
             ("capacity",), "is reservation, and the field reservation is missing", "reservation: NAME beside it"
         )
     if capacity != "reservation" and reservation is not None:
         message = f"capacity {capacity} does not use a reservation"
         allowed = "capacity: reservation, or no reservation"
-        yield Conflict(("reservation",), message, allowed, "capacity: reservation")
+        yield Problem(("reservation",), message, allowed, "capacity: reservation")

@@ -23,11 +23,11 @@ from training_platform.config.reading.section import (
     NOTHING,
     RESERVATION_NAME,
     Cidr,
-    Conflict,
     Consistent,
     Location,
     Name,
     OneOf,
+    Problem,
     ProviderInputs,
     Section,
     Time,
@@ -279,24 +279,24 @@ class ClusterSpec(Consistent):
         """The networks of its GPUs by its name, filled by ``config.gpu_fabric``."""
         return {}
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield what is its owner's to say, what is left out and wanted, and a missing subnet."""
         if self.existing:
             for field in OWNERS_FIELDS:
                 if field in self.model_fields_set:
                     message = f"does not go with existing: {self.existing} is as its owner has it"
-                    yield Conflict((field,), message, "the field left out", "leave it out")
+                    yield Problem((field,), message, "the field left out", "leave it out")
         queued = {("serving",): self.serving, ("notebooks", "teams"): bool(self.notebooks and self.notebooks.teams)}
         for path, is_queued in queued.items():
             if is_queued and self.software.kueue == "none":
                 message = "needs Kueue to count its pods, and software.kueue is none"
-                yield Conflict(path, message, "the field left out, or Kueue installed", "leave it out")
+                yield Problem(path, message, "the field left out, or Kueue installed", "leave it out")
         for name in self.cpu_pools:
             if name in self.node_pools or name in ("system", "cpu-np"):
                 other = f"{name} of node_pools" if name in self.node_pools else "a pool of the platform's own"
-                yield Conflict(("cpu_pools", name), f"has the name of {other}", "another name", f"{name}-cpu")
+                yield Problem(("cpu_pools", name), f"has the name of {other}", "another name", f"{name}-cpu")
         if self.existing is None and self.subnet is None:
-            yield Conflict(("subnet",), "is missing", "nodes, pods and services, or the field existing")
+            yield Problem(("subnet",), "is missing", "nodes, pods and services, or the field existing")
 
     @model_validator(mode="after")
     def _classes_are_of_its_pools(self) -> Self:

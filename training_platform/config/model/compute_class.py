@@ -18,10 +18,10 @@ from training_platform.catalog.types import Capacity as ChargedCapacity
 from training_platform.config.model.capacity import ReservationRef, reservation_conflicts
 from training_platform.config.model.node_pool import BootDiskSpec, NodePoolSpec
 from training_platform.config.reading.section import (
-    Conflict,
     Name,
     NamesWhere,
     OneOf,
+    Problem,
     Section,
     Zone,
     enumeration,
@@ -68,14 +68,14 @@ class Priority(Section):
         refuse_conflicts(self._conflicts())
         return self
 
-    def _conflicts(self) -> Iterator[Conflict]:
+    def _conflicts(self) -> Iterator[Problem]:
         if self.machine_type is not None and (MACHINE_TYPES[self.machine_type].kind == "tpu") != bool(self.topology):
             message = (
                 f"is missing: {self.machine_type} has TPUs"
                 if self.topology is None
                 else f"does not go with {self.machine_type}, which has GPUs"
             )
-            yield Conflict(("topology",), message, "a topology for TPUs only")
+            yield Problem(("topology",), message, "a topology for TPUs only")
         yield from reservation_conflicts(self.capacity, self.reservation)
 
     @property
@@ -124,7 +124,7 @@ class ComputeClassSpec(Section):
                 yield pool, priority
 
 
-class Shape(NamedTuple):
+class VmShape(NamedTuple):
     """What a job sees of a pool: chips or GPUs per VM, how GPUs are shared, and for TPUs which ones, and the slice."""
 
     per_vm: int
@@ -165,12 +165,12 @@ def class_of_pools(classes: Mapping[str, ComputeClassSpec]) -> dict[str, str]:
     return {pool: name for name, spec in classes.items() for pool in spec.node_pools}
 
 
-def _shape(pool: NodePoolSpec) -> Shape:
+def _shape(pool: NodePoolSpec) -> VmShape:
     machine = pool.machine
     if machine.kind != "tpu" or machine.accelerator is None:
         sharing = f"{pool.sharing.strategy} by {pool.sharing.max_clients}" if pool.sharing else None
-        return Shape(machine.chips, "".join(f", {how}" for how in (pool.partition, sharing) if how))
-    return Shape(machine.chips, tpu=machine.accelerator.name, topology=pool.topology)
+        return VmShape(machine.chips, "".join(f", {how}" for how in (pool.partition, sharing) if how))
+    return VmShape(machine.chips, tpu=machine.accelerator.name, topology=pool.topology)
 
 
 def _refuse(message: str, allowed: str, nearest: str | None, path: tuple[str | int, ...]) -> None:

@@ -29,7 +29,6 @@ from training_platform.config.reading.section import (
     SERVICE,
     ChartName,
     Cidr,
-    Conflict,
     Consistent,
     Email,
     FormerName,
@@ -39,6 +38,7 @@ from training_platform.config.reading.section import (
     Labels,
     Members,
     Name,
+    Problem,
     ProjectId,
     Region,
     Section,
@@ -103,11 +103,11 @@ class Destination(Consistent):
     )
     protocol: Literal["TCP", "UDP"] = Field(default="TCP", description="Protocol of the ports.")
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield that both or neither of addresses and a host name are given."""
         if (self.cidr is None) == (self.host is None):
             message = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
-            yield Conflict((), message, "one of cidr and host")
+            yield Problem((), message, "one of cidr and host")
 
 
 Destinations = tuple[Destination, ...]
@@ -235,11 +235,11 @@ class ChartOverride(Consistent):
         examples=[f"sha256:{'0' * 64}"],
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield a digest of a chart that no registry holds by digest."""
         if self.digest and (self.repository or not (self.chart or "oci://").startswith("oci://")):
             message = "goes only with an OCI reference: chart repositories and folders have no digest"
-            yield Conflict(("digest",), message, "chart: oci://..., or no digest")
+            yield Problem(("digest",), message, "chart: oci://..., or no digest")
 
 
 class ImageRepositorySpec(Consistent):
@@ -261,11 +261,11 @@ class ImageRepositorySpec(Consistent):
     )
     keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up keeps.")
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield a cache where the repository is."""
         if self.location in self.caches:
             path = ("caches", self.caches.index(self.location))
-            yield Conflict(path, "is where the repository is", "a location beside it, or no cache")
+            yield Problem(path, "is where the repository is", "a location beside it, or no cache")
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -451,7 +451,7 @@ class Environment(Consistent):
         description="Quota limits to request from Google Cloud; removing a request does not withdraw it.",
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that do not go together."""
         slices = 0
         for name, cluster in self.clusters.items():
@@ -463,23 +463,23 @@ class Environment(Consistent):
             yield from self._without_services_range()
         if self.google_apis == "public" and self.clusters and not self.open_egress:
             message = "is public: pods of teams would not reach Google's APIs, whose public addresses change"
-            yield Conflict(("google_apis",), message, "private, restricted, or open_egress: true", "private")
+            yield Problem(("google_apis",), message, "private, restricted, or open_egress: true", "private")
         for number, row in enumerate(self.egress):
             if instance := self.instance_behind(row):
-                yield Conflict(("egress", number), opens_files(instance), NFS_ALLOWED)
+                yield Problem(("egress", number), opens_files(instance), NFS_ALLOWED)
         without = [name for name, cluster in self.clusters.items() if not cluster.fqdn_policies]
         for number in (number for number, row in enumerate(self.egress) if row.host and without):
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)}"
-            yield Conflict(("egress", number, "host"), message, "cidr, or clusters with fqdn_policies: true")
+            yield Problem(("egress", number, "host"), message, "cidr, or clusters with fqdn_policies: true")
         yield from self._conflicts_of_network()
         yield from self._regions_without_key()
         if self.budget and self.billing_account is None:
-            yield Conflict(("budget",), "needs billing_account, which is not set", "no budget, or a billing_account")
+            yield Problem(("budget",), "needs billing_account, which is not set", "no budget, or a billing_account")
         yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
-            yield Conflict(("clusters",), message, f"at most {MOST_SLICES:,}")
+            yield Problem(("clusters",), message, f"at most {MOST_SLICES:,}")
 
     def instance_behind(self, destination: Destination) -> str | None:
         """Return the Filestore instance whose files a destination may open, by name."""
@@ -495,36 +495,36 @@ class Environment(Consistent):
                 return name
         return None
 
-    def _without_services_range(self) -> Iterator[Conflict]:
+    def _without_services_range(self) -> Iterator[Problem]:
         """Yield what needs private service access, of an environment that has neither a range for it nor a network."""
         message = "needs private_services_range of the environment, which is not set"
         for name, instance in self.filestore.items():
             if instance.connection == "private-service-access":
-                yield Conflict(("filestore", name, "connection"), message, "direct-peering, or such a range")
+                yield Problem(("filestore", name, "connection"), message, "direct-peering, or such a range")
         if self.lustre:
-            yield Conflict(("lustre",), message, "such a range, a /23 or larger for each instance", "10.200.0.0/20")
+            yield Problem(("lustre",), message, "such a range, a /23 or larger for each instance", "10.200.0.0/20")
 
-    def _conflicts_of_network(self) -> Iterator[Conflict]:
+    def _conflicts_of_network(self) -> Iterator[Problem]:
         """Yield what an existing network's owner decides, and subnets that are nowhere to be found."""
         shared = self.host_project is not None
         if self.network:
             for field in sorted({"nat_addresses", "private_services_range"} & self.model_fields_set):
                 message = "does not go with network, whose owner has its gateways and peerings"
-                yield Conflict((field,), message, "the field left out", "leave it out")
+                yield Problem((field,), message, "the field left out", "leave it out")
         if self.network and self.network.grant_roles and not shared:
             message = "is true, and the network is not of another project"
-            yield Conflict(("network", "grant_roles"), message, "false, or project with the host project", "false")
+            yield Problem(("network", "grant_roles"), message, "false, or project with the host project", "false")
         if shared and self.network_attachments:
             message = f"need subnets of the network, which belong to its host project {self.host_project}"
-            yield Conflict(("network_attachments",), message, "the field left out, or attachments of its owner")
+            yield Problem(("network_attachments",), message, "the field left out, or attachments of its owner")
         for name, cluster in self.clusters.items():
             named = cluster.subnet.name if cluster.subnet else None
             if named and self.network is None:
                 message = f"is {named!r}, and the environment makes the network with its subnets"
-                yield Conflict(("clusters", name, "subnet", "name"), message, "the field left out, or network")
+                yield Problem(("clusters", name, "subnet", "name"), message, "the field left out, or network")
             if shared and cluster.subnet and not named:
                 message = f"is missing: the network is of project {self.host_project}, which has its subnets"
-                yield Conflict(("clusters", name, "subnet", "name"), message, "name of a subnet with these ranges")
+                yield Problem(("clusters", name, "subnet", "name"), message, "name of a subnet with these ranges")
 
     @property
     def own_clusters(self) -> dict[str, ClusterSpec]:
@@ -542,24 +542,24 @@ class Environment(Consistent):
         """The host project, if the environment's stack grants Google's agents their roles there."""
         return self.host_project if self.network and self.network.grant_roles else None
 
-    def _conflicts_of_homes(self, path: tuple[str, ...], instance: str, region: str) -> Iterator[Conflict]:
+    def _conflicts_of_homes(self, path: tuple[str, ...], instance: str, region: str) -> Iterator[Problem]:
         """Yield an instance for homes of notebooks that is missing, belongs to one team, or is in another region."""
         others = [name for name, spec in self.filestore.items() if spec.team is None]
         near = [name for name in others if region_of(self.filestore[name].location) == region]
         if instance not in self.filestore:
             message = f"{instance!r} is not a Filestore instance of this environment"
             allowed = enumeration(self.filestore) or "none is declared under filestore"
-            yield Conflict(path, message, allowed, find_nearest(instance, self.filestore))
+            yield Problem(path, message, allowed, find_nearest(instance, self.filestore))
         elif instance not in others:
             message = f"belongs to team {self.filestore[instance].team}, and homes are those of all users of notebooks"
             allowed = enumeration(others) or "an instance without team, to be declared under filestore"
-            yield Conflict(path, message, allowed, min(others, default=None))
+            yield Problem(path, message, allowed, min(others, default=None))
         elif instance not in near:
             message = f"{instance!r} is in {self.filestore[instance].location}: notebooks in {region} cannot mount it"
             allowed = enumeration(near) or f"an instance in {region}, to be declared under filestore"
-            yield Conflict(path, message, allowed, min(near, default=None))
+            yield Problem(path, message, allowed, min(near, default=None))
 
-    def _regions_without_key(self) -> Iterator[Conflict]:
+    def _regions_without_key(self) -> Iterator[Problem]:
         """Yield what would be left to Google's keys where the environment has its own."""
         if self.encryption is None:
             return
@@ -574,9 +574,9 @@ class Environment(Consistent):
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"
-                yield Conflict(path, message, f"a region of {enumeration(self.encryption.by_region)}")
+                yield Problem(path, message, f"a region of {enumeration(self.encryption.by_region)}")
 
-    def _data_set_conflicts(self) -> Iterator[Conflict]:
+    def _data_set_conflicts(self) -> Iterator[Problem]:
         """Yield data sets on missing instances, or instances that hold what their readers must not see."""
         homes = {cluster.notebooks.filestore for cluster in self.clusters.values() if cluster.notebooks}
         for name, data in self.data_sets.items():
@@ -585,7 +585,7 @@ class Environment(Consistent):
                 message = f"{instance!r} is not a Managed Lustre instance of this environment"
                 allowed = f"{enumeration(self.lustre) or 'one under lustre'}, or location, address and filesystem of it"
                 path = ("data_sets", name, "lustre", "instance")
-                yield Conflict(path, message, allowed, find_nearest(instance, self.lustre))
+                yield Problem(path, message, allowed, find_nearest(instance, self.lustre))
             if data.filestore is None:
                 continue
             path = ("data_sets", name, "filestore", "instance")
@@ -594,12 +594,12 @@ class Environment(Consistent):
             if instance not in self.filestore:
                 message = f"{instance!r} is not a Filestore instance of this environment"
                 allowed = enumeration(self.filestore) or others
-                yield Conflict(path, message, allowed, find_nearest(instance, self.filestore))
+                yield Problem(path, message, allowed, find_nearest(instance, self.filestore))
             elif instance in homes:
                 message = f"{instance!r} holds the homes of all users of notebooks"
-                yield Conflict(path, message, others, min(self.filestore.keys() - homes, default=None))
+                yield Problem(path, message, others, min(self.filestore.keys() - homes, default=None))
             elif (team := self.filestore[instance].team) and (
                 not data.teams or {*data.teams, data.writer or team} != {team}
             ):
                 message = f"is read by others than team {team}, which owns {instance!r}"
-                yield Conflict(("data_sets", name, "teams"), message, f"[{team}], or another instance", f"[{team}]")
+                yield Problem(("data_sets", name, "teams"), message, f"[{team}], or another instance", f"[{team}]")

@@ -18,13 +18,13 @@ from training_platform.config.model.capacity import Capacity, ReservationRef, ch
 from training_platform.config.reading.section import (
     DISK_IMAGE,
     NOTHING,
-    Conflict,
     Consistent,
     DeletionProtection,
     DiskTypeName,
     MachineTypeName,
     NamesWhere,
     OneOf,
+    Problem,
     ProviderInputs,
     Section,
     Zone,
@@ -39,13 +39,13 @@ AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines",
 GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "partition", "sharing"})
 
 
-def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Conflict]:
+def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Problem]:
     """Yield GPUs that a file attaches to a machine with built-in chips; ``written`` are the pool's fields."""
     if machine.kind != "cpu":
         chips = "TPUs" if machine.kind == "tpu" else "GPUs"
         for field in sorted({"accelerator", "accelerator_count"} & written):
             message = f"does not go with {machine.name}, which includes {chips}"
-            yield Conflict((field,), message, "the field left out", "leave it out")
+            yield Problem((field,), message, "the field left out", "leave it out")
 
 
 class VmSpec(Section):
@@ -266,7 +266,7 @@ class CpuPoolSpec(Consistent):
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield a least number of VMs above the most."""
         return above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes)
 
@@ -366,7 +366,7 @@ class NodePoolSpec(NodeOptions):
             raise unknown_name(f"zone with {machine.name}", value, here or machine.zones, machine.zones)
         return value
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that do not go together."""
         machine = MACHINE_TYPES[self.machine_type]
         tpu = machine.kind == "tpu"
@@ -383,17 +383,17 @@ class NodePoolSpec(NodeOptions):
             message = (
                 f"does not go with {machine.name}, whose nodes have no labels of blocks, nor slices over several VMs"
             )
-            yield Conflict(("topology_aware",), message, _NO_FIELD, _LEAVE_OUT)
+            yield Problem(("topology_aware",), message, _NO_FIELD, _LEAVE_OUT)
 
-    def _conflicts_of_attachment(self, machine: MachineType) -> Iterator[Conflict]:
+    def _conflicts_of_attachment(self, machine: MachineType) -> Iterator[Problem]:
         """Yield GPUs attached to a machine with built-in chips, and a machine without to which none are."""
         if machine.kind == "cpu" and self.accelerator is None:
             names = list(_ATTACHED)
             message = f"is missing: {machine.name} does not include GPUs"
-            yield Conflict(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
+            yield Problem(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
         yield from included_gpus(machine, self.model_fields_set)
 
-    def _conflicts_of_counts(self, machine: MachineType) -> Iterator[Conflict]:
+    def _conflicts_of_counts(self, machine: MachineType) -> Iterator[Problem]:
         """Yield counts of VMs for TPUs, and of slices for GPUs, with the counts that they would be."""
         if machine.kind == "tpu":
             hosts = machine.hosts_of(self.topology)
@@ -407,15 +407,15 @@ class NodePoolSpec(NodeOptions):
             allowed = "min_nodes and max_nodes"
         for field, nearest in counts.items():
             if field in self.model_fields_set:
-                yield Conflict((field,), f"does not go with {machine.name}, {message}", allowed, nearest)
+                yield Problem((field,), f"does not go with {machine.name}, {message}", allowed, nearest)
 
-    def _conflicts_of_slices(self, machine: MachineType) -> Iterator[Conflict]:
+    def _conflicts_of_slices(self, machine: MachineType) -> Iterator[Problem]:
         """Yield the conflicts of a pool with TPUs: settings for GPUs, and a missing topology."""
         for field in sorted(GPU_ONLY & self.model_fields_set):
-            yield Conflict((field,), f"does not go with {machine.name}, which has TPUs", _NO_FIELD, _LEAVE_OUT)
+            yield Problem((field,), f"does not go with {machine.name}, which has TPUs", _NO_FIELD, _LEAVE_OUT)
         if self.topology is None:
             smallest = next(legal_topologies(machine), None)
             message = f"is missing: {machine.name} has TPUs, and a slice needs a topology"
-            yield Conflict(
+            yield Problem(
                 ("topology",), message, topologies_text(machine), f"topology: {smallest}" if smallest else None
             )

@@ -9,9 +9,9 @@ from pydantic_core import PydanticCustomError
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.section import (
     NOTHING,
-    Conflict,
     Consistent,
     Name,
+    Problem,
     Section,
     enumeration,
     unique,
@@ -67,12 +67,12 @@ class Preemption(Consistent):
         description="Jobs of others, so that the team borrows in their place; only without fair sharing.",
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield a team that takes others' place and reclaims nothing of its own."""
         if self.reclaim == "Never" and self.borrow_within_cohort != "Never":
             message = f"is Never beside borrow_within_cohort {self.borrow_within_cohort}"
             allowed = "LowerPriority, Any, or borrow_within_cohort: Never"
-            yield Conflict(("reclaim",), message, allowed, "LowerPriority")
+            yield Problem(("reclaim",), message, allowed, "LowerPriority")
 
 
 class Fallback(Section):
@@ -117,20 +117,20 @@ def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> No
                 )
 
 
-def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Conflict]:
+def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Problem]:
     """Yield parents that no cohort has the name of, and cohorts that are within themselves."""
     if ROOT_COHORT in cohorts and cohorts[ROOT_COHORT].parent:
-        yield Conflict(("cohorts", ROOT_COHORT, "parent"), "is the cohort that all others are in", "the field left out")
+        yield Problem(("cohorts", ROOT_COHORT, "parent"), "is the cohort that all others are in", "the field left out")
         return
     names = {*cohorts, ROOT_COHORT}
     for name, cohort in cohorts.items():
         path = ("cohorts", name, "parent")
         if cohort.parent and cohort.parent not in names:
             message = f"{cohort.parent!r} is not a cohort of this environment"
-            yield Conflict(path, message, enumeration(names), find_nearest(cohort.parent, names))
+            yield Problem(path, message, enumeration(names), find_nearest(cohort.parent, names))
         elif name in (above := _above(name, cohorts)):
             message = f"makes {name} a cohort within itself: {' in '.join((name, *above))}"
-            yield Conflict(path, message, "a cohort that is not within it, or the field left out", ROOT_COHORT)
+            yield Problem(path, message, "a cohort that is not within it, or the field left out", ROOT_COHORT)
 
 
 def _above(name: str, cohorts: Mapping[str, CohortSpec]) -> list[str]:

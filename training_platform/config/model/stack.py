@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from pathlib import PurePath
@@ -13,10 +13,11 @@ from pydantic import BaseModel
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.environment import Environment, RetiredSpec
 from training_platform.config.model.team import Team
-from training_platform.config.reading.finding import Finding, Path, Place, Position, Severity, dotted
-from training_platform.config.reading.rejection import RULE, right_part, validated
+from training_platform.config.reading.declaration import Draft, Rule, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Path, Place, Position, dotted
+from training_platform.config.reading.rejection import STACK_MODEL, right_part, validated
 from training_platform.config.reading.section import FORMS, NAME, article, enumeration
-from training_platform.config.reading.source import Source, UnreadableError, read_source, value_at
+from training_platform.config.reading.source import Source, SourceSection, UnreadableError, read_source, value_at
 
 PROJECT = "training-platform"
 SECTIONS: Mapping[str, type[Environment] | type[Team]] = {
@@ -85,25 +86,25 @@ class Stack:
         """Return that position as people read it: file and line."""
         return f"{self.source.file}:{self.position(path).line}"
 
-    def finding(
-        self, rule: str, path: Path, message: str, *, severity: Severity = "error", resource: str | None = None,
-        allowed: object = None, nearest: object = None, spoils: tuple[Place, ...] = (),
-        rests_on: tuple[Place, ...] = (),
-    ) -> Finding:  # fmt: skip
-        """Return a finding about a path of the stack's section."""
-        return self.source.finding(
-            rule, path, message, severity=severity, below=self.below, stack=self.name, resource=resource,
-            allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on,
-        )  # fmt: skip
+    def locate(self, field: Path) -> Anchor:
+        """Return the place of a path of the stack's section."""
+        return SourceSection(self.source, self.below, self.name).locate(field)
 
     def at(self, path: Path) -> Place:
         """Return a path of the stack's section as causes of findings name it."""
         return self.source.place((*self.below, *path))
 
     def dangling(
-        self, path: Path, value: str, noun: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
-    ) -> Finding:
-        """Return the finding that a name, at a path of the section, is not one of the declared names.
+        self,
+        path: Path,
+        value: str,
+        noun: str,
+        names: Collection[str],
+        *,
+        rule: Rule = STACK_MODEL,
+        rests_on: tuple[Place, ...] = (),
+    ) -> Draft:
+        """Return the draft that a name, at a path of the section, is not one of the declared names.
 
         If the name is the last key of the path, neither that key nor the nearest, which may be meant, can be read.
         """
@@ -113,7 +114,9 @@ class Stack:
         spoils = tuple(self.at((*path[:-1], name)) for name in names)
         message = f"{value!r} is not {article(noun)} {noun}"
         rests_on = (*rests_on, *spoils[:1])
-        return self.finding(RULE, path, message, allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on)
+        return finding(
+            self, path, message, rule=rule, allowed=allowed, nearest=nearest, spoils=spoils, rests_on=rests_on
+        )
 
 
 def stack_name(path: PurePath) -> str | None:
@@ -136,7 +139,7 @@ def read_stack(path: FilePath, root: FilePath) -> Stack:
 
 def parse_stack(name: str, source: Source) -> Stack:
     """Return the stack that a parsed file describes, with every finding about its shape."""
-    findings = [*source.findings, *_envelope(name, source)]
+    findings = [*source.findings, *located(_envelope(name, source))]
     config = source.value.get("config") if isinstance(source.value, dict) else None
     config = config if isinstance(config, dict) else {}
     present = [key for key in SECTIONS if key in config]
@@ -145,7 +148,8 @@ def parse_stack(name: str, source: Source) -> Stack:
         if present or not (misplaced or any(key.startswith(f"{PROJECT}:") or _meant(key) for key in config)):
             message = "has both sections" if present else "has no section of this project"
             allowed = f"exactly one of {' and '.join(SECTIONS)}"
-            findings.append(source.finding(RULE, ("config",), message, stack=name, allowed=allowed))
+            file = SourceSection(source, stack=name)
+            findings += located([finding(file, ("config",), message, rule=STACK_MODEL, allowed=allowed)])
         spoiled = (source.place(()),)  # nobody can read what refers to it
         findings = [dataclasses.replace(row, spoils=(*row.spoils, *spoiled)) for row in findings]
         return Stack(name=name, source=source, config=config, findings=tuple(findings))
@@ -153,7 +157,7 @@ def parse_stack(name: str, source: Source) -> Stack:
     section, problems = validate(name, key, config[key], source)
     if isinstance(section, Environment) and not re.match(NAME, name):
         section = None
-        problems = [_wrong_name(name, key, source)]
+        problems = located([_wrong_name(name, key, source)])
     rest = None if section or SECTIONS[key] is not Team else right_part(config[key], Team)
     switches = {f"{dotted(('config', key))}.{row.path}" for row in problems if row.allowed == "true or false"}
     findings = [*(row for row in findings if row.path not in switches), *problems]  # `no` is one mistake
@@ -172,14 +176,15 @@ def parse_stack(name: str, source: Source) -> Stack:
     )
 
 
-def _wrong_name(name: str, key: str, source: Source) -> Finding:
-    """Return the finding that a stack's name cannot be an environment's, by which all that it makes is called."""
+def _wrong_name(name: str, key: str, source: Source) -> Draft:
+    """Return the draft that a stack's name cannot be an environment's, by which all that it makes is called."""
     meant = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
     nearest = f"Pulumi.{meant}.yaml" if re.match(NAME, meant) else None
     message = (
         f"{name!r}, which the file's name says, cannot be an environment: clusters and networks are called after it"
     )
-    return source.finding(RULE, ("config", key), message, stack=name, allowed=FORMS[NAME], nearest=nearest)
+    section = SourceSection(source, stack=name)
+    return finding(section, ("config", key), message, rule=STACK_MODEL, allowed=FORMS[NAME], nearest=nearest)
 
 
 def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel | None, list[Finding]]:
@@ -187,10 +192,11 @@ def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel
     return validated(SECTIONS[key], value, source, ("config", key), stack=name)
 
 
-def _envelope(name: str, source: Source) -> list[Finding]:
+def _envelope(name: str, source: Source) -> Iterator[Draft]:
+    file = SourceSection(source, stack=name)
     if not isinstance(source.value, dict):
-        return [source.finding(RULE, (), "is not a mapping", stack=name, allowed="config:")]
-    findings = []
+        yield finding(file, (), "is not a mapping", rule=STACK_MODEL, allowed="config:")
+        return
     for key in source.value:
         if key not in ENGINE_KEYS:
             meant = f"{PROJECT}:{key}"
@@ -201,35 +207,35 @@ def _envelope(name: str, source: Source) -> list[Finding]:
                 message = "is not below config:"
                 allowed = "an entry of config"
                 nearest = "a line `config:` above it, and the line, with those below it, indented by 2 spaces and more"
-            finding = source.finding(RULE, (key,), message, stack=name, allowed=allowed, nearest=nearest)
-            findings.append(_of_section(finding, key, source))
+            draft = finding(file, (key,), message, rule=STACK_MODEL, allowed=allowed, nearest=nearest)
+            yield _of_section(draft, key, source)
     config = source.value.get("config")
     if config is not None and not isinstance(config, dict):
-        return [*findings, source.finding(RULE, ("config",), "is not a mapping", stack=name)]
+        yield finding(file, ("config",), "is not a mapping", rule=STACK_MODEL)
+        return
     for key in (config := config or {}):
         misspelt = key.startswith(f"{PROJECT}:") or (_meant(key) and not SECTIONS.keys() & config.keys())
         if key not in SECTIONS and (misspelt or not _CONFIG_KEY.match(key)):
             path = ("config", key)
             allowed = f"{', '.join(SECTIONS)}, gcp:<setting>"
             nearest = _meant(key) or find_nearest(key, SECTIONS)
-            finding = source.finding(RULE, path, "is not a setting", stack=name, allowed=allowed, nearest=nearest)
-            findings.append(_of_section(finding, key, source))
-    return findings
+            draft = finding(file, path, "is not a setting", rule=STACK_MODEL, allowed=allowed, nearest=nearest)
+            yield _of_section(draft, key, source)
 
 
-def _of_section(finding: Finding, key: str, source: Source) -> Finding:
-    """Return the finding about a key as one about indentation, where it is a field of the file's one section."""
+def _of_section(draft: Draft, key: str, source: Source) -> Draft:
+    """Return the draft about a key as one about indentation, where it is a field of the file's one section."""
     sections = value_at(source.value, ("config",))
     if not isinstance(sections, dict):
-        return finding
+        return draft
     for section in SECTIONS.keys() & sections.keys():
         if key in SECTIONS[section].model_fields:
             return dataclasses.replace(
-                finding, message=f"is a field of {section}", allowed=f"below {section}",
+                draft, message=f"is a field of {section}", allowed=f"below {section}",
                 nearest="the line, and those below it, indented by 4 spaces and more",
                 spoils=(source.place(("config", section, key)),),
             )  # fmt: skip
-    return finding
+    return draft
 
 
 def _meant(key: str) -> str | None:

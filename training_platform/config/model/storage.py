@@ -9,12 +9,12 @@ from training_platform.config.reading.section import (
     BUCKET_NAME,
     NOTHING,
     Cidr,
-    Conflict,
     Consistent,
     DeletionProtection,
     FilestoreTierName,
     Location,
     Name,
+    Problem,
     ProviderInputs,
     Region,
     Section,
@@ -54,10 +54,10 @@ class ExportSpec(Consistent):
         examples=[65534],
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield an anonymous user where nobody becomes one."""
         if self.anonymous_id is not None and self.squash == "none":
-            yield Conflict((), "anonymous_id needs squash: root")
+            yield Problem((), "anonymous_id needs squash: root")
 
 
 class BackupScheduleSpec(Consistent):
@@ -81,16 +81,16 @@ class BackupScheduleSpec(Consistent):
     keep_days: int = Field(default=30, ge=1, description="Days that a backup is kept.")
     locked_days: int = Field(default=1, ge=1, description="Days during which nobody can delete a backup.")
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that do not go together."""
         if self.every_hours and self.weekdays:
-            yield Conflict(("weekdays",), "has days beside every_hours", "one of the two")
+            yield Problem(("weekdays",), "has days beside every_hours", "one of the two")
         if self.end_hour <= self.start_hour:
             message = f"is {self.end_hour}, not after start_hour {self.start_hour}"
-            yield Conflict(("end_hour",), message, f"{self.start_hour + 1} to 24", str(min(24, self.start_hour + 6)))
+            yield Problem(("end_hour",), message, f"{self.start_hour + 1} to 24", str(min(24, self.start_hour + 6)))
         if self.locked_days > self.keep_days:
             message = f"is {self.locked_days}, and backups are kept for {self.keep_days} days"
-            yield Conflict(("locked_days",), message, f"at most {self.keep_days}", str(self.keep_days))
+            yield Problem(("locked_days",), message, f"at most {self.keep_days}", str(self.keep_days))
 
 
 class FilestoreSpec(Consistent):
@@ -149,10 +149,10 @@ class FilestoreSpec(Consistent):
     )
     deletion_protection: DeletionProtection = True
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield IOPS that are given in both ways."""
         if self.iops is not None and self.iops_per_tib is not None:
-            yield Conflict((), "iops and iops_per_tib exclude each other")
+            yield Problem((), "iops and iops_per_tib exclude each other")
 
 
 class FileClassSpec(Consistent):
@@ -172,10 +172,10 @@ class FileClassSpec(Consistent):
         examples=[{"vision": 4096}],
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield a size of shares where instances are not shared."""
         if self.largest_share_gib is not None and not self.multishare:
-            yield Conflict((), "largest_share_gib needs multishare: true")
+            yield Problem((), "largest_share_gib needs multishare: true")
 
 
 class LustreSpec(Section):
@@ -256,12 +256,12 @@ class LustreData(Consistent):
         examples=["lustre"],
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield what another instance lacks."""
         fields = ("location", "address", "filesystem")
         missing = [field for field in fields if getattr(self, field) is None]
         if missing and len(missing) < len(fields):
-            yield Conflict((), f"lacks {' and '.join(missing)}, which an instance that no stack file creates needs")
+            yield Problem((), f"lacks {' and '.join(missing)}, which an instance that no stack file creates needs")
 
     @property
     def elsewhere(self) -> bool:
@@ -286,12 +286,12 @@ class DataSetSpec(Consistent):
     hyperdisk_ml: HyperdiskData | None = Field(default=None, description="It is on a Hyperdisk ML volume.")
     lustre: LustreData | None = Field(default=None, description="It is on Managed Lustre.")
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield that it is nowhere, or in several places."""
         places = [name for name in DATA_PLACES if getattr(self, name) is not None]
         if len(places) != 1:
             message = f"{' and '.join(places)} are both given" if places else "says nowhere that it is"
-            yield Conflict((), message, f"one of {', '.join(DATA_PLACES)}")
+            yield Problem((), message, f"one of {', '.join(DATA_PLACES)}")
 
     def readable_by(self, team: str) -> bool:
         """Whether a team mounts it."""

@@ -10,14 +10,14 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import ModelServer
 from training_platform.config.reading.section import (
     NOTHING,
-    Conflict,
     Consistent,
     Email,
     HostName,
-    Image,
+    ImageReference,
     Members,
     Name,
     OneOf,
+    Problem,
     SecretVersion,
     Section,
     Variable,
@@ -108,10 +108,10 @@ class Notebooks(Section):
     )
     home_gib: int = Field(default=512, ge=1, description="Size of the volume claim for all home directories, in GiB.")
 
-    def conflicts(self, pools: dict[str, object]) -> Iterator[Conflict]:
+    def conflicts(self, pools: dict[str, object]) -> Iterator[Problem]:
         """Yield a gateway without host, pools that are not the cluster's, and those that are nobody's and a team's."""
         if self.gateway and self.host is None:
-            yield Conflict(("notebooks", "host"), "is missing: a gateway is for one host name", "a host name")
+            yield Problem(("notebooks", "host"), "is missing: a gateway is for one host name", "a host name")
         named: dict[tuple[str | int, ...], str] = {("pools", number): pool for number, pool in enumerate(self.pools)}
         for team, spec in self.teams.items():
             named |= {("teams", team, "pools", number): pool for number, pool in enumerate(spec.pools)}
@@ -119,12 +119,10 @@ class Notebooks(Section):
             field = ("notebooks", *path)
             if pool not in pools:
                 allowed = enumeration(pools) or "none is declared under node_pools"
-                yield Conflict(
-                    field, f"{pool!r} is not a node pool of this cluster", allowed, find_nearest(pool, pools)
-                )
+                yield Problem(field, f"{pool!r} is not a node pool of this cluster", allowed, find_nearest(pool, pools))
             elif path[0] == "teams" and pool in self.pools:
                 message = f"{pool!r} is for notebooks that ask no queue, as notebooks.pools says"
-                yield Conflict(field, message, "a pool that is not in notebooks.pools")
+                yield Problem(field, message, "a pool that is not in notebooks.pools")
 
 
 SERVING_PRIORITY = "serving"
@@ -139,7 +137,7 @@ class ServerSpec(Consistent):
     server: ServerName = Field(
         default="vllm", description="Program of the image, which decides its port and its metric."
     )
-    image: Image = Field(
+    image: ImageReference = Field(
         description="Container image with its tag or digest.",
         examples=["us-docker.pkg.dev/example-train/images/vllm:0.11"],
     )
@@ -183,16 +181,16 @@ class ServerSpec(Consistent):
         """The server's row in the catalogue."""
         return MODEL_SERVERS[self.server]
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that do not go together."""
         yield from above("min_replicas", self.min_replicas, "max_replicas", self.max_replicas)
         if self.secrets and not self.command:
             message = "is missing: secrets are fetched before the program starts, and only the image knows its own"
-            yield Conflict(("command",), message, "the program of the image", None)
+            yield Problem(("command",), message, "the program of the image", None)
         for name in sorted(self.secrets.keys() & self.env.keys()):
-            yield Conflict(("secrets", name), "is a variable of env too", "one of the two")
+            yield Problem(("secrets", name), "is a variable of env too", "one of the two")
         if self.metric and not self.target:
-            yield Conflict(("target",), f"is missing: {self.metric} has no default", "a mean over all replicas")
+            yield Problem(("target",), f"is missing: {self.metric} has no default", "a mean over all replicas")
 
 
 AGENT_BEGINNING = "wandb-"  # of the namespaces of agents, and the team's name
@@ -208,7 +206,7 @@ class LaunchSpec(Section):
     queues: QueueNames = Field(description="Queues of W&B Launch that it takes jobs from.", examples=[["gpus"]])
     max_jobs: int = Field(default=10, ge=1, description="Most jobs at a time, those that wait for quota among them.")
     base_url: Address = Field(default="https://api.wandb.ai", description="Address of the W&B server.")
-    image: Image | None = Field(
+    image: ImageReference | None = Field(
         default=None,
         description="Container image of the agent, such as one of a mirror; default: the catalogue's.",
         examples=["us-docker.pkg.dev/example-train/images/launch-agent:0.17.3"],

@@ -12,9 +12,9 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
 Path = tuple[str | int, ...]
@@ -30,6 +30,23 @@ class Position(NamedTuple):
     column: int
 
 
+class Anchor(NamedTuple):
+    """The place of a subject's field: its file and position as far as they are known, and its path below the section.
+
+    An anchor can be a subject itself, of something that no other subject knows.
+    """
+
+    stack: str | None = None
+    file: str | None = None
+    position: Position | None = None
+    path: str = ""
+    resource: str | None = None
+
+    def locate(self, field: Path) -> Anchor:
+        """Return this anchor, with a field's path if there is one."""
+        return self._replace(path=dotted(field)) if field else self
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """Something wrong in a file, or with severity ``note`` something that could not be decided.
@@ -40,7 +57,8 @@ class Finding:
     places: a finding ``spoils`` the places that are unreliable until it is fixed, and ``rests_on`` the places that it
     read, the likeliest cause first. ``failed`` means that a rule ended in a bug of ours: what it reads is unchecked, so
     no exemption or level applies. For a loss, ``first`` is what to do before the change, and ``becomes`` the new value
-    of the field, which an acknowledgement names.
+    of the field, which an acknowledgement names. ``about`` is the limit that a field exceeds, if it is about one: a
+    field can exceed several. ``draft`` is the finding as its rule wrote it, with typed values.
     """
 
     rule: str
@@ -50,6 +68,7 @@ class Finding:
     file: str | None = None
     position: Position | None = None
     path: str = ""
+    about: str = ""
     resource: str | None = None
     allowed: str | None = None
     nearest: str | None = None
@@ -60,6 +79,7 @@ class Finding:
     failed: bool = False
     spoils: tuple[Place, ...] = ()
     rests_on: tuple[Place, ...] = ()
+    draft: Any = field(default=None, repr=False, compare=False)
 
     @property
     def place(self) -> str:

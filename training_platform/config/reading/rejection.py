@@ -6,7 +6,6 @@ import copy
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path as FilePath
 from typing import Any, TypeVar, get_args, get_origin
@@ -15,12 +14,17 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.declaration import Draft, Rule, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path, UserError
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret
-from training_platform.config.reading.section import EMAIL, FORMS, MEMBERS, Conflict, Section, enumeration
-from training_platform.config.reading.source import Source, read_source, value_at
+from training_platform.config.reading.section import EMAIL, FORMS, MEMBERS, Problem, Section, enumeration
+from training_platform.config.reading.source import Source, SourceSection, read_source, value_at
 
-RULE = "stack-model"
+STACK_MODEL = declare(
+    "stack-model",
+    "Find a field or value that the model of stack files rejects.",
+    ruleset="files",
+)
 _Model = TypeVar("_Model", bound=BaseModel)
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
@@ -60,7 +64,13 @@ _EXPECTED = {
 
 
 def validated(
-    model: type[_Model], value: Any, source: Source, below: Path = (), *, stack: str | None = None, rule: str = RULE
+    model: type[_Model],
+    value: Any,
+    source: Source,
+    below: Path = (),
+    *,
+    stack: str | None = None,
+    rule: Rule = STACK_MODEL,
 ) -> tuple[_Model | None, list[Finding]]:
     """Validate a value of a file. Return its model, or None and a finding for each rejected value.
 
@@ -69,41 +79,38 @@ def validated(
     try:
         return model.model_validate_json(json.dumps(value)), []
     except ValidationError as error:
-        findings = rejections(error, model, source, below, stack)
-    return None, [replace(finding, rule=rule) for finding in findings]
+        return None, located(rejections(error, model, SourceSection(source, below, stack), rule))
 
 
 def rejections(
-    error: ValidationError, model: type[BaseModel], source: Source, below: Path, stack: str | None
-) -> list[Finding]:
-    """Return a finding for each rejected value; ``below`` is the path of the model's section in the file.
+    error: ValidationError, model: type[BaseModel], section: SourceSection, rule: Rule = STACK_MODEL
+) -> list[Draft]:
+    """Return a draft for each rejected value of the model's section in a file.
 
     A list that is too short only because of rejected entries has no finding of its own.
     """
     details = error.errors(include_url=False)
     entries = {detail["loc"][:-1] for detail in details}
-    findings = []
+    drafts = []
     misplaced = _misplaced_entries(details, model)
     for entry, home in misplaced.items():
-        finding = source.finding(
-            RULE,
+        draft = finding(
+            section,
             entry,
             f"has the fields of an entry of {home}",
-            below=below,
-            stack=stack,
+            rule=rule,
             nearest=f"below {home} of the entry above: the line, and those below it, indented by 4 more spaces",
-            spoils=tuple(source.place((*below, *entry[:depth])) for depth in (len(entry), len(entry) - 1)),
+            spoils=(section.place(entry), section.place(entry[:-1])),
         )
-        findings.append(finding)
+        drafts.append(draft)
     for detail in details:
         if detail["type"] == "too_short" and detail["loc"] in entries:
             continue
         if any(detail["loc"][: len(entry)] == entry for entry in misplaced):
             continue
-        for conflict in _conflicts(detail, model, source.written.get((*below, *detail["loc"]))):
-            finding = _conflict_finding(conflict, detail, source, below, stack)
-            findings.append(finding)
-    return findings
+        problems = _problems(detail, model, section.source.written.get((*section.below, *detail["loc"])))
+        drafts += (_rejection(problem, detail, section, rule) for problem in problems)
+    return drafts
 
 
 def _misplaced_entries(details: Iterable[ErrorDetails], model: type[BaseModel]) -> dict[Path, str]:
@@ -118,13 +125,11 @@ def _misplaced_entries(details: Iterable[ErrorDetails], model: type[BaseModel]) 
     return misplaced
 
 
-def _conflict_finding(
-    conflict: Conflict, detail: ErrorDetails, source: Source, below: Path, stack: str | None
-) -> Finding:
-    path = conflict.path
+def _rejection(problem: Problem, detail: ErrorDetails, section: SourceSection, rule: Rule) -> Draft:
+    path = problem.path
     missing = detail["type"] == "missing"
-    later = _later_keys(source, (*below, *path)) if path and _is_empty_section(detail) else []
-    nearest = conflict.nearest
+    later = _later_keys(section.source, (*section.below, *path)) if path and _is_empty_section(detail) else []
+    nearest = problem.nearest
     spoiled: list[object] = []
     if missing:
         pass
@@ -135,18 +140,17 @@ def _conflict_finding(
     else:
         spoiled = [*later]
     if later:
-        column = source.position((*below, *path)).column + 1
+        column = section.source.position((*section.below, *path)).column + 1
         nearest = f"the lines below that belong to it, indented by {column} spaces"
-    return source.finding(
-        RULE,
+    return finding(
+        section,
         path,
-        conflict.message,
-        below=below,
-        stack=stack,
-        allowed=conflict.allowed,
+        problem.message,
+        rule=rule,
+        allowed=problem.allowed,
         nearest=nearest,
-        spoils=tuple(source.place((*below, *path[:-1], str(name))) for name in spoiled),
-        rests_on=tuple(source.place((*below, *path[:depth])) for depth in range(len(path) - 1 + missing, 0, -1)),
+        spoils=(section.place((*path[:-1], str(name))) for name in spoiled),
+        rests_on=(section.place(path[:depth]) for depth in range(len(path) - 1 + missing, 0, -1)),
     )
 
 
@@ -192,8 +196,8 @@ def _drop(value: Any, path: Path) -> None:
         value.pop(head, None)
 
 
-def _conflicts(detail: ErrorDetails, model: type[BaseModel], written: str | None) -> Iterator[Conflict]:
-    """Yield the conflicts of an error, with paths below the model's section; ``written`` is a number's text."""
+def _problems(detail: ErrorDetails, model: type[BaseModel], written: str | None) -> Iterator[Problem]:
+    """Yield the problems of an error, with paths below the model's section; ``written`` is a number's text."""
     context: Mapping[str, Any] = detail.get("ctx", {})
     section = tuple(part for part in detail["loc"] if part != "[key]")
     path = section + tuple(context.get("at", ()))
@@ -204,11 +208,11 @@ def _conflicts(detail: ErrorDetails, model: type[BaseModel], written: str | None
             allowed += " (in quotes)"
         if expected == "a list":
             allowed += _LISTS.get(str(path[-1]), "")
-        yield Conflict(path, f"{HIDDEN} is not {expected}", allowed, None)
+        yield Problem(path, f"{HIDDEN} is not {expected}", allowed, None)
     else:
-        yield Conflict(path, *_explain(detail, context, model, path, written))
-    for conflict in context.get("more", ()):
-        yield conflict._replace(path=section + conflict.path)
+        yield Problem(path, *_explain(detail, context, model, path, written))
+    for problem in context.get("more", ()):
+        yield problem._replace(path=section + problem.path)
 
 
 def _explain(

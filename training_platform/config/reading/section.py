@@ -282,7 +282,7 @@ Location = Annotated[str, OneOf("region or zone", REGIONS | ZONES)]
 ImageLocation = Annotated[str, OneOf("region or multi-region", REGIONS | MULTI_REGIONS.keys())]
 
 
-class Conflict(NamedTuple):
+class Problem(NamedTuple):
     """A field that conflicts with others, by its path below the section, and what it takes instead."""
 
     path: tuple[str | int, ...]
@@ -291,14 +291,14 @@ class Conflict(NamedTuple):
     nearest: str | None = None
 
 
-def above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Conflict]:
+def above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Problem]:
     """Yield a conflict if a minimum is more than the maximum."""
     if least > most:
         message = f"is {least}, which is more than {most_name} ({most})"
-        yield Conflict((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
+        yield Problem((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
 
 
-def refuse_conflicts(conflicts: Iterable[Conflict]) -> None:
+def refuse_conflicts(conflicts: Iterable[Problem]) -> None:
     """Raise one error for all conflicts, if any; its context has the first, and the others as ``more``.
 
     Pydantic stops at the first error of a section, so separate errors would hide each other.
@@ -314,7 +314,7 @@ def refuse_conflicts(conflicts: Iterable[Conflict]) -> None:
 class Consistent(Section):
     """A section whose fields depend on each other."""
 
-    def conflicts(self) -> Iterable[Conflict]:
+    def conflicts(self) -> Iterable[Problem]:
         """Return the conflicts between fields."""
         return ()
 
@@ -336,7 +336,7 @@ def form(pattern: str, noun: str, allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Image = Annotated[
+ImageReference = Annotated[
     str,
     form(
         r"[^\s@]+(:\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})",

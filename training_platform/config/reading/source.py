@@ -14,12 +14,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
-from training_platform.config.reading.finding import Finding, Path, Place, Position, Severity, UserError, dotted
+from training_platform.config.reading.declaration import declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Path, Place, Position, UserError, dotted
 from training_platform.config.reading.unparsed import LOADER, ODD_SPACE, space_name, why_not_yaml
+
+STACK_YAML = declare(
+    "stack-yaml",
+    "Find YAML that two readers would read differently.",
+    ruleset="files",
+)
+
 
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _GROUP = re.compile(r"[0-9]{3}")
@@ -72,36 +80,26 @@ class Source:
         """Return the place of a path, for causes of findings."""
         return (self.file, *map(str, path))
 
-    def finding(
-        self,
-        rule: str,
-        path: Path,
-        message: str,
-        *,
-        severity: Severity = "error",
-        below: Path = (),
-        stack: str | None = None,
-        resource: str | None = None,
-        allowed: object = None,
-        nearest: object = None,
-        spoils: tuple[Place, ...] = (),
-        rests_on: tuple[Place, ...] = (),
-    ) -> Finding:
-        """Return a finding about a path of the file; ``below`` is the path of the section in which it starts."""
-        return Finding(
-            rule=rule,
-            severity=severity,
-            message=message,
-            stack=stack,
-            file=self.file,
-            position=self.position((*below, *path)),
-            path=dotted(path),
-            resource=resource,
-            allowed=None if allowed is None else str(allowed),
-            nearest=None if nearest is None else str(nearest),
-            spoils=spoils,
-            rests_on=rests_on,
-        )
+    def locate(self, field: Path) -> Anchor:
+        """Return the place of a path of the file."""
+        return Anchor(file=self.file, position=self.position(field), path=dotted(field))
+
+
+class SourceSection(NamedTuple):
+    """A section of a file, of a stack if it has one: the subject of findings with paths that start below it."""
+
+    source: Source
+    below: Path = ()
+    stack: str | None = None
+
+    def place(self, path: Path) -> Place:
+        """Return a path below the section as causes of findings name it."""
+        return self.source.place((*self.below, *path))
+
+    def locate(self, field: Path) -> Anchor:
+        """Return the place of a path below the section."""
+        position = self.source.position((*self.below, *field))
+        return Anchor(stack=self.stack, file=self.source.file, position=position, path=dotted(field))
 
 
 def read_source(path: FilePath, file: str) -> Source:
@@ -336,18 +334,9 @@ class Reader:
         *,
         spoils: tuple[Place, ...] = (),
     ) -> None:
-        finding = Finding(
-            rule="stack-yaml",
-            severity="error",
-            message=message,
-            file=self.source.file,
-            position=_position(event),
-            path=dotted(path),
-            allowed=allowed,
-            nearest=nearest,
-            spoils=spoils,
-        )
-        self.source.findings.append(finding)
+        place = Anchor(file=self.source.file, position=_position(event))
+        draft = finding(place, path, message, rule=STACK_YAML, allowed=allowed, nearest=nearest, spoils=spoils)
+        self.source.findings += located([draft])
 
 
 def _with_plain_characters(text: str) -> str | None:

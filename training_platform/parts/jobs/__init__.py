@@ -59,8 +59,17 @@ def _schemas() -> dict[str, dict[str, Any]]:
     return schema_files()
 
 
+def _declare_rules() -> None:
+    from training_platform.parts.jobs import submission_rights  # noqa: F401
+    from training_platform.parts.jobs.gke import rules  # noqa: F401
+    from training_platform.parts.jobs.runs import submission  # noqa: F401
+    from training_platform.parts.jobs.vertex import rules as vertex_rules  # noqa: F401
+    from training_platform.parts.jobs.vertex import training_quota  # noqa: F401
+
+
 PART = Part(
     commands={"init job": _init_job, "job": _job, "image": _image, "persistent-resource": _persistent_resource},
     files=CheckOfFiles(folder="jobs", findings=_findings, quota_needs=_quota_needs),
     schemas=_schemas,
+    declare_rules=_declare_rules,
 )

@@ -17,8 +17,9 @@ from training_platform.config.reading.finding import Finding, UserError, others_
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.common_rules import job_findings
+from training_platform.parts.jobs.job_file import FOLDER, job_source, places_on_gke
 from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.resolve import FOLDER, ResolvedJob, job_source, parse_job, places_on_gke, read_job
+from training_platform.parts.jobs.resolve import ResolvedJob, parse_job, read_job
 from training_platform.quota.charges import QuotaKey, shown
 
 if TYPE_CHECKING:

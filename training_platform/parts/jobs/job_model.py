@@ -8,11 +8,11 @@ from pydantic import Field, model_validator
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import VertexBootDisk
 from training_platform.config.reading.section import (
-    Conflict,
     Consistent,
-    Image,
+    ImageReference,
     MachineTypeName,
     Name,
+    Problem,
     Region,
     SecretVersion,
     Section,
@@ -93,7 +93,7 @@ class PythonSource(Consistent):
     requirements: tuple[str, ...] = Field(
         default=(), description="file: packages that pip installs; a package declares its own."
     )
-    image: Image | None = Field(
+    image: ImageReference | None = Field(
         default=None,
         description="Image with Python; default: Vertex AI's prebuilt one for the accelerator.",
     )
@@ -101,20 +101,20 @@ class PythonSource(Consistent):
         default=None, description="The team's bucket for the upload; default: the bucket of output."
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that conflict; unless exactly one kind of source is given, only that."""
         kinds = [name for name in ("file", "package", "folder") if getattr(self, name) is not None]
         if len(kinds) != 1:
             message = f"{' and '.join(kinds)} are given together" if kinds else "no file, package or folder is given"
-            yield Conflict((), message, "file, package or folder")
+            yield Problem((), message, "file, package or folder")
             return
         if self.package and not self.module:
-            yield Conflict(("package",), "needs the module to run", "module beside it")
+            yield Problem(("package",), "needs the module to run", "module beside it")
         if not self.package and self.module:
             runs = "the file itself" if self.file else "command"
-            yield Conflict(("module",), f"is for a package: {runs} runs", "none")
+            yield Problem(("module",), f"is for a package: {runs} runs", "none")
         if not self.file and self.requirements:
-            yield Conflict(
+            yield Problem(
                 ("requirements",), "is for a file: a package declares its own, and an image has a folder's", "none"
             )
 
@@ -126,12 +126,12 @@ class MountSource(Consistent):
     bucket: Name | None = Field(default=None, description="Bucket of the team, mounted by Cloud Storage FUSE.")
     data_set: Name | None = Field(default=None, description="Data set of the environment, in any storage.")
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield a conflict unless exactly one source is given."""
         kinds = [name for name, value in self if value is not None]
         if len(kinds) != 1:
             message = f"{' and '.join(kinds)} are both given" if kinds else "has no source"
-            yield Conflict((), message, f"one of {' or '.join(type(self).model_fields)}")
+            yield Problem((), message, f"one of {' or '.join(type(self).model_fields)}")
 
 
 class Mount(Section):
@@ -183,19 +183,19 @@ class Range(Consistent):
         default="linear", description="Search: distribution of values between the bounds."
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that conflict."""
         bounds = [name for name in ("min", "max") if getattr(self, name) is not None]
         if self.values and bounds:
-            yield Conflict((bounds[0],), "conflicts with values", "values, or min and max")
+            yield Problem((bounds[0],), "conflicts with values", "values, or min and max")
         elif not self.values and len(bounds) < 2:
-            yield Conflict((), "has no values", "values, or min and max")
+            yield Problem((), "has no values", "values, or min and max")
         if len(set(self.values)) < len(self.values):
-            yield Conflict(("values",), "has a value twice", "each once")
+            yield Problem(("values",), "has a value twice", "each once")
         if self.min is not None and self.max is not None and self.min >= self.max:
-            yield Conflict(("max",), f"is {self.max}, and min is {self.min}", f"more than {self.min}")
+            yield Problem(("max",), f"is {self.max}, and min is {self.min}", f"more than {self.min}")
         if self.scale == "log" and self.min is not None and self.min <= 0:
-            yield Conflict(("min",), f"is {self.min}, and has no logarithm", "more than 0")
+            yield Problem(("min",), f"is {self.min}, and has no logarithm", "more than 0")
 
 
 class Sweep(Consistent):
@@ -224,18 +224,18 @@ class Sweep(Consistent):
         description="Vertex AI: failed trials after which the search ends; default: the service decides.",
     )
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that conflict."""
         if self.method == "grid":
             for name, values in self.parameters.items():
                 if not values.values:
-                    yield Conflict(("parameters", name), "has bounds, and a grid tries values", "values")
+                    yield Problem(("parameters", name), "has bounds, and a grid tries values", "values")
             if self.trials is not None:
-                yield Conflict(("trials",), "is for a search: a grid tries every combination", "none")
+                yield Problem(("trials",), "is for a search: a grid tries every combination", "none")
         elif self.trials is None:
-            yield Conflict((), f"a {self.method} search needs a number of trials", "trials")
+            yield Problem((), f"a {self.method} search needs a number of trials", "trials")
         if self.trials is not None and self.max_failed_trials > self.trials:
-            yield Conflict(("max_failed_trials",), f"is {self.max_failed_trials}", f"at most {self.trials} (trials)")
+            yield Problem(("max_failed_trials",), f"is {self.max_failed_trials}", f"at most {self.trials} (trials)")
 
     @property
     def size(self) -> int:
@@ -318,19 +318,19 @@ class GkeTarget(Consistent):
         counted = isinstance(value, dict) and value.get("gpus") and not {"nodes", "slices", "pool"} & value.keys()
         return {**value, "nodes": 1} if counted else value
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield neither or both of flavor and pool, or of the counts, and fields that a pool of CPUs does not have."""
         if (self.flavor is None) == (self.pool is None):
             subject = "neither flavor nor pool is" if self.flavor is None else "flavor and pool are both"
-            yield Conflict((), f"{subject} given", "flavor, or pool for VMs without TPUs or GPUs")
+            yield Problem((), f"{subject} given", "flavor, or pool for VMs without TPUs or GPUs")
         for field in ("slices", "gpus", "placement", "pathways"):
             if self.pool and getattr(self, field):
-                yield Conflict((field,), f"is for flavors: VMs of pool {self.pool} have no TPUs or GPUs", "none")
+                yield Problem((field,), f"is for flavors: VMs of pool {self.pool} have no TPUs or GPUs", "none")
         if self.pool and self.nodes is None:
-            yield Conflict((), "has no number of pods", "nodes")
+            yield Problem((), "has no number of pods", "nodes")
         elif not self.pool and (self.slices is None) == (self.nodes is None):
             subject = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
-            yield Conflict((), f"{subject} given", "slices for a flavor of TPUs, nodes for one of GPUs")
+            yield Problem((), f"{subject} given", "slices for a flavor of TPUs, nodes for one of GPUs")
 
 
 INT32 = 2**31 - 1
@@ -348,7 +348,7 @@ class Reducers(Section):
         ge=1, le=INT32, description="Number of VMs; together they need the bandwidth of the workers.", examples=[4]
     )
     machine_type: MachineTypeName = Field(default="n1-highcpu-16", description="Machine type; no GPUs.")
-    image: Image | None = Field(default=None, description="Image of the server; default: Google's.")
+    image: ImageReference | None = Field(default=None, description="Image of the server; default: Google's.")
 
 
 class Split(Section):
@@ -365,7 +365,7 @@ class UploadedModel(Section):
     name: str = Field(
         min_length=1, max_length=128, description="Name of the model in the registry.", examples=["ranker"]
     )
-    image: Image = Field(
+    image: ImageReference = Field(
         description="Image that serves it.", examples=["us-docker.pkg.dev/vertex-ai/prediction/tf2-gpu.2-15:latest"]
     )
 
@@ -442,7 +442,7 @@ class Job(Consistent):
         "resources": "gke.gpus, cpu and memory_gib",
     }
     environment: Name = Field(description="Environment of the team: ENVIRONMENT in stacks/Pulumi.ENVIRONMENT.yaml.")
-    image: Image | None = Field(default=None, description="Container image with tag or digest; or use source.")
+    image: ImageReference | None = Field(default=None, description="Container image with tag or digest; or use source.")
     source: PythonSource | None = Field(default=None, description="Python source to run without building an image.")
     command: tuple[str, ...] = Field(default=(), description="Command of the container; default: the image's.")
     args: tuple[str, ...] = Field(default=(), description="Arguments of the program.")
@@ -525,20 +525,20 @@ class Job(Consistent):
     )
     vertex: VertexTarget | None = Field(default=None, description="Run it on Vertex AI.")
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that conflict."""
         if self.gke is None and self.vertex is None:
-            yield Conflict((), "the job has no target", "gke, vertex or both")
+            yield Problem((), "the job has no target", "gke, vertex or both")
         if (self.image is None) == (self.source is None):
             subject = "neither image nor source is" if self.image is None else "image and source are both"
-            yield Conflict(() if self.image is None else ("source",), f"{subject} given", "image or source")
+            yield Problem(() if self.image is None else ("source",), f"{subject} given", "image or source")
         if self.source and self.source.folder and not self.command:
-            yield Conflict(("source", "folder"), "needs the program to run", "command beside source")
+            yield Problem(("source", "folder"), "needs the program to run", "command beside source")
         if self.source and not self.source.folder and self.command:
-            yield Conflict(("command",), "conflicts with source, which has the program", "only args")
+            yield Problem(("command",), "conflicts with source, which has the program", "only args")
         for name in self.secrets.keys() & self.env.keys():
-            yield Conflict(("secrets", name), "is a variable of env too", "one of the two")
+            yield Problem(("secrets", name), "is a variable of env too", "one of the two")
         names = [mount.name for mount in self.mounts]
         for index, name in enumerate(names):
             if name in names[:index]:
-                yield Conflict(("mounts", index, "name"), f"{name!r} is the name of another mount", "each once")
+                yield Problem(("mounts", index, "name"), f"{name!r} is the name of another mount", "each once")

@@ -13,8 +13,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from training_platform.config.reading.finding import Finding, Path
+from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.finding import Path
 from training_platform.parts.jobs.resolve import ResolvedJob
+
+JOB_LAUNCHER = declare(
+    "job-launcher",
+    "Find a launcher, such as torchrun, or a variable that contradicts the job's nodes, processes or GPUs.",
+    ruleset="jobs",
+    severity="warning",
+)
+
 
 PORT: Final = "29500"  # torchrun's own
 # Values that are only known in the container: the launcher fills them in when the program starts.
@@ -67,10 +76,10 @@ _PROCESSES = frozenset({"--nproc-per-node", "--num-gpus", "PET_NPROC_PER_NODE"})
 _OF_EACH_NODE = frozenset({"MASTER_ADDR", "NODE_RANK", "PET_NODE_RANK", "RANK", "LOCAL_RANK"})
 
 
-def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -> Iterator[Finding]:
+def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -> Iterator[Draft]:
     """Find a launcher whose numbers of nodes or processes differ from the job's on a target, and variables that do."""
     spec = job.spec
-    rule = "job-launcher"
+    rule = JOB_LAUNCHER
     yield from _variables(job, nodes=nodes, chips=chips)
     texts = [("command", index, text) for index, text in enumerate(spec.command)]
     texts += [("args", index, text) for index, text in enumerate(spec.args)]
@@ -86,7 +95,7 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -
         if name == "--standalone" and nodes > 1:
             message = f"--standalone makes each node a run of its own, and the job has {nodes} nodes on {where}"
             allowed = "the option left out: the platform's variables say it"
-            yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed)
+            yield finding(job, path, message, rule=rule, severity="warning", allowed=allowed)
             continue
         if name in _NODES:
             kind = "nodes"
@@ -101,7 +110,8 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -
             continue
         least, _, most = value.partition(":")
         if least.isdecimal() and not int(least) <= number <= int(most or least):
-            yield job.finding(
+            yield finding(
+                job,
                 path,
                 f"{name} names {value} {kind}, and the job has {number} on {where}",
                 rule=rule,
@@ -111,7 +121,7 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -
             )
 
 
-def _variables(job: ResolvedJob, *, nodes: int, chips: int) -> Iterator[Finding]:
+def _variables(job: ResolvedJob, *, nodes: int, chips: int) -> Iterator[Draft]:
     """Find variables of the job that have one value on all nodes, and GPUs that a variable hides."""
     for name, value in job.spec.env.items():
         if name in _OF_EACH_NODE and nodes > 1:
@@ -121,4 +131,4 @@ def _variables(job: ResolvedJob, *, nodes: int, chips: int) -> Iterator[Finding]
         else:
             continue
         path = ("env", name)
-        yield job.finding(path, message, rule="job-launcher", severity="warning", allowed="the variable left out")
+        yield finding(job, path, message, rule=JOB_LAUNCHER, allowed="the variable left out")

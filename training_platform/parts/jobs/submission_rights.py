@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
+from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import image
 from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.resolve import VERTEX_SOURCES, ResolvedJob
 from training_platform.parts.jobs.source_archive import source_bucket
 from training_platform.resources.network import attachment
 from training_platform.resources.rights import resource_named
@@ -21,36 +22,51 @@ from training_platform.rules.rights import (
     READ_OBJECTS,
     READ_SECRET,
     WRITE_OBJECTS,
-    Promise,
-    TeamPromises,
+    NeededRight,
+    RightsOfTeam,
     attaching,
-    broken,
+    lacking,
     stack_rights,
 )
 
-RULE = "job-rights"
-SUBMISSION = "job-vertex-submission"
+JOB_RIGHTS = declare(
+    "job-rights",
+    "Find a field of a job file that needs a role that the stacks do not grant.",
+    ruleset="jobs",
+    refused_by="Google Cloud, with 403 at the first call; nobody, if the role is granted outside the stacks",
+)
+JOB_VERTEX_SUBMISSION = declare(
+    "job-vertex-submission",
+    "Find a job on Vertex AI that the stacks allow nobody to submit, or (a note) only an account of the "
+    "environment's `vertex_submitters`.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
 
 
-def rights_findings(job: ResolvedJob, target: Target) -> Iterator[Finding]:
-    """Yield a finding for each right that a job needs on a target and lacks, and if nobody may submit it."""
+def rights_findings(job: ResolvedJob, target: Target) -> list[Finding]:
+    """Return a finding for each right that a job needs on a target and lacks, and if nobody may submit it."""
+    return located(_drafts(job, target))
+
+
+def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
     rights = stack_rights(job.stack, job.workspace)
     if rights is None:
         return  # the stack has findings, or no plan
-    for promise, message, allowed in broken(_promises(job, target), rights):
-        yield job.finding(promise.path, message, rule=RULE, allowed=allowed)
+    yield from lacking(job, JOB_RIGHTS, _needed_rights(job, target), rights)
     if target != "vertex" or job.team.vertex.members_submit:
         return
     if job.environment.vertex_submitters:
         message = members_may_not(job.team, job.environment, job.scope.project)
-        yield job.finding(("vertex",), message, rule=SUBMISSION, severity="note")
+        yield finding(job, ("vertex",), message, rule=JOB_VERTEX_SUBMISSION, severity="note")
     else:
         message = f"no stack lets anybody start jobs on Vertex AI in {job.scope.project}"
         allowed = (
             f"vertex_submitters of {job.team.environment}: a pipeline; or vertex.members_submit in a project "
             f"that is only team {job.team.name}'s"
         )
-        yield job.finding(("vertex",), message, rule=SUBMISSION, severity="warning", allowed=allowed)
+        yield finding(job, ("vertex",), message, rule=JOB_VERTEX_SUBMISSION, severity="warning", allowed=allowed)
 
 
 def members_may_not(team: Team, environment: Environment, project: str) -> str:
@@ -63,8 +79,8 @@ def members_may_not(team: Team, environment: Environment, project: str) -> str:
     )
 
 
-def _promises(job: ResolvedJob, target: Target) -> Iterator[Promise]:
-    team = TeamPromises(job.team, job.environment)
+def _needed_rights(job: ResolvedJob, target: Target) -> Iterator[NeededRight]:
+    team = RightsOfTeam(job.team, job.environment)
     spec = job.spec
     uploaded_to = source_bucket(job)
     if uploaded_to:
@@ -91,7 +107,7 @@ def _promises(job: ResolvedJob, target: Target) -> Iterator[Promise]:
             yield attaching(("vertex", "network_attachment"), job.scope.project, name)
 
 
-def _of_mounts(job: ResolvedJob, team: TeamPromises) -> Iterator[Promise]:
+def _of_mounts(job: ResolvedJob, team: RightsOfTeam) -> Iterator[NeededRight]:
     for index, mount in enumerate(job.spec.mounts):
         source = mount.source
         path = ("mounts", index, "source")

@@ -11,14 +11,14 @@ from local_google_cloud.state.quota_use import Projects
 from local_google_cloud.state.store import Store
 from training_platform.catalog.types import Json
 from training_platform.config.reading.finding import Finding
-from training_platform.rules import RULES, evaluate, program
+from training_platform.rules import evaluate, program, view_rules
 from training_platform.views.adapters import views_of_rest
 
 # Google refuses no request by these rules: it applies a default, which costs something later.
 _NOT_REFUSED: Final = frozenset({"vertex-boot-disk-written"})
 _RULES: Final = tuple(
     rule
-    for rule in RULES.values()
+    for rule in view_rules()
     if (rule.owner, rule.severity) == ("google", "error") and not (rule.whole or rule.across or rule.id in _NOT_REFUSED)
 )
 

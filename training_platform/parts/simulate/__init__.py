@@ -28,7 +28,12 @@ def _trace() -> click.Command:
     return trace_app
 
 
+def _declare_rules() -> None:
+    import kueue_model.traces  # noqa: F401
+
+
 PART = Part(
     commands={"simulate": _simulate, "recommend": _recommend, "trace": _trace},
     needs=("jobs",),  # `trace pull` asks where runs are
+    declare_rules=_declare_rules,
 )

@@ -15,7 +15,7 @@ from typing import Final
 
 from training_platform.clients.google_api import GoogleApi
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
-from training_platform.rules.rights import Promise
+from training_platform.rules.rights import NeededRight
 
 _PODS: Final = ".svc.id.goog["  # in the address of a cluster's workload, which Policy Troubleshooter does not take
 _PROJECT_ID: Final = re.compile(r"\{(.+)\}")
@@ -98,11 +98,11 @@ def tenancy_members(platform: Platform) -> Iterator[Answer]:
         yield proven(f"{kept} promises to members are kept", "testIamPermissions, as an account in the group")
 
 
-def _broken(promise: Promise, lacking: Iterable[str]) -> Answer:
+def _broken(promise: NeededRight, lacking: Iterable[str]) -> Answer:
     return refuted(f"{promise.who} cannot {promise.does}", f"no {', '.join(lacking)} on {promise.resource}")
 
 
-def _held_permissions(platform: Platform, account: str, promise: Promise) -> Iterator[str]:
+def _held_permissions(platform: Platform, account: str, promise: NeededRight) -> Iterator[str]:
     """Yield the permissions of a promise that an account has, by its own request."""
     kind, _, name = promise.resource.partition("/")
     if kind == "buckets":

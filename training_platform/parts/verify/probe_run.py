@@ -20,7 +20,7 @@ from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.adopt.cluster_objects import reach_clusters
 from training_platform.parts.verify.object_record import FOLDER, Maker, ObjectRecord, get_resource
-from training_platform.parts.verify.probes import Answer, Need, Platform, Probe, ProbeResult, digest, run_probe
+from training_platform.parts.verify.probes import Answer, Platform, Probe, ProbeNeed, ProbeResult, digest, run_probe
 from training_platform.quota.demand import workspace_demand
 from training_platform.quota.ledger import project_ledgers
 from training_platform.quota.snapshot import Snapshots
@@ -28,13 +28,13 @@ from training_platform.resources.gke import cluster_identifier
 from training_platform.resources.resource_types import CLUSTER, LUSTRE, RESOURCE_TYPES
 from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.resources.stack_resource import StackResource
-from training_platform.rules.rights import Promise, promises_of
+from training_platform.rules.rights import NeededRight, needed_rights
 
 GOOGLE: Final = "Google Cloud"
 LOCAL: Final = "a local cloud"
 """Where a run was: a local cloud proves nothing about Google Cloud."""
 _PACKAGES: Final = ("training-platform", "pulumi", "pulumi-gcp")
-Progress = Callable[[str, int, int], None]
+ProbeProgress = Callable[[str, int, int], None]
 
 
 def stack_names(workspace: Workspace, environment: str) -> list[str]:
@@ -102,7 +102,7 @@ def read_platform(
     *,
     kubeconfig: str | None,
     local_cloud: str | None,
-    options: Mapping[Need, str],
+    options: Mapping[ProbeNeed, str],
     seconds: float,
     confirm: Callable[[str], str] | None = None,
 ) -> Platform:
@@ -117,9 +117,9 @@ def read_platform(
         plan = stack_plan(stack, workspace)
         if plan:
             resources.extend(plan.planned())
-    promises: list[Promise] = []
+    promises: list[NeededRight] = []
     for name in names:
-        promises.extend(promises_of(workspace.stacks[name], workspace))
+        promises.extend(needed_rights(workspace.stacks[name], workspace))
     project_contents = read_contents(spec.project, _vertex_regions(workspace, names), local_cloud)
     contents = with_clusters(resources, with_lustre(resources, project_contents, local_cloud), kubeconfig)
     ledgers = project_ledgers(workspace_demand(workspace), Snapshots())
@@ -196,7 +196,7 @@ def _vertex_regions(workspace: Workspace, names: Sequence[str]) -> set[str]:
 
 
 def run_probes(
-    chosen: Sequence[Probe], platform: Platform, object_record: ObjectRecord, progress: Progress
+    chosen: Sequence[Probe], platform: Platform, object_record: ObjectRecord, progress: ProbeProgress
 ) -> dict[str, ProbeResult]:
     """Run the probes without recorded answers and record their answers; objects are deleted when their probe ends.
 

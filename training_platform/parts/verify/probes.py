@@ -24,15 +24,15 @@ from training_platform.parts.verify.object_record import Maker
 from training_platform.quota.charges import QuotaKey
 from training_platform.resources.resource_types import KUBERNETES
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
-from training_platform.rules.rights import Promise
+from training_platform.rules.rights import NeededRight
 
-ResourceKey = tuple[str, str, str]  # of a planned resource: its stack, type and name
+ProbedResource = tuple[str, str, str]  # of a planned resource: its stack, type and name
 Stage = Literal["project", "network", "cluster", "pools", "queues", "storage", "vertex", "monitoring", "tenancy"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 Verdict = Literal["failed", "refuted", "undecided", "proven"]  # the worst first
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
-Need = Literal["kubeconfig", "group", "account", "page"]
-_UNMET_NEEDS: Final[Mapping[Need, str]] = {
+ProbeNeed = Literal["kubeconfig", "group", "account", "page"]
+_UNMET_NEEDS: Final[Mapping[ProbeNeed, str]] = {
     "kubeconfig": "--kubeconfig names no kubeconfig",
     "group": "--group names no test group",
     "account": "--account names no account in the test group",
@@ -89,9 +89,9 @@ class Platform:
     contents: Contents
     maker: Maker
     demand: Mapping[QuotaKey, float] = field(default_factory=dict)
-    promises: Sequence[Promise] = ()
+    promises: Sequence[NeededRight] = ()
     local_cloud: str | None = None
-    options: Mapping[Need, str] = field(default_factory=dict)
+    options: Mapping[ProbeNeed, str] = field(default_factory=dict)
     seconds: float = 120.0
     confirm: Callable[[str], str] | None = None
 
@@ -109,18 +109,18 @@ class Platform:
         return self.contents.clusters
 
     @cached_property
-    def in_project(self) -> Mapping[ResourceKey, Match]:
+    def in_project(self) -> Mapping[ProbedResource, Match]:
         """The planned resources of Google Cloud that exist."""
-        resource_matches: dict[ResourceKey, Match] = {}
+        resource_matches: dict[ProbedResource, Match] = {}
         for stack, resources in self._by_stack.items():
             for key, match in matches(resources, self.contents).items():
                 resource_matches[(stack, *key)] = match
         return resource_matches
 
     @cached_property
-    def in_clusters(self) -> Mapping[ResourceKey, Match]:
+    def in_clusters(self) -> Mapping[ProbedResource, Match]:
         """The planned objects and releases that exist in reachable clusters, and their providers."""
-        all_matches: dict[ResourceKey, Match] = {}
+        all_matches: dict[ProbedResource, Match] = {}
         for stack, resources in self._by_stack.items():
             cloud_matches = {key[1:]: match for key, match in self.in_project.items() if key[0] == stack}
             for key, match in object_matches(resources, cloud_matches, self.contents).items():
@@ -167,7 +167,7 @@ class Probe:
     answers: Callable[[Platform], Iterator[Answer]]
     roles: Sequence[str]
     after: Sequence[str] = ()
-    needs: Sequence[Need] = ()
+    needs: Sequence[ProbeNeed] = ()
     makes: str = ""
     minutes: float = 1.0
     by_name: bool = False
@@ -211,7 +211,7 @@ def run_probe(probe: Probe, platform: Platform, earlier: Mapping[str, ProbeResul
     return ProbeResult(probe.name, tuple(answers))
 
 
-def _has(platform: Platform, need: Need) -> bool:
+def _has(platform: Platform, need: ProbeNeed) -> bool:
     if need == "kubeconfig":
         return bool(platform.clusters)
     return bool(platform.options.get(need))

@@ -88,7 +88,7 @@ def writes(namespace: str, queue: str) -> Iterator[Write]:
             yield Write(gain, row["way"], kind, body, f"{MANAGED_BY}-{row['by']}", tuple(row["says"]))
 
 
-class Command(NamedTuple):
+class ProbeCommand(NamedTuple):
     """A command in a pod that a policy refuses: what a member would gain and how, and words of the refusal."""
 
     gain: str
@@ -98,11 +98,11 @@ class Command(NamedTuple):
     says: tuple[str, ...]
 
 
-def commands() -> Iterator[Command]:
+def commands() -> Iterator[ProbeCommand]:
     """Yield the commands of a member in a pod of the team."""
     for row in table(__file__, "attempts.yaml")["commands"]:
         policy = f"{MANAGED_BY}-{row['by']}"
-        yield Command(row["gain"], row["way"], row["container"], policy, tuple(row["says"]))
+        yield ProbeCommand(row["gain"], row["way"], row["container"], policy, tuple(row["says"]))
 
 
 def _merged(body: Any, change: Any) -> Any:
@@ -233,7 +233,7 @@ def tenancy_writes(platform: Platform) -> Iterator[Answer]:
             yield member
             continue
         namespace = member.namespaces["own"]
-        attempts: list[Write | Command] = [*writes(namespace, member.queue), *commands()]
+        attempts: list[Write | ProbeCommand] = [*writes(namespace, member.queue), *commands()]
         refused = 0
         for attempt in attempts:
             try:
@@ -242,7 +242,7 @@ def tenancy_writes(platform: Platform) -> Iterator[Answer]:
                 if any(words in str(error) for words in attempt.says):
                     refused += 1
                     continue
-                passed_policies = isinstance(attempt, Command) and error.status == 404  # for the pod
+                passed_policies = isinstance(attempt, ProbeCommand) and error.status == 404  # for the pod
                 if not passed_policies:
                     yield undecided(f"{attempt.way}: refused for another reason", str(error))
                     continue
@@ -251,7 +251,7 @@ def tenancy_writes(platform: Platform) -> Iterator[Answer]:
             yield proven(f"{refused} attempts are refused by the policy meant for them", member.cluster)
 
 
-def _try(member: _Member, namespace: str, attempt: Write | Command) -> None:
+def _try(member: _Member, namespace: str, attempt: Write | ProbeCommand) -> None:
     """Request a write or a command as a member. Raises ClusterError."""
     if isinstance(attempt, Write):
         member.api.create(attempt.kind, namespace, attempt.body, dry_run=True)

@@ -140,7 +140,7 @@ def _joined(limits: Constraint, addition: Addition) -> Constraint:
     return limits._replace(**joined)
 
 
-Rows = Mapping[str, "Constraint | str"]
+AdditionRows = Mapping[str, "Constraint | str"]
 
 
 class ByHand(NamedTuple):
@@ -148,11 +148,11 @@ class ByHand(NamedTuple):
 
     forms: Mapping[str, Constraint]
     names: Mapping[str, Mapping[str, str]]
-    parts: Mapping[str, Rows]
-    types: list[tuple[str, Rows | str]]
+    parts: Mapping[str, AdditionRows]
+    types: list[tuple[str, AdditionRows | str]]
 
 
-def _expanded(rows: Rows | str, *, careful: bool) -> Iterator[Addition]:
+def _expanded(rows: AdditionRows | str, *, careful: bool) -> Iterator[Addition]:
     """Yield the additions in rows by path; a name stands for the rows of a part, or for a form.
 
     A question mark in a path marks a careful addition.
@@ -198,7 +198,7 @@ def _forms_by_name(family: str) -> Mapping[str, list[tuple[str, str]]]:
 
 
 @cache
-def _provider() -> Mapping[str, Rows]:
+def _provider() -> Mapping[str, AdditionRows]:
     return {token: _rows(rows) for token, rows in _content_of("provider.json")["types"].items()}
 
 
@@ -217,7 +217,7 @@ def by_hand(content: Mapping[str, Any]) -> ByHand:
     )
 
 
-def _rows(rows: Mapping[str, Any]) -> Rows:
+def _rows(rows: Mapping[str, Any]) -> AdditionRows:
     return {path: row if isinstance(row, str) else constraint(row) for path, row in rows.items()}
 
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.documents.constraints import Case, Constraint, Names, Order, Values
-from training_platform.rules.documents.problems import Problem, Report, Where, a_written, missing, refused
+from training_platform.rules.documents.problems import BrokenConstraint, Reporter, Where, a_written, missing, refused
 from training_platform.rules.documents.scalars import FORMS, measured
 
-Check = Callable[[Mapping[str, Any], Where, Report], None]
+BlockCheck = Callable[[Mapping[str, Any], Where, Reporter], None]
 
 
-def compared(limits: Constraint) -> Check | None:
+def compared(limits: Constraint) -> BlockCheck | None:
     """Return the check of a block's inputs against each other; None if there is no such constraint."""
     required = limits.required
     groups = [
@@ -27,7 +27,7 @@ def compared(limits: Constraint) -> Check | None:
     if not (required or groups or cases or limits.orders or limits.disjoint):
         return None
 
-    def check(value: Mapping[str, Any], where: Where, report: Report) -> None:
+    def check(value: Mapping[str, Any], where: Where, report: Reporter) -> None:
         for key in filter(lambda key: value.get(key) is None, required):
             report(missing(where, key))
         for group in groups:
@@ -77,40 +77,40 @@ def _is_among(value: Any, values: Sequence[Any]) -> bool:
     return value in values or ("<written>" in values and value is not UNKNOWN and bool(value))
 
 
-def _counted(value: Mapping[str, Any], group: _Group, where: Where, report: Report) -> None:
+def _counted(value: Mapping[str, Any], group: _Group, where: Where, report: Reporter) -> None:
     """Report a block with too few or too many of some inputs."""
     written = [name for name in group.names if value.get(name) not in (None, [])]
     names = ", ".join(group.names)
     if group.needed and not written:
-        report(Problem("required", (where, group.names[0]), f"none of {names} is written", f"one of {names}"))
+        report(BrokenConstraint("required", (where, group.names[0]), f"none of {names} is written", f"one of {names}"))
         return
     decided = [name for name in written if value[name] is not UNKNOWN]
     if len(decided) > 1 and not group.together:
         message = f"{' and '.join(decided)} are written together"
-        report(Problem("required", (where, decided[-1]), message, f"one of {names}"))
+        report(BrokenConstraint("required", (where, decided[-1]), message, f"one of {names}"))
 
 
-def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Report) -> None:
+def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Reporter) -> None:
     """Report inputs that a case requires and that are missing, and inputs that it excludes and that are set."""
     why = " and ".join(f"{key} is {_shown_at(value, key)}" for key in case.when)
     beside = f", and {why}" if why else ""
     for key in case.required:
         if not _input_at(value, key) and _input_at(value, key) != 0:
             message = f"{key} is not written{beside}"
-            report(Problem("required", (where, key), message, a_written(key)))
+            report(BrokenConstraint("required", (where, key), message, a_written(key)))
     for key in case.forbidden:
         if _is_among(_input_at(value, key), ["<written>"]):
             message = f"{key} is written{beside}"
-            report(Problem("required", (where, key), message, f"no {key}"))
+            report(BrokenConstraint("required", (where, key), message, f"no {key}"))
     names = case.at_least_one
     if names and not any(_input_at(value, name) for name in names):
         message = f"none of {', '.join(names)} is written{beside}"
-        report(Problem("required", (where, names[0]), message, f"one of {', '.join(names)}"))
+        report(BrokenConstraint("required", (where, names[0]), message, f"one of {', '.join(names)}"))
     _listed(value, case, why, where, report)
     _valued(value, case, f"and {why}" if why else "which is refused", where, report)
 
 
-def _valued(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Report) -> None:
+def _valued(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Reporter) -> None:
     """Report inputs whose value, form or size a case does not allow."""
     for key, values in (*case.enum.items(), *case.doubted_enum.items()):
         written = _input_at(value, key)
@@ -133,7 +133,7 @@ def _valued(value: Mapping[str, Any], case: Case, why: str, where: Where, report
             report(refused("range", (where, key), written, why, f"{minimum} to {maximum}"))
 
 
-def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Where, report: Report) -> None:
+def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Where, report: Reporter) -> None:
     """Report entries of a list, or keys of a mapping, that a second one has too."""
     for first_path, second_name in pairs:
         first = _input_at(value, first_path)
@@ -144,16 +144,20 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
             if item is not UNKNOWN and item in list(first):  # a key or entry of a wrong type has no hash
                 key = item if isinstance(second, Mapping) else index
                 message = f"{item} is in {first_path} too"
-                report(Problem("range", ((where, second_name), key), message, f"entries that are not in {first_path}"))
+                report(
+                    BrokenConstraint(
+                        "range", ((where, second_name), key), message, f"entries that are not in {first_path}"
+                    )
+                )
 
 
-def _listed(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Report) -> None:
+def _listed(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Reporter) -> None:
     """Report lists with more entries than a case allows, or with entries of another form."""
     for key, most in case.max_items.items():
         items = value.get(key)
         if isinstance(items, list) and len(items) > most:
             message = f"{key} has {len(items)} entries, and {why}"
-            report(Problem("range", (where, key), message, f"at most {most} of {key}"))
+            report(BrokenConstraint("range", (where, key), message, f"at most {most} of {key}"))
     for key, form in case.format.items():
         is_right, example = FORMS[form]
         items = value.get(key)
@@ -176,7 +180,7 @@ def _shown_at(value: Mapping[str, Any], key: str) -> str:
     return str(written) if isinstance(written, (str, int, float)) else "written"
 
 
-def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Report) -> None:
+def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Reporter) -> None:
     """Report an input that is above a second one, or equal to it if it has to be below."""
     lower = _input_at(value, order.smaller)
     if lower is None:
@@ -195,7 +199,7 @@ def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Repor
         report(refused("range", (where, order.smaller), lower, f"and {order.larger} is {upper}", allowed))
 
 
-def compared_entries(limits: Constraint) -> Callable[[Any, Where, Report], None] | None:
+def compared_entries(limits: Constraint) -> Callable[[Any, Where, Reporter], None] | None:
     """Return the check of a list's entries, or a map's keys, against each other; None if nothing constrains them."""
     keys = list(limits.unique_by)
     if limits.unique_items:
@@ -205,27 +209,29 @@ def compared_entries(limits: Constraint) -> Callable[[Any, Where, Report], None]
     if not (keys or limits.exclusive or alone is not None or required is not None):
         return None
 
-    def check(value: Any, where: Where, report: Report) -> None:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         for names in keys:
             _repeated(value, names, where, report)
         if alone in value and len(value) > 1:
-            report(Problem("range", where, f"has other entries beside {alone}", f"only {alone}"))
+            report(BrokenConstraint("range", where, f"has other entries beside {alone}", f"only {alone}"))
         for first, second in limits.exclusive:
             if first in value and second in value:
                 message = f"{first} and {second} exclude each other"
-                report(Problem("range", (where, value.index(second)), message, f"{first} or {second}"))
+                report(BrokenConstraint("range", (where, value.index(second)), message, f"{first} or {second}"))
         if required is not None and value and required not in value and UNKNOWN not in value:
-            report(Problem("required", where, f"{required} is not among {', '.join(map(str, value))}", required))
+            report(
+                BrokenConstraint("required", where, f"{required} is not among {', '.join(map(str, value))}", required)
+            )
 
     return check
 
 
-def _repeated(value: Any, keys: Names, where: Where, report: Report) -> None:
+def _repeated(value: Any, keys: Names, where: Where, report: Reporter) -> None:
     """Report entries with the same keys; equal entries if ``keys`` is empty."""
     seen: list[Any] = []
     for index, item in enumerate(value):
         identity = [_input_at(item, key) for key in keys] if keys and isinstance(item, Mapping) else [item]
         if identity in seen and UNKNOWN not in identity and identity not in ([None], [""]):
             name = ", ".join(str(part) for part in identity if part is not None)
-            report(Problem("range", (where, index), f"{name} is listed twice", "each entry once"))
+            report(BrokenConstraint("range", (where, index), f"{name} is listed twice", "each entry once"))
         seen.append(identity)

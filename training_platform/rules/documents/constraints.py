@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from training_platform.config.reading.section import article
 
-Kind = Literal[
+ShapeKind = Literal[
     "any", "block", "flag", "int-or-text", "int32", "int64", "list", "map", "number", "output", "quantity", "text",
     "uint32", "uint64",
 ]  # fmt: skip
@@ -131,7 +131,7 @@ class Shape:
     ``all_of``, some shape of ``any_of``, one of ``one_of`` and not ``not_``.
     """
 
-    kind: Kind
+    kind: ShapeKind
     fields: Mapping[str, Shape] = field(default_factory=dict)
     entry: Shape | None = None
     is_open: bool = False

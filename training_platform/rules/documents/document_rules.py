@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.section import enumeration
-from training_platform.rules.declaration import Draft, finding, rule
-from training_platform.rules.documents.problems import Kind, Problem
+from training_platform.rules.documents.problems import BrokenConstraint, ConstraintKind
 from training_platform.rules.documents.shapes import check_of, types_of_group, types_of_provider
 from training_platform.views.whole_stack import ObjectView, Program
 
-Problems = dict[Kind, list[tuple[ObjectView, Problem]]]
+Problems = dict[ConstraintKind, list[tuple[ObjectView, BrokenConstraint]]]
 PROVIDER = "10.2.0"
 SOURCE = (
     f"Google's discovery documents (google-api-python-client 2.202.0) and pulumi-gcp {PROVIDER}; OpenAPI of Kubernetes "
@@ -23,7 +23,7 @@ SOURCE = (
 )
 
 
-def _document_rule(kind: Kind, rule_id: str, summary: str) -> None:
+def _document_rule(kind: ConstraintKind, rule_id: str, summary: str) -> None:
     def check(program: Program) -> Iterator[Draft]:
         for view, problem in program.once(_problems)[kind]:
             yield finding(
@@ -48,7 +48,7 @@ def _problems(program: Program) -> Problems:
     by_kind: Problems = defaultdict(list)
     for view in program.all(ObjectView):
         if (check := check_of(view.type)) is not None:
-            problems: list[Problem] = []
+            problems: list[BrokenConstraint] = []
             check(view.inputs, (), problems.append)
             for problem in problems:
                 by_kind[problem.kind].append((view, problem))

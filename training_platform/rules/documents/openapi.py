@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from training_platform.rules.documents.constraints import ANY, OPEN, Kind, Shape, constraint
+from training_platform.rules.documents.constraints import ANY, OPEN, Shape, ShapeKind, constraint
 
 Schema = Mapping[str, Any]
 FORMATS = frozenset({"google-duration", "google-datetime", "date-time", "byte", "quantity", "duration"})
 _QUANTITY = ".resource.Quantity"
 _LIMITS = ("minimum", "maximum", "minLength", "maxLength", "pattern")
 _COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties")
-_SCALARS: Mapping[str, Kind] = {"string": "text", "number": "number", "boolean": "flag"}
+_SCALARS: Mapping[str, ShapeKind] = {"string": "text", "number": "number", "boolean": "flag"}
 # The type that a part of ``anyOf`` has if it names only a limit.
 _TYPES = {"pattern": "string", "minLength": "string", "maxLength": "string", "minimum": "number", "maximum": "number"}
 # Fields that the OpenAPI requires and the server fills in: rbac's defaults, pkg/apis/rbac/v1/defaults.go.
@@ -94,7 +94,7 @@ class KindReader:
     def _scalar(self, type_name: str | None, schema: Schema) -> Shape:
         row = limits(schema)
         if type_name == "integer":
-            kind: Kind = "int32" if schema.get("format") == "int32" else "int64"
+            kind: ShapeKind = "int32" if schema.get("format") == "int32" else "int64"
             if self.alone:
                 row |= {word: schema[word] for word in ("enum", "multipleOf") if word in schema}
             return Shape(kind=kind, limits=constraint(row))

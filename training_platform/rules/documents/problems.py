@@ -10,17 +10,17 @@ from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret
 from training_platform.config.reading.section import article
 
-Kind = Literal["enum", "format", "range", "required", "type", "unknown"]
+ConstraintKind = Literal["enum", "format", "range", "required", "type", "unknown"]
 Where = tuple[Any, ...]  # empty for the object, else the Where of the block or list around the value, and its key
 OLDER_PROVIDER = "pulumi-gcp 9.35"  # of google-beta 7.45, the newest source at hand: of provider.json
 _LISTED = 12  # names of a block that a message lists; of a larger one these
 _LONGEST = 60  # letters of a value in a message
 
 
-class Problem(NamedTuple):
+class BrokenConstraint(NamedTuple):
     """One broken constraint: its kind, the input, what is wrong with it, and what is allowed."""
 
-    kind: Kind
+    kind: ConstraintKind
     where: Where
     message: str
     allowed: str | None = None
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
         return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys).removeprefix(".")
 
 
-Report = Callable[[Problem], None]
+Reporter = Callable[[BrokenConstraint], None]
 
 
 def keys_of(where: Where) -> tuple[Any, ...]:
@@ -58,10 +58,10 @@ def _input_name(where: Where) -> str:
     return f"{_input_name(holder) if holder else ''}[{key}]" if isinstance(key, int) else str(key)
 
 
-def refused(kind: Kind, where: Where, value: Any, why: str, allowed: str) -> Problem:
+def refused(kind: ConstraintKind, where: Where, value: Any, why: str, allowed: str) -> BrokenConstraint:
     """Return the problem of a refused value; ``why`` ends the sentence that begins with the input and the value."""
     message = f"{_input_name(where)} is {shown(value, where)}, {why}"
-    return Problem(kind, where, message, allowed)
+    return BrokenConstraint(kind, where, message, allowed)
 
 
 def shown(value: Any, where: Where) -> str:
@@ -76,7 +76,7 @@ def shown(value: Any, where: Where) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Problem:
+def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> BrokenConstraint:
     """Return the problem of an unknown input: an error if it looks misspelt, or if the document is ``closed``."""
     inputs = sorted(names)
     nearest = find_nearest(key, inputs)
@@ -86,10 +86,10 @@ def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Pr
         message += " in the documents of this version: it is not checked"
         severity = "warning"
     listed = inputs if len(inputs) <= _LISTED else [*inputs[:_LISTED], f"and {len(inputs) - _LISTED} more"]
-    return Problem("unknown", (where, key), message, ", ".join(listed), nearest, severity)
+    return BrokenConstraint("unknown", (where, key), message, ", ".join(listed), nearest, severity)
 
 
-def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool | None) -> Problem:
+def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool | None) -> BrokenConstraint:
     """Return the problem of a string that is not one of an enum's values, which may be older than the API's.
 
     ``closed`` is True for a complete list, False for that of the provider's source, which is older than the pinned
@@ -102,7 +102,7 @@ def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool 
     verb = "does not take" if error else "is not known to take"
     older = "" if error or closed is None else f": {OLDER_PROVIDER} refuses it, and the pinned version was not read"
     message = f"{_input_name(where)} {verb} {shown(value, where)}{older}"
-    return Problem("enum", where, message, ", ".join(allowed), nearest, "error" if error else "warning")
+    return BrokenConstraint("enum", where, message, ", ".join(allowed), nearest, "error" if error else "warning")
 
 
 def _digits(text: str) -> list[str]:
@@ -114,6 +114,6 @@ def a_written(key: str) -> str:
     return f"{article(key)} {key}"
 
 
-def missing(where: Where, key: str) -> Problem:
+def missing(where: Where, key: str) -> BrokenConstraint:
     """Return the problem of a required input that is missing."""
-    return Problem("required", (where, key), f"{key} is required and missing", a_written(key))
+    return BrokenConstraint("required", (where, key), f"{key} is required and missing", a_written(key))

@@ -18,9 +18,9 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from training_platform.rules.documents.constraints import FREE, Constraint, Shape
-from training_platform.rules.documents.problems import Problem, Report, Where, not_one_of, refused
+from training_platform.rules.documents.problems import BrokenConstraint, Reporter, Where, not_one_of, refused
 
-Check = Callable[[Any, Where, Report], None]
+InputCheck = Callable[[Any, Where, Reporter], None]
 Right = type | set[str] | set[int] | range | None
 """Values that need no check: all of a class, a set of strings, or the integers of a range."""
 WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
@@ -45,7 +45,7 @@ _SIGNED_PATTERN: Final = r"^(\+|-)?"  # the start of the pattern of a CRD's quan
 _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
 
 
-def scalar(shape: Shape, *, strict: bool) -> tuple[Right, Check]:
+def scalar(shape: Shape, *, strict: bool) -> tuple[Right, InputCheck]:
     """Return the values that need no check, and the check of all others."""
     match shape.kind:
         case "any":
@@ -76,12 +76,12 @@ def _right_integers(shape: Shape) -> Right:
     return range(low, high + 1)
 
 
-def _output(_value: Any, where: Where, report: Report) -> None:
-    report(Problem("unknown", where, "only the API sets this field", "nothing"))
+def _output(_value: Any, where: Where, report: Reporter) -> None:
+    report(BrokenConstraint("unknown", where, "only the API sets this field", "nothing"))
 
 
-def _flag(*, strict: bool) -> Check:
-    def check(value: Any, where: Where, report: Report) -> None:
+def _flag(*, strict: bool) -> InputCheck:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         if strict or value not in ("true", "false"):
             report(refused("type", where, value, "which is neither true nor false", "true, false"))
 
@@ -101,13 +101,13 @@ def _numbers(limits: Constraint, lowest: Any, highest: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def _integer(shape: Shape, *, strict: bool) -> Check:
+def _integer(shape: Shape, *, strict: bool) -> InputCheck:
     low, high = _bounds(shape)
     among = shape.limits.enum or ()
     also_allowed = shape.limits.also_allowed
     step: Any = shape.limits.multiple_of or 1
 
-    def check(value: Any, where: Where, report: Report) -> None:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         number = _as_integer(value, strict=strict)
         if number is None:
             report(refused("type", where, value, "which is not an integer", "an integer"))
@@ -133,10 +133,10 @@ def _as_integer(value: Any, *, strict: bool) -> int | None:
     return None
 
 
-def _number(limits: Constraint, *, strict: bool) -> Check:
+def _number(limits: Constraint, *, strict: bool) -> InputCheck:
     low, high = _numbers(limits, float("-inf"), float("inf"))
 
-    def check(value: Any, where: Where, report: Report) -> None:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         number = _as_number(value, strict=strict)
         if number is None:
             report(refused("type", where, value, "which is not a number", "a number"))
@@ -158,7 +158,7 @@ def _as_number(value: Any, *, strict: bool) -> float | None:
         return None
 
 
-def _outside(where: Where, value: Any, number: float, bounds: tuple[float, float], report: Report) -> None:
+def _outside(where: Where, value: Any, number: float, bounds: tuple[float, float], report: Reporter) -> None:
     low, high = bounds
     nearest = low if number < low else high
     allowed = f"{low} to {high}"
@@ -168,11 +168,11 @@ def _outside(where: Where, value: Any, number: float, bounds: tuple[float, float
     report(problem._replace(nearest=str(nearest)))
 
 
-def _quantity(limits: Constraint) -> Check:
+def _quantity(limits: Constraint) -> InputCheck:
     least, _ = _numbers(limits, float("-inf"), float("inf"))
     step = limits.multiple_of
 
-    def check(value: Any, where: Where, report: Report) -> None:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number and not (isinstance(value, str) and _QUANTITY.match(value)):
             allowed = "a number, with a unit as in 500m or 16Gi"
@@ -187,13 +187,13 @@ def _quantity(limits: Constraint) -> Check:
     return check
 
 
-def _integer_or_string(limits: Constraint) -> Check:
+def _integer_or_string(limits: Constraint) -> InputCheck:
     bounds = Constraint(minimum=limits.minimum, maximum=limits.maximum)
     is_signed = (limits.pattern or "").startswith(_SIGNED_PATTERN)
     check_integer = _integer(Shape(kind="int64" if is_signed else "int32", limits=bounds), strict=True)
     _, check_string = _string(Constraint(pattern=limits.pattern), strict=True)
 
-    def check(value: Any, where: Where, report: Report) -> None:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             report(refused("type", where, value, "which is neither an integer nor a string", "an integer, a string"))
         elif isinstance(value, (int, float)):
@@ -204,7 +204,7 @@ def _integer_or_string(limits: Constraint) -> Check:
     return check
 
 
-def _string(limits: Constraint, *, strict: bool) -> tuple[Right, Check]:
+def _string(limits: Constraint, *, strict: bool) -> tuple[Right, InputCheck]:
     if limits.enum:
         return _choice(limits, strict=strict)
     if limits._replace(alike=None) == FREE:
@@ -214,7 +214,7 @@ def _string(limits: Constraint, *, strict: bool) -> tuple[Right, Check]:
     check_type = _plain_string(strict=strict)
     wrong_form = _wrong_form(limits, strict=strict)
 
-    def check(value: Any, where: Where, report: Report) -> None:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         if not isinstance(value, str):
             check_type(value, where, report)
             return
@@ -229,8 +229,8 @@ def _string(limits: Constraint, *, strict: bool) -> tuple[Right, Check]:
     return right, check
 
 
-def _plain_string(*, strict: bool) -> Check:
-    def check(value: Any, where: Where, report: Report) -> None:
+def _plain_string(*, strict: bool) -> InputCheck:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         converted = not strict and isinstance(value, (bool, int, float))
         if not isinstance(value, str) and not converted:
             report(refused("type", where, value, "which is not a string", "a string"))
@@ -238,7 +238,7 @@ def _plain_string(*, strict: bool) -> Check:
     return check
 
 
-def _choice(limits: Constraint, *, strict: bool) -> tuple[Right, Check]:
+def _choice(limits: Constraint, *, strict: bool) -> tuple[Right, InputCheck]:
     """Return the values of an enumeration and the check of all others."""
     values = limits.enum or ()
     right = set(values)
@@ -248,7 +248,7 @@ def _choice(limits: Constraint, *, strict: bool) -> tuple[Right, Check]:
     closed = strict or limits.closed
     check_type = _plain_string(strict=strict)
 
-    def check(value: Any, where: Where, report: Report) -> None:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         if not isinstance(value, str):
             check_type(value, where, report)
         elif value not in right and value.upper() not in any_case:
@@ -257,7 +257,7 @@ def _choice(limits: Constraint, *, strict: bool) -> tuple[Right, Check]:
     return right, check
 
 
-def _wrong_form(limits: Constraint, *, strict: bool) -> Callable[[str, Where], Problem | None]:
+def _wrong_form(limits: Constraint, *, strict: bool) -> Callable[[str, Where], BrokenConstraint | None]:
     pattern = matched(limits.pattern, whole=not strict) if limits.pattern is not None else None
     shortest = limits.min_length or 0
     longest = float("inf") if limits.max_length is None else limits.max_length
@@ -269,7 +269,7 @@ def _wrong_form(limits: Constraint, *, strict: bool) -> Callable[[str, Where], P
     may_be_empty = not strict and not name.startswith("google-")  # the provider leaves an empty string out
     may_be_link = limits.alike == "link"  # the provider compares only the name at a link's end
 
-    def problem_of(value: str, where: Where) -> Problem | None:
+    def problem_of(value: str, where: Where) -> BrokenConstraint | None:
         if may_be_link and "/" in value and problem_of(value.rpartition("/")[2], where) is None:
             return None
         if well_formed and not well_formed(value) and (value or not may_be_empty):
@@ -292,7 +292,7 @@ def _wrong_form(limits: Constraint, *, strict: bool) -> Callable[[str, Where], P
     return problem_of
 
 
-def _outside_span(value: str, span: tuple[Any, Any], where: Where) -> Problem | None:
+def _outside_span(value: str, span: tuple[Any, Any], where: Where) -> BrokenConstraint | None:
     """Return the problem of a duration or a quantity that is out of bounds; None if it is within."""
     low_kind, low = measured(span[0])
     _, high = measured(span[1])
@@ -305,7 +305,7 @@ def _outside_span(value: str, span: tuple[Any, Any], where: Where) -> Problem | 
     return refused("range", where, value, "which is out of range", f"{span[0]} to {span[1]}")
 
 
-def _off_step(value: str, step: str, where: Where) -> Problem | None:
+def _off_step(value: str, step: str, where: Where) -> BrokenConstraint | None:
     """Return the problem of a duration or a quantity that is not a multiple of a step; None if it is one."""
     kind, size = measured(value)
     step_kind, step_size = measured(step)

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from training_platform.rules.documents.constraints import ANY, OPEN, Constraint, Kind, Shape
+from training_platform.rules.documents.constraints import ANY, OPEN, Constraint, Shape, ShapeKind
 
 _FILE = Path(__file__).with_suffix(".txt")
 _COMMENT = "#"
@@ -29,7 +29,7 @@ def sdk_shape(token: str) -> Shape | None:
     fields: dict[str, Shape] = {}
     for inputs in line.split():
         kind, _, names = inputs.partition("=")
-        shape = OPEN if kind == "block" else Shape(kind=cast("Kind", kind), entry=ANY)
+        shape = OPEN if kind == "block" else Shape(kind=cast("ShapeKind", kind), entry=ANY)
         fields |= dict.fromkeys(names.split(","), shape)
     # Names imply no forms here: only documents say what an input is.
     return Shape(kind="block", fields=fields, limits=Constraint(ignore_names=True))

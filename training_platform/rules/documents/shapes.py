@@ -15,12 +15,12 @@ from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.documents.additions import Additions
 from training_platform.rules.documents.blocks import compared, compared_entries
 from training_platform.rules.documents.constraints import Constraint, Shape, ShapeRows
-from training_platform.rules.documents.problems import Problem, Report, Where, refused, unknown
+from training_platform.rules.documents.problems import BrokenConstraint, Reporter, Where, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
 from training_platform.rules.documents.sdk_types import sdk_shape, sdk_tokens
 from training_platform.views.inputs import holds_unknown, is_list
 
-Check = Callable[[Any, Where, Report], None]
+InputCheck = Callable[[Any, Where, Reporter], None]
 
 
 _FILES: Final = {
@@ -44,11 +44,11 @@ class ValueCheck(NamedTuple):
     """The check of a value, and the values that are ``right`` without it."""
 
     right: Right
-    check: Check
+    check: InputCheck
 
 
 @cache
-def check_of(token: str) -> Check | None:
+def check_of(token: str) -> InputCheck | None:
     """Return the check of a type's inputs; None if neither a document nor the SDK's list of types has the type."""
     documents = _documents(_package(token))
     if documents is None:
@@ -122,7 +122,7 @@ class Checks:
             case _:
                 return ValueCheck(*scalar(shape, strict=self.strict))
 
-    def _combined(self, shape: Shape, own_check: Check) -> Check:
+    def _combined(self, shape: Shape, own_check: InputCheck) -> InputCheck:
         """Return the check of a value by its shape and by its ``allOf``, ``anyOf``, ``oneOf`` and ``not``."""
         required = self._checks(shape.all_of)
         choices = {
@@ -131,7 +131,7 @@ class Checks:
             "not": self._checks((shape.not_,) if shape.not_ else ()),
         }
 
-        def check(value: Any, where: Where, report: Report) -> None:
+        def check(value: Any, where: Where, report: Reporter) -> None:
             if value is None and shape.nullable:
                 return
             own_check(value, where, report)
@@ -146,10 +146,10 @@ class Checks:
 
         return check
 
-    def _checks(self, shapes: Iterable[Shape]) -> list[Check]:
+    def _checks(self, shapes: Iterable[Shape]) -> list[InputCheck]:
         return [self.value_check(shape).check for shape in shapes]
 
-    def _block(self, document_shape: Shape) -> Check:
+    def _block(self, document_shape: Shape) -> InputCheck:
         shape = document_shape if self.alone else self._additions.by_name(document_shape)
         fields = {name: self.value_check(inner) for name, inner in shape.fields.items()}
         rights = {name: _is_right(field.right) for name, field in fields.items()}
@@ -158,7 +158,7 @@ class Checks:
         check_together = compared(shape.limits)
         refuses_null = self.alone
 
-        def check(value: Any, where: Where, report: Report) -> None:
+        def check(value: Any, where: Where, report: Reporter) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
                 _blocks(value, where, report, check, strict=closed)
                 return
@@ -175,13 +175,13 @@ class Checks:
 
         return check
 
-    def _list(self, shape: Shape) -> Check:
+    def _list(self, shape: Shape) -> InputCheck:
         check_entry = self._entry(shape.inner)
         strict = self.strict
         check_size = _size_check(shape.limits)
         check_together = compared_entries(shape.limits)
 
-        def check(value: Any, where: Where, report: Report) -> None:
+        def check(value: Any, where: Where, report: Reporter) -> None:
             if not is_list(value):
                 if strict or not isinstance(value, Mapping):
                     report(refused("type", where, value, "which is not a list", "a list"))
@@ -197,14 +197,14 @@ class Checks:
 
         return check
 
-    def _map(self, shape: Shape) -> Check:
+    def _map(self, shape: Shape) -> InputCheck:
         check_entry = self._entry(shape.inner)
         check_size = _size_check(shape.limits)
         check_together = compared_entries(shape.limits)
         key_pattern = shape.limits.property_names
         match_key = None if key_pattern is None else matched(key_pattern, whole=False)
 
-        def check(value: Any, where: Where, report: Report) -> None:
+        def check(value: Any, where: Where, report: Reporter) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
                 report(refused("type", where, value, "which is not a mapping", "a mapping"))
                 return
@@ -219,13 +219,13 @@ class Checks:
 
         return check
 
-    def _entry(self, shape: Shape) -> Check:
+    def _entry(self, shape: Shape) -> InputCheck:
         """Return the check of an entry of a list or a map; only a definition of its own refuses null."""
         right, check_value = self.value_check(shape)
         is_right = _is_right(right)
         refuses_null = self.alone
 
-        def check(value: Any, where: Where, report: Report) -> None:
+        def check(value: Any, where: Where, report: Reporter) -> None:
             if value is UNKNOWN or is_right(value):
                 return
             if value is None and not refuses_null:
@@ -247,7 +247,7 @@ class Documents(Checks):
         """Return the shape of a type by its document and the additions to it."""
         return self._additions.to_type(token, self._rows.shape(self.types[token]))
 
-    def check_of(self, token: str) -> Check | None:
+    def check_of(self, token: str) -> InputCheck | None:
         """Return the check of a type; None if it has no document."""
         return self.value_check(self.shape_of(token)).check if token in self.types else None
 
@@ -261,9 +261,9 @@ class Documents(Checks):
         return block.fields
 
 
-def _choice_problem(name: str, checks: list[Check], value: Any, where: Where) -> Problem | None:
+def _choice_problem(name: str, checks: list[InputCheck], value: Any, where: Where) -> BrokenConstraint | None:
     """Return the problem of a value by ``anyOf``, ``oneOf`` or ``not``; None if it fits."""
-    problems: list[Problem] = []
+    problems: list[BrokenConstraint] = []
     fitting = 0
     for check in checks:
         count_before = len(problems)
@@ -276,7 +276,7 @@ def _choice_problem(name: str, checks: list[Check], value: Any, where: Where) ->
         return None
     message = " or ".join(dict.fromkeys(problem.message for problem in problems))
     quantity = "one" if name == "oneOf" else "any"
-    return Problem("format", where, message, f"{quantity} of {len(checks)} forms")
+    return BrokenConstraint("format", where, message, f"{quantity} of {len(checks)} forms")
 
 
 def _is_right(right: Right) -> Callable[[Any], bool]:
@@ -300,7 +300,7 @@ def _documents(package: str) -> Documents | None:
     return Documents(content["types"], ShapeRows(content["shapes"]), strict=package != "gcp")
 
 
-def _blocks(value: Any, where: Where, report: Report, check: Check, *, strict: bool) -> None:
+def _blocks(value: Any, where: Where, report: Reporter, check: InputCheck, *, strict: bool) -> None:
     """Check a list instead of a block: the provider's state has a list for a block of its inputs."""
     if strict or not is_list(value):
         report(refused("type", where, value, "which is not a block of inputs", "a block of inputs"))
@@ -310,15 +310,15 @@ def _blocks(value: Any, where: Where, report: Report, check: Check, *, strict: b
             check(entry, where, report)
 
 
-def _size_check(limits: Constraint) -> Check | None:
+def _size_check(limits: Constraint) -> InputCheck | None:
     fewest = limits.min_items or 0
     most = limits.max_items
     if not fewest and most is None:
         return None
 
-    def check(value: Any, where: Where, report: Report) -> None:
+    def check(value: Any, where: Where, report: Reporter) -> None:
         if len(value) < fewest or (most is not None and len(value) > most):
             bound = f"at least {fewest}" if most is None else f"{fewest} to {most}"
-            report(Problem("range", where, f"has {len(value)} entries", f"{bound} entries"))
+            report(BrokenConstraint("range", where, f"has {len(value)} entries", f"{bound} entries"))
 
     return check

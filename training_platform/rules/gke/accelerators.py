@@ -10,8 +10,8 @@ from training_platform.catalog.attachments import gpu_counts, is_without_gpus
 from training_platform.catalog.topologies import legal_for, nearest_topology, other_machine, topologies_text
 from training_platform.catalog.types import MachineType, chips_in
 from training_platform.config.expansion import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.gke.clusters import DATAPLANE_V2
 from training_platform.rules.network import RESERVED_ADDRESSES, network_of, subnet_named
 from training_platform.views.cluster import VmView, cluster_of
@@ -197,10 +197,12 @@ def placement_one_zone(pool: NodePoolView) -> Iterator[Draft]:
 def illegal(pool: NodePoolView, machine: MachineType, topology: str) -> Draft:
     """Return the finding about a topology that is not valid for the machine type."""
     message = f"{topology!r} is not a valid topology for {machine.name}"
-    nearest = nearest_topology(machine, topology)
+    nearest = []
+    if shape := nearest_topology(machine, topology):
+        nearest.append(shape)
     if other := other_machine(machine, topology):
-        nearest = f"{nearest}; or machine type {other} for {topology}"
-    return finding(pool, "tpu_topology", message, allowed=topologies_text(machine), nearest=nearest)
+        nearest.append(f"machine type {other} for {topology}")
+    return finding(pool, "tpu_topology", message, allowed=topologies_text(machine), nearest=nearest or None)
 
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gpu_direct.tf and network modules, read 2026-06-25"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.gke.clusters import SURGE_SOURCE, surge_beyond
 from training_platform.rules.gke.versions import below
 from training_platform.views.cluster import (

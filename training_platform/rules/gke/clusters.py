@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.nearest import find_nearest
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.access import AccountView, RoleGrantView
 from training_platform.views.cluster import ClusterView, cluster_of, pools_of
 from training_platform.views.node_pool import InlinePoolView, NodePoolView

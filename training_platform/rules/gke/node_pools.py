@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import chips_in
 from training_platform.config.expansion import SYSTEM_NAME, SYSTEM_TAINT
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.gke.clusters import NAME_LENGTH, PODS_SOURCE, SURGE_SOURCE, pods_beyond, surge_beyond
 from training_platform.views.cluster import AutoProvisioningView, ClusterView, ResourcePolicyView, pools_of
 from training_platform.views.node_pool import NodePoolView

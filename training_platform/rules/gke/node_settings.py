@@ -11,10 +11,10 @@ from training_platform.catalog.attachments import is_without_gpus
 from training_platform.catalog.locations import MULTI_REGIONS, is_zone, nearest_first, region_of, serves
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import MachineType
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.resources.resource_types import COMPUTE_CLASS
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.rules.documents.shapes import fields_at
 from training_platform.rules.gke.clusters import MOST_TAGS
 from training_platform.views.cluster import ClusterView

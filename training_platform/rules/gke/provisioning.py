@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.provisioning_models import has_blocks
 from training_platform.config.expansion import QUEUED_LABEL, RESERVED_LABELS
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.cluster import ReservationView
 from training_platform.views.node_pool import SURGE_BY_DEFAULT, NodePoolView
 from training_platform.views.view import View

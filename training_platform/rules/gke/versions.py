@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from training_platform.catalog import RELEASES
+from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
-from training_platform.rules.declaration import Draft, finding, rule
 from training_platform.views.access import ReleaseView
 from training_platform.views.cluster import AutoProvisioningView, ClusterView, cluster_of, version_of
 from training_platform.views.node_pool import NodePoolView

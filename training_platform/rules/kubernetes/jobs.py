@@ -8,9 +8,9 @@ from typing import Final
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Json, chips_in
+from training_platform.config.reading.declaration import Draft, finding
 from training_platform.rules.kubernetes.objects import (
     SERVER,
-    Flaw,
     block,
     duplicates,
     entries,
@@ -22,61 +22,85 @@ from training_platform.rules.kubernetes.objects import (
 )
 from training_platform.rules.kubernetes.pods import JOB, JOB_SET, JOBS, LWS, containers, jobs, quantity
 from training_platform.views.inputs import rows
+from training_platform.views.whole_stack import ObjectView
 
 _MOST_PARALLEL: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/batch/validation of Kubernetes 1.36.3
 
 
 @object_rule("job-completion", *JOBS, ruleset="pods", source=SERVER)
-def job_completion(inputs: Json) -> Iterator[Flaw]:
+def job_completion(view: ObjectView) -> Iterator[Draft]:
     """Find Indexed jobs without completions, and policies that need another completion mode or restart policy."""
+    inputs = view.inputs
     for job_path, job in jobs(inputs):
         indexed = job.get("completionMode") == "Indexed"
         policy = block(job, "template", "spec").get("restartPolicy")
         width = integer(job, "parallelism")
         if indexed and job.get("completions") is None and width is not None:  # without parallelism too, both are 1
             path = f"{job_path}.completions"
-            yield Flaw(path, "an Indexed job has no completions", "a number of pods", str(width or 1))
+            yield finding(
+                view, path, "an Indexed job has no completions", allowed="a number of pods", nearest=str(width or 1)
+            )
         if indexed and width is not None and width > _MOST_PARALLEL:
             message = f"parallelism is {width}, and completionMode is Indexed"
-            yield Flaw(f"{job_path}.parallelism", message, f"at most {_MOST_PARALLEL:,}", str(_MOST_PARALLEL))
+            yield finding(
+                view,
+                f"{job_path}.parallelism",
+                message,
+                allowed=f"at most {_MOST_PARALLEL:,}",
+                nearest=str(_MOST_PARALLEL),
+            )
         if job.get("backoffLimitPerIndex") is not None and job.get("completionMode") in (None, "NonIndexed"):
-            yield Flaw(f"{job_path}.backoffLimitPerIndex", "is only for Indexed jobs", "completionMode Indexed")
+            yield finding(
+                view, f"{job_path}.backoffLimitPerIndex", "is only for Indexed jobs", allowed="completionMode Indexed"
+            )
         if job.get("podFailurePolicy") is not None and policy == "OnFailure":
             message = "podFailurePolicy needs restartPolicy Never"
-            yield Flaw(f"{job_path}.template.spec.restartPolicy", message, "Never", "Never")
+            yield finding(view, f"{job_path}.template.spec.restartPolicy", message, allowed="Never", nearest="Never")
 
 
 @object_rule("job-policy", *JOBS, ruleset="pods", source=SERVER)
-def job_policy(inputs: Json) -> Iterator[Flaw]:
+def job_policy(view: ObjectView) -> Iterator[Draft]:
     """Find exit codes of a failure policy out of order, and indexes of a success policy that the job does not have."""
+    inputs = view.inputs
     for job_path, job in jobs(inputs):
         for index, row in entries(block(job, "podFailurePolicy"), "rules"):
             path = f"{job_path}.podFailurePolicy.rules[{index}]"
             codes = block(row, "onExitCodes")
             if row.get("action") == "FailIndex" and job.get("backoffLimitPerIndex") is None:
                 message = "FailIndex needs backoffLimitPerIndex"
-                yield Flaw(f"{path}.action", message, "Count, FailJob, Ignore")
+                yield finding(view, f"{path}.action", message, allowed="Count, FailJob, Ignore")
             names = [string(container, "name") for _, container in containers("", block(job, "template", "spec"))]
             name = string(codes, "containerName")
             if name is not None and names and not {name, None} & {*names}:
                 allowed = ", ".join(filter(None, names))
-                yield Flaw(f"{path}.onExitCodes.containerName", f"the pod has no container {name}", allowed)
+                yield finding(
+                    view, f"{path}.onExitCodes.containerName", f"the pod has no container {name}", allowed=allowed
+                )
             values = [code for code in rows(codes.get("values")) if isinstance(code, (int, float))]
             values_path = f"{path}.onExitCodes.values"
             if values != sorted(set(values)):
                 message = "exit codes are not in ascending order without duplicates"
-                yield Flaw(values_path, message, str(sorted(set(values))))
+                yield finding(view, values_path, message, allowed=str(sorted(set(values))))
             if 0 in values and codes.get("operator") == "In":
-                yield Flaw(values_path, "exit code 0 is not a failure", "codes of at least 1, or operator NotIn")
+                yield finding(
+                    view, values_path, "exit code 0 is not a failure", allowed="codes of at least 1, or operator NotIn"
+                )
         rules = entries(block(job, "successPolicy"), "rules")
         completions = integer(job, "completions")
         if rules and job.get("completionMode") in (None, "NonIndexed"):
-            yield Flaw(f"{job_path}.successPolicy", "is only for Indexed jobs", "completionMode Indexed")
+            yield finding(
+                view, f"{job_path}.successPolicy", "is only for Indexed jobs", allowed="completionMode Indexed"
+            )
         for index, row in rules:
             last = max(map(int, re.findall(r"[0-9]{1,18}", string(row, "succeededIndexes") or "")), default=-1)
             if completions is not None and last >= completions:
                 path = f"{job_path}.successPolicy.rules[{index}].succeededIndexes"
-                yield Flaw(path, f"index {last} is beyond the {completions} completions", f"0 to {completions - 1}")
+                yield finding(
+                    view,
+                    path,
+                    f"index {last} is beyond the {completions} completions",
+                    allowed=f"0 to {completions - 1}",
+                )
 
 
 _ASKED: Final = "JobSet 0.12.0, webhook, asked 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
@@ -90,8 +114,9 @@ _REASONS: Final = (
 
 
 @object_rule("jobset-names", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_names(inputs: Json) -> Iterator[Flaw]:
+def jobset_names(view: ObjectView) -> Iterator[Draft]:
     """Find names of a JobSet and its jobs that are together too long for pod names of 63 characters."""
+    inputs = view.inputs
     name = string(block(inputs, "metadata"), "name")
     for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
         job = string(row, "name")
@@ -105,24 +130,32 @@ def jobset_names(inputs: Json) -> Iterator[Flaw]:
             message = f"pods of job {job} of JobSet {name} would have names of {length} characters"
             allowed = f"{_LONGEST - length + len(name) + len(job)} characters in both names together"
             longer = f"spec.replicatedJobs[{index}].name" if len(job) > len(name) else "metadata.name"
-            yield Flaw(longer, message, allowed)
+            yield finding(view, longer, message, allowed=allowed)
 
 
 @object_rule("jobset-size", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_size(inputs: Json) -> Iterator[Flaw]:
+def jobset_size(view: ObjectView) -> Iterator[Draft]:
     """Find a replicated job with more pods than JobSet can count."""
+    inputs = view.inputs
     for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
         parallelism = integer(block(row, "template", "spec"), "parallelism") or 1
         replicas = integer(row, "replicas") or 1
         if parallelism * replicas > _MOST_PODS:
             message = f"{replicas} replicas of {parallelism} pods at a time are too many"
             path = f"spec.replicatedJobs[{index}].replicas"
-            yield Flaw(path, message, f"at most {_MOST_PODS // parallelism}", str(_MOST_PODS // parallelism))
+            yield finding(
+                view,
+                path,
+                message,
+                allowed=f"at most {_MOST_PODS // parallelism}",
+                nearest=str(_MOST_PODS // parallelism),
+            )
 
 
 @object_rule("jobset-references", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_references(inputs: Json) -> Iterator[Flaw]:
+def jobset_references(view: ObjectView) -> Iterator[Draft]:
     """Find policies, dependencies and coordinators that name a job that the JobSet does not have."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     jobs = {string(row, "name"): row for _, row in entries(spec, "replicatedJobs")}
     allowed = ", ".join(filter(None, jobs)) or "a name in replicatedJobs"
@@ -139,19 +172,20 @@ def jobset_references(inputs: Json) -> Iterator[Flaw]:
         references.append(("coordinator.replicatedJob", leader))
     for path, name in references:
         if name not in jobs:
-            yield Flaw(f"spec.{path}", f"the JobSet has no job {name}", allowed)
+            yield finding(view, f"spec.{path}", f"the JobSet has no job {name}", allowed=allowed)
     for index, row in entries(spec, "replicatedJobs"):
         for dependency_index, dependency in entries(row, "dependsOn"):
             path = f"spec.replicatedJobs[{index}].dependsOn[{dependency_index}].name"
             earlier_jobs = [string(earlier, "name") for _, earlier in entries(spec, "replicatedJobs")[:index]]
             if string(dependency, "name") not in earlier_jobs:
                 allowed = ", ".join(filter(None, earlier_jobs)) or "none for the first job"
-                yield Flaw(path, f"no job {string(dependency, 'name')} comes before this one", allowed)
+                yield finding(view, path, f"no job {string(dependency, 'name')} comes before this one", allowed=allowed)
 
 
 @object_rule("jobset-coordinator", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_coordinator(inputs: Json) -> Iterator[Flaw]:
+def jobset_coordinator(view: ObjectView) -> Iterator[Draft]:
     """Find a coordinator that is not a pod of its job, or whose name is too long for a label."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     name = string(block(inputs, "metadata"), "name")
     coordinator = block(spec, "coordinator")
@@ -164,46 +198,58 @@ def jobset_coordinator(inputs: Json) -> Iterator[Flaw]:
     pod = f"{leader}-{integer(coordinator, 'jobIndex') or 0}-{integer(coordinator, 'podIndex') or 0}"
     label = f"{name}-{pod}.{string(block(spec, 'network'), 'subdomain') or name}"
     if name is not None and len(label) > _LONGEST:
-        yield Flaw("spec.coordinator", f"its label {label} has {len(label)} characters", f"at most {_LONGEST}")
+        yield finding(
+            view, "spec.coordinator", f"its label {label} has {len(label)} characters", allowed=f"at most {_LONGEST}"
+        )
     if inner.get("completionMode") == "NonIndexed":
         message = f"job {leader} is not Indexed"
-        yield Flaw("spec.coordinator.replicatedJob", message, "completionMode Indexed", "Indexed")
+        yield finding(
+            view, "spec.coordinator.replicatedJob", message, allowed="completionMode Indexed", nearest="Indexed"
+        )
     for field, size in (("jobIndex", integer(job, "replicas") or 1), ("podIndex", pods or 1)):
         number = integer(coordinator, field)
         if number is not None and not 0 <= number < size:
-            yield Flaw(f"spec.coordinator.{field}", f"no pod has index {number}", f"0 to {size - 1}", "0")
+            yield finding(
+                view, f"spec.coordinator.{field}", f"no pod has index {number}", allowed=f"0 to {size - 1}", nearest="0"
+            )
 
 
 @object_rule("jobset-policies", JOB_SET, ruleset="jobsets", source=_ASKED)
-def jobset_policies(inputs: Json) -> Iterator[Flaw]:
+def jobset_policies(view: ObjectView) -> Iterator[Draft]:
     """Find failure policies with two rules of one name, reasons that no Job has, or feature gates that are off."""
+    inputs = view.inputs
     policy = block(inputs, "spec", "failurePolicy")
     rules = entries(policy, "rules")
     if policy.get("restartStrategy") == _IN_PLACE:
         allowed = "Recreate, BlockingRecreate"
         message = f"{_IN_PLACE} is refused unless the feature gate InPlaceRestart is on; it is off by default"
-        yield Flaw("spec.failurePolicy.restartStrategy", message, allowed, "Recreate", "warning")
+        yield finding(
+            view, "spec.failurePolicy.restartStrategy", message, allowed=allowed, nearest="Recreate", severity="warning"
+        )
     for index, row in rules:
         if row.get("action") in _GATED:
             path = f"spec.failurePolicy.rules[{index}].action"
             allowed = "FailJobSet, RestartJobSet"
             message = f"{row['action']} is refused unless the feature gate RestartJob is on; it is off by default"
-            yield Flaw(path, message, allowed, "RestartJobSet", "warning")
+            yield finding(view, path, message, allowed=allowed, nearest="RestartJobSet", severity="warning")
     for index, name in duplicates([string(row, "name") for _, row in rules]):
-        yield Flaw(f"spec.failurePolicy.rules[{index}].name", f"two rules are named {name}", "a name for each")
+        yield finding(
+            view, f"spec.failurePolicy.rules[{index}].name", f"two rules are named {name}", allowed="a name for each"
+        )
     for index, row in rules:
         for reason in strings(row, "onJobFailureReasons"):
             if reason not in _REASONS:
                 path = f"spec.failurePolicy.rules[{index}].onJobFailureReasons"
-                yield Flaw(path, f"no Job fails for reason {reason}", ", ".join(_REASONS))
+                yield finding(view, path, f"no Job fails for reason {reason}", allowed=", ".join(_REASONS))
 
 
 _SOURCE: Final = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.go, read 2026-11-22"
 
 
 @object_rule("lws-rollout", LWS, ruleset="objects", source=_SOURCE)
-def lws_rollout(inputs: Json) -> Iterator[Flaw]:
+def lws_rollout(view: ObjectView) -> Iterator[Draft]:
     """Find rollout limits that let no group of a LeaderWorkerSet be replaced, and more pods than it can count."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     group = block(spec, "leaderWorkerTemplate")
     replicas = integer(spec, "replicas") if "replicas" in spec else 1
@@ -211,7 +257,12 @@ def lws_rollout(inputs: Json) -> Iterator[Flaw]:
     if replicas is None or size is None:
         return
     if replicas * size > _MOST_PODS:
-        yield Flaw("spec.replicas", f"{replicas} groups of {size} pods are too many", f"at most {_MOST_PODS // size}")
+        yield finding(
+            view,
+            "spec.replicas",
+            f"{replicas} groups of {size} pods are too many",
+            allowed=f"at most {_MOST_PODS // size}",
+        )
     rollout = block(spec, "rolloutStrategy", "rollingUpdateConfiguration")
     surge = rollout.get("maxSurge", 0)
     unavailable = rollout.get("maxUnavailable", 1)
@@ -220,7 +271,7 @@ def lws_rollout(inputs: Json) -> Iterator[Flaw]:
     if replicas and surge in (0, "0%") and none_unavailable:
         path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
         message = f"is {unavailable} of {replicas} beside maxSurge {surge}"
-        yield Flaw(path, message, "at least 1 in one of the two", "1")
+        yield finding(view, path, message, allowed="at least 1 in one of the two", nearest="1")
 
 
 _TPU: Final = "google.com/tpu"
@@ -230,11 +281,12 @@ _DOCS: Final = "GKE docs, TPUs in GKE, and Cloud TPU docs, machine types, copies
 
 
 @object_rule("tpu-job-chips", JOB, JOB_SET, ruleset="pods", owner="catalogue", source=_DOCS)
-def tpu_job_chips(inputs: Json) -> Iterator[Flaw]:
+def tpu_job_chips(view: ObjectView) -> Iterator[Draft]:
     """Find pods that request more chips than a VM of their topology has, or too few pods for a multi-host slice.
 
     Pods that share a VM request fewer; if several machine types offer a topology, any of them may serve the pods.
     """
+    inputs = view.inputs
     for job_path, job in jobs(inputs):
         pod = block(job, "template", "spec")
         selector = block(pod, "nodeSelector")
@@ -253,14 +305,18 @@ def tpu_job_chips(inputs: Json) -> Iterator[Flaw]:
         if requested > sizes[-1]:
             allowed = ", ".join(map(str, sizes))
             message = f"a pod requests {requested} chips, but a VM of {kind} with topology {topology} has fewer"
-            yield Flaw(f"{job_path}.template.spec.containers", message, allowed, str(sizes[-1]))
+            yield finding(
+                view, f"{job_path}.template.spec.containers", message, allowed=allowed, nearest=str(sizes[-1])
+            )
         elif requested in sizes and size > sizes[-1]:
             hosts = size // requested
             for name in ("parallelism", "completions"):
                 pods = integer(job, name)
                 if pods is not None and pods % hosts:
                     message = f"{pods} pods do not fill slices of {hosts} hosts: the others would wait forever"
-                    yield Flaw(f"{job_path}.{name}", message, f"{hosts} for one slice", str(hosts))
+                    yield finding(
+                        view, f"{job_path}.{name}", message, allowed=f"{hosts} for one slice", nearest=str(hosts)
+                    )
 
 
 def _chips(container: Json) -> int:

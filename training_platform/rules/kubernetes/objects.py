@@ -6,12 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from training_platform.catalog.types import Json
-from training_platform.config.reading.finding import Severity
+from training_platform.config.reading.declaration import Draft, Owner, finding, rule
 from training_platform.resources.stack_resource import UNKNOWN
-from training_platform.rules.declaration import Draft, Owner, finding, rule
 from training_platform.views.inputs import as_number, is_list
 from training_platform.views.whole_stack import ObjectView, Program
 
@@ -20,38 +19,20 @@ SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a
 """The form of most objects' names: a DNS subdomain (RFC 1123), of at most 253 characters."""
 
 
-class Flaw(NamedTuple):
-    """A problem of one input of an object, at its path as the program writes it."""
-
-    path: str
-    message: str
-    allowed: str
-    nearest: str | None = None
-    severity: Severity | None = None  # another than the rule's
-
-
-Check = Callable[[Json], Iterator[Flaw]]
+ObjectRule = Callable[[ObjectView], Iterator[Draft]]
 
 
 def object_rule(
     rule_id: str, *kinds: str, ruleset: str, source: str, owner: Owner = "kubernetes"
-) -> Callable[[Check], Check]:
+) -> Callable[[ObjectRule], ObjectRule]:
     """Register a rule of single objects by their kinds, such as ``kueue.x-k8s.io:ClusterQueue``, in every version."""
 
-    def register(check: Check) -> Check:
+    def register(check: ObjectRule) -> ObjectRule:
         def over(program: Program) -> Iterator[Draft]:
             objects = program.once(_by_kind)
             for kind in kinds:
                 for view in objects.get(kind, ()):
-                    for flaw in check(view.inputs):
-                        yield finding(
-                            view,
-                            flaw.path,
-                            flaw.message,
-                            allowed=flaw.allowed,
-                            nearest=flaw.nearest,
-                            severity=flaw.severity,
-                        )
+                    yield from check(view)
 
         over.__doc__ = check.__doc__
         over.__module__ = check.__module__
@@ -128,8 +109,9 @@ _PEERS = {"ingress": "from", "egress": "to"}
 
 
 @object_rule("policy-exceptions", "networking.k8s.io:NetworkPolicy", ruleset="objects", source=SERVER)
-def policy_exceptions(inputs: Json) -> Iterator[Flaw]:
+def policy_exceptions(view: ObjectView) -> Iterator[Draft]:
     """Find exceptions that are not inside their range of addresses, or are all of it."""
+    inputs = view.inputs
     for part, peers in _PEERS.items():
         for index, row in entries(block(inputs, "spec"), part):
             for peer_index, peer in entries(row, peers):
@@ -139,7 +121,9 @@ def policy_exceptions(inputs: Json) -> Iterator[Flaw]:
                     hole = _range(written)
                     path = f"spec.{part}[{index}].{peers}[{peer_index}].ipBlock.except[{number}]"
                     if whole and (hole is None or not _is_inside(hole, whole)):
-                        yield Flaw(path, f"{written} is not a part of {whole}", f"a smaller range within {whole}")
+                        yield finding(
+                            view, path, f"{written} is not a part of {whole}", allowed=f"a smaller range within {whole}"
+                        )
 
 
 def _is_inside(hole: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
@@ -164,8 +148,9 @@ _KEYS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
 
 
 @object_rule("secret-keys", "core:Secret", ruleset="objects", source=SERVER)
-def secret_keys(inputs: Json) -> Iterator[Flaw]:
+def secret_keys(view: ObjectView) -> Iterator[Draft]:
     """Find a Secret object without a key that its type requires."""
+    inputs = view.inputs
     kind = inputs.get("type")
     if is_unknown(inputs, "data") or is_unknown(inputs, "stringData") or not isinstance(kind, str):
         return
@@ -173,4 +158,4 @@ def secret_keys(inputs: Json) -> Iterator[Flaw]:
     for names in _KEYS.get(kind, ()):
         if not written & set(names):
             required = " or ".join(names)
-            yield Flaw("stringData", f"a secret of type {kind} has no {required}", required)
+            yield finding(view, "stringData", f"a secret of type {kind} has no {required}", allowed=required)

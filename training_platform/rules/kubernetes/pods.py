@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any, Final
 
 from training_platform.catalog.types import Json
+from training_platform.config.reading.declaration import Draft, finding
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.kubernetes.objects import (
     SERVER,
-    Flaw,
     block,
     duplicates,
     entries,
@@ -23,6 +23,7 @@ from training_platform.rules.kubernetes.objects import (
     string,
     strings,
 )
+from training_platform.views.whole_stack import ObjectView
 
 JOB = "batch:Job"
 JOB_SET = "jobset.x-k8s.io:JobSet"
@@ -95,8 +96,9 @@ def containers(pod_path: str, pod: Json) -> Iterator[Pod]:
 
 
 @object_rule("pod-resources", *WORKLOADS, ruleset="pods", source=SERVER)
-def pod_resources(inputs: Json) -> Iterator[Flaw]:
+def pod_resources(view: ObjectView) -> Iterator[Draft]:
     """Find requests above their limits, and devices or huge pages whose limit is no multiple or not the request."""
+    inputs = view.inputs
     for pod_path, pod in pods(inputs):
         for container_path, container in containers(pod_path, pod):
             resources = block(container, "resources")
@@ -105,14 +107,14 @@ def pod_resources(inputs: Json) -> Iterator[Flaw]:
                 continue
             requests = block(resources, "requests")
             limits = block(resources, "limits")
-            yield from _amount_flaws(path, requests, limits)
+            yield from _amount_findings(view, path, requests, limits)
             names = {*requests, *limits}
             if any(name.startswith(_PAGES) for name in names) and not names & {"cpu", "memory"}:
                 message = "huge pages are requested without CPU or memory"
-                yield Flaw(f"{path}.requests", message, "an amount of cpu or memory beside them")
+                yield finding(view, f"{path}.requests", message, allowed="an amount of cpu or memory beside them")
 
 
-def _amount_flaws(path: str, requests: Json, limits: Json) -> Iterator[Flaw]:
+def _amount_findings(view: ObjectView, path: str, requests: Json, limits: Json) -> Iterator[Draft]:
     for name in dict.fromkeys((*requests, *limits)):
         request = quantity(requests.get(name))
         limit = quantity(limits.get(name))
@@ -120,31 +122,40 @@ def _amount_flaws(path: str, requests: Json, limits: Json) -> Iterator[Flaw]:
         size = quantity(name.removeprefix(_PAGES)) or 1
         if any(amount is not None and amount < 0 for amount in (request, limit)):
             part = "requests" if request is not None and request < 0 else "limits"
-            yield Flaw(f"{path}.{part}", f"{name} is below 0", "at least 0", "0")
+            yield finding(view, f"{path}.{part}", f"{name} is below 0", allowed="at least 0", nearest="0")
         elif device and name in requests and name not in limits:
             message = f"{name} has a request and no limit"
-            yield Flaw(f"{path}.limits", message, f"{request}, equal to its request", str(request))
+            yield finding(
+                view, f"{path}.limits", message, allowed=f"{request}, equal to its request", nearest=str(request)
+            )
         elif device and limit is not None and limit % size:
             why = "devices are not divided" if size == 1 else "pages are not divided"
-            yield Flaw(f"{path}.limits", f"{name} is {limits[name]}: {why}", f"a multiple of {size:,}")
+            yield finding(view, f"{path}.limits", f"{name} is {limits[name]}: {why}", allowed=f"a multiple of {size:,}")
         elif request is None or limit is None:
             continue
         elif device and request != limit:
             message = f"{name} has request {requests[name]} and limit {limits[name]}"
-            yield Flaw(path, message, "the same number for both", str(limits[name]))
+            yield finding(view, path, message, allowed="the same number for both", nearest=str(limits[name]))
         elif request > limit:
             message = f"{name} has request {requests[name]}"
-            yield Flaw(f"{path}.requests", message, f"at most {limits[name]}, its limit", str(limits[name]))
+            yield finding(
+                view,
+                f"{path}.requests",
+                message,
+                allowed=f"at most {limits[name]}, its limit",
+                nearest=str(limits[name]),
+            )
 
 
 @object_rule("pod-parts", *WORKLOADS, ruleset="pods", source=SERVER)
-def pod_parts(inputs: Json) -> Iterator[Flaw]:
+def pod_parts(view: ObjectView) -> Iterator[Draft]:
     """Find parts of a pod with the same name, mounts of missing volumes, and variables with two values.
 
     A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, a LeaderWorkerSet for those of its
     ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which the API server and
     the webhook accept.
     """
+    inputs = view.inputs
     spec = block(inputs, "spec")
     groups = block(spec, "leaderWorkerTemplate")
     templates = entries(groups, "volumeClaimTemplates")
@@ -153,32 +164,34 @@ def pod_parts(inputs: Json) -> Iterator[Flaw]:
     claimed = [string(row.get("metadata"), "name") for _, row in templates]
     claims_unknown = is_unknown(spec, "volumeClaimPolicies") or is_unknown(groups, "volumeClaimTemplates")
     for pod_path, pod in pods(inputs):
-        yield from _same_names(pod_path, pod, "volumes", ("volumes",))
-        yield from _same_names(pod_path, pod, "containers", ("containers", "initContainers"))
+        yield from _same_names(view, pod_path, pod, "volumes", ("volumes",))
+        yield from _same_names(view, pod_path, pod, "containers", ("containers", "initContainers"))
         volumes = [*(string(row, "name") for _, row in entries(pod, "volumes")), *claimed]
         claims = [string(row, "name") for _, row in entries(pod, "resourceClaims")]
         for path, container in containers(pod_path, pod):
             if not (is_unknown(pod, "volumes") or claims_unknown):
-                yield from _mount_flaws(path, container, volumes)
+                yield from _mount_findings(view, path, container, volumes)
             for index, row in entries(block(container, "resources"), "claims"):
                 if string(row, "name") not in (None, *claims):
                     allowed = ", ".join(filter(None, claims)) or "a name in resourceClaims"
                     message = f"the pod has no claim {row['name']}"
-                    yield Flaw(f"{path}.resources.claims[{index}].name", message, allowed)
+                    yield finding(view, f"{path}.resources.claims[{index}].name", message, allowed=allowed)
             for index, variable in entries(container, "env"):
                 if variable.get("value") and variable.get("valueFrom"):
-                    yield Flaw(f"{path}.env[{index}].valueFrom", "the variable has a value too", "one of the two")
+                    yield finding(
+                        view, f"{path}.env[{index}].valueFrom", "the variable has a value too", allowed="one of the two"
+                    )
 
 
-def _same_names(pod_path: str, pod: Json, kind: str, parts: tuple[str, ...]) -> Iterator[Flaw]:
+def _same_names(view: ObjectView, pod_path: str, pod: Json, kind: str, parts: tuple[str, ...]) -> Iterator[Draft]:
     """Find entries of some lists of a pod that have the same name."""
     rows = [(f"{pod_path}.{part}[{index}].name", string(row, "name")) for part in parts
             for index, row in entries(pod, part)]  # fmt: skip
     for index, name in duplicates([name for _, name in rows]):
-        yield Flaw(rows[index][0], f"two {kind} are named {name}", "a name for each")
+        yield finding(view, rows[index][0], f"two {kind} are named {name}", allowed="a name for each")
 
 
-def _mount_flaws(path: str, container: Json, volumes: list[str | None]) -> Iterator[Flaw]:
+def _mount_findings(view: ObjectView, path: str, container: Json, volumes: list[str | None]) -> Iterator[Draft]:
     mounts = entries(container, "volumeMounts")
     privileged = block(container, "securityContext").get("privileged")
     allowed = ", ".join(filter(None, volumes)) or "a name in volumes"
@@ -186,23 +199,26 @@ def _mount_flaws(path: str, container: Json, volumes: list[str | None]) -> Itera
         name = string(mount, "name")
         if mount.get("mountPropagation") == "Bidirectional" and privileged is not UNKNOWN and not privileged:
             message = "only a privileged container can propagate its mounts"
-            yield Flaw(f"{path}.volumeMounts[{index}].mountPropagation", message, "HostToContainer")
+            yield finding(view, f"{path}.volumeMounts[{index}].mountPropagation", message, allowed="HostToContainer")
         if name is not None and name not in volumes:
-            yield Flaw(f"{path}.volumeMounts[{index}].name", f"the pod has no volume {name}", allowed)
+            yield finding(view, f"{path}.volumeMounts[{index}].name", f"the pod has no volume {name}", allowed=allowed)
     for index, device in entries(container, "volumeDevices"):
         if string(device, "name") not in (None, *volumes):
-            yield Flaw(f"{path}.volumeDevices[{index}].name", f"the pod has no volume {device['name']}", allowed)
+            yield finding(
+                view, f"{path}.volumeDevices[{index}].name", f"the pod has no volume {device['name']}", allowed=allowed
+            )
     for index, mount_path in duplicates([string(mount, "mountPath") for _, mount in mounts]):
         message = f"two volumes are mounted at {mount_path}"
-        yield Flaw(f"{path}.volumeMounts[{index}].mountPath", message, "a path for each")
+        yield finding(view, f"{path}.volumeMounts[{index}].mountPath", message, allowed="a path for each")
 
 
 @object_rule(
     "toleration-form", *WORKLOADS, "kueue.x-k8s.io:ResourceFlavor", ruleset="pods",
     source=f"{SERVER}, and the CRD of Kueue 0.19.2",
 )  # fmt: skip
-def toleration_form(inputs: Json) -> Iterator[Flaw]:
+def toleration_form(view: ObjectView) -> Iterator[Draft]:
     """Find tolerations whose operator contradicts their key or value, and seconds without effect NoExecute."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     owners = [("spec", spec)]
     if "nodeLabels" not in spec:  # most flavors have labels, and none has pods
@@ -211,29 +227,46 @@ def toleration_form(inputs: Json) -> Iterator[Flaw]:
         for index, row in entries(owner, "tolerations"):
             path = f"{owner_path}.tolerations[{index}]"
             if row.get("operator") == "Exists" and row.get("value"):
-                yield Flaw(f"{path}.value", "operator Exists takes no value", "no value, or operator Equal")
+                yield finding(
+                    view, f"{path}.value", "operator Exists takes no value", allowed="no value, or operator Equal"
+                )
             if not row.get("key") and row.get("operator") != "Exists":
-                yield Flaw(f"{path}.operator", "a toleration without a key tolerates every taint", "Exists", "Exists")
+                yield finding(
+                    view,
+                    f"{path}.operator",
+                    "a toleration without a key tolerates every taint",
+                    allowed="Exists",
+                    nearest="Exists",
+                )
             if row.get("tolerationSeconds") is not None and row.get("effect") != "NoExecute":
-                yield Flaw(f"{path}.effect", "tolerationSeconds needs effect NoExecute", "NoExecute", "NoExecute")
+                yield finding(
+                    view,
+                    f"{path}.effect",
+                    "tolerationSeconds needs effect NoExecute",
+                    allowed="NoExecute",
+                    nearest="NoExecute",
+                )
 
 
 @object_rule("pod-selector", JOB, *SELECTING, ruleset="pods", source=SERVER)
-def pod_selector(inputs: Json) -> Iterator[Flaw]:
+def pod_selector(view: ObjectView) -> Iterator[Draft]:
     """Find a selector that its own pods do not match."""
+    inputs = view.inputs
     selected = block(inputs, "spec", "selector", "matchLabels")
     labels = block(inputs, "spec", "template", "metadata", "labels")
     for key, value in selected.items():
         if isinstance(value, str) and isinstance(labels.get(key, ""), str) and labels.get(key) != value:
             actual = f"is {labels[key]}" if key in labels else "is missing"
             message = f"the selector has {key} {value}, but the label {actual} on the pods"
-            yield Flaw("spec.selector.matchLabels", message, "a label of the pods")
+            yield finding(view, "spec.selector.matchLabels", message, allowed="a label of the pods")
     for index, row in entries(block(inputs, "spec", "selector"), "matchExpressions"):
         if not _matches(row, labels):
             key = str(row.get("key"))
             actual = f"is {labels[key]}" if key in labels else "is missing"
             message = f"label {key} {actual} on the pods"
-            yield Flaw(f"spec.selector.matchExpressions[{index}]", message, "an expression that the pods match")
+            yield finding(
+                view, f"spec.selector.matchExpressions[{index}]", message, allowed="an expression that the pods match"
+            )
 
 
 def _matches(row: Json, labels: Json) -> bool:
@@ -258,29 +291,32 @@ _MEASURED = re.compile(r"(^|\.)(cpu|memory|(ephemeral-)?storage|hugepages-.+)$")
 
 
 @object_rule("volume-amount", *_SIZES, ruleset="objects", source=SERVER)
-def volume_amount(inputs: Json) -> Iterator[Flaw]:
+def volume_amount(view: ObjectView) -> Iterator[Draft]:
     """Find a volume or a claim whose size is not above 0."""
+    inputs = view.inputs
     for path in _SIZES.values():
         amount = block(inputs, *path.split(".")).get("storage")
         size = quantity(amount)
         if size is not None and size <= 0:
-            yield Flaw(f"{path}.storage", f"is {amount}", "more than 0", "1Gi")
+            yield finding(view, f"{path}.storage", f"is {amount}", allowed="more than 0", nearest="1Gi")
 
 
 @object_rule("quota-amount", "core:ResourceQuota", ruleset="objects", source=SERVER)
-def quota_amount(inputs: Json) -> Iterator[Flaw]:
+def quota_amount(view: ObjectView) -> Iterator[Draft]:
     """Find a namespace's quota below 0, and a fraction in a count of objects."""
+    inputs = view.inputs
     for name, amount in block(inputs, "spec", "hard").items():
         size = quantity(amount)
         if size is not None and size < 0:
-            yield Flaw("spec.hard", f"{name} is {amount}", "at least 0", "0")
+            yield finding(view, "spec.hard", f"{name} is {amount}", allowed="at least 0", nearest="0")
         elif size is not None and size % 1 and not _MEASURED.search(name):
-            yield Flaw("spec.hard", f"{name} is {amount}, but it is a count", "an integer")
+            yield finding(view, "spec.hard", f"{name} is {amount}, but it is a count", allowed="an integer")
 
 
 @object_rule("quota-scope", "core:ResourceQuota", ruleset="objects", source=SERVER)
-def quota_scope(inputs: Json) -> Iterator[Flaw]:
+def quota_scope(view: ObjectView) -> Iterator[Draft]:
     """Find a quota whose scope does not count what it limits, or excludes another of its scopes."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     scopes = [("spec.scopes", scope) for scope in strings(spec, "scopes")]
     for index, row in entries(block(spec, "scopeSelector"), "matchExpressions"):
@@ -290,17 +326,20 @@ def quota_scope(inputs: Json) -> Iterator[Flaw]:
         counted = _COUNTED.get(scope, _OF_PODS)
         for name in block(spec, "hard"):
             if "/" not in name and name not in counted:
-                yield Flaw(path, f"{scope} does not count {name}, which spec.hard limits", ", ".join(counted))
+                yield finding(
+                    view, path, f"{scope} does not count {name}, which spec.hard limits", allowed=", ".join(counted)
+                )
         if (path, _OPPOSITE.get(scope)) in scopes:
-            yield Flaw(path, f"{_OPPOSITE[scope]} and {scope} exclude each other", "one of the two")
+            yield finding(view, path, f"{_OPPOSITE[scope]} and {scope} exclude each other", allowed="one of the two")
 
 
 @object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)
-def limit_range(inputs: Json) -> Iterator[Flaw]:
+def limit_range(view: ObjectView) -> Iterator[Draft]:
     """Find limits of a namespace that are out of order, and two limits of one type."""
+    inputs = view.inputs
     rows = entries(block(inputs, "spec"), "limits")
     for index, kind in duplicates([string(row, "type") for _, row in rows]):
-        yield Flaw(f"spec.limits[{index}].type", f"two limits have type {kind}", "one for each type")
+        yield finding(view, f"spec.limits[{index}].type", f"two limits have type {kind}", allowed="one for each type")
     order = ("min", "defaultRequest", "default", "max")
     for index, row in rows:
         for low, high in pairwise(order):
@@ -309,19 +348,27 @@ def limit_range(inputs: Json) -> Iterator[Flaw]:
                 most = quantity(block(row, high).get(name))
                 if least is not None and most is not None and least > most:
                     message = f"{low} of {name}, {amount}, is above {high}"
-                    yield Flaw(f"spec.limits[{index}].{low}", message, f"at most {block(row, high)[name]}")
+                    yield finding(
+                        view, f"spec.limits[{index}].{low}", message, allowed=f"at most {block(row, high)[name]}"
+                    )
 
 
 @object_rule("container-ports", *WORKLOADS, ruleset="pods", source=SERVER)
-def container_ports(inputs: Json) -> Iterator[Flaw]:
+def container_ports(view: ObjectView) -> Iterator[Draft]:
     """Find ports with the same name or host port, and a host port that is not the container's in the host network."""
+    inputs = view.inputs
     for pod_path, pod in pods(inputs):
         taken: list[str | None] = []
         paths: list[str] = []
         for container_path, container in containers(pod_path, pod):
             rows = entries(container, "ports")
             for index, name in duplicates([string(row, "name") for _, row in rows]):
-                yield Flaw(f"{container_path}.ports[{index}].name", f"two ports are named {name}", "a name for each")
+                yield finding(
+                    view,
+                    f"{container_path}.ports[{index}].name",
+                    f"two ports are named {name}",
+                    allowed="a name for each",
+                )
             for index, row in rows:
                 port = integer(row, "containerPort")
                 host_port = integer(row, "hostPort")
@@ -330,28 +377,35 @@ def container_ports(inputs: Json) -> Iterator[Flaw]:
                 taken.append(address if host_port and "initContainers" not in container_path else None)
                 if pod.get("hostNetwork") is True and host_port and port and host_port != port:
                     message = f"hostPort is {host_port}, but in the host network it has to be containerPort, {port}"
-                    yield Flaw(paths[-1], message, str(port), str(port))
+                    yield finding(view, paths[-1], message, allowed=str(port), nearest=str(port))
         for index, address in duplicates(taken):
-            yield Flaw(paths[index], f"{address} of the node is taken twice", "a port for each")
+            yield finding(view, paths[index], f"{address} of the node is taken twice", allowed="a port for each")
 
 
 @object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
-def service_ports(inputs: Json) -> Iterator[Flaw]:
+def service_ports(view: ObjectView) -> Iterator[Draft]:
     """Find unnamed ports among several of a service, repeated names or ports, and node ports of type ClusterIP."""
+    inputs = view.inputs
     spec = block(inputs, "spec")
     rows = entries(spec, "ports")
     names = [string(row, "name") for _, row in rows]
     for index, row in rows:
         if len(rows) > 1 and not row.get("name"):
-            yield Flaw(f"spec.ports[{index}].name", "one of several ports has no name", "a name for each")
+            yield finding(
+                view, f"spec.ports[{index}].name", "one of several ports has no name", allowed="a name for each"
+            )
         if row.get("nodePort") and spec.get("type") in (None, "ClusterIP"):
             message = "a service of type ClusterIP has no node port"
-            yield Flaw(f"spec.ports[{index}].nodePort", message, "no nodePort, or type NodePort or LoadBalancer")
+            yield finding(
+                view, f"spec.ports[{index}].nodePort", message, allowed="no nodePort, or type NodePort or LoadBalancer"
+            )
     for index, name in duplicates(names):
-        yield Flaw(f"spec.ports[{index}].name", f"two ports are named {name}", "a name for each")
+        yield finding(view, f"spec.ports[{index}].name", f"two ports are named {name}", allowed="a name for each")
     ports: list[str | None] = []
     for _, row in rows:
         port = integer(row, "port")
         ports.append(f"{row.get('protocol') or 'TCP'} {port}" if port else None)
     for index, name in duplicates(ports):
-        yield Flaw(f"spec.ports[{index}].port", f"port {name} is listed twice", "another port or protocol")
+        yield finding(
+            view, f"spec.ports[{index}].port", f"port {name} is listed twice", allowed="another port or protocol"
+        )

@@ -137,8 +137,12 @@ def test_another_finding_has_another_fingerprint(
 def test_two_quotas_at_one_field_keep_their_own_fingerprints_when_one_is_fixed(
     build_report: Build, build_finding: Build
 ) -> None:
-    gpus: Finding = build_finding("A-GPUS in us-central1 needs 80, all of it by h100", rule="quota-exceeded")
-    disks: Finding = build_finding("B-SSD in us-central1 needs 9, all of it by h100", rule="quota-exceeded")
+    gpus: Finding = build_finding(
+        "A-GPUS in us-central1 needs 80, all of it by h100", rule="quota-exceeded", about="A-GPUS"
+    )
+    disks: Finding = build_finding(
+        "B-SSD in us-central1 needs 9, all of it by h100", rule="quota-exceeded", about="B-SSD"
+    )
 
     both = marks(build_report(gpus, disks))
 

@@ -12,7 +12,7 @@ import yaml
 
 from tests.places import ROOT
 from training_platform.rules import documents
-from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.problems import BrokenConstraint
 from training_platform.rules.documents.shapes import check_of
 
 FOLDER = Path(documents.__file__).parent
@@ -85,7 +85,7 @@ def said(row: Mapping[str, Any]) -> set[object]:
 )
 def test_a_block_with_none_of_its_inputs_is_found_once(token: str, inputs: dict[str, Any]) -> None:
     judge = check_of(token)
-    problems = list[Problem]()
+    problems = list[BrokenConstraint]()
     assert judge
 
     judge(inputs, (), problems.append)

@@ -14,7 +14,7 @@ from tests.places import ROOT
 from tests.training_platform.rules.corpus import load
 from training_platform.rules import documents
 from training_platform.rules.documents.constraints import Constraint, constraint
-from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.problems import BrokenConstraint
 from training_platform.rules.documents.shapes import check_of
 
 FOLDER = Path(documents.__file__).parent
@@ -66,8 +66,8 @@ def _tokens(pattern: str) -> list[str]:
     return [token for token in GOOGLE["types"] if fnmatchcase(token, pattern)]
 
 
-def _errors(token: str, inputs: dict[str, Any]) -> list[Problem]:
-    problems = list[Problem]()
+def _errors(token: str, inputs: dict[str, Any]) -> list[BrokenConstraint]:
+    problems = list[BrokenConstraint]()
     judge = check_of(token)
     assert judge
 

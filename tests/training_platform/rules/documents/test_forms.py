@@ -14,7 +14,7 @@ from tools.documents import __main__
 from training_platform.rules import documents
 from training_platform.rules.documents.additions import Additions
 from training_platform.rules.documents.constraints import Constraint, Shape, ShapeRows
-from training_platform.rules.documents.problems import Problem
+from training_platform.rules.documents.problems import BrokenConstraint
 from training_platform.rules.documents.scalars import FORMS, scalar
 
 FOLDER = Path(documents.__file__).parent
@@ -186,8 +186,8 @@ def _shape(token: str, path: str) -> Shape:
     return shape
 
 
-def _problems(check: Any, value: str) -> list[Problem]:
-    problems = list[Problem]()
+def _problems(check: Any, value: str) -> list[BrokenConstraint]:
+    problems = list[BrokenConstraint]()
     check(value, (None, "input"), problems.append)
     return problems
 

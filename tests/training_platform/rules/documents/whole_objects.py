@@ -7,12 +7,12 @@ from typing import Any
 
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.stack_resource import StackResource
-from training_platform.rules import RULES, evaluate, program, views_of_plan
+from training_platform.rules import evaluate, program, view_rules, views_of_plan
 
 POOL = "gcp:container/nodePool:NodePool"
 JOB = "kubernetes:batch/v1:Job"
 NETWORK = "kubernetes:networking.gke.io/v1:Network"
-DOCUMENTS = [rule for rule in RULES.values() if rule.ruleset == "documents"]
+DOCUMENTS = [rule for rule in view_rules() if rule.ruleset == "documents"]
 
 
 def found(kind: str, **inputs: Any) -> list[Finding]:

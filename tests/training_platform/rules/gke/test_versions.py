@@ -8,11 +8,12 @@ from tests.training_platform.rules.builders import check, example
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.names import Locator
+from training_platform.config.reading.declaration import RULES
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.resources.resource_types import RELEASE
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
-from training_platform.rules.declaration import RULES, evaluate
+from training_platform.rules.evaluation import evaluate
 from training_platform.rules.gke.versions import below, floor_of, parse
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import ResourceLimit

@@ -9,6 +9,7 @@ import pytest
 from tests.training_platform.rules.objects import JOB, JOB_SET, LWS, job, wrong
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.kubernetes.jobs import jobset_policies
+from training_platform.views.whole_stack import ObjectView
 
 
 @pytest.mark.parametrize(
@@ -146,10 +147,12 @@ def test_failure_policies_are_of_what_is_switched_on(policy: dict[str, Any], pat
     ],
 )
 def test_what_a_gate_that_is_off_refuses_is_a_warning_that_names_the_gate(policy: dict[str, Any], gate: str) -> None:
-    (flaw,) = jobset_policies({"spec": {"failurePolicy": policy}})
+    view = ObjectView(stack="dev", type=JOB_SET, name="run", inputs={"spec": {"failurePolicy": policy}})
 
-    assert flaw.severity == "warning"
-    assert f"unless the feature gate {gate} is on" in flaw.message
+    (draft,) = jobset_policies(view)
+
+    assert draft.severity == "warning"
+    assert f"unless the feature gate {gate} is on" in draft.message
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def _flavor_of(team: Team, cluster: str, name: str, workspace: Workspace) -> Fla
 def _team_of(name: str, home: str, teams: Collection[str]) -> str:
     """Return the team of a new job, TEAM/NAME; ends the command where no job can have that name."""
     from training_platform.catalog.nearest import find_nearest
-    from training_platform.parts.jobs.resolve import JOB_NAME, JOB_NAMES
+    from training_platform.parts.jobs.job_file import JOB_NAME, JOB_NAMES
 
     parts = name.split("/")
     if len(parts) != _NAME_PARTS or parts[0] not in teams:

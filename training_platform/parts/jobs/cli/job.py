@@ -53,7 +53,7 @@ app = Commands(
     help="Training jobs. render, check, cost and init work offline; all others need Google Cloud or a cluster.",
 )
 
-Target = Literal["gke", "vertex"]
+TargetName = Literal["gke", "vertex"]
 target_type = click.Choice(["gke", "vertex"])
 job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help="jobs/<team>/<job>.yaml")
 
@@ -64,7 +64,9 @@ job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help=
 @format_option
 @today_option
 @root_option
-def render(file: Path, *, target: Target | None, output_format: Format, today: str | None, root: Path | None) -> None:
+def render(
+    file: Path, *, target: TargetName | None, output_format: Format, today: str | None, root: Path | None
+) -> None:
     """Print a job as submitted: a JobSet, or the body of a Vertex AI CustomJob, as YAML or JSON.
 
     Findings and charges to quotas are printed on standard error. Exit code 1: the job has errors. 2: it could not be
@@ -102,7 +104,7 @@ def check(
 
     Exit code 0: clean. 1: errors. 2: a file could not be read.
     """
-    from training_platform.checks.reports.conclusion import Conclusion, State, counted, more_about, of_severities
+    from training_platform.checks.reports.conclusion import Conclusion, VerdictState, counted, more_about, of_severities
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.jobs.job_checks import check_jobs, job_files
@@ -128,7 +130,7 @@ def check(
         if verbose:
             _say_notes(paths, folder, workspace, day)
         parts = of_severities(findings)
-        state: State = "findings" if errors else "clean"
+        state: VerdictState = "findings" if errors else "clean"
         if unreadable:
             parts.append(f"{counted(len(unreadable), 'thing')} not checked")
             state = "unchecked"
@@ -160,7 +162,7 @@ def _say_notes(paths: Iterable[Path], folder: Path, workspace: Workspace, day: d
 @today_option
 @root_option
 def cost(
-    *, file: Path | None, target: Target | None, team: str | None, environment: str | None, month: str | None,
+    *, file: Path | None, target: TargetName | None, team: str | None, environment: str | None, month: str | None,
     output_format: Format, today: str | None, root: Path | None,
 ) -> None:  # fmt: skip
     """Print a job's cost at list prices, for each provisioning model: per hour, and for the longest run.

@@ -33,7 +33,7 @@ from training_platform.cli.shared import (
     today_option,
 )
 from training_platform.config.reading.finding import UserError
-from training_platform.parts.jobs.cli.job import Target, app, job_file, print_findings, target_type
+from training_platform.parts.jobs.cli.job import TargetName, app, job_file, print_findings, target_type
 
 if TYPE_CHECKING:
     from training_platform.clients.google_services import CloudLogging
@@ -208,7 +208,7 @@ _changes = stacked(
 @today_option
 @format_option
 @access_options
-def submit(file: Path, target: Target | None, wherever: float | None, **chosen: Any) -> None:
+def submit(file: Path, target: TargetName | None, wherever: float | None, **chosen: Any) -> None:
     """Submit a job, and print the name of its run; on GKE a grid has a run for each combination.
 
     Options change only this run, not the file.
@@ -249,7 +249,7 @@ def debug(file: Path, minutes: int, **chosen: Any) -> None:
 
 
 def _submit_and_print(
-    file: Path, target: Target | None, options: RunsOptions, minutes: int = 0
+    file: Path, target: TargetName | None, options: RunsOptions, minutes: int = 0
 ) -> tuple[list[str], str]:
     """Submit a job and print its runs; return their names and the job's program."""
     prepare_run = _preparation(file, options, minutes)
@@ -266,20 +266,20 @@ def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable
     from training_platform.clients.registries import Registries, google_token
     from training_platform.config.reading.clock import today as clock
     from training_platform.parts.jobs.container import image
-    from training_platform.parts.jobs.runs.submission import IMAGE_UNCHECKED, Changes, image_findings, prepare
+    from training_platform.parts.jobs.runs.submission import JOB_IMAGE_UNCHECKED, Changes, image_findings, prepare
 
     folder = options.folder()
     changes = Changes(args=options.args, env=options.env, nodes=options.nodes, hold_minutes=minutes)
     day = clock(folder, options.today)
     registries = Registries(seconds=_REGISTRY_SECONDS, token=google_token)
 
-    def prepare_run(target: Target | None, index: int = 0) -> Prepared:
+    def prepare_run(target: TargetName | None, index: int = 0) -> Prepared:
         prepared = prepare(file, folder, target, day, options.run, changes=changes, index=index)
         if prepared.job and not prepared.refused and options.looks_up(image(prepared.job)):
             findings = image_findings(prepared.job, registries)
             prepared = replace(prepared, findings=(*prepared.findings, *findings))
         print_findings(prepared.findings, err=True)
-        if options.strict and any(finding.rule == IMAGE_UNCHECKED for finding in prepared.findings):
+        if options.strict and any(finding.rule == JOB_IMAGE_UNCHECKED.id for finding in prepared.findings):
             fail("Nothing was submitted: with --strict, the image has to be found in its registry.")
         return prepared
 
@@ -355,7 +355,7 @@ def _submit_wherever(file: Path, options: RunsOptions, minutes: float) -> None:
     if options.run:
         fail("--wherever gives each try a new name, so it takes no --run.")
     prepare_run = _preparation(file, options)
-    waited: list[tuple[Target, int]] = []
+    waited: list[tuple[TargetName, int]] = []
     for target, index in _tries(file, options.folder()):
         prepared = prepare_run(target, index)
         place = prepared.place
@@ -401,13 +401,13 @@ def _delete_try(api: Any, place: RunPlace, names: list[str], run: Run) -> None:
         api.delete(JOBSETS, place.team.name, name)
 
 
-def _tries(file: Path, folder: Path) -> list[tuple[Target, int]]:
+def _tries(file: Path, folder: Path) -> list[tuple[TargetName, int]]:
     """Return the places of a job file in order: the target, and the index of the place on GKE."""
     from training_platform.parts.jobs.job_checks import places_of_file
-    from training_platform.parts.jobs.resolve import job_source
+    from training_platform.parts.jobs.job_file import job_source
 
     job = job_source(file, folder).value
-    tries: list[tuple[Target, int]] = []
+    tries: list[tuple[TargetName, int]] = []
     if not isinstance(job, dict):
         return tries
     if "gke" in job:
@@ -588,8 +588,9 @@ def why_it_waits(run: str, **chosen: Any) -> None:
 
 def _current_job(run: str, place: RunPlace, options: RunsOptions) -> ResolvedJob | None:
     """Return the job of a run as its file is now, or None if no file has its name."""
+    from training_platform.parts.jobs.job_file import FOLDER
     from training_platform.parts.jobs.naming import job_among
-    from training_platform.parts.jobs.resolve import FOLDER, read_job
+    from training_platform.parts.jobs.resolve import read_job
 
     folder = options.folder() / FOLDER / place.team.name
     name = job_among(run, [path.stem for path in folder.glob("*.yaml")])

@@ -16,7 +16,7 @@ from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.config.expansion import HEADS_NAME, HEADS_TAINT
 from training_platform.config.model.node_pool import POOL_LABEL
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.declaration import Draft, declare, finding
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import ON_GKE, container, output_uri
 from training_platform.parts.jobs.gke.pods import (
@@ -34,8 +34,16 @@ from training_platform.parts.jobs.gke.pods import (
     volumes,
 )
 from training_platform.parts.jobs.rendezvous import rendezvous
-from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.resolve import GKE_SOURCES, ResolvedJob
 from training_platform.resources.kueue import resource_flavor
+
+JOB_IMAGE_SOURCE = declare(
+    "job-image-source",
+    "Find an image that the cluster's admission policy refuses because of its registry.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
 
 HEAD: Final = "head"  # the replicated job with the program
 _PROXY = 29000  # port
@@ -131,10 +139,15 @@ def address(job: ResolvedJob) -> str:
     return f"{job.name}-{HEAD}-0-0.{job.name}"
 
 
-RULE = "job-pathways"
+JOB_PATHWAYS = declare(
+    "job-pathways",
+    "Find a Pathways job without a pool for its head or storage for its state, or with slices that it cannot control.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
-def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
+def pathways_findings(job: ResolvedJob) -> Iterator[Draft]:
     """Find a Pathways job without a VM for its head or a bucket for its state, or with unsuitable slices."""
     gke, flavor = gke_target(job)
     if not gke.pathways:
@@ -142,31 +155,37 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Finding]:
     machine = shape(flavor).machine.name
     flavors = job.workspace.flavors(job.spec.environment, gke.cluster)
     if machine not in VERSIONS:
-        yield job.finding(
-            ("gke", "pathways"), f"Pathways does not direct VMs like {machine}, which {flavor.name} has", rule=RULE,
-            allowed=f"false, or a flavor of {enumeration(VERSIONS)}", nearest="false",
-        )  # fmt: skip
+        yield finding(
+            job,
+            ("gke", "pathways"),
+            f"Pathways does not direct VMs like {machine}, which {flavor.name} has",
+            rule=JOB_PATHWAYS,
+            allowed=f"false, or a flavor of {enumeration(VERSIONS)}",
+            nearest="false",
+        )
     elif flavor.by_request:
         message = f"queued provisioning of {flavor.name} requests VMs for one pod set, and a Pathways job has two"
-        yield job.finding(("gke", "flavor"), message, rule=RULE, allowed="a flavor without queued provisioning")
+        yield finding(
+            job, ("gke", "flavor"), message, rule=JOB_PATHWAYS, allowed="a flavor without queued provisioning"
+        )
     elif flavor.topology_levels and all(flavors[name].topology_levels for name in job.team.shares[gke.cluster]):
         # Seen with Kueue 0.19.2: "failed to assign flavors to pod set head: no TAS flavor assigned".
         message = f"every flavor of the team's queue has a topology, as {flavor.name} does, and the head asks for none"
         allowed = "a flavor of pools without topology_aware, or a share of such a one beside it"
-        yield job.finding(("gke", "flavor"), message, rule=RULE, allowed=allowed)
+        yield finding(job, ("gke", "flavor"), message, rule=JOB_PATHWAYS, allowed=allowed)
     if not job.spec.output:
         message = "is missing: Pathways stores its state below the run's output"
-        yield job.finding(("output",), message, rule=RULE, allowed="a bucket of the team")
+        yield finding(job, ("output",), message, rule=JOB_PATHWAYS, allowed="a bucket of the team")
     sources = job.environment.image_sources
     for name, image in images(job).items():
         if sources and not image.startswith(sources):
             message = f"{name} is {image}, which image_sources of {job.spec.environment} do not allow"
             allowed = f"node_images: {{{name}: ...}} in the environment's stack, below {enumeration(sources)}"
-            yield job.finding(("gke", "pathways"), message, rule="job-image-source", allowed=allowed)
+            yield finding(job, ("gke", "pathways"), message, rule=JOB_IMAGE_SOURCE, allowed=allowed)
     yield from _head(job)
 
 
-def _head(job: ResolvedJob) -> Iterator[Finding]:
+def _head(job: ResolvedJob) -> Iterator[Draft]:
     """Find a cluster without VMs for heads, and a program that requests more than Pathways leaves of them."""
     gke, _ = gke_target(job)
     pool = job.environment.clusters[gke.cluster].pathways
@@ -174,7 +193,7 @@ def _head(job: ResolvedJob) -> Iterator[Finding]:
         others = [name for name, spec in job.environment.clusters.items() if spec.pathways]
         message = f"cluster {gke.cluster} has no pool for heads of Pathways jobs"
         allowed = enumeration(others) or f"pathways: {{}} of the cluster in {job.spec.environment}"
-        yield job.finding(("gke", "pathways"), message, rule=RULE, allowed=allowed, nearest="false")
+        yield finding(job, ("gke", "pathways"), message, rule=JOB_PATHWAYS, allowed=allowed, nearest="false")
         return
     machine = MACHINE_TYPES[pool.machine_type]
     cpus, memory = (sum(int(limits[name].removesuffix("G")) for limits in OWN_LIMITS) for name in ("cpu", "memory"))
@@ -186,4 +205,6 @@ def _head(job: ResolvedJob) -> Iterator[Finding]:
             message = (
                 f"is {requested}, and the head's {pool.machine_type} has {left} left beside Pathways' own containers"
             )
-            yield job.finding((field,), message, rule=RULE, allowed=f"less than {left}", nearest=max(1, int(left) - 1))
+            yield finding(
+                job, (field,), message, rule=JOB_PATHWAYS, allowed=f"less than {left}", nearest=max(1, int(left) - 1)
+            )

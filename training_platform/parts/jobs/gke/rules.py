@@ -16,12 +16,21 @@ from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.lent_quota import lending
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
+from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings
+from training_platform.parts.jobs.common_rules import (
+    JOB_LOCAL_CHECKPOINTS,
+    JOB_MOUNT,
+    JOB_RETRY_ON,
+    JOB_SWEEP,
+    bucket_findings,
+    data_set_findings,
+    disk_findings,
+)
 from training_platform.parts.jobs.container import Launch, launched
 from training_platform.parts.jobs.gke.gpu_direct import fabric_of, gpu_direct, usable_pools
-from training_platform.parts.jobs.gke.pathways import pathways_findings
+from training_platform.parts.jobs.gke.pathways import JOB_IMAGE_SOURCE, pathways_findings
 from training_platform.parts.jobs.gke.pods import (
     LOCAL_CHECKPOINTS_PATH,
     ROLE,
@@ -41,11 +50,133 @@ from training_platform.parts.jobs.gke.pods import (
     usable_memory_gib,
     vm_hours,
 )
+from training_platform.parts.jobs.job_file import JOB_NAME_RULE
 from training_platform.parts.jobs.naming import longest_name
 from training_platform.parts.jobs.rendezvous import launcher_findings
-from training_platform.parts.jobs.resolve import NAME_RULE, ResolvedJob
+from training_platform.parts.jobs.resolve import GKE_SOURCES, ResolvedJob
 from training_platform.quota.charges import shown
 from training_platform.resources.kueue import run_limit_hours
+
+JOB_COUNT = declare(
+    "job-count",
+    "Find a number of slices for a flavor that is counted in nodes, or the reverse.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_FITS_POOLS = declare(
+    "job-fits-pools",
+    "Find a job that the pools of its flavor do not hold.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_FITS_SHARE = declare(
+    "job-fits-share",
+    "Find a job that is larger than its team's share plus all that it may borrow.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_POOL_QUEUE = declare(
+    "job-pool-queue",
+    "Find a job on a pool of CPUs in a queue whose flavors all have a topology.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_FLAVOR_SHAPE = declare(
+    "job-flavor-shape",
+    "Find a flavor whose slices have different numbers of VMs.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_FLAVOR_NETWORKS = declare(
+    "job-flavor-networks",
+    "Find pools of a flavor that a job over several VMs cannot use, since it needs networks between GPUs.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+JOB_EGRESS = declare(
+    "job-egress",
+    "Find an internet host, or a package index, that a job's program names but its pods may not reach.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+JOB_PART = declare(
+    "job-part",
+    "Find GPUs that a VM does not have, that a job cannot request separately, or that stay idle beside it.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_MULTISLICE = declare(
+    "job-multislice",
+    "Find several slices of a flavor whose slices are single hosts.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_SLICES_FROM_ZERO = declare(
+    "job-slices-from-zero",
+    "Find more slices than the pools always keep: some autoscalers wait forever.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+JOB_HOST_NETWORK = declare(
+    "job-host-network",
+    "Find a pod on the host network that its team or its flavor's networks do not allow.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_RUN_TIME = declare(
+    "job-run-time",
+    "Find a run longer than its queued or flex-start VMs live.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_GRACE = declare(
+    "job-grace",
+    "Find a longer grace period than spot VMs give.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+JOB_GRACE_REFUSED = declare(
+    "job-grace-refused",
+    "Find a longer grace period than the environment's max_grace_seconds.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_MACHINE = declare(
+    "job-machine",
+    "Find more CPUs, memory or disk than a VM of the flavor has.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_FILE_CACHE = declare(
+    "job-file-cache",
+    "Find caches of buckets that are larger than the disk of the VM, or than the job's part of it.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_TENSORBOARD = declare(
+    "job-tensorboard",
+    "Find `tensorboard`, which streams logs only on Vertex AI, in a job on GKE.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+JOB_PLACEMENT = declare(
+    "job-placement",
+    "Find a placement that the flavor's topology does not have, or that could never hold all VMs.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+JOB_MOUNT_FAR = declare(
+    "job-mount-far",
+    "Find a directory on Filestore that the cluster's pods cannot reach.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
 
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
 _RANDOM_SUFFIX = "abcde"  # of a pod's name, with Kubernetes' length
@@ -53,6 +184,10 @@ _RANDOM_SUFFIX = "abcde"  # of a pod's name, with Kubernetes' length
 
 def gke_findings(job: ResolvedJob) -> list[Finding]:
     """Return the findings about the GKE target of a job whose file is valid."""
+    return located(_drafts(job))
+
+
+def _drafts(job: ResolvedJob) -> list[Draft]:
     gke, flavor = gke_target(job)
     is_tpu = flavor.accelerator.kind == "tpu"
     count = gke.slices if is_tpu else gke.nodes
@@ -82,13 +217,13 @@ def gke_findings(job: ResolvedJob) -> list[Finding]:
     ]
 
 
-def _wrong_count(job: ResolvedJob, flavor: Flavor) -> Finding:
+def _wrong_count(job: ResolvedJob, flavor: Flavor) -> Draft:
     """Return the finding about nodes of a flavor of TPUs, or slices of another."""
     if flavor.accelerator.kind == "tpu":
         message = f"{flavor.name} is counted in slices"
-        return job.finding(("gke", "nodes"), message, rule="job-count", allowed="slices", nearest="slices")
+        return finding(job, ("gke", "nodes"), message, rule=JOB_COUNT, allowed="slices", nearest="slices")
     message = f"{flavor.name} is counted in nodes"
-    return job.finding(("gke", "slices"), message, rule="job-count", allowed="nodes", nearest="nodes")
+    return finding(job, ("gke", "slices"), message, rule=JOB_COUNT, allowed="nodes", nearest="nodes")
 
 
 def demand(job: ResolvedJob) -> int:
@@ -116,7 +251,7 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
     return share.nominal_quota, share.nominal_quota + borrowed
 
 
-def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
+def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Draft]:
     """Find more slices or VMs than the pools hold or the team can have; only the tighter limit is reported."""
     gke, _ = gke_target(job)
     if (gke.gpus or 0) > shape(flavor).machine.chips:
@@ -128,11 +263,11 @@ def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterato
     nominal, most = reach(job)
     reason: str
     if capacity <= most:
-        rule = "job-fits-pools"
+        rule = JOB_FITS_POOLS
         limit: float = capacity
         reason = f"the pools of {flavor.name} hold {capacity:,}"
     else:
-        rule = "job-fits-share"
+        rule = JOB_FITS_SHARE
         limit = most
         reason = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
     if needed <= limit:
@@ -143,13 +278,14 @@ def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterato
     if not fitting and capacity >= unit_chips:
         nearest = _larger_share(job, flavor, unit_chips)
     share = job.stack.at(("shares", gke.cluster, flavor.name))
-    yield job.finding(
+    yield finding(
+        job,
         ("gke", "slices" if unit == "slice" else "nodes"),
         f"{subject} {needed:,} {flavor.accelerator.resource}, and {reason}",
         rule=rule,
         allowed=f"at most {fitting:,}" if fitting else f"a team that can have {unit_chips:,}, for one {unit}",
         nearest=nearest,
-        rests_on=(share,) if rule == "job-fits-share" else (),
+        rests_on=(share,) if rule is JOB_FITS_SHARE else (),
     )
 
 
@@ -178,7 +314,7 @@ def cpu_quota(job: ResolvedJob) -> int:
     return int(resource_quota(shares, flavors)["requests.cpu"])
 
 
-def _cpu_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
+def _cpu_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Draft]:
     """Find more pods than a pool of CPUs holds or the team may have, and a queue that admits none of them."""
     gke, _ = gke_target(job)
     pool = shape(flavor)
@@ -186,22 +322,22 @@ def _cpu_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Findin
     capacity = pool.max_nodes * max(1, pool.machine.vcpus // pod_cpus)
     quota = cpu_quota(job)
     if capacity <= quota // pod_cpus:
-        rule = "job-fits-pools"
+        rule = JOB_FITS_POOLS
         limit = capacity
         reason = f"pool {flavor.name} has room for {capacity:,}"
     else:
-        rule = "job-fits-share"
+        rule = JOB_FITS_SHARE
         limit = quota // pod_cpus
         reason = f"team {job.team.name} may request {quota:,} vCPUs in {gke.cluster}"
     if count > limit:
         message = f"is {count:,}, pods of {pod_cpus:,} vCPUs each, and {reason}"
-        yield job.finding(("gke", "nodes"), message, rule=rule, allowed=f"at most {limit:,}", nearest=limit or None)
+        yield finding(job, ("gke", "nodes"), message, rule=rule, allowed=f"at most {limit:,}", nearest=limit or None)
     flavors = job.workspace.flavors(job.team.environment, gke.cluster)
     team_flavors = [flavors[name] for name in job.team.shares[gke.cluster] if name in flavors]
     if team_flavors and all(team_flavor.topology_levels for team_flavor in team_flavors):  # as for Pathways
         message = f"every flavor of the team's queue has a topology, and pods of pool {flavor.name} request none"
         allowed = "a share of a flavor without topology_aware beside them"
-        yield job.finding(("gke", "pool"), message, rule="job-pool-queue", allowed=allowed)
+        yield finding(job, ("gke", "pool"), message, rule=JOB_POOL_QUEUE, allowed=allowed)
 
 
 def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
@@ -217,25 +353,25 @@ def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
     return f"larger pools of {flavor.name} ({', '.join(pool.name for pool in flavor.pools)})"
 
 
-def _part_of_a_vm(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+def _part_of_a_vm(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     """Find more GPUs than a VM has, and a part of a VM that cannot be had without the rest."""
     gke, _ = gke_target(job)
     machine = shape(flavor).machine
     path = ("gke", "gpus")
-    rule = "job-part"
+    rule = JOB_PART
     if gke.gpus is None:
         return
     if flavor.accelerator.kind == "tpu":
         message = f"{flavor.name} has TPUs, and a pod gets all TPUs of its VM"
         allowed = "slices and no gpus, or a flavor of VMs with one chip, such as ct5lp-hightpu-1t"
-        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=None if gke.slices else "slices: 1")
+        yield finding(job, path, message, rule=rule, allowed=allowed, nearest=None if gke.slices else "slices: 1")
         return
     nodes = gke.nodes or 1
     if gke.gpus > machine.chips:
         message = f"is {gke.gpus}, and a VM of {flavor.name} ({machine.name}) has {machine.chips}"
         total = gke.gpus * nodes
         allowed = f"at most {machine.chips}; for {total} in all nodes: {math.ceil(total / machine.chips)}, and no gpus"
-        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=machine.chips)
+        yield finding(job, path, message, rule=rule, allowed=allowed, nearest=machine.chips)
         return
     if gke.gpus == machine.chips:
         return
@@ -245,15 +381,15 @@ def _part_of_a_vm(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
             f"is {gke.gpus}, and pods of several VMs take all network cards of {fabric}: GPUDirect needs whole VMs"
         )
         allowed = f"{machine.chips}, or nodes: 1"
-        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=machine.chips)
+        yield finding(job, path, message, rule=rule, allowed=allowed, nearest=machine.chips)
     if flavor.by_request:
         idle = machine.chips - gke.gpus
         message = f"queued VMs of {flavor.name} serve one job: the other {idle} GPUs of each stay idle"
         allowed = "the whole VM, or a flavor without queued provisioning"
-        yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed, nearest=machine.chips)
+        yield finding(job, path, message, rule=rule, severity="warning", allowed=allowed, nearest=machine.chips)
 
 
-def _idle_gpus(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+def _idle_gpus(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     """Find requests for so much CPU, memory or disk that no other job fits on the rest of the VM's GPUs."""
     gke, _ = gke_target(job)
     spec = job.spec
@@ -277,10 +413,10 @@ def _idle_gpus(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
             )
             most = share * gke.gpus
             allowed = f"at most {most:,}, or gpus: {min(places, math.ceil(requested / share))}"
-            yield job.finding((field,), message, rule="job-part", severity="warning", allowed=allowed, nearest=most)
+            yield finding(job, (field,), message, rule=JOB_PART, severity="warning", allowed=allowed, nearest=most)
 
 
-def _image(job: ResolvedJob) -> Iterator[Finding]:
+def _image(job: ResolvedJob) -> Iterator[Draft]:
     """Find an image from a source that the cluster's admission policy refuses."""
     sources = job.environment.image_sources
     image = pulled_image(job)
@@ -290,10 +426,10 @@ def _image(job: ResolvedJob) -> Iterator[Finding]:
     message = f"{image} is not from the image_sources of {job.spec.environment}, so its pods are refused"
     allowed = f"images of {enumeration(sources)}"
     nearest = find_nearest(image, [f"{source}{image.rpartition('/')[2]}" for source in sources])
-    yield job.finding(path, message, rule="job-image-source", allowed=allowed, nearest=nearest)
+    yield finding(job, path, message, rule=JOB_IMAGE_SOURCE, allowed=allowed, nearest=nearest)
 
 
-def _slice_sizes(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+def _slice_sizes(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     """Find a flavor of TPUs with slices of several sizes: no number of VMs is right for all of them."""
     sizes = {pool.hosts: pool for pool in flavor.pools}
     if len(sizes) < 2:
@@ -301,10 +437,10 @@ def _slice_sizes(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     pools = " and ".join(f"{pool.name} of {hosts}" for hosts, pool in sorted(sizes.items()))
     message = f"{flavor.name} has slices of different numbers of VMs, pool {pools}: Kubernetes may choose either"
     allowed = "a flavor whose slices have one size"
-    yield job.finding(("gke", "flavor"), message, rule="job-flavor-shape", allowed=allowed)
+    yield finding(job, ("gke", "flavor"), message, rule=JOB_FLAVOR_SHAPE, allowed=allowed)
 
 
-def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
+def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Draft]:
     """Find pools without what multislice needs. Source: GKE docs on multislice TPUs; reports on JobSet, 2026."""
     pool = shape(flavor)
     path = ("gke", "slices")
@@ -312,7 +448,7 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
         return
     if count > 1 and not pool.multi_host:
         message = f"multislice needs multi-host slices, but {flavor.name} has single-host slices"
-        yield job.finding(path, message, rule="job-multislice", allowed="1", nearest=1)
+        yield finding(job, path, message, rule=JOB_MULTISLICE, allowed="1", nearest=1)
     running = sum(member.min_nodes // member.hosts for member in flavor.pools)
     if pool.multi_host and count > running:
         message = (
@@ -322,30 +458,23 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Finding]:
         allowed = f"min_slices that add up to {count:,} in the flavor's pools"
         if running:
             allowed = f"at most {running:,}, or {allowed}"
-        yield job.finding(
-            path,
-            message,
-            rule="job-slices-from-zero",
-            severity="warning",
-            allowed=allowed,
-            nearest=running or None,
-        )
+        yield finding(job, path, message, rule=JOB_SLICES_FROM_ZERO, allowed=allowed, nearest=running or None)
 
 
-def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     """Find pools that a job on several VMs cannot use, and pods outside the networks between GPUs."""
     gke, _ = gke_target(job)
-    rule = "job-flavor-networks"
+    rule = JOB_FLAVOR_NETWORKS
     if gke.host_network and not job.team.host_network:
         message = f"team {job.team.name} may not use the host network: the cluster would refuse its pods"
         allowed = "false, or host_network: true in the team's stack"
-        yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed=allowed, nearest="false")
+        yield finding(job, ("gke", "host_network"), message, rule=JOB_HOST_NETWORK, allowed=allowed, nearest="false")
         return
     nodes = gke.nodes or 1
     machine = shape(flavor).machine
     if machine.nvlink_domain and not machine.gpudirect and nodes > 1:
         message = f"VMs of {flavor.name} ({machine.name}) reach each other only by the slow network of their nodes"
-        yield job.finding(("gke", "nodes"), message, rule=rule, severity="warning", allowed="1", nearest=1)
+        yield finding(job, ("gke", "nodes"), message, rule=rule, severity="warning", allowed="1", nearest=1)
     fabric = fabric_of(flavor, nodes)
     if fabric is None:
         return
@@ -353,12 +482,12 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
     if direct and direct.script and not launched(job, Launch(script=direct.script)):
         message = f"is missing, so that the launcher does not set NCCL's variables of {direct.script} for {flavor.name}"
         allowed = "command: the program that the image starts; or an image that sources the script itself"
-        yield job.finding(("command",), message, rule=rule, severity="warning", allowed=allowed)
+        yield finding(job, ("command",), message, rule=rule, severity="warning", allowed=allowed)
     if gke.host_network:
         message = (
             f"pods of {flavor.name} use additional network interfaces, which pods on the host network do not support"
         )
-        yield job.finding(("gke", "host_network"), message, rule="job-host-network", allowed="false", nearest="false")
+        yield finding(job, ("gke", "host_network"), message, rule=JOB_HOST_NETWORK, allowed="false", nearest="false")
     usable = usable_pools(flavor, nodes)
     unusable = [pool.name for pool in _large_pools(job, flavor) if pool not in usable]
     if unusable:
@@ -366,7 +495,7 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
             f"its pods are in the networks {fabric} between GPUs, and so run in pools "
             f"{enumeration([pool.name for pool in usable])} and never in {enumeration(unusable)}"
         )
-        yield job.finding(("gke", "flavor"), message, rule=rule, severity="warning")
+        yield finding(job, ("gke", "flavor"), message, rule=rule, severity="warning")
 
 
 _HOSTS: Sequence[Mapping[str, Any]] = table(__file__, "hosts.yaml")
@@ -376,7 +505,7 @@ _INDEX = "the package index"  # of hosts.yaml
 _INDEX_VARIABLE = "PIP_INDEX_URL"  # names the index, and so its host
 
 
-def _hosts(job: ResolvedJob) -> Iterator[Finding]:
+def _hosts(job: ResolvedJob) -> Iterator[Draft]:
     """Find internet hosts in a job's program to which its team's pods may not connect.
 
     A team that may connect to some addresses has no findings, since it is unknown whose addresses they are.
@@ -401,7 +530,7 @@ def _hosts(job: ResolvedJob) -> Iterator[Finding]:
             message = f"needs {enumeration(closed)}, and pods of team {job.team.name} reach only Google's APIs"
             rows = ", ".join(f"{{host: {host if host != _INDEX else 'HOST'}}}" for host in closed)
             allowed = f"egress: [{rows}] in the team's stack, an image that contains it, or a data set"
-            yield job.finding(path, message, rule="job-egress", severity="warning", allowed=allowed)
+            yield finding(job, path, message, rule=JOB_EGRESS, allowed=allowed)
 
 
 def _named_hosts(text: str) -> list[str]:
@@ -420,7 +549,7 @@ def _is_allowed(host: str, destinations: Iterable[Destination]) -> bool:
     return any(destination.host and fnmatchcase(host, destination.host) for destination in destinations)
 
 
-def _run_time(job: ResolvedJob) -> Iterator[Finding]:
+def _run_time(job: ResolvedJob) -> Iterator[Draft]:
     """Find a run longer than its VMs exist, or than the environment lets jobs run.
 
     Source: GKE docs, queued provisioning, read 2026-04.
@@ -430,38 +559,38 @@ def _run_time(job: ResolvedJob) -> Iterator[Finding]:
     vm_limit = longest_vm if flavor.by_request else None
     limits = [hours for hours in (vm_limit, run_limit_hours(job.team, job.environment)) if hours]
     path = ("gke", "max_run_hours")
-    rule = "job-run-time"
+    rule = JOB_RUN_TIME
     if not gke.max_run_hours:
         return
     if limits and gke.max_run_hours > min(limits):
         most = min(limits)
         subject = f"VMs of {flavor.name} run" if most == vm_limit else f"jobs of team {job.team.name} may run"
         message = f"{subject} for at most {most:,} hours: then Kueue deactivates the job"
-        yield job.finding(path, message, rule=rule, allowed=f"at most {most:,}", nearest=most)
+        yield finding(job, path, message, rule=rule, allowed=f"at most {most:,}", nearest=most)
     elif longest_vm and gke.max_run_hours > longest_vm:
         message = (
             f"is {gke.max_run_hours:,}, and GKE deletes VMs of {flavor.name} after {longest_vm:,} hours: the run then "
             "waits for new ones, and starts again from its last checkpoint"
         )
         allowed = f"at most {longest_vm:,}, or checkpoints that the program resumes from"
-        yield job.finding(path, message, rule=rule, severity="warning", allowed=allowed, nearest=longest_vm)
+        yield finding(job, path, message, rule=rule, severity="warning", allowed=allowed, nearest=longest_vm)
 
 
-def _launcher(job: ResolvedJob, flavor: Flavor) -> Iterator[Finding]:
+def _launcher(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     gke, _ = gke_target(job)
     if not gke.pathways:  # with it, one program directs all VMs
         slices, hosts = layout(gke, flavor)
         yield from launcher_findings(job, where="GKE", nodes=slices * hosts, chips=chips_each(gke, flavor))
 
 
-def _names(job: ResolvedJob) -> Iterator[Finding]:
+def _names(job: ResolvedJob) -> Iterator[Draft]:
     """Find a job with too long names of pods. Source: JobSet 08dfbdfd, jobset_webhook.go."""
     jobs, hosts = layout(*gke_target(job))
     longest = len(f"{longest_name(job)}-{ROLE}-{jobs - 1}-{hosts - 1}-{_RANDOM_SUFFIX}")
     if longest > LONGEST_NAME:
         most = len(job.name) - (longest - LONGEST_NAME)
         message = f"names of its pods would have {longest} characters, but Kubernetes allows {LONGEST_NAME}"
-        yield job.finding((), message, rule=NAME_RULE, allowed=f"a file name of at most {most} characters")
+        yield finding(job, (), message, rule=JOB_NAME_RULE, allowed=f"a file name of at most {most} characters")
 
 
 def _large_pools(job: ResolvedJob, flavor: Flavor) -> list[ExpandedPool]:
@@ -497,7 +626,7 @@ HOST = "host"  # the level of a physical host, which has one VM of these machine
 SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of pods that are not system pods, read 2026-11
 
 
-def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
+def resource_findings(job: ResolvedJob) -> Iterator[Draft]:
     """Find requests that the job's VMs or their cluster do not satisfy."""
     yield from _machine(job)
     yield from _local_checkpoints(job)
@@ -509,29 +638,29 @@ def resource_findings(job: ResolvedJob) -> Iterator[Finding]:
     yield from _sweep(job)
 
 
-def _tensorboard(job: ResolvedJob) -> Iterator[Finding]:
+def _tensorboard(job: ResolvedJob) -> Iterator[Draft]:
     """Find a TensorBoard to which nothing on GKE streams the logs."""
     if job.spec.tensorboard and job.spec.output and job.spec.vertex is None:
         message = "has no effect on GKE, where nothing streams the logs"
         allowed = "tb-gcp-uploader --logdir $AIP_TENSORBOARD_LOG_DIR beside the program, or no such field"
-        yield job.finding(("tensorboard",), message, rule="job-tensorboard", severity="warning", allowed=allowed)
+        yield finding(job, ("tensorboard",), message, rule=JOB_TENSORBOARD, allowed=allowed)
 
 
-def _grace(job: ResolvedJob) -> Iterator[Finding]:
+def _grace(job: ResolvedJob) -> Iterator[Draft]:
     """Find more seconds for a checkpoint than spot VMs or the cluster give."""
     gke, flavor = gke_target(job)
     path = ("gke", "grace_seconds")
     if flavor.capacity == "spot" and gke.grace_seconds > SPOT_SECONDS and "grace_seconds" in gke.model_fields_set:
         message = f"is {gke.grace_seconds}, and VMs of {flavor.name} end {SPOT_SECONDS} seconds after their notice"
         allowed = f"at most {SPOT_SECONDS}"
-        yield job.finding(path, message, rule="job-grace", severity="warning", allowed=allowed, nearest=SPOT_SECONDS)
+        yield finding(job, path, message, rule=JOB_GRACE, allowed=allowed, nearest=SPOT_SECONDS)
     most = job.environment.max_grace_seconds
     if gke.grace_seconds > most:
         message = f"is {gke.grace_seconds}, and the cluster refuses pods that take longer than max_grace_seconds"
-        yield job.finding(path, message, rule="job-grace-refused", allowed=f"at most {most}", nearest=most)
+        yield finding(job, path, message, rule=JOB_GRACE_REFUSED, allowed=f"at most {most}", nearest=most)
 
 
-def _sweep(job: ResolvedJob) -> Iterator[Finding]:
+def _sweep(job: ResolvedJob) -> Iterator[Draft]:
     """Find a search, which GKE does not run, and fields of a sweep that only a search has."""
     sweep = job.spec.sweep
     if sweep is None:
@@ -540,14 +669,14 @@ def _sweep(job: ResolvedJob) -> Iterator[Finding]:
     if sweep.method != "grid":
         message = f"GKE does not search: a {sweep.method} search runs on Vertex AI"
         allowed = f"grid, without {enumeration(unused)}" if unused else "grid"
-        yield job.finding(("sweep", "method"), message, rule="job-sweep", allowed=allowed, nearest=allowed)
+        yield finding(job, ("sweep", "method"), message, rule=JOB_SWEEP, allowed=allowed, nearest=allowed)
     elif job.spec.vertex is None:
         for field in unused:
             message = "has no effect on GKE, which runs every combination as the queue admits it"
-            yield job.finding(("sweep", field), message, rule="job-sweep", severity="warning", allowed="no such field")
+            yield finding(job, ("sweep", field), message, rule=JOB_SWEEP, severity="warning", allowed="no such field")
 
 
-def _machine(job: ResolvedJob) -> Iterator[Finding]:
+def _machine(job: ResolvedJob) -> Iterator[Draft]:
     """Find more CPUs, memory or disk than a VM has; the part that its own software takes is unknown."""
     gke, flavor = gke_target(job)
     pool = shape(flavor)
@@ -563,13 +692,13 @@ def _machine(job: ResolvedJob) -> Iterator[Finding]:
             vm = f"a VM of {flavor.name} ({pool.machine.name})"
             message = f"is {requested}, and {vm} has {available} {unit} with its own software's"
             allowed = f"less than {available}"
-            yield job.finding((field,), message, rule="job-machine", allowed=allowed, nearest=nearest or None)
+            yield finding(job, (field,), message, rule=JOB_MACHINE, allowed=allowed, nearest=nearest or None)
     if OUT_OF_MEMORY in spec.retry_on:
         path = ("retry_on", spec.retry_on.index(OUT_OF_MEMORY))
         message = (
             "is also the code of a program that ran out of memory, which would start again until its retries are used"
         )
-        yield job.finding(path, message, rule="job-retry-on", severity="warning", allowed="other codes")
+        yield finding(job, path, message, rule=JOB_RETRY_ON, severity="warning", allowed="other codes")
 
 
 def _of_a_vm(pool: ExpandedPool) -> dict[str, tuple[int, int]]:
@@ -583,28 +712,28 @@ def _of_a_vm(pool: ExpandedPool) -> dict[str, tuple[int, int]]:
     }
 
 
-def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
+def _local_checkpoints(job: ResolvedJob) -> Iterator[Draft]:
     """Find local checkpoints on VMs without local SSD, larger than the job's limits, or of a Pathways job."""
     gke, flavor = gke_target(job)
     local = job.spec.local_checkpoints
-    rule = "job-local-checkpoints"
+    rule = JOB_LOCAL_CHECKPOINTS
     if local is None:
         return
     if gke.pathways:
         message = "are for programs on the VMs of the slices, and a Pathways job has its program on another VM"
-        yield job.finding(("local_checkpoints",), message, rule=rule, allowed="the field left out")
+        yield finding(job, ("local_checkpoints",), message, rule=rule, allowed="the field left out")
         return
     for index, mount in enumerate(job.spec.mounts):
         if mount.path == LOCAL_CHECKPOINTS_PATH:
             message = f"{mount.path} is the path of local_checkpoints too"
-            yield job.finding(("mounts", index, "path"), message, rule="job-mount", allowed="a path for each")
+            yield finding(job, ("mounts", index, "path"), message, rule=JOB_MOUNT, allowed="a path for each")
     without_ssd = [pool.name for pool in flavor.pools if not local_ssds(pool)]
     if local.medium == "ssd" and without_ssd:
         names = enumeration(without_ssd)
         message = f"is ssd, and VMs of {names} ({flavor.name}) keep no containers' files on local SSD"
         path = ("local_checkpoints", "medium") if "medium" in local.model_fields_set else ("local_checkpoints",)
         allowed = "memory, or a flavor with local SSD"
-        yield job.finding(path, message, rule=rule, allowed=allowed, nearest="memory")
+        yield finding(job, path, message, rule=rule, allowed=allowed, nearest="memory")
         return
     parts = pod_parts(job)
     if local.medium == "memory":
@@ -620,10 +749,10 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Finding]:
         path = ("local_checkpoints", "size_gib")
         message = f"is {local.size_gib:,}, and the job has {amount} on each VM of {flavor.name}"
         allowed = f"less than {room:,}, or a larger {field}"
-        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None)
+        yield finding(job, path, message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None)
 
 
-def _file_caches(job: ResolvedJob) -> Iterator[Finding]:
+def _file_caches(job: ResolvedJob) -> Iterator[Draft]:
     """Find caches of buckets that are larger than the disk of the VM, or than the job's part of it."""
     _, flavor = gke_target(job)
     pool = min(roomy_pools(job), key=usable_disk_gib)
@@ -637,40 +766,40 @@ def _file_caches(job: ResolvedJob) -> Iterator[Finding]:
     message = f"caches of {total:,} GiB are asked for, and {has}{f', {part:,} for this one' if part < whole else ''}"
     severity: Severity = "error" if total > whole else "warning"
     path = ("mounts", index, "file_cache_gib")
-    yield job.finding(
-        path, message, rule="job-file-cache", severity=severity, allowed=f"at most {part:,} in all", nearest=part
+    yield finding(
+        job, path, message, rule=JOB_FILE_CACHE, severity=severity, allowed=f"at most {part:,} in all", nearest=part
     )
 
 
-def _placement(job: ResolvedJob) -> Iterator[Finding]:
+def _placement(job: ResolvedJob) -> Iterator[Draft]:
     """Find a level that the flavor's topology lacks, and one that can never hold all VMs of the job."""
     gke, flavor = gke_target(job)
     levels = placement_levels(flavor)
     chosen = gke.placement
     path = ("gke", "placement", "level")
-    rule = "job-placement"
+    rule = JOB_PLACEMENT
     if chosen is None:
         return
     if not levels and flavor.topology_levels:
         message = f"{flavor.name} puts each slice on VMs of one node pool already"
-        yield job.finding(("gke", "placement"), message, rule=rule, allowed="the field left out")
+        yield finding(job, ("gke", "placement"), message, rule=rule, allowed="the field left out")
     elif not levels:
         message = f"{flavor.name} has no topology"
         allowed = "the field left out, or topology_aware: true of the flavor's pools"
-        yield job.finding(("gke", "placement"), message, rule=rule, allowed=allowed)
+        yield finding(job, ("gke", "placement"), message, rule=rule, allowed=allowed)
     elif chosen.level not in levels:
         same_label = [name for name, label in levels.items() if label == chosen.level]
         nearest = same_label[0] if same_label else find_nearest(chosen.level, levels)
         message = f"{chosen.level!r} is not a level of {flavor.name}"
-        yield job.finding(path, message, rule=rule, allowed=", ".join(levels), nearest=nearest)
+        yield finding(job, path, message, rule=rule, allowed=", ".join(levels), nearest=nearest)
     elif chosen.required and chosen.level == HOST and demand(job) > shape(flavor).machine.chips:
         *wider_levels, _ = levels
         message = f"one host has one VM of {flavor.name}, and the job has {gke.nodes}: it would wait for ever"
         allowed = f"{', '.join(wider_levels)}, or required: false"
-        yield job.finding(path, message, rule=rule, allowed=allowed, nearest=wider_levels[-1])
+        yield finding(job, path, message, rule=rule, allowed=allowed, nearest=wider_levels[-1])
 
 
-def _directories(job: ResolvedJob) -> Iterator[Finding]:
+def _directories(job: ResolvedJob) -> Iterator[Draft]:
     """Find directories that the cluster's pods do not reach."""
     gke, _ = gke_target(job)
     instances = job.environment.filestore
@@ -687,4 +816,4 @@ def _directories(job: ResolvedJob) -> Iterator[Finding]:
         location = instances[job.team.directories[mounted].filestore].location
         message = f"{mounted} is on Filestore in {location}, too far from cluster {gke.cluster}"
         allowed = f"directories near it: {enumeration(near) or 'the team has none'}"
-        yield job.finding(path, message, rule="job-mount-far", allowed=allowed, nearest=near[0] if near else None)
+        yield finding(job, path, message, rule=JOB_MOUNT_FAR, allowed=allowed, nearest=near[0] if near else None)

@@ -18,11 +18,11 @@ from training_platform.parts.jobs.runs.places import RunPlace
 from training_platform.parts.jobs.runs.state import Run, State, quoted
 
 _POLL_SECONDS = 2.0
-Line = tuple[str, str]
+LogLine = tuple[str, str]
 """The pod or replica that wrote a line, and its text."""
 
 
-def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> Iterator[Line]:
+def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> Iterator[LogLine]:
     """Yield lines with the name of their pod, without the run's; a pod that has not started has none.
 
     With ``follow`` pods are read side by side, those of a restart too, until the run has ended. Raises ClusterError.
@@ -35,8 +35,8 @@ def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> 
             yield _short(pod, run), line
 
 
-def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[Line]:
-    lines: SimpleQueue[Line] = SimpleQueue()
+def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[LogLine]:
+    lines: SimpleQueue[LogLine] = SimpleQueue()
     readers: dict[str, Thread] = {}
     ended = False
     while True:
@@ -52,7 +52,7 @@ def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[Line]:
         ended = jobset is None or holds(jobset, "Completed") or holds(jobset, "Failed")
 
 
-def _come(lines: SimpleQueue[Line], seconds: float) -> Iterator[Line]:
+def _come(lines: SimpleQueue[LogLine], seconds: float) -> Iterator[LogLine]:
     """Yield the items that arrive within some seconds."""
     deadline = time.monotonic() + seconds
     while True:
@@ -62,7 +62,7 @@ def _come(lines: SimpleQueue[Line], seconds: float) -> Iterator[Line]:
             return
 
 
-def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: SimpleQueue[Line]) -> None:
+def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: SimpleQueue[LogLine]) -> None:
     try:
         for line in cluster.logs(namespace, pod, CONTAINER, follow=True):
             lines.put((_short(pod, run), line))
@@ -106,7 +106,7 @@ _LINES = 3  # at the end of an attempt's log
 
 def vertex_lines(
     log: CloudLogging, run: Run, ids: Callable[[], Mapping[str, str]], *, ended: Callable[[], bool] | None = None
-) -> Iterator[Line]:
+) -> Iterator[LogLine]:
     """Yield the lines of a run's replicas; with ``ended`` also new ones, until it returns true.
 
     ``ids`` are those of its jobs as they are now, with the trial that an id belongs to. A trial that begins is asked
@@ -134,7 +134,7 @@ def vertex_lines(
         time.sleep(_CLOUD_POLL_SECONDS)
 
 
-def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[Line]:
+def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[LogLine]:
     """Yield the lines of a run's pods, which may be gone, from Cloud Logging."""
     for entry in log.entries(_of_pods(place.cluster, place.team.name, run)):
         yield _line(entry, run)
@@ -148,7 +148,7 @@ def _of_pods(cluster: str, namespace: str, run: str) -> str:
     )
 
 
-def _line(entry: Json, run: str) -> Line:
+def _line(entry: Json, run: str) -> LogLine:
     return str(entry["resource"]["labels"].get("pod_name")).removeprefix(f"{run}-"), _text(entry)
 
 

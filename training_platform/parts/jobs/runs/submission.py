@@ -24,6 +24,7 @@ from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import CloudStorage, VertexJobs, filestore_address, lustre_address
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, ClusterError
 from training_platform.clients.registries import Registries, image_name
+from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.container import image, output_uri
@@ -42,7 +43,19 @@ from training_platform.parts.jobs.vertex.worker_pools import Deployed, filled
 from training_platform.resources.environment_outputs import EnvironmentOutputs
 from training_platform.resources.kueue import PODS_READY_MINUTES, QUEUE_LABEL
 
-IMAGE_UNCHECKED = "job-image-unchecked"
+JOB_IMAGE_MISSING = declare(
+    "job-image-missing",
+    "Find an image that its registry does not have, when the job is submitted.",
+    ruleset="jobs",
+)
+JOB_IMAGE_UNCHECKED = declare(
+    "job-image-unchecked",
+    "Find an image whose registry cannot be reached, when the job is submitted.",
+    ruleset="jobs",
+    severity="warning",
+)
+
+
 _DELETION_SECONDS = 300  # most pods of a deactivated run are gone
 
 
@@ -153,11 +166,15 @@ def prepare(
     return replace(prepared, bodies=(body,), collection=collection)
 
 
-def image_findings(job: ResolvedJob, registries: Registries) -> Iterator[Finding]:
+def image_findings(job: ResolvedJob, registries: Registries) -> list[Finding]:
     """Find an image that its registry lacks or, as a warning, a registry that does not answer.
 
     Pods with an image that is not there would hold machines until a time-out.
     """
+    return located(_of_image(job, registries))
+
+
+def _of_image(job: ResolvedJob, registries: Registries) -> Iterator[Draft]:
     name = image(job)
     path = ("source", "image") if job.spec.source else ("image",)
     try:
@@ -165,8 +182,8 @@ def image_findings(job: ResolvedJob, registries: Registries) -> Iterator[Finding
             return
     except ApiError as error:
         message = f"could not be looked up: {str(error).rstrip('.')}"
-        yield job.finding(
-            path, message, rule=IMAGE_UNCHECKED, severity="warning", allowed="an image that can be pulled"
+        yield finding(
+            job, path, message, rule=JOB_IMAGE_UNCHECKED, severity="warning", allowed="an image that can be pulled"
         )
         return
     nearest = None
@@ -174,7 +191,7 @@ def image_findings(job: ResolvedJob, registries: Registries) -> Iterator[Finding
         tag = image_name(name).reference
         nearest = find_nearest(tag, registries.tags(name))
     message = f"{name} is not in its registry"
-    yield job.finding(path, message, rule="job-image-missing", allowed="an image that was pushed", nearest=nearest)
+    yield finding(job, path, message, rule=JOB_IMAGE_MISSING, allowed="an image that was pushed", nearest=nearest)
 
 
 def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:

@@ -22,16 +22,178 @@ from training_platform.catalog.topologies import legal_for, nearest_topology, to
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import OWN_ATTACHMENT, PersistentResourceSpec
+from training_platform.config.reading.declaration import RULES, Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.references import missing_attachment
-from training_platform.parts.jobs.common_rules import data_set_findings, readable
+from training_platform.parts.jobs.common_rules import JOB_LOCAL_CHECKPOINTS, JOB_RETRY_ON, data_set_findings, readable
 from training_platform.parts.jobs.container import fixed_path, mount_path
 from training_platform.parts.jobs.job_model import Pipeline, Reducers, Sweep, VertexTarget
 from training_platform.parts.jobs.rendezvous import launcher_findings
-from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.resolve import VERTEX_SOURCES, ResolvedJob
 from training_platform.parts.jobs.vertex.worker_pools import Pool, pools, program_texts, vertex_target, vms
 from training_platform.resources.network import attachment
+
+JOB_VERTEX_MACHINE = declare(
+    "job-vertex-machine",
+    "Find a machine type that is not for training on Vertex AI.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_ACCELERATOR = declare(
+    "job-vertex-accelerator",
+    "Find GPUs of a kind or number that Vertex AI does not attach to the machine type.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_TOPOLOGY = declare(
+    "job-vertex-topology",
+    "Find a TPU without a valid topology, or a topology of another machine.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_REPLICAS = declare(
+    "job-vertex-replicas",
+    "Find several replicas of a TPU, whose VMs follow from its topology.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_CAPACITY = declare(
+    "job-vertex-capacity",
+    "Find a provisioning model that Vertex AI does not offer for the machine type.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_TIMEOUT = declare(
+    "job-vertex-timeout",
+    "Find a run longer than flex-start allows.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_WAIT = declare(
+    "job-vertex-wait",
+    "Find a maximum wait without flex-start, the only provisioning model that waits.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_RESOURCE = declare(
+    "job-vertex-resource",
+    "Find a job that differs from the persistent resource that it runs on, or needs more VMs than it has.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_TPU_POOL = declare(
+    "job-vertex-tpu-pool",
+    "Find reducers, a chief or an evaluator beside a TPU, which is one pool.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_FLEX_POOLS = declare(
+    "job-vertex-flex-pools",
+    "Find pools of several machine types with flex-start.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_REDUCERS = declare(
+    "job-vertex-reducers",
+    "Find a Reduction Server without several GPU machines to serve, or with GPUs of its own.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_NETWORK = declare(
+    "job-vertex-network",
+    "Find a network or network attachment that the job's VMs cannot use.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_PLACE = declare(
+    "job-vertex-place",
+    "Find a network attachment or key of another region.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_RESERVATION = declare(
+    "job-vertex-reservation",
+    "Find a reservation of another zone, or for VMs that are not on demand.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_MOUNT = declare(
+    "job-vertex-mount",
+    "Find a mount at a path, or with a protection, that Vertex AI does not offer, or that the job cannot reach.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_SIZE = declare(
+    "job-vertex-size",
+    "Find more CPUs or memory than the machine has.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_SHARED_MEMORY = declare(
+    "job-vertex-shared-memory",
+    "Find a size of `/dev/shm`, for which Vertex AI has no field.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_ENV = declare(
+    "job-vertex-env",
+    "Find more variables than a container on Vertex AI may have.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_ARGS = declare(
+    "job-vertex-args",
+    "Find arguments longer than Vertex AI accepts.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_OUTPUT = declare(
+    "job-vertex-output",
+    "Find an output bucket in another region.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_TPU_SWEEP = declare(
+    "job-vertex-tpu-sweep",
+    "Find a sweep on TPUs, which Vertex AI does not offer.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_METRIC = declare(
+    "job-vertex-metric",
+    "Find a sweep without a metric, or one whose name has blanks.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_PARALLEL = declare(
+    "job-vertex-parallel",
+    "Find more parallel trials than trials.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_FAILED_TRIALS = declare(
+    "job-vertex-failed-trials",
+    "Find more failed trials allowed than there are trials.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_TRIALS = declare(
+    "job-vertex-trials",
+    "Find too few trials for the number of parameters.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
+JOB_VERTEX_PIPELINE = declare(
+    "job-vertex-pipeline",
+    "Find a pipeline without data set and model, or with parts that do not fit together.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
 
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100
@@ -40,6 +202,10 @@ MOST_ARGS = 100_000  # characters, all arguments together
 
 def vertex_findings(job: ResolvedJob) -> list[Finding]:
     """Return the findings about the Vertex AI target of a valid job file."""
+    return located(_drafts(job))
+
+
+def _drafts(job: ResolvedJob) -> list[Draft]:
     target = vertex_target(job)
     machine = target.machine
     if refused := wrong_machine(job, ("machine_type",), target):
@@ -60,80 +226,88 @@ def vertex_findings(job: ResolvedJob) -> list[Finding]:
     ]
 
 
-def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
+def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Draft]:
     """Find a TPU without a valid topology or with several replicas, and a topology on any other machine type."""
     topology = target.topology
     if machine.kind != "tpu":
         if topology is not None:
-            yield job.finding(
+            yield finding(
+                job,
                 ("vertex", "topology"),
                 f"{machine.name} is not a TPU and has no topology",
-                rule="job-vertex-topology",
+                rule=JOB_VERTEX_TOPOLOGY,
                 allowed="none",
             )
         return
     if target.replicas != 1:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "replicas"),
             f"is {target.replicas}: Vertex AI derives a TPU's VMs from the topology",
-            rule="job-vertex-replicas",
+            rule=JOB_VERTEX_REPLICAS,
             allowed="1",
             nearest=1,
         )
     if topology is None:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "topology"),
             "is missing: a TPU slice needs one",
-            rule="job-vertex-topology",
+            rule=JOB_VERTEX_TOPOLOGY,
             allowed=topologies_text(machine),
             nearest=machine.single_host,
         )
     elif not legal_for(machine, topology):
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "topology"),
             f"{topology!r} is not a valid topology for it",
-            rule="job-vertex-topology",
+            rule=JOB_VERTEX_TOPOLOGY,
             allowed=topologies_text(machine),
             nearest=nearest_topology(machine, topology),
         )
 
 
-def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
+def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Draft]:
     """Find a provisioning model that Vertex AI does not support for the machine type."""
     supported = offered(machine)
     if target.capacity not in supported:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "capacity"),
             f"{target.capacity} is not offered for {machine.name}",
-            rule="job-vertex-capacity",
+            rule=JOB_VERTEX_CAPACITY,
             allowed=", ".join(supported),
             nearest=supported[-1] if supported else None,
         )
     elif machine.kind == "tpu" and target.capacity == "spot" and vms(target) > 1:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "capacity"),
             f"spot is not offered for slices of several VMs, and {target.topology} has {vms(target)}",
-            rule="job-vertex-capacity",
+            rule=JOB_VERTEX_CAPACITY,
             allowed="on-demand",
             nearest="on-demand",
         )
 
 
-def _times(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def _times(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     flex = target.capacity == "flex-start"
     if flex and target.timeout_hours > FLEX_HOURS:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "timeout_hours"),
             f"is {target.timeout_hours}",
-            rule="job-vertex-timeout",
+            rule=JOB_VERTEX_TIMEOUT,
             allowed=f"at most {FLEX_HOURS} with flex-start",
             nearest=FLEX_HOURS,
         )
     if target.max_wait_hours is not None and not flex:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "max_wait_hours"),
             f"is only for flex-start; {target.capacity} does not wait",
-            rule="job-vertex-wait",
+            rule=JOB_VERTEX_WAIT,
             allowed="no max_wait_hours",
         )
 
@@ -142,7 +316,7 @@ def _attachment(job: ResolvedJob, spec: VertexTarget | PersistentResourceSpec) -
     return attachment(spec.network_attachment, spec.region, job.scope)
 
 
-def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Find differences from the persistent resource: other machines, disks or networks, or more VMs than it has."""
     if target.persistent_resource is None:
         return
@@ -160,10 +334,11 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         (("kms_key",), target.kms_key, job.scope.key(resource.region)),
     ):
         if of_job != of_resource:
-            yield job.finding(
+            yield finding(
+                job,
                 ("vertex", *path),
                 f"is {of_job or 'not written'}, and {title} has {of_resource or 'none'}",
-                rule="job-vertex-resource",
+                rule=JOB_VERTEX_RESOURCE,
                 allowed=str(of_resource or "none"),
                 nearest=of_resource,
             )
@@ -175,16 +350,17 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
     for machine_title, vm in machines.items():
         most = resource.pool_for(vm, target.boot_disk).most
         if replicas[machine_title] > most:
-            yield job.finding(
+            yield finding(
+                job,
                 ("vertex", "replicas"),
                 f"is {replicas[machine_title]}, and {title} has at most {most} VMs",
-                rule="job-vertex-resource",
+                rule=JOB_VERTEX_RESOURCE,
                 allowed=f"at most {most}",
                 nearest=most,
             )
 
 
-def _shared(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Finding]:
+def _shared(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Draft]:
     """Find disks and regions that the rules of persistent resources refuse too, under the same rule ids."""
     disk = target.boot_disk
     types = vertex_disk_types(machine)
@@ -195,42 +371,44 @@ def _shared(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Ite
     ):
         if problem:
             severity: Severity = "warning" if rule == "vertex-region" else "error"
-            yield job.finding(("vertex", *field.split(".")), rule=rule, severity=severity, **problem._asdict())
+            yield finding(job, ("vertex", *field.split(".")), rule=RULES[rule], severity=severity, **problem._asdict())
 
 
-def _container(job: ResolvedJob) -> Iterator[Finding]:
+def _container(job: ResolvedJob) -> Iterator[Draft]:
     """Find more variables or longer arguments than Vertex AI takes."""
     if not readable(job):  # the launcher's variables depend on the source
         return
     count, length = program_texts(job)
     if count > MOST_VARIABLES:
-        yield job.finding(
+        yield finding(
+            job,
             ("env",),
             f"the container has {count} variables",
-            rule="job-vertex-env",
+            rule=JOB_VERTEX_ENV,
             allowed=f"at most {MOST_VARIABLES} on Vertex AI, OUTPUT_URI among them",
         )
     if length > MOST_ARGS:
-        yield job.finding(
+        yield finding(
+            job,
             ("args",),
             f"has {length:,} characters",
-            rule="job-vertex-args",
+            rule=JOB_VERTEX_ARGS,
             allowed=f"at most {MOST_ARGS:,} characters on Vertex AI",
         )
 
 
-def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Find an output bucket in another region, which Vertex AI refuses, or reads and writes slowly."""
     if job.spec.output is None:
         return
     location = job.team.buckets[job.spec.output].location
     if location != target.region:
         near = sorted(name for name, bucket in job.team.buckets.items() if bucket.location == target.region)
-        yield job.finding(
+        yield finding(
+            job,
             ("output",),
             f"{job.spec.output} is in {location}, and the job runs in {target.region}",
-            rule="job-vertex-output",
-            severity="warning",
+            rule=JOB_VERTEX_OUTPUT,
             allowed=f"a bucket in {target.region}: {enumeration(near) or 'the team has none'}",
             nearest=near[0] if near else None,
         )
@@ -239,7 +417,7 @@ def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
 _NO_PEERING = ("h100-mega", "h200", "b200")
 
 
-def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Yield the findings about a job's region on Vertex AI, and about what its VMs reach from there."""
     yield from _network(job, target)
     for field, resource_name in (("network_attachment", target.network_attachment), ("kms_key", target.kms_key)):
@@ -247,91 +425,94 @@ def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             continue
         region = resource_name.split("/")[3]
         if region != target.region:
-            yield job.finding(
+            yield finding(
+                job,
                 ("vertex", field),
                 f"is in {region}, and the job runs in {target.region}",
-                rule="job-vertex-place",
+                rule=JOB_VERTEX_PLACE,
                 allowed=f"one in {target.region}",
             )
     if target.network_attachment == OWN_ATTACHMENT:
         for message, allowed in missing_attachment(job.team, job.environment, target.region):
-            yield job.finding(
-                ("vertex", "network_attachment"),
-                message,
-                rule="job-vertex-network",
-                allowed=allowed,
-            )
+            yield finding(job, ("vertex", "network_attachment"), message, rule=JOB_VERTEX_NETWORK, allowed=allowed)
     yield from _reservation(job, target)
     yield from _mounts(job, target)
     yield from _requests(job, target)
     yield from _without_effect(job)
 
 
-def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     if target.network is None:
         return
     if target.network_attachment:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "network"),
             "is set beside network_attachment, and a job has one of the two",
-            rule="job-vertex-network",
+            rule=JOB_VERTEX_NETWORK,
             allowed="network or network_attachment",
         )
     accelerator = target.machine.accelerator
     if accelerator and accelerator.name in _NO_PEERING:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "network"),
             f"{target.machine_type} does not support peered networks",
-            rule="job-vertex-network",
+            rule=JOB_VERTEX_NETWORK,
             allowed="network_attachment",
         )
 
 
-def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     if target.reservation is None:
         return
     if target.capacity != "on-demand":
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "reservation"),
             f"is for on-demand VMs, and the job's are {target.capacity}",
-            rule="job-vertex-reservation",
+            rule=JOB_VERTEX_RESERVATION,
             allowed="no reservation, or capacity: on-demand",
         )
     zone = target.reservation.split("/")[3]
     if region_of(zone) != target.region:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "reservation"),
             f"is in {zone}, and the job runs in {target.region}",
-            rule="job-vertex-reservation",
+            rule=JOB_VERTEX_RESERVATION,
             allowed=f"a reservation in a zone of {target.region}",
         )
     if target.persistent_resource:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "reservation"),
             f"is for new VMs, and the job runs on those of {target.persistent_resource}",
-            rule="job-vertex-reservation",
+            rule=JOB_VERTEX_RESERVATION,
             allowed="none",
         )
 
 
-def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Find mount paths that Vertex AI does not offer, shares out of its reach, and read_only, which it ignores."""
     for index, mount in enumerate(job.spec.mounts):
         data = job.environment.data_sets.get(mount.source.data_set or "")
         vertex_path = fixed_path(job, mount)
         if mount_path(job, mount) != vertex_path:
-            yield job.finding(
+            yield finding(
+                job,
                 ("mounts", index, "path"),
                 f"is {mount.path}, and Vertex AI mounts it at {vertex_path}",
-                rule="job-vertex-mount",
+                rule=JOB_VERTEX_MOUNT,
                 allowed=f"none, or {vertex_path}",
                 nearest=vertex_path,
             )
         if mount.read_only:
-            yield job.finding(
+            yield finding(
+                job,
                 ("mounts", index, "read_only"),
                 "is not kept on Vertex AI, which mounts everything for writing",
-                rule="job-vertex-mount",
+                rule=JOB_VERTEX_MOUNT,
                 severity="warning",
                 allowed="false",
             )
@@ -343,15 +524,16 @@ def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
             continue
         if not (target.network or target.network_attachment):
             name = mount.source.directory or mount.source.data_set
-            yield job.finding(
+            yield finding(
+                job,
                 ("mounts", index, "source"),
                 f"{name} is on {service}, which a job without network does not reach",
-                rule="job-vertex-mount",
+                rule=JOB_VERTEX_MOUNT,
                 allowed="vertex.network or vertex.network_attachment",
             )
 
 
-def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Find more CPUs or memory than the machine has, and uses of /dev/shm, whose size Vertex AI has no field for.
 
     The discovery document of 2026-11-06 has no such field in a CustomJobSpec; the default size was not read.
@@ -363,48 +545,52 @@ def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
         ("memory_gib", spec.memory_gib, machine.memory_gb),
     ):
         if requested and requested > available:
-            yield job.finding(
+            yield finding(
+                job,
                 (field,),
                 f"is {requested}, and {machine.name} has {available:g}; a job on Vertex AI has the whole machine",
-                rule="job-vertex-size",
+                rule=JOB_VERTEX_SIZE,
                 allowed=f"at most {available:g}",
                 nearest=int(available),
             )
     for field, size in (("shared_memory_gib", spec.shared_memory_gib), ("data_loaders", spec.data_loaders)):
         if size:
-            yield job.finding(
+            yield finding(
+                job,
                 (field,),
                 "wants memory as /dev/shm, and Vertex AI has no field for its size",
-                rule="job-vertex-shared-memory",
-                severity="warning",
+                rule=JOB_VERTEX_SHARED_MEMORY,
                 allowed="GKE only",
             )
 
 
-def _without_effect(job: ResolvedJob) -> Iterator[Finding]:
+def _without_effect(job: ResolvedJob) -> Iterator[Draft]:
     """Find fields without a counterpart on Vertex AI."""
     spec = job.spec
     if spec.local_checkpoints:
-        yield job.finding(
+        yield finding(
+            job,
             ("local_checkpoints",),
             "has no effect on Vertex AI: LOCAL_CHECKPOINT_DIR is not set there",
-            rule="job-local-checkpoints",
+            rule=JOB_LOCAL_CHECKPOINTS,
             severity="warning",
             allowed="GKE only",
         )
     if spec.retry_on:
-        yield job.finding(
+        yield finding(
+            job,
             ("retry_on",),
             "has no effect on Vertex AI, which starts a failed program again whatever its exit code",
-            rule="job-retry-on",
+            rule=JOB_RETRY_ON,
             severity="warning",
             allowed="GKE only",
         )
     if spec.count_interruptions:
-        yield job.finding(
+        yield finding(
+            job,
             ("count_interruptions",),
             "has no effect on Vertex AI, which counts restarts by itself",
-            rule="job-retry-on",
+            rule=JOB_RETRY_ON,
             severity="warning",
             allowed="GKE only",
         )
@@ -413,17 +599,18 @@ def _without_effect(job: ResolvedJob) -> Iterator[Finding]:
 _CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
 
 
-def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Yield the findings about roles beside the workers, each at its own machine type."""
     tpu = target.machine.kind == "tpu"
     for pool in pools(target):
         if len(pool.field) == 1:  # the workers'
             continue
         if tpu:
-            yield job.finding(
+            yield finding(
+                job,
                 ("vertex", pool.field[0]),
                 f"{target.machine_type} is a TPU, whose slice is one pool of one replica",
-                rule="job-vertex-tpu-pool",
+                rule=JOB_VERTEX_TPU_POOL,
                 allowed="none",
             )
         else:
@@ -440,47 +627,51 @@ def offered(machine: MachineType) -> list[Capacity]:
     return [capacity for capacity in _CHOICES if capacity in quotas and (flex or capacity != "flex-start")]
 
 
-def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Finding | None:
+def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Draft | None:
     """Return the finding about a machine type that Vertex AI does not train on, or does not combine with its GPUs."""
     machine = MACHINE_TYPES[vm.machine_type]
     if not machine.vertex:
         names = [name for name, row in MACHINE_TYPES.items() if row.vertex]
-        return job.finding(
+        return finding(
+            job,
             ("vertex", *field),
             f"{machine.name} is not for training on Vertex AI",
-            rule="job-vertex-machine",
+            rule=JOB_VERTEX_MACHINE,
             allowed=enumeration(names),
             nearest=find_nearest(machine.name, names),
         )
     counts = vertex_counts(machine, ACCELERATORS[vm.accelerator]) if vm.accelerator else (vm.accelerator_count,)
     if vm.accelerator_count in counts:
         return None
-    return job.finding(
+    return finding(
+        job,
         ("vertex", *field[:-1], "accelerator_count" if counts else "accelerator"),
         f"{machine.name} does not go with {vm.accelerator_count} {vm.accelerator} on Vertex AI",
-        rule="job-vertex-accelerator",
+        rule=JOB_VERTEX_ACCELERATOR,
         allowed=", ".join(map(str, counts)) or "an N1 machine type that takes it, or no accelerator",
         nearest=min(counts, key=lambda count: abs(count - vm.accelerator_count), default=None),
     )
 
 
-def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Finding]:
+def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Draft]:
     path = ("vertex", *pool.field)
     if refused := wrong_machine(job, pool.field, pool.vm):
         yield refused
     elif target.capacity == "flex-start" and pool.vm.title != target.title:
-        yield job.finding(
+        yield finding(
+            job,
             path,
             f"is {pool.vm.title}, and flex-start has one machine type for all pools",
-            rule="job-vertex-flex-pools",
+            rule=JOB_VERTEX_FLEX_POOLS,
             allowed=target.title,
             nearest=target.title,
         )
     elif target.capacity not in offered(pool.machine):
-        yield job.finding(
+        yield finding(
+            job,
             path,
             f"{target.capacity} is not offered for {pool.vm.title}",
-            rule="job-vertex-capacity",
+            rule=JOB_VERTEX_CAPACITY,
             allowed=enumeration([name for name, row in MACHINE_TYPES.items() if target.capacity in offered(row)]),
         )
     elif target.persistent_resource:
@@ -488,37 +679,41 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Fin
         titles = list(dict.fromkeys(resource_pool.title for resource_pool in resource.pools.values()))
         if pool.vm.title not in titles:
             allowed = ", ".join(titles)
-            yield job.finding(
+            yield finding(
+                job,
                 path,
                 f"is {pool.vm.title}, and persistent resource {target.persistent_resource} has {allowed}",
-                rule="job-vertex-resource",
+                rule=JOB_VERTEX_RESOURCE,
                 allowed=allowed,
                 nearest=titles[0],
             )
 
 
-def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Iterator[Finding]:
+def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Iterator[Draft]:
     """Find a Reduction Server without GPUs to serve, with GPUs of its own, or for a single worker."""
     if MACHINE_TYPES[reducers.machine_type].accelerator:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "reducers", "machine_type"),
             f"{reducers.machine_type} has accelerators, which Reduction Server does not use",
-            rule="job-vertex-reducers",
+            rule=JOB_VERTEX_REDUCERS,
             allowed="a machine without",
             nearest="n1-highcpu-16",
         )
     if target.machine.kind != "gpu":
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "reducers"),
             f"adds up the gradients of GPUs, and {target.machine.name} has none",
-            rule="job-vertex-reducers",
+            rule=JOB_VERTEX_REDUCERS,
             allowed="none",
         )
     elif target.replicas == 1:
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex", "reducers"),
             "adds up the gradients of several VMs, and the job has one",
-            rule="job-vertex-reducers",
+            rule=JOB_VERTEX_REDUCERS,
             allowed="none, or replicas of at least 2",
         )
 
@@ -526,102 +721,108 @@ def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Ite
 _TRIALS_PER_PARAMETER = 10
 
 
-def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Finding]:
+def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Yield the findings about the sweep and the pipeline around a job."""
     if job.spec.sweep:
         yield from _sweep(job, job.spec.sweep)
         if target.machine.kind == "tpu":
-            yield job.finding(
+            yield finding(
+                job,
                 ("sweep",),
                 f"is not offered for TPUs on Vertex AI, and {target.machine_type} is one",
-                rule="job-vertex-tpu-sweep",
+                rule=JOB_VERTEX_TPU_SWEEP,
                 allowed="GPUs, or a job for each point",
             )
     if target.pipeline:
         yield from _pipeline(job, target.pipeline)
 
 
-def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Finding]:
+def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Draft]:
     if sweep.metric is None:
-        yield job.finding(
+        yield finding(
+            job,
             ("sweep",),
             "has no metric, which every trial on Vertex AI reports",
-            rule="job-vertex-metric",
+            rule=JOB_VERTEX_METRIC,
             allowed="metric, such as accuracy",
         )
     elif any(letter.isspace() for letter in sweep.metric):
-        yield job.finding(
+        yield finding(
+            job,
             ("sweep", "metric"),
             f"{sweep.metric!r} has blanks",
-            rule="job-vertex-metric",
+            rule=JOB_VERTEX_METRIC,
             allowed="a name without blanks",
             nearest="_".join(sweep.metric.split()),
         )
     if sweep.parallel > sweep.size:
-        yield job.finding(
+        yield finding(
+            job,
             ("sweep", "parallel"),
             f"is {sweep.parallel}, and there are {sweep.size} trials",
-            rule="job-vertex-parallel",
+            rule=JOB_VERTEX_PARALLEL,
             allowed=f"at most {sweep.size}",
             nearest=sweep.size,
         )
     if sweep.max_failed_trials and sweep.max_failed_trials > sweep.size:
-        yield job.finding(
+        yield finding(
+            job,
             ("sweep", "max_failed_trials"),
             f"is {sweep.max_failed_trials}, and there are {sweep.size} trials",
-            rule="job-vertex-failed-trials",
+            rule=JOB_VERTEX_FAILED_TRIALS,
             allowed=f"at most {sweep.size}",
             nearest=sweep.size,
         )
     advised = _TRIALS_PER_PARAMETER * len(sweep.parameters)
     if sweep.method == "bayesian" and sweep.size < advised:
-        yield job.finding(
+        yield finding(
+            job,
             ("sweep", "trials"),
             f"is {sweep.size}, which is too few for a search over {len(sweep.parameters)} parameters",
-            rule="job-vertex-trials",
-            severity="warning",
+            rule=JOB_VERTEX_TRIALS,
             allowed=f"at least {advised}, as Vertex AI advises",
             nearest=advised,
         )
 
 
-def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Finding]:
+def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Draft]:
     path = ("vertex", "pipeline")
     if pipeline.data_set is None and pipeline.model is None:
-        yield job.finding(
-            path,
-            "has neither a data set nor a model",
-            rule="job-vertex-pipeline",
-            allowed="data_set, model or both",
+        yield finding(
+            job, path, "has neither a data set nor a model", rule=JOB_VERTEX_PIPELINE, allowed="data_set, model or both"
         )
     if pipeline.model and not job.spec.output:
-        yield job.finding(
+        yield finding(
+            job,
             (*path, "model"),
             "is uploaded from below output, and the job has none",
-            rule="job-vertex-pipeline",
+            rule=JOB_VERTEX_PIPELINE,
             allowed="output, one of the team's buckets",
         )
     if pipeline.data_set is None:
         return
     if pipeline.read_as == "files" and not job.spec.output:
-        yield job.finding(
+        yield finding(
+            job,
             (*path, "data_set"),
             "is read as files below output, and the job has none",
-            rule="job-vertex-pipeline",
+            rule=JOB_VERTEX_PIPELINE,
             allowed="output, or read_as: bigquery",
         )
     if pipeline.read_as == "bigquery" and pipeline.annotation_schema:
-        yield job.finding(
+        yield finding(
+            job,
             (*path, "annotation_schema"),
             "is for files, and the data set is read from BigQuery",
-            rule="job-vertex-pipeline",
+            rule=JOB_VERTEX_PIPELINE,
             allowed="none",
         )
     percent = pipeline.split.training + pipeline.split.validation + pipeline.split.test
     if percent != 100:
-        yield job.finding(
+        yield finding(
+            job,
             (*path, "split"),
             f"adds up to {percent} percent",
-            rule="job-vertex-pipeline",
+            rule=JOB_VERTEX_PIPELINE,
             allowed="100 percent in all",
         )

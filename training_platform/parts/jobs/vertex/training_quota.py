@@ -8,10 +8,11 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
-from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.resolve import VERTEX_SOURCES, ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import charges
 from training_platform.parts.jobs.vertex.worker_pools import vertex_target
 from training_platform.quota.charges import Charge, Holder, QuotaKey, shown
@@ -19,6 +20,32 @@ from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import Line, project_ledgers
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER, Snapshots, read_snapshots
+
+JOB_QUOTA_SNAPSHOT = declare(
+    "job-quota-snapshot",
+    "Find a job on Vertex AI in a project without a snapshot of its limits.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_QUOTA_UNKNOWN = declare(
+    "job-quota-unknown",
+    "Find a quota that a job charges and the snapshot does not list.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_QUOTA_EXCEEDED = declare(
+    "job-quota-exceeded",
+    "Find a job that exceeds a limit of its project by itself.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+JOB_QUOTA_HEADROOM = declare(
+    "job-quota-headroom",
+    "Find a job for which the stacks, with all that they may run, leave too little of a limit.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
 
 if TYPE_CHECKING:
     from training_platform.checks.parts import CheckedStacks
@@ -93,8 +120,12 @@ def job_charges(job: ResolvedJob, quotas: Quotas) -> list[JobCharge]:
     return [next(charged[key] for key in charge.keys if key in charged) for charge in of_job]
 
 
-def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[Finding]:
+def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> list[Finding]:
     """Find unknown quotas, and quotas that the job exceeds by itself or, as a warning, together with the stacks."""
+    return located(_drafts(job, charged, snapshots))
+
+
+def _drafts(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[Draft]:
     project = job.scope.project
     pull = f"training-platform quota pull {project}"
     by_whom = f"which somebody with {SNAPSHOT_ROLE} pulls"
@@ -103,10 +134,11 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
         return  # another finding reports it
     if charged and snapshot is None:
         file = f"{FOLDER}/{project}.yaml"
-        yield job.finding(
+        yield finding(
+            job,
             ("vertex",),
             f"no quotas of {project} are known: {file} is missing or rejected",
-            rule="job-quota-snapshot",
+            rule=JOB_QUOTA_SNAPSHOT,
             allowed=f"a snapshot, {by_whom}",
             nearest=pull,
             spoils=((file,),),
@@ -118,10 +150,11 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
         line = charge.line
         headroom = charge.headroom
         if line.limit is None or headroom is None:
-            yield job.finding(
+            yield finding(
+                job,
                 path,
                 f"{line.key.quota_id} of {line.key.service}, which it charges, is not in {FOLDER}/{project}.yaml",
-                rule="job-quota-unknown",
+                rule=JOB_QUOTA_UNKNOWN,
                 severity="warning" if is_guess(line.key, listed=False) else "error",
                 allowed=f"quota ids in the snapshot, {by_whom}",
                 nearest=f"{pull}, or its limit written there by hand",
@@ -132,20 +165,21 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
             yield _over_headroom(job, path, charge, line.limit, headroom)
 
 
-def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -> Finding:
+def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -> Draft:
     """Return the finding about a job that needs more than the limit by itself."""
     line = charge.line
     needed = f"{shown(charge.amount)} {line.unit}"
-    return job.finding(
+    return finding(
+        job,
         path,
         f"{line.key} is charged {needed}, and the limit is {shown(limit)}",
-        rule="job-quota-exceeded",
+        rule=JOB_QUOTA_EXCEEDED,
         allowed=f"at most {shown(limit)} {line.unit}" if limit > 0 else f"a limit of {needed}",
         nearest=_replicas_within(job, charge, limit) or f"request {needed} (training-platform quota plan)",
     )
 
 
-def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float, headroom: float) -> Finding:
+def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float, headroom: float) -> Draft:
     """Return the finding about a job that needs more than the stacks leave of a limit."""
     line = charge.line
     left = max(0, headroom)
@@ -155,11 +189,11 @@ def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float
     )
     request = f"request {shown(line.used)} {line.unit} (training-platform quota plan)"
     stacks = f"the stacks, with all that they may run, leave {shown(headroom)} of {shown(limit)}"
-    return job.finding(
+    return finding(
+        job,
         path,
         f"{line.key} is charged {shown(charge.amount)} {line.unit}, and {stacks}",
-        rule="job-quota-headroom",
-        severity="warning",
+        rule=JOB_QUOTA_HEADROOM,
         allowed=f"at most {shown(left)} {line.unit}" if left else f"a limit of {shown(charge.amount)} {line.unit}",
         nearest=_replicas_within(job, charge, left) or f"{lower}; or {request}",
     )

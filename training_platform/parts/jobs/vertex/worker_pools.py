@@ -42,15 +42,15 @@ from training_platform.resources.scope import environment_scope
 from training_platform.resources.storage import instance_id
 from training_platform.resources.vertex import tensorboard_name
 
-Role = Literal["chief", "workers", "reducers", "evaluator"]
-ROLES: tuple[Role, ...] = ("chief", "workers", "reducers", "evaluator")  # by index of workerPoolSpecs
+ReplicaRole = Literal["chief", "workers", "reducers", "evaluator"]
+ROLES: tuple[ReplicaRole, ...] = ("chief", "workers", "reducers", "evaluator")  # by index of workerPoolSpecs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
     """VMs of one role; ``field`` is the job file's path, below ``vertex``, to their machine type."""
 
-    role: Role
+    role: ReplicaRole
     vm: VmSpec
     replicas: int
     field: tuple[str, ...] = ("machine_type",)
@@ -93,7 +93,7 @@ def worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]
     """Return ``workerPoolSpecs``; a missing role before another one is an empty object."""
     server = (target.reducers.image if target.reducers else None) or IMAGES["vertex-reduction-server"]
     mounts = {"nfsMounts": _nfs_mounts(job), "lustreMounts": _lustre_mounts(job)}
-    specs: dict[Role, dict[str, Any]] = {}
+    specs: dict[ReplicaRole, dict[str, Any]] = {}
     for pool in pools(target):
         program = {"containerSpec": {"imageUri": server}} if pool.role == "reducers" else _program(job, target, pool)
         specs[pool.role] = {
@@ -260,14 +260,14 @@ def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datet
     )
 
 
-Kind = Literal["filestore", "lustre", "tensorboard"]
-_REFERENCE = re.compile(rf"\{{({'|'.join(get_args(Kind))}):([^/}}]+)/([^/}}]+)/([^/}}]+)\}}")
+DeployedKind = Literal["filestore", "lustre", "tensorboard"]
+_REFERENCE = re.compile(rf"\{{({'|'.join(get_args(DeployedKind))}):([^/}}]+)/([^/}}]+)/([^/}}]+)\}}")
 
 
 class Deployed(NamedTuple):
     """A value that only a deployment knows: an instance's address, or the full name of a TensorBoard."""
 
-    kind: Kind
+    kind: DeployedKind
     project: str
     location: str
     name: str

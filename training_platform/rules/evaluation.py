@@ -1,0 +1,122 @@
+"""Runs rules over a stack's views: each rule sees the views that its first parameter names.
+
+Findings have file, line and column if the program's stack file is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import cast
+
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.declaration import RULES, Draft, Owner, Rule, Value, anchored, finding
+from training_platform.config.reading.finding import Anchor, Finding, Path, bug, dotted
+from training_platform.config.reading.secrets import shows
+from training_platform.resources.provider_inputs import PROVIDER_INPUTS
+from training_platform.resources.spelling import python_name
+from training_platform.views.view import NeedsUnknown, View
+from training_platform.views.whole_stack import Program
+
+_REFUSERS: frozenset[Owner | None] = frozenset({"google", "provider", "kubernetes", "kueue"})
+
+
+def view_rules() -> list[Rule]:
+    """Return the rules that read views, in order of declaration."""
+    return [rule for rule in RULES.values() if rule.check is not None]
+
+
+def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack | None = None) -> list[Finding]:
+    """Run rules over a stack's views and return their findings; a rule that needs an unknown value yields a note.
+
+    A rule that raises, which is a bug of ours, becomes a ``failed`` finding, and the other rules run. ``file`` is the
+    stack of the stack file; without it findings have no file and no line. Equal findings about several resources of one
+    section, such as the slices of a pool, are merged. If both a rule and a document refuse a value, only the rule's
+    finding is returned, since it says more.
+    """
+    findings: dict[tuple[object, ...], Finding] = {}
+    refused: set[tuple[object, ...]] = set()
+    of_documents: dict[tuple[object, ...], tuple[object, ...]] = {}
+    for rule in view_rules() if rules is None else rules:
+        for view, draft in _drafts(rule, program):
+            same = view.origin or view.name
+            path = _field_path(view, str(draft.field), file)
+            key = (rule.id, same, path, draft.message, draft.allowed)
+            if key not in findings:
+                findings[key] = _finding(rule, view, draft, path, file)
+            subject = (view.type, same, findings[key].path)
+            if rule.owner == "documents":
+                of_documents[key] = subject
+            elif findings[key].severity == "error" and rule.owner in _REFUSERS:
+                refused.add(subject)
+    return [finding for key, finding in findings.items() if of_documents.get(key) not in refused]
+
+
+def _field_path(view: View, name: str, file: Stack | None) -> Path:
+    """Return the path of a view's field in the stack file: below its section's provider inputs, if they have it."""
+    path = view.path(name) if name else view.origin
+    if file is None or not view.origin:
+        return path
+    field = view.FIELDS.get(name)
+    for input_name in field.inputs if field else (name,):
+        input_path = (*view.origin, PROVIDER_INPUTS, *map(python_name, input_name.split(".")))
+        if file.says(input_path):
+            return input_path
+    return path
+
+
+def _drafts(rule: Rule, program: Program) -> Iterator[tuple[View, Draft]]:
+    """Yield the drafts of a rule for each of its views; a failure outside any view is one of the whole program."""
+    view: View = program
+    try:
+        views: Iterable[View] = [program] if rule.reads is Program else program.all(rule.reads, rule.when)
+        for view in views:
+            try:
+                for draft in _check(rule, view, program):
+                    yield cast("View", draft.subject), draft
+            except NeedsUnknown as unknown:
+                message = f"{rule.id} is not decided: {unknown.field} is not known before deployment"
+                yield unknown.view, finding(unknown.view, unknown.field, message, rule=rule, severity="note")
+            except Exception as error:  # noqa: BLE001 # any error here is a bug, and nothing about the program
+                yield view, _failure(rule, view, error)
+    except Exception as error:  # noqa: BLE001 # as above
+        yield program, _failure(rule, program, error)
+
+
+def _check(rule: Rule, view: View, program: Program) -> Iterator[Draft]:
+    check = rule.check
+    if check is None:
+        raise TypeError(f"rule {rule.id} has no function")
+    for draft in check(view, program) if rule.whole else check(view):
+        yield draft if draft.rule else replace(draft, rule=rule)
+
+
+def _failure(rule: Rule, view: View, error: Exception) -> Draft:
+    message = bug(f"{rule.id} did not look at {view.name}", error).removesuffix(".")
+    return replace(finding(view, "", message, rule=rule, severity="error"), failed=True)
+
+
+def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | None) -> Finding:
+    """Return a draft as a finding; without a stack file, its path is the input as the program writes it.
+
+    A message such as ``is 9 GB``, which continues a path in a stack file, then gets the input as its subject.
+    """
+    anchor = view.locate(str(draft.field))
+    if file is not None:
+        anchor = Anchor(view.stack, file.source.file, file.position(path), dotted(path), anchor.resource)
+    elif not view.origin and draft.message.startswith("is "):
+        draft = replace(draft, message=f"{anchor.path.removesuffix('.0').rpartition('.')[2]} {draft.message}")
+    if PROVIDER_INPUTS in path and rule.id == "document-unknown-field":  # a stack file spells names in another way
+        draft = replace(draft, allowed=_python_names(draft.allowed), nearest=_python_names(draft.nearest))
+    located = replace(
+        anchored(draft, anchor),
+        spoils=(file.at(path), file.at(view.origin)) if file and rule.spoils else (),
+        rests_on=tuple(file.at(place) for place in (path, *(read.origin for read in draft.rests_on))) if file else (),
+    )
+    return located.without_values() if view.hidden and shows(located.shown, view.hidden) else located
+
+
+def _python_names(names: Value) -> Value:
+    if isinstance(names, tuple):
+        return tuple(python_name(str(name)) for name in names)
+    return python_name(str(names)) if names else None
