@@ -26,6 +26,7 @@ KUBECTL = """\
 case "$*" in
   *nvidia-smi*"pod-1"*|*pod-1*nvidia-smi*) echo "no nvidia-smi" >&2; exit 1;;
   *nvidia-smi*) echo "0, 97, 61440, 81559"; echo "1, 3, 12, 81559"; exit 0;;
+  *tpu-info*) printf '%s\\n' "$@" > "$CALLED"; echo "Chip  Duty cycle"; exit 0;;
 esac
 printf '%s\\n' "$@" > "$CALLED"
 exit 7
@@ -223,9 +224,11 @@ def test_tpus_are_measured_by_the_tool_of_the_image(lab: Lab, called: Path) -> N
     (pod,) = lab.api.lists[PODS]
     pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": "4"}}
 
-    lab("top", RUN)
+    result = lab("top", RUN, "--format", "json")
 
     assert called.read_text().splitlines()[-1] == "exec tpu-info"
+    assert (json.loads(result.stdout), result.stderr) == ([], "pod-0\nChip  Duty cycle\n")
+    assert lab("top", RUN).stdout == "pod-0\nChip  Duty cycle\n"
 
 
 def test_a_list_has_the_submitter_the_priority_and_the_accelerators(lab: Lab) -> None:

@@ -115,8 +115,8 @@ def top(run: str, **chosen: Any) -> None:
     for name, answer in answers:
         if answer.returncode:
             say(f"training-platform: {name} did not answer: {answer.stderr.strip() or answer.stdout.strip()}", err=True)
-        elif name not in measured:
-            say(f"{name}\n{answer.stdout.rstrip()}")
+        elif name not in measured:  # what `tpu-info` prints has no columns; beside JSON it is for people only
+            say(f"{name}\n{answer.stdout.rstrip()}", err=options.output_format == "json")
     sys.exit(2 if any(answer.returncode for _, answer in answers) else 0)
 
 
