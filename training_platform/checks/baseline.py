@@ -23,14 +23,6 @@ from training_platform.config.reading.section import OneOf, Section
 from training_platform.config.reading.source import UnreadableError, read_source
 from training_platform.rules.exemptions import EXEMPTIBLE
 
-BASELINE_STALE = declare(
-    "baseline-stale",
-    "Find an entry of the baseline whose finding is gone.",
-    ruleset="exemptions",
-    severity="warning",
-)
-
-
 FILE = "stacks/baseline.yaml"
 _HEAD = """\
 # Findings that were known when this file was written; they are shown and do not fail a check.
@@ -54,6 +46,14 @@ class BaselineFile(Section):
     """The whole file."""
 
     findings: tuple[BaselineEntry, ...] = ()
+
+
+BASELINE_STALE = declare(
+    "baseline-stale",
+    "Find an entry of the baseline whose finding is gone.",
+    ruleset="exemptions",
+    severity="warning",
+)
 
 
 @dataclass(frozen=True)

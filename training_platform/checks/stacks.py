@@ -52,15 +52,6 @@ from training_platform.rules.rights import keep_grants, rights_findings
 from training_platform.rules.suggestions import Suggestions
 from training_platform.rules.workloads import workload_findings
 
-PLAN = declare(
-    "plan",
-    "Find a stack that cannot be planned. Two resources have the same type and name, resources depend on each other "
-    "in a circle, or own_resources.py fails.",
-    ruleset="files",
-    refused_by="Pulumi, when it registers the resources",
-)
-
-
 JOBS = "jobs"
 """The folder of job files in a repository, which a part checks."""
 
@@ -194,6 +185,15 @@ def read_files(root: FilePath, today: date) -> Files:
         findings=(*snapshots.findings, *usages.findings, *price_findings),
         failures=tuple(failures),
     )
+
+
+PLAN = declare(
+    "plan",
+    "Find a stack that cannot be planned. Two resources have the same type and name, resources depend on each other "
+    "in a circle, or own_resources.py fails.",
+    ruleset="files",
+    refused_by="Pulumi, when it registers the resources",
+)
 
 
 def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOptions) -> Plans:

@@ -14,20 +14,6 @@ from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 
-DATA_SET_REGION = declare(
-    "data-set-region",
-    "Find data in a region without accelerators of its environment.",
-    ruleset="capacity",
-    severity="warning",
-    excuse="exemption",
-)
-TEAM_UNKNOWN = declare(
-    "team-unknown",
-    "Find a team that a data set or a Filestore instance names and the environment lacks.",
-    ruleset="capacity",
-    severity="warning",
-    excuse="exemption",
-)
 READ = "ReadOnlyMany"
 WRITE = "ReadWriteMany"
 WRITE_ALONE = "ReadWriteOnce"
@@ -73,6 +59,15 @@ def with_own_data(team: Team, environment: Environment) -> Environment:
     return environment.model_copy(update={"data_sets": {**environment.data_sets, **team_sets}})
 
 
+DATA_SET_REGION = declare(
+    "data-set-region",
+    "Find data in a region without accelerators of its environment.",
+    ruleset="capacity",
+    severity="warning",
+    excuse="exemption",
+)
+
+
 def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
     """Find data sets in regions without node pools, which jobs read from another region or not at all."""
     for stack, environment in workspace.environments():
@@ -93,6 +88,15 @@ def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
                     allowed=enumeration(regions),
                     nearest=min(regions),
                 )
+
+
+TEAM_UNKNOWN = declare(
+    "team-unknown",
+    "Find a team that a data set or a Filestore instance names and the environment lacks.",
+    ruleset="capacity",
+    severity="warning",
+    excuse="exemption",
+)
 
 
 def unknown_teams(workspace: Workspace) -> Iterator[Draft]:

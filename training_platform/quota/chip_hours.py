@@ -34,18 +34,6 @@ from training_platform.resources.gke import cluster_name
 from training_platform.resources.scope import environment_scope
 
 FOLDER = "stacks/usage"
-CHIP_HOURS = declare(
-    "chip-hours",
-    "Find a team's budget of chip-hours that is nearly used (a note) or used up, and a hold on a team that has budget "
-    "again.",
-    ruleset="files",
-    severity="warning",
-)
-CHIP_HOURS_LEDGER = declare(
-    "chip-hours-ledger",
-    "Find errors in a ledger of chip-hours, and a budget without a recent ledger.",
-    ruleset="files",
-)
 COMMAND = "training-platform job usage"
 WARNED_AT = 0.8  # of a budget
 FRESH_DAYS = 3  # the age of a ledger after a weekend
@@ -104,6 +92,13 @@ def read_usages(root: FilePath) -> Usages:
         except UnreadableError as error:
             unreadable.append(str(error))
     return Usages(files, tuple(findings), tuple(unreadable))
+
+
+CHIP_HOURS_LEDGER = declare(
+    "chip-hours-ledger",
+    "Find errors in a ledger of chip-hours, and a budget without a recent ledger.",
+    ruleset="files",
+)
 
 
 def _parsed(source: Source) -> tuple[UsageFile | None, list[Finding]]:
@@ -220,6 +215,15 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> list[F
     return located(_drafts(workspace, usages, today))
 
 
+CHIP_HOURS = declare(
+    "chip-hours",
+    "Find a team's budget of chip-hours that is nearly used (a note) or used up, and a hold on a team that has budget "
+    "again.",
+    ruleset="files",
+    severity="warning",
+)
+
+
 def _drafts(workspace: Workspace, usages: Usages, today: date) -> Iterator[Draft]:
     month = month_of(today)
     for stack, team, _ in workspace.teams():
@@ -245,7 +249,7 @@ def _drafts(workspace: Workspace, usages: Usages, today: date) -> Iterator[Draft
                 of = f"of its {team.monthly_chip_hours[cluster]:,} chip-hours"
             message = f"holds team {team.name} for its chip-hours, and it has used {used:,.0f} {of} of {month}"
             allowed = f"no hold; {COMMAND} prints the change"
-            yield finding(stack, ("hold", cluster), message, rule=CHIP_HOURS, severity="warning", allowed=allowed)
+            yield finding(stack, ("hold", cluster), message, rule=CHIP_HOURS, allowed=allowed)
 
 
 def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ours: bool) -> Draft:
@@ -256,7 +260,7 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ou
     until = f"until {month_after(month)}-01"
     if used >= budget and cluster not in team.hold:
         nearest = f"hold: {{{cluster}: Hold}} {until}; {COMMAND} prints the change"
-        return finding(stack, path, message, rule=CHIP_HOURS, severity="warning", allowed=allowed, nearest=nearest)
+        return finding(stack, path, message, rule=CHIP_HOURS, allowed=allowed, nearest=nearest)
     if used >= budget:
         message += f", and is held {until}" if ours else ", and is held"
     # A warning would fail the strict check of the change that adds the ledger and the hold together.

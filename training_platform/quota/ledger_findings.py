@@ -22,55 +22,6 @@ from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.requests import request_findings
 from training_platform.quota.snapshot import FOLDER, Snapshot
 
-QUOTA_EXCEEDED = declare(
-    "quota-exceeded",
-    "Find a quota that all stacks of a project together exceed.",
-    ruleset="quota",
-    excuse="exemption",
-)
-QUOTA_UNKNOWN = declare(
-    "quota-unknown",
-    "Find a quota that the snapshot of the project's limits does not list.",
-    ruleset="quota",
-    refused_by="`check`, which has no limit to compare with",
-    excuse="exemption",
-)
-QUOTA_NO_SNAPSHOT = declare(
-    "quota-no-snapshot",
-    "Find a project without a snapshot of its limits.",
-    ruleset="quota",
-    refused_by="`check`, which has no limits to compare with",
-    excuse="exemption",
-)
-CAPACITY_EXCEEDED = declare(
-    "capacity-exceeded",
-    "Find teams with promises that exceed the pools of a cluster.",
-    ruleset="capacity",
-    refused_by="nobody but `check`. Kueue accepts the queues, and jobs wait for VMs that the pools cannot have",
-    excuse="exemption",
-)
-SHARE_NOT_WHOLE_SLICES = declare(
-    "share-not-whole-slices",
-    "Find a nominal quota that is not a multiple of a slice or a VM.",
-    ruleset="capacity",
-    refused_by="nobody but `check`. Kueue accepts the share, and no job can use the part of a slice or VM",
-    excuse="exemption",
-)
-NOTEBOOK_POOL_PROMISED = declare(
-    "notebook-pool-promised",
-    "Find notebooks that bypass queues on a pool that teams were promised.",
-    ruleset="capacity",
-    excuse="exemption",
-)
-FILE_CAPACITY_EXCEEDED = declare(
-    "file-capacity-exceeded",
-    "Find directories promised more than an instance holds.",
-    ruleset="capacity",
-    refused_by="nobody but `check`. Filestore refuses writes once the instance is full",
-    excuse="exemption",
-)
-
-
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
@@ -123,6 +74,15 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
     return located(drafts)
 
 
+QUOTA_NO_SNAPSHOT = declare(
+    "quota-no-snapshot",
+    "Find a project without a snapshot of its limits.",
+    ruleset="quota",
+    refused_by="`check`, which has no limits to compare with",
+    excuse="exemption",
+)
+
+
 def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Draft]:
     file = f"{FOLDER}/{ledger.project}.yaml"
     if (workspace.root / file).exists():
@@ -145,6 +105,15 @@ def _no_snapshot(ledger: ProjectLedger, workspace: Workspace) -> Iterator[Draft]
             spoils=((file,),),
             rests_on=((file,),),
         )
+
+
+QUOTA_UNKNOWN = declare(
+    "quota-unknown",
+    "Find a quota that the snapshot of the project's limits does not list.",
+    ruleset="quota",
+    refused_by="`check`, which has no limit to compare with",
+    excuse="exemption",
+)
 
 
 def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Draft]:
@@ -171,6 +140,14 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator
             nearest=f"{_PULL} {ledger.project}, or its limit written there by hand",
             rests_on=_places(workspace, stack, held.holder.path),
         )
+
+
+QUOTA_EXCEEDED = declare(
+    "quota-exceeded",
+    "Find a quota that all stacks of a project together exceed.",
+    ruleset="quota",
+    excuse="exemption",
+)
 
 
 def _exceeded(
@@ -275,6 +252,15 @@ def capacity_findings(
     return located(drafts)
 
 
+SHARE_NOT_WHOLE_SLICES = declare(
+    "share-not-whole-slices",
+    "Find a nominal quota that is not a multiple of a slice or a VM.",
+    ruleset="capacity",
+    refused_by="nobody but `check`. Kueue accepts the share, and no job can use the part of a slice or VM",
+    excuse="exemption",
+)
+
+
 def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> Iterator[Draft]:
     size = line.flavor.chips_per_slice
     if share.amount % size == 0:
@@ -295,6 +281,15 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
         spoils=_places(workspace, share.holder.stack, share.holder.path),
         rests_on=tuple(pools),
     )
+
+
+CAPACITY_EXCEEDED = declare(
+    "capacity-exceeded",
+    "Find teams with promises that exceed the pools of a cluster.",
+    ruleset="capacity",
+    refused_by="nobody but `check`. Kueue accepts the queues, and jobs wait for VMs that the pools cannot have",
+    excuse="exemption",
+)
 
 
 def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace | None) -> Iterator[Draft]:
@@ -366,6 +361,14 @@ def _amount_before(share: Held, before: Workspace) -> int | None:
     return value if isinstance(value, int) else None
 
 
+NOTEBOOK_POOL_PROMISED = declare(
+    "notebook-pool-promised",
+    "Find notebooks that bypass queues on a pool that teams were promised.",
+    ruleset="capacity",
+    excuse="exemption",
+)
+
+
 def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Draft]:
     """Find notebook pools outside of all queues whose capacity the teams' shares need."""
     environment = workspace.stacks[line.environment].environment
@@ -391,6 +394,15 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Dra
 def file_findings(lines: Iterable[FileLine], workspace: Workspace) -> list[Finding]:
     """Find directories and homes that are promised more than their Filestore instance holds."""
     return located(_over_files(line, share, workspace) for line in lines if line.over for share in line.shares)
+
+
+FILE_CAPACITY_EXCEEDED = declare(
+    "file-capacity-exceeded",
+    "Find directories promised more than an instance holds.",
+    ruleset="capacity",
+    refused_by="nobody but `check`. Filestore refuses writes once the instance is full",
+    excuse="exemption",
+)
 
 
 def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Draft:

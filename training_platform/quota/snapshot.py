@@ -25,23 +25,6 @@ from training_platform.quota.charges import QuotaKey
 from training_platform.quota.quota_ids import KnownQuota, known_quotas, misspelt_quota_id, units
 
 FOLDER = "stacks/quotas"
-QUOTA_SNAPSHOT = declare(
-    "quota-snapshot",
-    "Find errors in a snapshot of a project's limits.",
-    ruleset="files",
-)
-QUOTA_SNAPSHOT_AGE = declare(
-    "quota-snapshot-age",
-    "Find a snapshot of limits that is old.",
-    ruleset="files",
-    severity="warning",
-)
-QUOTA_PLACEHOLDER = declare(
-    "quota-placeholder",
-    "Find a project whose limits have not been read yet.",
-    ruleset="files",
-    severity="note",
-)
 FRESH_DAYS = 30
 OTHERS = "others"
 """The region or zone of a row for all locations without a row of their own."""
@@ -199,11 +182,34 @@ def not_known(project: str) -> str:
     return f"limits of {project} are not known yet; training-platform quota pull {project} reads them"
 
 
+QUOTA_SNAPSHOT = declare(
+    "quota-snapshot",
+    "Find errors in a snapshot of a project's limits.",
+    ruleset="files",
+)
+
+
+QUOTA_SNAPSHOT_AGE = declare(
+    "quota-snapshot-age",
+    "Find a snapshot of limits that is old.",
+    ruleset="files",
+    severity="warning",
+)
+
+
+QUOTA_PLACEHOLDER = declare(
+    "quota-placeholder",
+    "Find a project whose limits have not been read yet.",
+    ruleset="files",
+    severity="note",
+)
+
+
 def _age(snapshot: Snapshot, today: date) -> Iterator[Draft]:
     days = snapshot.age(today)
     source = snapshot.source
     if snapshot.placeholder:
-        yield finding(source, ("placeholder",), not_known(snapshot.project), rule=QUOTA_PLACEHOLDER, severity="note")
+        yield finding(source, ("placeholder",), not_known(snapshot.project), rule=QUOTA_PLACEHOLDER)
     elif days < 0:
         yield finding(
             source, ("taken",), f"is later than today, {today}", rule=QUOTA_SNAPSHOT, allowed="the day of the reading"
@@ -212,9 +218,7 @@ def _age(snapshot: Snapshot, today: date) -> Iterator[Draft]:
         message = f"is {days} days ago; limits may have changed since"
         nearest = f"training-platform quota pull {snapshot.project}"
         allowed = f"at most {FRESH_DAYS} days"
-        yield finding(
-            source, ("taken",), message, rule=QUOTA_SNAPSHOT_AGE, allowed=allowed, nearest=nearest, severity="warning"
-        )
+        yield finding(source, ("taken",), message, rule=QUOTA_SNAPSHOT_AGE, allowed=allowed, nearest=nearest)
 
 
 def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[Finding]]:

@@ -37,7 +37,9 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
     findings: dict[tuple[object, ...], Finding] = {}
     refused: set[tuple[object, ...]] = set()
     of_documents: dict[tuple[object, ...], tuple[object, ...]] = {}
-    for rule in view_rules() if rules is None else rules:
+    if rules is None:
+        rules = view_rules()
+    for rule in rules:
         for view, draft in _drafts(rule, program):
             same = view.origin or view.name
             path = _field_path(view, str(draft.field), file)
@@ -58,7 +60,8 @@ def _field_path(view: View, name: str, file: Stack | None) -> Path:
     if file is None or not view.origin:
         return path
     field = view.FIELDS.get(name)
-    for input_name in field.inputs if field else (name,):
+    input_names = field.inputs if field else (name,)
+    for input_name in input_names:
         input_path = (*view.origin, PROVIDER_INPUTS, *map(python_name, input_name.split(".")))
         if file.says(input_path):
             return input_path
@@ -87,7 +90,8 @@ def _check(rule: Rule, view: View, program: Program) -> Iterator[Draft]:
     check = rule.check
     if check is None:
         raise TypeError(f"rule {rule.id} has no function")
-    for draft in check(view, program) if rule.whole else check(view):
+    drafts = check(view, program) if rule.whole else check(view)
+    for draft in drafts:
         yield draft if draft.rule else replace(draft, rule=rule)
 
 

@@ -27,20 +27,7 @@ from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.quota import ledger_findings  # noqa: F401 # declares rules that entries may name
-from training_platform.rules import losses, rights  # noqa: F401 # as above
-
-EXEMPTION_EXPIRED = declare(
-    "exemption-expired",
-    "Find an expired exemption.",
-    ruleset="exemptions",
-)
-EXEMPTION_UNUSED = declare(
-    "exemption-unused",
-    "Find an exemption that no finding needs.",
-    ruleset="exemptions",
-    severity="warning",
-)
-
+from training_platform.rules import losses, rights, workloads  # noqa: F401 # as above
 
 FILE = "stacks/exemptions.yaml"
 EXEMPTIBLE = frozenset(rule.id for rule in RULES.values() if rule.excuse == "exemption")
@@ -168,6 +155,21 @@ class Exempted(NamedTuple):
         exemption = self.entry.exemption
         verb = "acknowledged" if isinstance(exemption, Acknowledgement) else "exempt"
         return f"{verb} until {exemption.expires} by {exemption.owner}: {' '.join(exemption.reason.split())}"
+
+
+EXEMPTION_EXPIRED = declare(
+    "exemption-expired",
+    "Find an expired exemption.",
+    ruleset="exemptions",
+)
+
+
+EXEMPTION_UNUSED = declare(
+    "exemption-unused",
+    "Find an exemption that no finding needs.",
+    ruleset="exemptions",
+    severity="warning",
+)
 
 
 @dataclass(frozen=True)

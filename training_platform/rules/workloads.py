@@ -20,27 +20,6 @@ from training_platform.resources.kueue import priorities
 from training_platform.resources.notebooks import holds_notebooks
 from training_platform.resources.serving import OPERATOR, chips_of, most_chips, replica_chips, slice_vms, vms_of
 
-SERVING_OVER_SHARE = declare(
-    "serving-over-share",
-    "Find model servers whose maximum exceeds the team's share.",
-    ruleset="capacity",
-    excuse="exemption",
-)
-SERVING_FITS = declare(
-    "serving-fits",
-    "Find a model server that no VM of its flavor holds, or that training does not yield to.",
-    ruleset="capacity",
-    excuse="exemption",
-)
-
-
-NOTEBOOKS_OF_TEAMS = declare(
-    "notebooks-of-teams",
-    "Find notebooks of a team that can never start.",
-    ruleset="capacity",
-    excuse="exemption",
-)
-
 
 def workload_findings(workspace: Workspace) -> list[Finding]:
     """Find model servers and teams' notebooks that could not run."""
@@ -65,6 +44,14 @@ def serving_findings(workspace: Workspace) -> Iterator[Draft]:
             for name, on_flavor in by_flavor.items():
                 nominal = team.shares[cluster][name].nominal_quota
                 yield from _over_share(stack, ("serving", cluster), nominal, flavors[name], on_flavor)
+
+
+SERVING_OVER_SHARE = declare(
+    "serving-over-share",
+    "Find model servers whose maximum exceeds the team's share.",
+    ruleset="capacity",
+    excuse="exemption",
+)
 
 
 def _over_share(
@@ -141,10 +128,26 @@ def _priority_findings(stack: Stack, path: Path, server: ServerSpec, team: Team,
         yield _wrong(stack, (*path, "priority"), message, "the highest priority", nearest, severity="warning")
 
 
+SERVING_FITS = declare(
+    "serving-fits",
+    "Find a model server that no VM of its flavor holds, or that training does not yield to.",
+    ruleset="capacity",
+    excuse="exemption",
+)
+
+
 def _wrong(
     stack: Stack, path: Path, message: str, allowed: str, nearest: object = None, *, severity: Severity = "error"
 ) -> Draft:
     return finding(stack, path, message, rule=SERVING_FITS, severity=severity, allowed=allowed, nearest=nearest)
+
+
+NOTEBOOKS_OF_TEAMS = declare(
+    "notebooks-of-teams",
+    "Find notebooks of a team that can never start.",
+    ruleset="capacity",
+    excuse="exemption",
+)
 
 
 def notebook_findings(workspace: Workspace) -> Iterator[Draft]:

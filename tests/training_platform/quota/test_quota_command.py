@@ -68,7 +68,7 @@ def shown(repository: Path, *arguments: str) -> Any:
 
 
 def test_the_command_takes_every_grouping_that_there_is() -> None:
-    assert get_args(quota.By) == GROUPINGS
+    assert get_args(quota.GroupBy) == GROUPINGS
 
 
 def test_a_limit_is_shown_with_its_holders_and_their_teams(repository: Path) -> None:

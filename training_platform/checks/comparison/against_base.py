@@ -54,14 +54,6 @@ from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, stack_file
 from training_platform.resources.stack_plan import OWN_RESOURCES, kept_resources
 
-BASE_NOT_PLANNED = declare(
-    "base-not-planned",
-    "Find a stack that cannot be compared with the base of a change.",
-    ruleset="changes",
-    severity="warning",
-)
-
-
 _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end
 PROGRAM = ("training_platform/", OWN_RESOURCES)
@@ -356,6 +348,14 @@ def _other_drafts(comparison: Comparison, head: Workspace, base: Workspace) -> I
     yield from kept_instances(head, base)
     yield from further_rights(comparison, head, base)
     yield from _unknown(comparison)
+
+
+BASE_NOT_PLANNED = declare(
+    "base-not-planned",
+    "Find a stack that cannot be compared with the base of a change.",
+    ruleset="changes",
+    severity="warning",
+)
 
 
 def _unknown(comparison: Comparison) -> Iterator[Draft]:

@@ -43,12 +43,6 @@ from training_platform.resources.resource_types import CLUSTER, KUBERNETES, NAME
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.rules.exemptions import Exempted, Exemptions
 
-PROTECTION_LEFT_OFF = declare(
-    "protection-left-off",
-    "Find protection that is off and can be on again.",
-    ruleset="changes",
-    severity="warning",
-)
 _LINE = Rule(id="effect", title="An effect that is shown, and no finding.", ruleset="changes")
 LIFT = "deletion_protection: false"
 REMOVED = "removed"
@@ -504,6 +498,14 @@ def _goes_with_container(change: StackChange, resource: ResourceChange) -> bool:
 def is_over(stack: Stack, today: date) -> bool:
     """Whether a stack's own file retires it, so that a pipeline has destroyed it."""
     return stack.retired is not None and stack.retired.since <= today
+
+
+PROTECTION_LEFT_OFF = declare(
+    "protection-left-off",
+    "Find protection that is off and can be on again.",
+    ruleset="changes",
+    severity="warning",
+)
 
 
 def left_off(comparison: Comparison, head: Workspace) -> Iterator[Draft]:

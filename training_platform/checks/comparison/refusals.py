@@ -24,41 +24,7 @@ from training_platform.resources.pipeline_accounts import environment_rights
 from training_platform.resources.plan import PlanError
 from training_platform.resources.resource_types import covers
 
-FILESTORE_RANGE_KEPT = declare(
-    "filestore-range-kept",
-    "Find a changed range of a Filestore instance, which keeps its original one.",
-    ruleset="changes",
-)
-
-
-REMOVED_FLAVOR = declare(
-    "removed-flavor",
-    "Find a resource that an environment removes in the same change in which a team stops using it.",
-    ruleset="changes",
-    severity="warning",
-)
-PLACED_FLAVOR = declare(
-    "placed-flavor",
-    "Find a change to a flavor with a topology that Kueue refuses.",
-    ruleset="changes",
-)
 _FIXED = ("topologyName", "nodeLabels", "tolerations")
-FILESTORE_GROWTH = declare(
-    "filestore-growth",
-    "Find a capacity that an instance cannot change to.",
-    ruleset="changes",
-)
-FIXED_INPUT = declare(
-    "fixed-input",
-    "Find a change of an input that the API server does not allow to change.",
-    ruleset="changes",
-)
-DEPLOYER_RIGHTS = declare(
-    "deployer-rights",
-    "Find rights that an environment's deployer needs from this change on.",
-    ruleset="changes",
-    severity="note",
-)
 FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "autoscaling.x-k8s.io:ProvisioningRequest": ("spec.parameters", "spec.podSets", "spec.provisioningClassName"),
     "cloud.google.com:ComputeClass": ("spec.autopilot",),
@@ -110,6 +76,14 @@ def deployment_order(head: Workspace, base: Workspace, environment: str) -> Depl
         added=tuple((stack, need) for stack, need in _needs(head, environment) if need in offered - before),
         removed=tuple((stack, need) for stack, need in _needs(base, environment) if need in before - offered),
     )
+
+
+REMOVED_FLAVOR = declare(
+    "removed-flavor",
+    "Find a resource that an environment removes in the same change in which a team stops using it.",
+    ruleset="changes",
+    severity="warning",
+)
 
 
 def removals(head: Workspace, base: Workspace) -> Iterator[Draft]:
@@ -180,6 +154,13 @@ def _instance(name: str) -> NeededPart:
     return NeededPart(("filestore",), f"Filestore instance {name}")
 
 
+PLACED_FLAVOR = declare(
+    "placed-flavor",
+    "Find a change to a flavor with a topology that Kueue refuses.",
+    ruleset="changes",
+)
+
+
 def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Draft]:
     """Find a flavor that stays but changes inputs that are fixed once it has a topology.
 
@@ -216,6 +197,13 @@ def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object])
     return [field for field in _FIXED if before.get(field) != after.get(field)]
 
 
+FIXED_INPUT = declare(
+    "fixed-input",
+    "Find a change of an input that the API server does not allow to change.",
+    ruleset="changes",
+)
+
+
 def fixed_inputs(comparison: Comparison) -> Iterator[Draft]:
     """Find an object that stays but changes an input that its API server does not let change.
 
@@ -246,6 +234,20 @@ def _without_version(resource_type: str) -> str:
     """Return a type of Kubernetes without the version: ``kueue.x-k8s.io:LocalQueue``; another type as it is."""
     _, group, kind = resource_type.rsplit(":", 2) if resource_type.count(":") == 2 else ("", resource_type, "")
     return f"{group.partition('/')[0]}:{kind}"
+
+
+FILESTORE_RANGE_KEPT = declare(
+    "filestore-range-kept",
+    "Find a changed range of a Filestore instance, which keeps its original one.",
+    ruleset="changes",
+)
+
+
+FILESTORE_GROWTH = declare(
+    "filestore-growth",
+    "Find a capacity that an instance cannot change to.",
+    ruleset="changes",
+)
 
 
 def kept_instances(head: Workspace, base: Workspace) -> Iterator[Draft]:
@@ -309,6 +311,14 @@ def _refusal(spec: _Spec, before: int) -> tuple[str, str, int] | None:
             old.high_gib if after > before else old.low_gib,
         )
     return None
+
+
+DEPLOYER_RIGHTS = declare(
+    "deployer-rights",
+    "Find rights that an environment's deployer needs from this change on.",
+    ruleset="changes",
+    severity="note",
+)
 
 
 def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Draft]:

@@ -15,19 +15,6 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources.gke import is_frozen
 from training_platform.resources.resource_types import CLUSTER, QUOTA_PREFERENCE, RELEASE
 
-UPGRADE = declare(
-    "upgrade",
-    "Find a new version of a chart or a cluster, with what it affects.",
-    ruleset="changes",
-    severity="warning",
-)
-QUOTA_REQUEST_MOVED = declare(
-    "quota-request-moved",
-    "Find a quota request that becomes one for another limit.",
-    ruleset="changes",
-)
-
-
 _LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
 _STEPS = "the steps of docs/upgrade.md"
 _VERSIONS = {RELEASE: "version", CLUSTER: "minMasterVersion"}
@@ -40,6 +27,14 @@ def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
         if stack and stack.environment:
             yield from _of_charts(change, stack, stack.environment, head)
             yield from _of_clusters(change, stack, stack.environment)
+
+
+UPGRADE = declare(
+    "upgrade",
+    "Find a new version of a chart or a cluster, with what it affects.",
+    ruleset="changes",
+    severity="warning",
+)
 
 
 def _of_charts(change: StackChange, stack: Stack, environment: Environment, head: Workspace) -> Iterator[Draft]:
@@ -85,6 +80,13 @@ def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceCh
         for version in resource.inputs:
             if resource.type == kind and resource.kind == "changed" and version.path == _VERSIONS[kind]:
                 yield resource, version
+
+
+QUOTA_REQUEST_MOVED = declare(
+    "quota-request-moved",
+    "Find a quota request that becomes one for another limit.",
+    ruleset="changes",
+)
 
 
 def moved_requests(comparison: Comparison) -> Iterator[Draft]:

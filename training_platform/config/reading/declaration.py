@@ -15,7 +15,7 @@ from training_platform.config.reading.finding import Anchor, Finding, Path, Plac
 
 Owner = Literal["google", "provider", "kubernetes", "kueue", "documents", "catalogue", "house"]
 Value = str | int | float | tuple[str | int | float, ...] | None
-"""What is allowed, or nearest: a value, or several of which each will do."""
+"""What is allowed, or nearest: a value, or several that will each do."""
 Excuse = Literal["exemption", "acknowledgement"]
 
 
@@ -70,7 +70,7 @@ class Subject(Protocol):
 class Draft:
     """A finding as a rule writes it: the subject, its field, what is wrong, what is allowed, and the nearest value.
 
-    ``allowed`` and ``nearest`` are values, or several values of which each will do. ``rests_on`` are the views or
+    ``allowed`` and ``nearest`` are values, or several values that will each do. ``rests_on`` are the views or
     places that the rule read beside the field, ``spoils`` the places that are unreliable until it is fixed.
     ``severity`` is None if it is the rule's. ``about`` is what of the field it is about, if one field can have several
     findings of a rule: the limit that it exceeds. ``resource`` is needed only if the subject is none. The rest is as in

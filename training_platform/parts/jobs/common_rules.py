@@ -16,82 +16,15 @@ from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.resolve import GKE_SOURCES, ResolvedJob
 from training_platform.parts.jobs.source_archive import goes_along, source_bucket, source_files
 
-JOB_SOURCE = declare(
-    "job-source",
-    "Find source that is not in the repository, or is not a Python file or package.",
-    ruleset="jobs",
-)
-JOB_SOURCE_BUCKET = declare(
-    "job-source-bucket",
-    "Find source without a bucket for its upload.",
-    ruleset="jobs",
-)
-JOB_COMMAND = declare(
-    "job-command",
-    "Find secrets or a notice in a job without a command: the launcher that fetches them has nothing to start.",
-    ruleset="jobs",
-)
-JOB_SECRET = declare(
-    "job-secret",
-    "Find a token or a password in the plain variables of a job.",
-    ruleset="jobs",
-)
-JOB_OUTPUT = declare(
-    "job-output",
-    "Find a path below the output in a job without an output.",
-    ruleset="jobs",
-)
-JOB_MOUNT = declare(
-    "job-mount",
-    "Find mounts that exclude each other: two at one path, caches that are read-only or kept twice.",
-    ruleset="jobs",
-)
-JOB_MEMORY = declare(
-    "job-memory",
-    "Find shared memory that does not fit the memory or the data loaders.",
-    ruleset="jobs",
-)
 JOB_LOCAL_CHECKPOINTS = declare(
     "job-local-checkpoints",
     "Find local checkpoints that do not fit the job's limits, on VMs without local SSD, or with Pathways.",
-    ruleset="jobs",
-)
-JOB_DATA_SET_REGION = declare(
-    "job-data-set-region",
-    "Find a bucket that a job reads from another region, which costs traffic.",
-    ruleset="jobs",
-    severity="warning",
-    refused_by="nobody: the traffic is charged",
-)
-JOB_BUCKET_REGION = declare(
-    "job-bucket-region",
-    "Find a bucket of another region than the job's, whose traffic is charged.",
-    ruleset="jobs",
-    severity="warning",
-    refused_by="nobody: the traffic is charged",
-)
-JOB_IMAGE_TAG = declare(
-    "job-image-tag",
-    "Find an image of a job with a tag that moves, so each start may run another program.",
-    ruleset="jobs",
-    severity="warning",
-)
-JOB_WORDS = declare(
-    "job-words",
-    "Find a command that only a shell would understand: a program and its arguments in one string, or `$NAME`.",
     ruleset="jobs",
 )
 JOB_RETRY_ON = declare(
     "job-retry-on",
     "Find exit codes that are retried without effect, or never.",
     ruleset="jobs",
-)
-JOB_SWEEP = declare(
-    "job-sweep",
-    "Find a search, which runs only on Vertex AI, fields that only a search uses, and (a note, or a warning "
-    "above 100) the number of a sweep's runs.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -102,6 +35,13 @@ _BUILDS = ("pyproject.toml", "setup.py")
 def job_findings(job: ResolvedJob) -> list[Finding]:
     """Return the findings about a valid job file that hold on any target."""
     return located(_drafts(job))
+
+
+JOB_MEMORY = declare(
+    "job-memory",
+    "Find shared memory that does not fit the memory or the data loaders.",
+    ruleset="jobs",
+)
 
 
 def _drafts(job: ResolvedJob) -> Iterator[Draft]:
@@ -122,6 +62,13 @@ def _drafts(job: ResolvedJob) -> Iterator[Draft]:
     if size == 0 and job.spec.data_loaders:
         message = f"is 0, and {job.spec.data_loaders} data loaders hand over what they load in /dev/shm"
         yield finding(job, ("shared_memory_gib",), message, rule=JOB_MEMORY, allowed="a size in GiB, or no such field")
+
+
+JOB_COMMAND = declare(
+    "job-command",
+    "Find secrets or a notice in a job without a command: the launcher that fetches them has nothing to start.",
+    ruleset="jobs",
+)
 
 
 def _without_command(job: ResolvedJob) -> Iterator[Draft]:
@@ -146,6 +93,13 @@ def _without_command(job: ResolvedJob) -> Iterator[Draft]:
         yield finding(job, ("command",), message, rule=JOB_COMMAND, severity="note", allowed=allowed)
 
 
+JOB_OUTPUT = declare(
+    "job-output",
+    "Find a path below the output in a job without an output.",
+    ruleset="jobs",
+)
+
+
 def _without_output(job: ResolvedJob) -> Iterator[Draft]:
     """Find fields that write below output, in a job that has none."""
     spec = job.spec
@@ -158,6 +112,14 @@ def _without_output(job: ResolvedJob) -> Iterator[Draft]:
     for field, value in (("profiler", spec.profiler), ("tensorboard", spec.tensorboard)):
         if value:
             yield finding(job, (field,), "writes below output, and the job has none", rule=JOB_OUTPUT, allowed=allowed)
+
+
+JOB_IMAGE_TAG = declare(
+    "job-image-tag",
+    "Find an image of a job with a tag that moves, so each start may run another program.",
+    ruleset="jobs",
+    severity="warning",
+)
 
 
 def _tag(job: ResolvedJob) -> Iterator[Draft]:
@@ -176,6 +138,13 @@ def _tag(job: ResolvedJob) -> Iterator[Draft]:
 
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh"})
 _SHELL_VARIABLE = re.compile(r"(?<!\$)\$(\{[A-Z_][A-Z0-9_]*\}|[A-Z_][A-Z0-9_]*)")
+
+
+JOB_WORDS = declare(
+    "job-words",
+    "Find a command that only a shell would understand: a program and its arguments in one string, or `$NAME`.",
+    ruleset="jobs",
+)
 
 
 def _words(job: ResolvedJob) -> Iterator[Draft]:
@@ -204,6 +173,15 @@ def _words(job: ResolvedJob) -> Iterator[Draft]:
 LARGE_SWEEP = 100  # runs; Kueue takes more, and each is machines for a whole run
 
 
+JOB_SWEEP = declare(
+    "job-sweep",
+    "Find a search, which runs only on Vertex AI, fields that only a search uses, and (a note, or a warning "
+    "above 100) the number of a sweep's runs.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
+
 def _sweep(job: ResolvedJob) -> Iterator[Draft]:
     """Say how many runs a sweep has, and warn of many."""
     if job.spec.sweep is None:
@@ -220,6 +198,20 @@ def _sweep(job: ResolvedJob) -> Iterator[Draft]:
 def readable(job: ResolvedJob) -> bool:
     """Whether the job's source, if any, can be packed."""
     return not any(draft.field[:1] == ("source",) for draft in _source(job))
+
+
+JOB_SOURCE = declare(
+    "job-source",
+    "Find source that is not in the repository, or is not a Python file or package.",
+    ruleset="jobs",
+)
+
+
+JOB_SOURCE_BUCKET = declare(
+    "job-source-bucket",
+    "Find source without a bucket for its upload.",
+    ruleset="jobs",
+)
 
 
 def _source(job: ResolvedJob) -> Iterator[Draft]:
@@ -297,6 +289,13 @@ _HARMLESS = re.compile(
 )
 
 
+JOB_SECRET = declare(
+    "job-secret",
+    "Find a token or a password in the plain variables of a job.",
+    ruleset="jobs",
+)
+
+
 def _secrets_in_env(job: ResolvedJob) -> Iterator[Draft]:
     """Find a token in a job's plain variables, which everybody who reads the repository or the job sees."""
     for name, value in job.spec.env.items():
@@ -321,6 +320,13 @@ _OF_THE_IMAGE = frozenset({
     "/bin", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/sys", "/usr",
     "/usr/bin", "/usr/lib", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/var",
 })  # fmt: skip
+
+
+JOB_MOUNT = declare(
+    "job-mount",
+    "Find mounts that exclude each other: two at one path, caches that are read-only or kept twice.",
+    ruleset="jobs",
+)
 
 
 def _mounts(job: ResolvedJob) -> Iterator[Draft]:
@@ -355,6 +361,15 @@ JOB_DATA_SET = declare(
 )
 
 
+JOB_DATA_SET_REGION = declare(
+    "job-data-set-region",
+    "Find a bucket that a job reads from another region, which costs traffic.",
+    ruleset="jobs",
+    severity="warning",
+    refused_by="nobody: the traffic is charged",
+)
+
+
 def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterator[Draft]:
     """Find data sets that cannot be mounted in a region, on Vertex AI, or yet; and buckets in another region."""
     for index, mount in enumerate(job.spec.mounts):
@@ -382,12 +397,21 @@ def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterato
             crossing = f"each pass over it sends {size} between regions, charged"
             message = f"{key} is in {here} and the job in {region}: {crossing}"
             allowed = f"a copy in {region}, or a job in {here}"
-            yield finding(job, path, message, rule=JOB_DATA_SET_REGION, severity="warning", allowed=allowed)
+            yield finding(job, path, message, rule=JOB_DATA_SET_REGION, allowed=allowed)
 
 
 # USD for a GiB between regions of North America, or of Europe; between continents it is more. Source: general knowledge
 # of Cloud Storage's prices (unverified: no copy of the table of data transfer was found on 2026-11-23).
 USD_BETWEEN_REGIONS = 0.02
+
+
+JOB_BUCKET_REGION = declare(
+    "job-bucket-region",
+    "Find a bucket of another region than the job's, whose traffic is charged.",
+    ruleset="jobs",
+    severity="warning",
+    refused_by="nobody: the traffic is charged",
+)
 
 
 def bucket_findings(job: ResolvedJob, region: str) -> Iterator[Draft]:

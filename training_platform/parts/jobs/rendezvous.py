@@ -17,14 +17,6 @@ from training_platform.config.reading.declaration import Draft, declare, finding
 from training_platform.config.reading.finding import Path
 from training_platform.parts.jobs.resolve import ResolvedJob
 
-JOB_LAUNCHER = declare(
-    "job-launcher",
-    "Find a launcher, such as torchrun, or a variable that contradicts the job's nodes, processes or GPUs.",
-    ruleset="jobs",
-    severity="warning",
-)
-
-
 PORT: Final = "29500"  # torchrun's own
 # Values that are only known in the container: the launcher fills them in when the program starts.
 RANK = "{rank}"
@@ -74,6 +66,14 @@ _LAUNCHER = re.compile(r"(.*/)?(torchrun|accelerate|deepspeed)|torch\.distribute
 _NODES = frozenset({"--nnodes", "--num-machines", "--num-nodes", "PET_NNODES"})
 _PROCESSES = frozenset({"--nproc-per-node", "--num-gpus", "PET_NPROC_PER_NODE"})
 _OF_EACH_NODE = frozenset({"MASTER_ADDR", "NODE_RANK", "PET_NODE_RANK", "RANK", "LOCAL_RANK"})
+
+
+JOB_LAUNCHER = declare(
+    "job-launcher",
+    "Find a launcher, such as torchrun, or a variable that contradicts the job's nodes, processes or GPUs.",
+    ruleset="jobs",
+    severity="warning",
+)
 
 
 def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -> Iterator[Draft]:

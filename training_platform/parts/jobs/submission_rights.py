@@ -29,12 +29,20 @@ from training_platform.rules.rights import (
     stack_rights,
 )
 
+
+def rights_findings(job: ResolvedJob, target: Target) -> list[Finding]:
+    """Return a finding for each right that a job needs on a target and lacks, and if nobody may submit it."""
+    return located(_drafts(job, target))
+
+
 JOB_RIGHTS = declare(
     "job-rights",
     "Find a field of a job file that needs a role that the stacks do not grant.",
     ruleset="jobs",
     refused_by="Google Cloud, with 403 at the first call; nobody, if the role is granted outside the stacks",
 )
+
+
 JOB_VERTEX_SUBMISSION = declare(
     "job-vertex-submission",
     "Find a job on Vertex AI that the stacks allow nobody to submit, or (a note) only an account of the "
@@ -43,11 +51,6 @@ JOB_VERTEX_SUBMISSION = declare(
     severity="warning",
     source=VERTEX_SOURCES,
 )
-
-
-def rights_findings(job: ResolvedJob, target: Target) -> list[Finding]:
-    """Return a finding for each right that a job needs on a target and lacks, and if nobody may submit it."""
-    return located(_drafts(job, target))
 
 
 def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
@@ -66,7 +69,7 @@ def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
             f"vertex_submitters of {job.team.environment}: a pipeline; or vertex.members_submit in a project "
             f"that is only team {job.team.name}'s"
         )
-        yield finding(job, ("vertex",), message, rule=JOB_VERTEX_SUBMISSION, severity="warning", allowed=allowed)
+        yield finding(job, ("vertex",), message, rule=JOB_VERTEX_SUBMISSION, allowed=allowed)
 
 
 def members_may_not(team: Team, environment: Environment, project: str) -> str:

@@ -37,14 +37,6 @@ from training_platform.parts.jobs.rendezvous import rendezvous
 from training_platform.parts.jobs.resolve import GKE_SOURCES, ResolvedJob
 from training_platform.resources.kueue import resource_flavor
 
-JOB_IMAGE_SOURCE = declare(
-    "job-image-source",
-    "Find an image that the cluster's admission policy refuses because of its registry.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-
-
 HEAD: Final = "head"  # the replicated job with the program
 _PROXY = 29000  # port
 _ALONE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
@@ -142,6 +134,14 @@ def address(job: ResolvedJob) -> str:
 JOB_PATHWAYS = declare(
     "job-pathways",
     "Find a Pathways job without a pool for its head or storage for its state, or with slices that it cannot control.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
+
+JOB_IMAGE_SOURCE = declare(
+    "job-image-source",
+    "Find an image that the cluster's admission policy refuses because of its registry.",
     ruleset="jobs-on-gke",
     source=GKE_SOURCES,
 )

@@ -57,127 +57,6 @@ from training_platform.parts.jobs.resolve import GKE_SOURCES, ResolvedJob
 from training_platform.quota.charges import shown
 from training_platform.resources.kueue import run_limit_hours
 
-JOB_COUNT = declare(
-    "job-count",
-    "Find a number of slices for a flavor that is counted in nodes, or the reverse.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_FITS_POOLS = declare(
-    "job-fits-pools",
-    "Find a job that the pools of its flavor do not hold.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_FITS_SHARE = declare(
-    "job-fits-share",
-    "Find a job that is larger than its team's share plus all that it may borrow.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_POOL_QUEUE = declare(
-    "job-pool-queue",
-    "Find a job on a pool of CPUs in a queue whose flavors all have a topology.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_FLAVOR_SHAPE = declare(
-    "job-flavor-shape",
-    "Find a flavor whose slices have different numbers of VMs.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_FLAVOR_NETWORKS = declare(
-    "job-flavor-networks",
-    "Find pools of a flavor that a job over several VMs cannot use, since it needs networks between GPUs.",
-    ruleset="jobs-on-gke",
-    severity="warning",
-    source=GKE_SOURCES,
-)
-JOB_EGRESS = declare(
-    "job-egress",
-    "Find an internet host, or a package index, that a job's program names but its pods may not reach.",
-    ruleset="jobs-on-gke",
-    severity="warning",
-    source=GKE_SOURCES,
-)
-JOB_PART = declare(
-    "job-part",
-    "Find GPUs that a VM does not have, that a job cannot request separately, or that stay idle beside it.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_MULTISLICE = declare(
-    "job-multislice",
-    "Find several slices of a flavor whose slices are single hosts.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_SLICES_FROM_ZERO = declare(
-    "job-slices-from-zero",
-    "Find more slices than the pools always keep: some autoscalers wait forever.",
-    ruleset="jobs-on-gke",
-    severity="warning",
-    source=GKE_SOURCES,
-)
-JOB_HOST_NETWORK = declare(
-    "job-host-network",
-    "Find a pod on the host network that its team or its flavor's networks do not allow.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_RUN_TIME = declare(
-    "job-run-time",
-    "Find a run longer than its queued or flex-start VMs live.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_GRACE = declare(
-    "job-grace",
-    "Find a longer grace period than spot VMs give.",
-    ruleset="jobs-on-gke",
-    severity="warning",
-    source=GKE_SOURCES,
-)
-JOB_GRACE_REFUSED = declare(
-    "job-grace-refused",
-    "Find a longer grace period than the environment's max_grace_seconds.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_MACHINE = declare(
-    "job-machine",
-    "Find more CPUs, memory or disk than a VM of the flavor has.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_FILE_CACHE = declare(
-    "job-file-cache",
-    "Find caches of buckets that are larger than the disk of the VM, or than the job's part of it.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_TENSORBOARD = declare(
-    "job-tensorboard",
-    "Find `tensorboard`, which streams logs only on Vertex AI, in a job on GKE.",
-    ruleset="jobs-on-gke",
-    severity="warning",
-    source=GKE_SOURCES,
-)
-JOB_PLACEMENT = declare(
-    "job-placement",
-    "Find a placement that the flavor's topology does not have, or that could never hold all VMs.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-JOB_MOUNT_FAR = declare(
-    "job-mount-far",
-    "Find a directory on Filestore that the cluster's pods cannot reach.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
-)
-
-
 LONGEST_NAME = 63  # of a pod's host name, a DNS label
 _RANDOM_SUFFIX = "abcde"  # of a pod's name, with Kubernetes' length
 
@@ -217,6 +96,14 @@ def _drafts(job: ResolvedJob) -> list[Draft]:
     ]
 
 
+JOB_COUNT = declare(
+    "job-count",
+    "Find a number of slices for a flavor that is counted in nodes, or the reverse.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
+
 def _wrong_count(job: ResolvedJob, flavor: Flavor) -> Draft:
     """Return the finding about nodes of a flavor of TPUs, or slices of another."""
     if flavor.accelerator.kind == "tpu":
@@ -249,6 +136,22 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
         lent = math.inf
     borrowed = lent if share.borrowing_limit is None else min(lent, share.borrowing_limit)
     return share.nominal_quota, share.nominal_quota + borrowed
+
+
+JOB_FITS_POOLS = declare(
+    "job-fits-pools",
+    "Find a job that the pools of its flavor do not hold.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
+
+JOB_FITS_SHARE = declare(
+    "job-fits-share",
+    "Find a job that is larger than its team's share plus all that it may borrow.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
 def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Draft]:
@@ -314,6 +217,14 @@ def cpu_quota(job: ResolvedJob) -> int:
     return int(resource_quota(shares, flavors)["requests.cpu"])
 
 
+JOB_POOL_QUEUE = declare(
+    "job-pool-queue",
+    "Find a job on a pool of CPUs in a queue whose flavors all have a topology.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
+
 def _cpu_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Draft]:
     """Find more pods than a pool of CPUs holds or the team may have, and a queue that admits none of them."""
     gke, _ = gke_target(job)
@@ -351,6 +262,14 @@ def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
     if needed <= share.nominal_quota + sum(map(_lent, others)):
         return f"borrowing_limit: {needed - share.nominal_quota} at {position}"
     return f"larger pools of {flavor.name} ({', '.join(pool.name for pool in flavor.pools)})"
+
+
+JOB_PART = declare(
+    "job-part",
+    "Find GPUs that a VM does not have, that a job cannot request separately, or that stay idle beside it.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
 def _part_of_a_vm(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
@@ -429,6 +348,14 @@ def _image(job: ResolvedJob) -> Iterator[Draft]:
     yield finding(job, path, message, rule=JOB_IMAGE_SOURCE, allowed=allowed, nearest=nearest)
 
 
+JOB_FLAVOR_SHAPE = declare(
+    "job-flavor-shape",
+    "Find a flavor whose slices have different numbers of VMs.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
+
 def _slice_sizes(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     """Find a flavor of TPUs with slices of several sizes: no number of VMs is right for all of them."""
     sizes = {pool.hosts: pool for pool in flavor.pools}
@@ -438,6 +365,23 @@ def _slice_sizes(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     message = f"{flavor.name} has slices of different numbers of VMs, pool {pools}: Kubernetes may choose either"
     allowed = "a flavor whose slices have one size"
     yield finding(job, ("gke", "flavor"), message, rule=JOB_FLAVOR_SHAPE, allowed=allowed)
+
+
+JOB_MULTISLICE = declare(
+    "job-multislice",
+    "Find several slices of a flavor whose slices are single hosts.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
+
+JOB_SLICES_FROM_ZERO = declare(
+    "job-slices-from-zero",
+    "Find more slices than the pools always keep: some autoscalers wait forever.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
 
 
 def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Draft]:
@@ -459,6 +403,23 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Draft]:
         if running:
             allowed = f"at most {running:,}, or {allowed}"
         yield finding(job, path, message, rule=JOB_SLICES_FROM_ZERO, allowed=allowed, nearest=running or None)
+
+
+JOB_FLAVOR_NETWORKS = declare(
+    "job-flavor-networks",
+    "Find pools of a flavor that a job over several VMs cannot use, since it needs networks between GPUs.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+
+
+JOB_HOST_NETWORK = declare(
+    "job-host-network",
+    "Find a pod on the host network that its team or its flavor's networks do not allow.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
 def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
@@ -505,6 +466,15 @@ _INDEX = "the package index"  # of hosts.yaml
 _INDEX_VARIABLE = "PIP_INDEX_URL"  # names the index, and so its host
 
 
+JOB_EGRESS = declare(
+    "job-egress",
+    "Find an internet host, or a package index, that a job's program names but its pods may not reach.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+
+
 def _hosts(job: ResolvedJob) -> Iterator[Draft]:
     """Find internet hosts in a job's program to which its team's pods may not connect.
 
@@ -547,6 +517,14 @@ def _is_allowed(host: str, destinations: Iterable[Destination]) -> bool:
     if host == _INDEX:
         return any(destination.host for destination in destinations)
     return any(destination.host and fnmatchcase(host, destination.host) for destination in destinations)
+
+
+JOB_RUN_TIME = declare(
+    "job-run-time",
+    "Find a run longer than its queued or flex-start VMs live.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
 def _run_time(job: ResolvedJob) -> Iterator[Draft]:
@@ -638,12 +616,38 @@ def resource_findings(job: ResolvedJob) -> Iterator[Draft]:
     yield from _sweep(job)
 
 
+JOB_TENSORBOARD = declare(
+    "job-tensorboard",
+    "Find `tensorboard`, which streams logs only on Vertex AI, in a job on GKE.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+
+
 def _tensorboard(job: ResolvedJob) -> Iterator[Draft]:
     """Find a TensorBoard to which nothing on GKE streams the logs."""
     if job.spec.tensorboard and job.spec.output and job.spec.vertex is None:
         message = "has no effect on GKE, where nothing streams the logs"
         allowed = "tb-gcp-uploader --logdir $AIP_TENSORBOARD_LOG_DIR beside the program, or no such field"
         yield finding(job, ("tensorboard",), message, rule=JOB_TENSORBOARD, allowed=allowed)
+
+
+JOB_GRACE = declare(
+    "job-grace",
+    "Find a longer grace period than spot VMs give.",
+    ruleset="jobs-on-gke",
+    severity="warning",
+    source=GKE_SOURCES,
+)
+
+
+JOB_GRACE_REFUSED = declare(
+    "job-grace-refused",
+    "Find a longer grace period than the environment's max_grace_seconds.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
 def _grace(job: ResolvedJob) -> Iterator[Draft]:
@@ -674,6 +678,14 @@ def _sweep(job: ResolvedJob) -> Iterator[Draft]:
         for field in unused:
             message = "has no effect on GKE, which runs every combination as the queue admits it"
             yield finding(job, ("sweep", field), message, rule=JOB_SWEEP, severity="warning", allowed="no such field")
+
+
+JOB_MACHINE = declare(
+    "job-machine",
+    "Find more CPUs, memory or disk than a VM of the flavor has.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
 def _machine(job: ResolvedJob) -> Iterator[Draft]:
@@ -752,6 +764,14 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Draft]:
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None)
 
 
+JOB_FILE_CACHE = declare(
+    "job-file-cache",
+    "Find caches of buckets that are larger than the disk of the VM, or than the job's part of it.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
+
+
 def _file_caches(job: ResolvedJob) -> Iterator[Draft]:
     """Find caches of buckets that are larger than the disk of the VM, or than the job's part of it."""
     _, flavor = gke_target(job)
@@ -769,6 +789,14 @@ def _file_caches(job: ResolvedJob) -> Iterator[Draft]:
     yield finding(
         job, path, message, rule=JOB_FILE_CACHE, severity=severity, allowed=f"at most {part:,} in all", nearest=part
     )
+
+
+JOB_PLACEMENT = declare(
+    "job-placement",
+    "Find a placement that the flavor's topology does not have, or that could never hold all VMs.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
 def _placement(job: ResolvedJob) -> Iterator[Draft]:
@@ -797,6 +825,14 @@ def _placement(job: ResolvedJob) -> Iterator[Draft]:
         message = f"one host has one VM of {flavor.name}, and the job has {gke.nodes}: it would wait for ever"
         allowed = f"{', '.join(wider_levels)}, or required: false"
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=wider_levels[-1])
+
+
+JOB_MOUNT_FAR = declare(
+    "job-mount-far",
+    "Find a directory on Filestore that the cluster's pods cannot reach.",
+    ruleset="jobs-on-gke",
+    source=GKE_SOURCES,
+)
 
 
 def _directories(job: ResolvedJob) -> Iterator[Draft]:

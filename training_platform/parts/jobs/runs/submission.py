@@ -43,19 +43,6 @@ from training_platform.parts.jobs.vertex.worker_pools import Deployed, filled
 from training_platform.resources.environment_outputs import EnvironmentOutputs
 from training_platform.resources.kueue import PODS_READY_MINUTES, QUEUE_LABEL
 
-JOB_IMAGE_MISSING = declare(
-    "job-image-missing",
-    "Find an image that its registry does not have, when the job is submitted.",
-    ruleset="jobs",
-)
-JOB_IMAGE_UNCHECKED = declare(
-    "job-image-unchecked",
-    "Find an image whose registry cannot be reached, when the job is submitted.",
-    ruleset="jobs",
-    severity="warning",
-)
-
-
 _DELETION_SECONDS = 300  # most pods of a deactivated run are gone
 
 
@@ -174,6 +161,21 @@ def image_findings(job: ResolvedJob, registries: Registries) -> list[Finding]:
     return located(_of_image(job, registries))
 
 
+JOB_IMAGE_MISSING = declare(
+    "job-image-missing",
+    "Find an image that its registry does not have, when the job is submitted.",
+    ruleset="jobs",
+)
+
+
+JOB_IMAGE_UNCHECKED = declare(
+    "job-image-unchecked",
+    "Find an image whose registry cannot be reached, when the job is submitted.",
+    ruleset="jobs",
+    severity="warning",
+)
+
+
 def _of_image(job: ResolvedJob, registries: Registries) -> Iterator[Draft]:
     name = image(job)
     path = ("source", "image") if job.spec.source else ("image",)
@@ -182,9 +184,7 @@ def _of_image(job: ResolvedJob, registries: Registries) -> Iterator[Draft]:
             return
     except ApiError as error:
         message = f"could not be looked up: {str(error).rstrip('.')}"
-        yield finding(
-            job, path, message, rule=JOB_IMAGE_UNCHECKED, severity="warning", allowed="an image that can be pulled"
-        )
+        yield finding(job, path, message, rule=JOB_IMAGE_UNCHECKED, allowed="an image that can be pulled")
         return
     nearest = None
     with suppress(ApiError):

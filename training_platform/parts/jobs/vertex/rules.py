@@ -34,167 +34,6 @@ from training_platform.parts.jobs.resolve import VERTEX_SOURCES, ResolvedJob
 from training_platform.parts.jobs.vertex.worker_pools import Pool, pools, program_texts, vertex_target, vms
 from training_platform.resources.network import attachment
 
-JOB_VERTEX_MACHINE = declare(
-    "job-vertex-machine",
-    "Find a machine type that is not for training on Vertex AI.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_ACCELERATOR = declare(
-    "job-vertex-accelerator",
-    "Find GPUs of a kind or number that Vertex AI does not attach to the machine type.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_TOPOLOGY = declare(
-    "job-vertex-topology",
-    "Find a TPU without a valid topology, or a topology of another machine.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_REPLICAS = declare(
-    "job-vertex-replicas",
-    "Find several replicas of a TPU, whose VMs follow from its topology.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_CAPACITY = declare(
-    "job-vertex-capacity",
-    "Find a provisioning model that Vertex AI does not offer for the machine type.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_TIMEOUT = declare(
-    "job-vertex-timeout",
-    "Find a run longer than flex-start allows.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_WAIT = declare(
-    "job-vertex-wait",
-    "Find a maximum wait without flex-start, the only provisioning model that waits.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_RESOURCE = declare(
-    "job-vertex-resource",
-    "Find a job that differs from the persistent resource that it runs on, or needs more VMs than it has.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_TPU_POOL = declare(
-    "job-vertex-tpu-pool",
-    "Find reducers, a chief or an evaluator beside a TPU, which is one pool.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_FLEX_POOLS = declare(
-    "job-vertex-flex-pools",
-    "Find pools of several machine types with flex-start.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_REDUCERS = declare(
-    "job-vertex-reducers",
-    "Find a Reduction Server without several GPU machines to serve, or with GPUs of its own.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_NETWORK = declare(
-    "job-vertex-network",
-    "Find a network or network attachment that the job's VMs cannot use.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_PLACE = declare(
-    "job-vertex-place",
-    "Find a network attachment or key of another region.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_RESERVATION = declare(
-    "job-vertex-reservation",
-    "Find a reservation of another zone, or for VMs that are not on demand.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_MOUNT = declare(
-    "job-vertex-mount",
-    "Find a mount at a path, or with a protection, that Vertex AI does not offer, or that the job cannot reach.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_SIZE = declare(
-    "job-vertex-size",
-    "Find more CPUs or memory than the machine has.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_SHARED_MEMORY = declare(
-    "job-vertex-shared-memory",
-    "Find a size of `/dev/shm`, for which Vertex AI has no field.",
-    ruleset="jobs-on-vertex",
-    severity="warning",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_ENV = declare(
-    "job-vertex-env",
-    "Find more variables than a container on Vertex AI may have.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_ARGS = declare(
-    "job-vertex-args",
-    "Find arguments longer than Vertex AI accepts.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_OUTPUT = declare(
-    "job-vertex-output",
-    "Find an output bucket in another region.",
-    ruleset="jobs-on-vertex",
-    severity="warning",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_TPU_SWEEP = declare(
-    "job-vertex-tpu-sweep",
-    "Find a sweep on TPUs, which Vertex AI does not offer.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_METRIC = declare(
-    "job-vertex-metric",
-    "Find a sweep without a metric, or one whose name has blanks.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_PARALLEL = declare(
-    "job-vertex-parallel",
-    "Find more parallel trials than trials.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_FAILED_TRIALS = declare(
-    "job-vertex-failed-trials",
-    "Find more failed trials allowed than there are trials.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_TRIALS = declare(
-    "job-vertex-trials",
-    "Find too few trials for the number of parameters.",
-    ruleset="jobs-on-vertex",
-    severity="warning",
-    source=VERTEX_SOURCES,
-)
-JOB_VERTEX_PIPELINE = declare(
-    "job-vertex-pipeline",
-    "Find a pipeline without data set and model, or with parts that do not fit together.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-
-
 FLEX_HOURS = 7 * 24
 MOST_VARIABLES = 100
 MOST_ARGS = 100_000  # characters, all arguments together
@@ -224,6 +63,22 @@ def _drafts(job: ResolvedJob) -> list[Draft]:
         *_output(job, target),
         *data_set_findings(job, target.region, vertex=True),
     ]
+
+
+JOB_VERTEX_TOPOLOGY = declare(
+    "job-vertex-topology",
+    "Find a TPU without a valid topology, or a topology of another machine.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_REPLICAS = declare(
+    "job-vertex-replicas",
+    "Find several replicas of a TPU, whose VMs follow from its topology.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
 
 
 def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Draft]:
@@ -268,6 +123,14 @@ def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iter
         )
 
 
+JOB_VERTEX_CAPACITY = declare(
+    "job-vertex-capacity",
+    "Find a provisioning model that Vertex AI does not offer for the machine type.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Draft]:
     """Find a provisioning model that Vertex AI does not support for the machine type."""
     supported = offered(machine)
@@ -289,6 +152,22 @@ def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> I
             allowed="on-demand",
             nearest="on-demand",
         )
+
+
+JOB_VERTEX_TIMEOUT = declare(
+    "job-vertex-timeout",
+    "Find a run longer than flex-start allows.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_WAIT = declare(
+    "job-vertex-wait",
+    "Find a maximum wait without flex-start, the only provisioning model that waits.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
 
 
 def _times(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
@@ -314,6 +193,14 @@ def _times(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
 
 def _attachment(job: ResolvedJob, spec: VertexTarget | PersistentResourceSpec) -> str | None:
     return attachment(spec.network_attachment, spec.region, job.scope)
+
+
+JOB_VERTEX_RESOURCE = declare(
+    "job-vertex-resource",
+    "Find a job that differs from the persistent resource that it runs on, or needs more VMs than it has.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
 
 
 def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
@@ -374,6 +261,22 @@ def _shared(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Ite
             yield finding(job, ("vertex", *field.split(".")), rule=RULES[rule], severity=severity, **problem._asdict())
 
 
+JOB_VERTEX_ENV = declare(
+    "job-vertex-env",
+    "Find more variables than a container on Vertex AI may have.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_ARGS = declare(
+    "job-vertex-args",
+    "Find arguments longer than Vertex AI accepts.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def _container(job: ResolvedJob) -> Iterator[Draft]:
     """Find more variables or longer arguments than Vertex AI takes."""
     if not readable(job):  # the launcher's variables depend on the source
@@ -397,6 +300,15 @@ def _container(job: ResolvedJob) -> Iterator[Draft]:
         )
 
 
+JOB_VERTEX_OUTPUT = declare(
+    "job-vertex-output",
+    "Find an output bucket in another region.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
+
+
 def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Find an output bucket in another region, which Vertex AI refuses, or reads and writes slowly."""
     if job.spec.output is None:
@@ -415,6 +327,22 @@ def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
 
 
 _NO_PEERING = ("h100-mega", "h200", "b200")
+
+
+JOB_VERTEX_NETWORK = declare(
+    "job-vertex-network",
+    "Find a network or network attachment that the job's VMs cannot use.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_PLACE = declare(
+    "job-vertex-place",
+    "Find a network attachment or key of another region.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
 
 
 def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
@@ -463,6 +391,14 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         )
 
 
+JOB_VERTEX_RESERVATION = declare(
+    "job-vertex-reservation",
+    "Find a reservation of another zone, or for VMs that are not on demand.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     if target.reservation is None:
         return
@@ -491,6 +427,14 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             rule=JOB_VERTEX_RESERVATION,
             allowed="none",
         )
+
+
+JOB_VERTEX_MOUNT = declare(
+    "job-vertex-mount",
+    "Find a mount at a path, or with a protection, that Vertex AI does not offer, or that the job cannot reach.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
 
 
 def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
@@ -531,6 +475,23 @@ def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
                 rule=JOB_VERTEX_MOUNT,
                 allowed="vertex.network or vertex.network_attachment",
             )
+
+
+JOB_VERTEX_SIZE = declare(
+    "job-vertex-size",
+    "Find more CPUs or memory than the machine has.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_SHARED_MEMORY = declare(
+    "job-vertex-shared-memory",
+    "Find a size of `/dev/shm`, for which Vertex AI has no field.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
 
 
 def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
@@ -599,6 +560,14 @@ def _without_effect(job: ResolvedJob) -> Iterator[Draft]:
 _CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
 
 
+JOB_VERTEX_TPU_POOL = declare(
+    "job-vertex-tpu-pool",
+    "Find reducers, a chief or an evaluator beside a TPU, which is one pool.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Yield the findings about roles beside the workers, each at its own machine type."""
     tpu = target.machine.kind == "tpu"
@@ -627,6 +596,22 @@ def offered(machine: MachineType) -> list[Capacity]:
     return [capacity for capacity in _CHOICES if capacity in quotas and (flex or capacity != "flex-start")]
 
 
+JOB_VERTEX_MACHINE = declare(
+    "job-vertex-machine",
+    "Find a machine type that is not for training on Vertex AI.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_ACCELERATOR = declare(
+    "job-vertex-accelerator",
+    "Find GPUs of a kind or number that Vertex AI does not attach to the machine type.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Draft | None:
     """Return the finding about a machine type that Vertex AI does not train on, or does not combine with its GPUs."""
     machine = MACHINE_TYPES[vm.machine_type]
@@ -651,6 +636,14 @@ def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Draft
         allowed=", ".join(map(str, counts)) or "an N1 machine type that takes it, or no accelerator",
         nearest=min(counts, key=lambda count: abs(count - vm.accelerator_count), default=None),
     )
+
+
+JOB_VERTEX_FLEX_POOLS = declare(
+    "job-vertex-flex-pools",
+    "Find pools of several machine types with flex-start.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
 
 
 def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Draft]:
@@ -689,6 +682,14 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Dra
             )
 
 
+JOB_VERTEX_REDUCERS = declare(
+    "job-vertex-reducers",
+    "Find a Reduction Server without several GPU machines to serve, or with GPUs of its own.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Iterator[Draft]:
     """Find a Reduction Server without GPUs to serve, with GPUs of its own, or for a single worker."""
     if MACHINE_TYPES[reducers.machine_type].accelerator:
@@ -721,6 +722,14 @@ def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Ite
 _TRIALS_PER_PARAMETER = 10
 
 
+JOB_VERTEX_TPU_SWEEP = declare(
+    "job-vertex-tpu-sweep",
+    "Find a sweep on TPUs, which Vertex AI does not offer.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Yield the findings about the sweep and the pipeline around a job."""
     if job.spec.sweep:
@@ -735,6 +744,39 @@ def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             )
     if target.pipeline:
         yield from _pipeline(job, target.pipeline)
+
+
+JOB_VERTEX_METRIC = declare(
+    "job-vertex-metric",
+    "Find a sweep without a metric, or one whose name has blanks.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_PARALLEL = declare(
+    "job-vertex-parallel",
+    "Find more parallel trials than trials.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_FAILED_TRIALS = declare(
+    "job-vertex-failed-trials",
+    "Find more failed trials allowed than there are trials.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_VERTEX_TRIALS = declare(
+    "job-vertex-trials",
+    "Find too few trials for the number of parameters.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
 
 
 def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Draft]:
@@ -783,6 +825,14 @@ def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Draft]:
             allowed=f"at least {advised}, as Vertex AI advises",
             nearest=advised,
         )
+
+
+JOB_VERTEX_PIPELINE = declare(
+    "job-vertex-pipeline",
+    "Find a pipeline without data set and model, or with parts that do not fit together.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
 
 
 def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Draft]:

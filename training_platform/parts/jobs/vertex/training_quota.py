@@ -21,32 +21,6 @@ from training_platform.quota.ledger import Line, project_ledgers
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import FOLDER, Snapshots, read_snapshots
 
-JOB_QUOTA_SNAPSHOT = declare(
-    "job-quota-snapshot",
-    "Find a job on Vertex AI in a project without a snapshot of its limits.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_QUOTA_UNKNOWN = declare(
-    "job-quota-unknown",
-    "Find a quota that a job charges and the snapshot does not list.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_QUOTA_EXCEEDED = declare(
-    "job-quota-exceeded",
-    "Find a job that exceeds a limit of its project by itself.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
-)
-JOB_QUOTA_HEADROOM = declare(
-    "job-quota-headroom",
-    "Find a job for which the stacks, with all that they may run, leave too little of a limit.",
-    ruleset="jobs-on-vertex",
-    severity="warning",
-    source=VERTEX_SOURCES,
-)
-
 if TYPE_CHECKING:
     from training_platform.checks.parts import CheckedStacks
 
@@ -125,6 +99,22 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
     return located(_drafts(job, charged, snapshots))
 
 
+JOB_QUOTA_SNAPSHOT = declare(
+    "job-quota-snapshot",
+    "Find a job on Vertex AI in a project without a snapshot of its limits.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
+JOB_QUOTA_UNKNOWN = declare(
+    "job-quota-unknown",
+    "Find a quota that a job charges and the snapshot does not list.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def _drafts(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[Draft]:
     project = job.scope.project
     pull = f"training-platform quota pull {project}"
@@ -165,6 +155,14 @@ def _drafts(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) ->
             yield _over_headroom(job, path, charge, line.limit, headroom)
 
 
+JOB_QUOTA_EXCEEDED = declare(
+    "job-quota-exceeded",
+    "Find a job that exceeds a limit of its project by itself.",
+    ruleset="jobs-on-vertex",
+    source=VERTEX_SOURCES,
+)
+
+
 def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -> Draft:
     """Return the finding about a job that needs more than the limit by itself."""
     line = charge.line
@@ -177,6 +175,15 @@ def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -
         allowed=f"at most {shown(limit)} {line.unit}" if limit > 0 else f"a limit of {needed}",
         nearest=_replicas_within(job, charge, limit) or f"request {needed} (training-platform quota plan)",
     )
+
+
+JOB_QUOTA_HEADROOM = declare(
+    "job-quota-headroom",
+    "Find a job for which the stacks, with all that they may run, leave too little of a limit.",
+    ruleset="jobs-on-vertex",
+    severity="warning",
+    source=VERTEX_SOURCES,
+)
 
 
 def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float, headroom: float) -> Draft:
