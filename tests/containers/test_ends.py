@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.containers.buckets import Buckets
-from tests.parts.jobs.runs.gke_cluster import PODS, TEAM, Cluster, Command, until
+from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, until
 
 pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(300)]
 
@@ -160,6 +160,24 @@ def test_a_container_that_cannot_start_has_failed_at_once(submit: Submit, seen: 
 
     assert (last.state, last.restarts) == ("failed", 0)
     assert "(StartError)" in last.why
+
+
+def test_a_run_whose_image_cannot_be_pulled_says_so_and_is_named_to_those_behind_it(
+    cluster: Cluster, submit: Submit, job: Command, seen: Callable[[str], Seen]
+) -> None:
+    run = submit(WAIT, image="registry.example.com/missing:1")
+
+    def listed() -> str:
+        (row,) = json.loads(job("list", "--team", TEAM, "--format", "json").stdout)
+        assert row["state"] in ("waiting", "starting")
+        return str(row["waiting_reason"])
+
+    until(listed, lambda reason: reason in ("ErrImagePull", "ImagePullBackOff"))
+    assert "starting: ErrImagePull" in (text := job("status", run).stdout) or "starting: ImagePullBackOff" in text
+    assert "registry.example.com/missing:1" in seen(run).why
+    behind = submit(WAIT, gke={"cluster": CLUSTER, "flavor": "h100", "nodes": 5})
+    until(lambda: seen(behind).why, lambda text: f"{run} since" in text and "(its pods are not ready)" in text)
+    assert seen(run).restarts == 0
 
 
 def test_a_drained_run_whose_program_ends_with_0_starts_again_without_a_retry(

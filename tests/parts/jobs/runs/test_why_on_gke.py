@@ -15,7 +15,7 @@ from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.runs.on_gke import gke_run
+from training_platform.parts.jobs.runs.on_gke import gke_run, with_wait
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, vm_sentences, why
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -222,6 +222,52 @@ def event(kind: str, reason: str, message: str, name: str = "train-0", hour: int
 
 
 ADMITTED = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
+
+
+def pending_pod(init: Json | None, main: Json) -> Json:
+    statuses = {"initContainerStatuses": [{"state": {"waiting": init}}] if init else []}
+    statuses["containerStatuses"] = [{"state": {"waiting": main}}]
+    return {"metadata": {"name": "p"}, "status": {"phase": "Pending", **statuses}}
+
+
+STARTS = pending_pod(None, {"reason": "ContainerCreating"})
+PULLS = pending_pod(None, {"reason": "ErrImagePull", "message": "not found"})
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason", "message"),
+    [
+        ([], "", "pods are not ready"),
+        ([STARTS], "ContainerCreating", "pods are not ready"),
+        ([STARTS, PULLS], "ErrImagePull", "not found"),
+        (
+            [pending_pod({"reason": "ImagePullBackOff", "message": "denied"}, {"reason": "PodInitializing"})],
+            "ImagePullBackOff", "denied",
+        ),
+    ],
+)  # fmt: skip
+def test_a_starting_run_says_what_its_containers_wait_for(pods: list[Json], reason: str, message: str) -> None:
+    admitted = workload(condition("Admitted", True), condition("PodsReady", False, "pods are not ready"))
+    run = with_wait(gke_run(JOBSET, admitted, "gpus"), pods)
+
+    assert (run.state, run.waiting_reason, run.reason) == ("starting", reason, message)
+
+
+def test_a_run_that_is_not_starting_waits_for_no_container() -> None:
+    run = gke_run(JOBSET, workload(condition("Admitted", True), condition("PodsReady", True)), "gpus")
+
+    assert with_wait(run, [PULLS]) == run
+
+
+@pytest.mark.parametrize(
+    ("ready", "state"), [([], "starting"), ([{"name": "slice", "ready": 1}], "running"),
+                         ([{"name": "slice", "ready": 0, "succeeded": 1}], "running")],
+)  # fmt: skip
+def test_before_kueue_says_whether_pods_are_ready_jobset_does(ready: list[Json], state: str) -> None:
+    roles = [{"name": "slice", "template": {"spec": {"template": {"spec": {"containers": []}}}}}]
+    jobset = {**JOBSET, "spec": {"replicatedJobs": roles}, "status": {"replicatedJobsStatus": ready}}
+
+    assert gke_run(jobset, workload(condition("Admitted", True)), "gpus").state == state
 
 
 def test_the_autoscalers_last_event_is_quoted_although_it_is_no_warning() -> None:

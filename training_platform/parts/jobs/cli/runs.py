@@ -686,16 +686,9 @@ def _is_on_gke(place: RunPlace) -> bool:
 
 
 def _run_at(api: Any, place: RunPlace, run: str) -> Run | None:
-    from training_platform.clients.kubernetes_api import JOBSETS, WORKLOADS
-    from training_platform.parts.jobs.runs.on_gke import gke_run, workload_of
-    from training_platform.parts.jobs.runs.watching import vertex_named
+    from training_platform.parts.jobs.runs.watching import gke_now, vertex_named
 
-    if place.target == "vertex":
-        return vertex_named(api, place, run)
-    jobset = api.get(JOBSETS, place.team.name, run)
-    if jobset is None:
-        return None
-    return gke_run(jobset, workload_of(jobset, api.objects(WORKLOADS, place.team.name)), place.key)
+    return vertex_named(api, place, run) if place.target == "vertex" else gke_now(api, place, run)
 
 
 def read_again(api: Any, place: RunPlace, run: Run) -> Run | None:
@@ -731,7 +724,7 @@ def print_runs(runs: list[Run], output_format: Format) -> None:
         "TEAM": [run.team for run in runs],
         "USER": [run.user or "-" for run in runs],
         "WHERE": [f"{run.target} {run.place}" for run in runs],
-        "STATE": [run.state for run in runs],
+        "STATE": [f"{run.state}: {run.waiting_reason}" if run.waiting_reason else run.state for run in runs],
         "CHIPS": [str(run.accelerators) for run in runs],
         "PRIORITY": [run.priority or "-" for run in runs],
         "WAITED": [since(run.created, run.started or run.ended, now) for run in runs],

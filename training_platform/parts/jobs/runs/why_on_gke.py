@@ -20,7 +20,7 @@ from training_platform.config.expansion import ExpandedPool
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
 from training_platform.parts.jobs.gke.pods import gke_target
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.runs.on_gke import condition, holds, words
+from training_platform.parts.jobs.runs.on_gke import condition, container_wait, holds, words
 from training_platform.parts.jobs.runs.state import Run, quoted
 from training_platform.quota.alternatives import pool_vms
 from training_platform.quota.charges import shown, vm_usage
@@ -181,7 +181,7 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
         if seen.pods
         else (f"{run.name} is admitted, and its pods are not there yet.")
     )
-    texts = (_container_wait(pod) if holds(pod, "PodScheduled") else words(pod, "PodScheduled") for pod in waiting)
+    texts = (_wait(pod) if holds(pod, "PodScheduled") else words(pod, "PodScheduled") for pod in waiting)
     counts = Counter(filter(None, texts))
     for text, count in counts.most_common():
         yield f"{count} of them: {quoted(text)}."
@@ -193,12 +193,9 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
     yield from _warnings(seen, already=counts)
 
 
-def _container_wait(pod: Json) -> str:
-    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        waiting = (status.get("state") or {}).get("waiting")
-        if waiting:
-            return " ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
-    return ""
+def _wait(pod: Json) -> str:
+    wait = container_wait(pod)
+    return " ".join(str(wait[key]) for key in ("reason", "message") if wait.get(key))
 
 
 def _failed(run: Run, seen: Seen) -> Iterator[str]:
