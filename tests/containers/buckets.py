@@ -1,11 +1,13 @@
 """A stand-in for Cloud Storage FUSE's driver on a node: a bucket is a folder of this machine, bound where pods want it.
 
-It speaks CSI's part of a node and the kubelet's registration of plugins, by gRPC, in the few messages that a volume of
-a pod takes. Source: CSI 1.11, csi.proto, and k8s.io/kubelet pluginregistration v1, api.proto, read 2026-11-28.
+Like Google's it takes the group of a pod from the kubelet, which may then write to the folder. It speaks CSI's part of
+a node and the kubelet's registration of plugins, by gRPC, in the few messages that a volume of a pod takes.
+Source: CSI 1.11, csi.proto, and k8s.io/kubelet pluginregistration v1, api.proto, read 2026-11-28.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +21,12 @@ import grpc  # type: ignore[import-untyped]
 from training_platform.parts.jobs.gke.pods import FUSE_DRIVER
 
 Message = dict[int, list[bytes]]
+Reply = Mapping[int, str | bytes]
 _BYTES: Final = 2  # the wire type of strings and messages
 _TARGET_PATH: Final = {"publish": 4, "unpublish": 2}
 _CONTEXT: Final = 8
+_CAPABILITY, _MOUNT, _GROUP = 5, 2, 3  # the path to a volume's group
+_TAKES_GROUP: Final[Reply] = {1: b"\x0a\x02\x08\x06"}  # one capability: rpc {type: VOLUME_MOUNT_GROUP}
 DRIVER: Final = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "CSIDriver",
@@ -51,7 +56,7 @@ class Buckets:
             },
             "csi.v1.Node": {
                 "NodeGetInfo": lambda _: {1: self._node},
-                "NodeGetCapabilities": lambda _: {},
+                "NodeGetCapabilities": lambda _: _TAKES_GROUP,
                 "NodePublishVolume": self._publish,
                 "NodeUnpublishVolume": self._unpublish,
             },
@@ -67,17 +72,22 @@ class Buckets:
             for server in (registrar, driver):
                 server.stop(None).wait()
 
-    def _publish(self, request: Message) -> dict[int, str]:
+    def _publish(self, request: Message) -> Reply:
         entries = map(_read, request.get(_CONTEXT, []))
         attributes = {entry[1][0].decode(): entry[2][0].decode() for entry in entries}
         source = self._folder / attributes["bucketName"]
         target = Path(request[_TARGET_PATH["publish"]][0].decode())
         for folder in (source, target):
             folder.mkdir(parents=True, exist_ok=True)
+        (capability,) = map(_read, request[_CAPABILITY])
+        (mount,) = map(_read, capability[_MOUNT])
+        if group := mount.get(_GROUP):
+            os.chown(source, 0, int(group[0]))
+            source.chmod(0o775)
         subprocess.run(["mount", "--bind", source, target], check=True)
         return {}
 
-    def _unpublish(self, request: Message) -> dict[int, str]:
+    def _unpublish(self, request: Message) -> Reply:
         self.unmounts.wait()
         target = Path(request[_TARGET_PATH["unpublish"]][0].decode())
         if target.exists():
@@ -86,7 +96,7 @@ class Buckets:
         return {}
 
 
-def _server(socket: Path, services: Mapping[str, Mapping[str, Callable[[Message], dict[int, str]]]]) -> Any:
+def _server(socket: Path, services: Mapping[str, Mapping[str, Callable[[Message], Reply]]]) -> Any:
     """Return a started server of methods by service."""
     server = grpc.server(ThreadPoolExecutor(max_workers=8))
     for service, methods in services.items():
@@ -128,8 +138,8 @@ def _read(message: bytes) -> Message:
     return fields
 
 
-def _written(fields: Mapping[int, str]) -> bytes:
-    """Return a message of strings shorter than 128 bytes."""
-    texts = [(number, text.encode()) for number, text in fields.items()]
+def _written(fields: Reply) -> bytes:
+    """Return a message of strings and messages shorter than 128 bytes."""
+    texts = [(number, text.encode() if isinstance(text, str) else text) for number, text in fields.items()]
     assert all(len(text) < 0x80 for _, text in texts)
     return b"".join(bytes((number << 3 | _BYTES, len(text))) + text for number, text in texts)

@@ -30,6 +30,8 @@ ADDRESS: Final = "10.251.0.1"
 PLUGINS: Final = ("/usr/lib/cni", "/opt/cni/bin")
 CGROUPS: Final = Path("/sys/fs/cgroup")
 IMAGE: Final = "registry.example.com/train:1"
+USER_IMAGE: Final = "registry.example.com/user:1"
+"""The same, with USER 1000."""
 PAUSE: Final = "localhost/pause:1"
 SECONDS: Final = 60.0
 NETWORK: Final = {
@@ -114,20 +116,24 @@ state = "{files.data}/state"
 
 
 def _import(files: NodeFiles, image: Path) -> None:
-    """Import an archive of ``docker save``, and the same image as what keeps a pod's network."""
+    """Import an archive of ``docker save``, the same image with a user, and as what keeps a pod's network."""
     archive = files.data / "images.tar"
     with tarfile.open(image) as source, tarfile.open(archive, "w") as target:
         (row,) = json.load(_file(source, "manifest.json"))
         config = json.load(_file(source, row["Config"]))
-        config["config"] = {
-            **config.get("config", {}),
-            "Entrypoint": ["python3", "-c", "import signal; signal.pause()"],
+        variants: dict[str, tuple[str, Json]] = {
+            "user.json": (USER_IMAGE, {"User": "1000"}),
+            "pause.json": (PAUSE, {"Entrypoint": ["python3", "-c", "import signal; signal.pause()"]}),
         }
-        rows = [{**row, "RepoTags": [IMAGE]}, {**row, "Config": "pause.json", "RepoTags": [PAUSE]}]
+        rows = [{**row, "RepoTags": [IMAGE]}]
+        rows += [{**row, "Config": file, "RepoTags": [name]} for file, (name, _) in variants.items()]
         for member in source:
             if member.name != "manifest.json":
                 target.addfile(member, source.extractfile(member))
-        for name, content in (("pause.json", config), ("manifest.json", rows)):
+        texts: dict[str, Any] = {"manifest.json": rows}
+        for file, (_, settings) in variants.items():
+            texts[file] = {**config, "config": {**config.get("config", {}), **settings}}
+        for name, content in texts.items():
             text = json.dumps(content).encode()
             about = tarfile.TarInfo(name)
             about.size = len(text)

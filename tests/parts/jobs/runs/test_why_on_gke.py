@@ -11,7 +11,7 @@ from local_google_cloud.http.server import serve
 from local_google_cloud.state.quota_use import Projects
 from tests.local_google_cloud.client import PROJECT, Client
 from tests.parts.jobs.lab import TODAY, Lab, Take
-from training_platform.clients.google_api import GoogleError
+from training_platform.clients.google_api import GoogleError, NoCredentialsError
 from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
@@ -162,6 +162,25 @@ def test_a_run_that_was_sent_back_without_vms_says_how_often_and_when_it_is_aske
     lines = explanation(workload=waiting)
 
     assert "Check dws-h100 has sent it back 4 times, the next time at 2026-11-22T10:00:00Z: no VMs were there." in lines
+
+
+def test_once_is_not_one_times() -> None:
+    check = {"name": "dws-h100", "state": "Pending", "retryCount": 1}
+    lines = explanation(workload=workload(condition("QuotaReserved", False), admissionChecks=[check]))
+
+    assert "Check dws-h100 has sent it back once: no VMs were there." in lines
+
+
+def test_the_event_of_a_failure_is_not_said_after_the_failure() -> None:
+    jobset = {**JOBSET, "status": {"conditions": [condition("Failed", True, "no restarts left")]}}
+    row = {
+        "type": "Warning",
+        "reason": "FailedJobs",
+        "message": "no restarts left",
+        "involvedObject": {"kind": "JobSet"},
+    }
+
+    assert explanation(jobset=jobset, events=[row]) == ['train-bcdfg has failed after 0 restarts: "no restarts left".']
 
 
 def test_a_pod_says_why_it_was_evicted_long_after_its_events_are_gone() -> None:
@@ -368,6 +387,13 @@ def test_unreadable_node_pools_give_one_sentence(take: Take) -> None:
     assert list(vm_sentences(take(GPUS), refused, TODAY))[1:] == [
         "GKE does not show its node pools: GKE does not let you in projects/p: no."
     ]
+
+
+def test_without_credentials_the_answer_is_what_the_cluster_and_files_say(take: Take) -> None:
+    def refused() -> dict[str, Json]:
+        raise NoCredentialsError("There are no credentials: none.")
+
+    assert list(vm_sentences(take(GPUS), refused, TODAY)) == [f"{POOL}."]
 
 
 QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"

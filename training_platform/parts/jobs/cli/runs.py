@@ -556,9 +556,10 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
 def why_it_waits(run: str, **chosen: Any) -> None:
     """Explain why a run waits or failed: its queue, quota, position in the queue, VMs and earlier attempts.
 
-    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI, node pools and earlier attempts application default
+    credentials.
     """
-    from training_platform.clients.google_api import GoogleError
+    from training_platform.clients.google_api import GoogleError, NoCredentialsError
     from training_platform.parts.jobs.runs.logs import earlier_attempts
     from training_platform.parts.jobs.runs.watching import why_gke, why_vertex
 
@@ -578,6 +579,8 @@ def why_it_waits(run: str, **chosen: Any) -> None:
     if place.target == "gke" and (record.gone or record.restarts or record.interruptions):
         try:
             sentences += earlier_attempts(options.log(place), place.cluster, place.team.name, record.name)
+        except NoCredentialsError:  # the pods have told a person with a kubeconfig alone how the last attempt ended
+            pass
         except GoogleError as error:
             sentences.append(f"Its earlier attempts could not be read: {error}")
     if options.output_format == "json":

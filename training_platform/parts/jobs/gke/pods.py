@@ -28,7 +28,7 @@ from training_platform.parts.jobs.job_model import GkeTarget, Mount
 from training_platform.parts.jobs.rendezvous import RANK, rendezvous
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor, run_limit_hours
-from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id, repository_id, repository_url
+from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_GROUP, bucket_id, repository_id, repository_url
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
@@ -220,6 +220,12 @@ def _pod(
     pod = bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"])
     if direct and direct.access.daemons:
         pod["initContainers"] = list(direct.access.daemons)
+    if job.spec.mounts:
+        # By this group an image whose user is not root writes to them. Cloud Storage FUSE's driver gets it from the
+        # kubelet, and mounts with gid, file-mode=664 and dir-mode=775; NFS and Lustre stay as they are.
+        # Source: GoogleCloudPlatform/gcs-fuse-csi-driver, NodePublishVolume, and lustre-csi-driver, csi_driver.yaml,
+        # read 2026-11-28.
+        pod["securityContext"] = {"fsGroup": TEAM_GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
     pod["containers"] = [_container(job, flavor, direct, storage)]
     if merged_volumes := _merged(direct.access.volumes if direct else (), storage.volumes):
         pod["volumes"] = merged_volumes
