@@ -1,4 +1,4 @@
-"""Images whose user is not root, and the folders and buckets that they write to."""
+"""What programs may do in their containers: as another user than root, and of the system calls of their node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.containers.nodes import IMAGE, USER_IMAGE
-from tests.parts.jobs.runs.gke_cluster import TEAM, Cluster, Command, until
+from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, until
 from tests.plans import planned_stack
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.volumes import JOB
@@ -61,3 +61,27 @@ def test_an_image_of_another_user_than_root_writes_to_its_directory_and_bucket(
 
     assert end.exit_code == 0, job("why", run).stdout
     assert (tmp_path / TEAM / "data" / "run" / "file").read_text() == "1000"
+
+
+CALLS = """\
+import ctypes, os, re
+print(*re.findall(r"(?:NoNewPrivs|Seccomp):\\s*(\\d)", open("/proc/self/status").read()))
+libc = ctypes.CDLL(None, use_errno=True)
+SET_MEMPOLICY, GETPPID = 238, 110
+print(libc.syscall(SET_MEMPOLICY, 0, None, 0), os.strerror(ctypes.get_errno()), libc.syscall(GETPPID) > 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "output"),
+    [({}, "1 2\n-1 Operation not permitted True\n"), ({"unconfined": True}, "0 0\n0 Success True\n")],
+    ids=["confined", "unconfined"],
+)
+def test_a_program_has_the_system_calls_of_containers_unless_its_job_wants_all(
+    cluster: Cluster, submit: Callable[..., str], job: Command, fields: dict[str, bool], output: str
+) -> None:
+    run = submit(CALLS, gke={"cluster": CLUSTER, "flavor": "h100", "nodes": 1, **fields}, retries=0)
+
+    assert job("wait", run, "--timeout", "2").exit_code == 0, job("why", run).stdout
+    (pod,) = cluster.pods(run)
+    assert cluster.client.get(f"{PODS}/{pod['metadata']['name']}/log").text == output

@@ -220,16 +220,36 @@ def _pod(
     pod = bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"])
     if direct and direct.access.daemons:
         pod["initContainers"] = list(direct.access.daemons)
-    if job.spec.mounts:
-        # By this group an image whose user is not root writes to them. Cloud Storage FUSE's driver gets it from the
-        # kubelet, and mounts with gid, file-mode=664 and dir-mode=775; NFS and Lustre stay as they are.
-        # Source: GoogleCloudPlatform/gcs-fuse-csi-driver, NodePublishVolume, and lustre-csi-driver, csi_driver.yaml,
-        # read 2026-11-28.
-        pod["securityContext"] = {"fsGroup": TEAM_GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
+    if group := volume_group(job):
+        pod["securityContext"] = group
     pod["containers"] = [_container(job, flavor, direct, storage)]
     if merged_volumes := _merged(direct.access.volumes if direct else (), storage.volumes):
         pod["volumes"] = merged_volumes
     return pod
+
+
+def volume_group(job: ResolvedJob) -> dict[str, Any]:
+    """Return the security context of a pod with mounts, by whose group an image writes to them if its user is not root.
+
+    Cloud Storage FUSE's driver gets it from the kubelet, and mounts with gid, file-mode=664 and dir-mode=775; NFS and
+    Lustre stay as they are. Source: GoogleCloudPlatform/gcs-fuse-csi-driver, NodePublishVolume, and lustre-csi-driver,
+    csi_driver.yaml, read 2026-11-28.
+    """
+    return {"fsGroup": TEAM_GROUP, "fsGroupChangePolicy": "OnRootMismatch"} if job.spec.mounts else {}
+
+
+def program_security(job: ResolvedJob, capabilities: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the security context of the container with the program: containerd's own filter of system calls.
+
+    GKE sets it for all pods of Autopilot, and not in Standard clusters. It refuses mbind and set_mempolicy (numactl),
+    perf_event_open, io_uring and new namespaces, and allows ptrace and process_vm_readv.
+    Source: GKE docs, about seccomp; containerd 58e6cee, contrib/seccomp/seccomp_default.go; read 2026-11-28.
+    """
+    added = {"capabilities": {"add": list(capabilities)}} if capabilities else {}
+    gke, _ = gke_target(job)
+    if gke.unconfined:
+        return added
+    return {**added, "seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
 
 
 def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -266,8 +286,8 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     body["resources"] = resources(job, requested_chips, pod_parts(job))
     if mounts:
         body["volumeMounts"] = mounts
-    if capabilities:
-        body["securityContext"] = {"capabilities": {"add": capabilities}}
+    if security := program_security(job, capabilities):
+        body["securityContext"] = security
     body["terminationMessagePolicy"] = "FallbackToLogsOnError"  # the pod's status keeps the last lines of its log
     return body
 
