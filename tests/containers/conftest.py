@@ -15,13 +15,14 @@ from tests.containers.buckets import DRIVER, Buckets
 from tests.containers.nodes import IMAGE, bridge, node, outfit
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.parts.jobs.lab import write_lab
-from tests.parts.jobs.runs.gke_cluster import CLUSTER, TEAM, Cluster, Command, create_queues
+from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, create_queues, until
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.kueue import configuration
 
 NODE = "gke-h100-0"
 GPUS = "nvidia.com/gpu"
+JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets"
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +56,16 @@ def cluster(root: Path, buckets: Buckets, tmp_path_factory: pytest.TempPathFacto
         flavor = read_workspace(root).flavors("lab", CLUSTER)["h100"]
         outfit(kueue.server, NODE, flavor.node_labels, {GPUS: 64})
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _ended(cluster: Cluster) -> Iterator[None]:
+    """Delete a test's runs, and wait for the end of their pods."""
+    yield
+    cluster.client.delete(JOBSETS, params={"propagationPolicy": "Background"})
+    for pod in cluster.items(PODS):
+        cluster.client.delete(f"{PODS}/{pod['metadata']['name']}", params={"gracePeriodSeconds": 1})
+    until(lambda: len(cluster.items(JOBSETS) + cluster.items(PODS)), lambda left: left == 0)
 
 
 @pytest.fixture
