@@ -25,7 +25,9 @@ Reply = Mapping[int, str | bytes]
 _BYTES: Final = 2  # the wire type of strings and messages
 _TARGET_PATH: Final = {"publish": 4, "unpublish": 2}
 _CONTEXT: Final = 8
-_CAPABILITY, _MOUNT, _GROUP = 5, 2, 3  # the path to a volume's group
+_CAPABILITY: Final = 5
+_MOUNT: Final = 2  # of the capability
+_GROUP: Final = 3  # of the mount
 _TAKES_GROUP: Final[Reply] = {1: b"\x0a\x02\x08\x06"}  # one capability: rpc {type: VOLUME_MOUNT_GROUP}
 DRIVER: Final = {
     "apiVersion": "storage.k8s.io/v1",

@@ -315,7 +315,9 @@ class _Starter(NamedTuple):
         flags = {"secure-port": "0", "leader-elect": "false"}
         if "controller_manager" in self.binaries:
             period = {"horizontal-pod-autoscaler-sync-period": "1s"}  # instead of 15 s
-            names = (_KUBERNETES_CONTROLLERS, *(_CONTROLLERS_OF_KUBELETS if kubelets else ()))
+            names = [_KUBERNETES_CONTROLLERS]
+            if kubelets:
+                names += _CONTROLLERS_OF_KUBELETS
             controllers = {"controllers": ",".join(names)}
             self._run("controller_manager", _KUBERNETES_ACCOUNT, {**flags, **period, **controllers})
             if "scheduler" in self.binaries:

@@ -60,8 +60,8 @@ def container_wait(pod: Json) -> Json:
     """
     status = pod.get("status") or {}
     rows = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    waits = [wait for row in rows if (wait := (row.get("state") or {}).get("waiting"))]
-    return min(waits, key=lambda wait: wait.get("reason") in _STARTS, default={})
+    waits = [(row.get("state") or {}).get("waiting") or {} for row in rows]
+    return min(filter(None, waits), key=lambda wait: wait.get("reason") in _STARTS, default={})
 
 
 def _accelerators(jobset: Json) -> int:
