@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner, Result
@@ -100,3 +101,21 @@ def submit(root: Path, job: Command) -> Callable[..., str]:
         return result.stdout.strip()
 
     return submitted
+
+
+class Seen(NamedTuple):
+    """What `job status` and `job why` say of a run."""
+
+    state: str
+    restarts: int
+    interruptions: int
+    why: str
+
+
+@pytest.fixture
+def seen(job: Command) -> Callable[[str], Seen]:
+    def read(run: str) -> Seen:
+        (row,) = json.loads(job("status", run, "--format", "json").stdout)
+        return Seen(row["state"], row["restarts"], row["interruptions"], job("why", run).stdout)
+
+    return read

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from tests.containers.buckets import Buckets
-from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, until
+from tests.containers.conftest import Seen
+from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, SECONDS, TEAM, Cluster, Command, until
 
 pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(300)]
 
@@ -27,31 +28,13 @@ time.sleep(600)
 FAILS = "import sys; sys.exit({code})"
 
 
-class Seen(NamedTuple):
-    """What `job status` and `job why` say of a run."""
-
-    state: str
-    restarts: int
-    interruptions: int
-    why: str
-
-
-@pytest.fixture
-def seen(job: Command) -> Callable[[str], Seen]:
-    def read(run: str) -> Seen:
-        (row,) = json.loads(job("status", run, "--format", "json").stdout)
-        return Seen(row["state"], row["restarts"], row["interruptions"], job("why", run).stdout)
-
-    return read
-
-
-def begun(cluster: Cluster, run: str, attempt: int = 0) -> Json:
+def begun(cluster: Cluster, run: str, attempt: int = 0, seconds: float = SECONDS) -> Json:
     """Return the pod of a run's attempt once its program runs."""
 
     def pods() -> list[Json]:
         return [pod for pod in cluster.pods(run) if _attempt(pod) == attempt and "begun" in log(cluster, pod)]
 
-    return until(pods, bool)[0]
+    return until(pods, bool, seconds)[0]
 
 
 def _attempt(pod: Json) -> int:
