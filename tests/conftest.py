@@ -36,8 +36,9 @@ settings.load_profile("repeatable")  # a change fails by its own faults alone; -
 TOOLS = {
     "engine": ("pulumi", "pulumi-language-python", "pulumi-resource-gcp"),
     "kube": ("kube-apiserver", "etcd"),
+    "containers": ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet"),
 }
-FOLDERS = {"kube": "KUBEBUILDER_ASSETS"}
+FOLDERS = {"kube": "KUBEBUILDER_ASSETS", "containers": "TRAINING_PLATFORM_CONTAINERS"}
 """The variable that names the folder of a marker's tools, if it is not PATH."""
 
 

@@ -58,6 +58,7 @@ NAVIGATION = {
         "development/fidelity",
         "development/simulation",
         "development/outages",
+        "development/containers",
         "development/surprises",
         "development/attacks",
         "development/local-cloud",

@@ -47,11 +47,14 @@ class ControlPlanes:
 
     ``binaries`` is the folder of both programs. Each cluster has a folder of its name with a ``kubeconfig``, for people
     and the released plugin; the one in ``folder`` has all clusters. ``quotas`` enforces those of namespaces, which
-    takes Kubernetes' controllers.
+    takes Kubernetes' controllers. ``flags`` are further ones of each API server.
     """
 
-    def __init__(self, binaries: Path, folder: Path, *, quotas: bool = False) -> None:
+    def __init__(
+        self, binaries: Path, folder: Path, *, quotas: bool = False, flags: Mapping[str, object] | None = None
+    ) -> None:
         self._binaries = binaries
+        self._flags = dict(flags or {})
         self._without = ",".join(name for name in _NO_PLUGINS if not (quotas and name == _QUOTA))
         self._folder = folder
         self._running: list[TiedProcess] = []
@@ -123,6 +126,7 @@ class ControlPlanes:
             "service-account-key-file": folder / "apiserver.crt",
             "service-cluster-ip-range": "10.96.0.0/16",
             "disable-admission-plugins": self._without,
+            **self._flags,
         }
         process = run_program(self._binaries / API_SERVER, flags, folder)
         with self._lock:

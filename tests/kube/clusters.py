@@ -32,19 +32,28 @@ class KueueCluster(NamedTuple):
 
 @contextmanager
 def kueue_cluster(
-    folder: Path, settings: Json, kinds: Sequence[str] = KINDS, needed: Sequence[str] = NEEDED, *, quotas: bool = False
+    folder: Path,
+    settings: Json,
+    kinds: Sequence[str] = KINDS,
+    needed: Sequence[str] = NEEDED,
+    *,
+    quotas: bool = False,
+    kubelets: bool = False,
 ) -> Iterator[KueueCluster]:
     """Run Kubernetes' controllers and those that are ``needed``, with ``settings`` as Kueue's configuration.
 
     ``folder`` keeps data and logs. ``kinds`` are folders of definitions, or variables that name one. Tests are skipped
-    where a program that they need, or the definitions, are missing. ``quotas`` are those of namespaces.
+    where a program that they need, or the definitions, are missing. ``quotas`` are those of namespaces; ``kubelets``
+    says that a test starts some.
     """
     programs = Path(os.environ["KUBEBUILDER_ASSETS"])
     binaries = needed_binaries(needed)
     definitions = [definition for name in kinds for definition in read_definitions(folder_of(name))]
-    with ControlPlanes(programs, folder, quotas=quotas) as planes:
+    flags = {"kubelet-preferred-address-types": "InternalIP"} if kubelets else {}
+    with ControlPlanes(programs, folder, quotas=quotas, flags=flags) as planes:
         server = planes.server("main")
-        controllers = run_controllers(server, binaries, folder / "controllers", definitions, settings)
+        logs = folder / "controllers"
+        controllers = run_controllers(server, binaries, logs, definitions, settings, kubelets=kubelets)
         with controllers as metrics_url, server.client() as client:
             yield KueueCluster(server, client, metrics_url)
 

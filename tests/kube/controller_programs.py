@@ -250,6 +250,10 @@ _KUBERNETES_CONTROLLERS: Final = ",".join(
         "resourcequota", "statefulset",
     )
 )  # fmt: skip
+_CONTROLLERS_OF_KUBELETS: Final = (
+    "endpointslice-controller", "node-lifecycle-controller", "persistentvolume-binder-controller",
+    "pod-garbage-collector-controller", "taint-eviction-controller",
+)  # fmt: skip
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _CONFIGURATIONS: Final = {"mutate": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"}
 
@@ -270,13 +274,19 @@ def find_binaries(folder: Path) -> dict[str, Path]:
 
 @contextmanager
 def run_controllers(
-    server: ApiServer, binaries: Mapping[str, Path], folder: Path, definitions: Sequence[Json], kueue: Json
+    server: ApiServer,
+    binaries: Mapping[str, Path],
+    folder: Path,
+    definitions: Sequence[Json],
+    kueue: Json,
+    *,
+    kubelets: bool = False,
 ) -> Iterator[str]:
     """Run the controllers of one cluster while the block runs, and yield the URL of Kueue's metrics, "" without Kueue.
 
     ``folder`` has their settings and logs. ``definitions`` are CustomResourceDefinitions, which are applied first;
     ``kueue`` is Kueue's configuration as its chart takes it. A second block with other binaries or definitions is an
-    upgrade.
+    upgrade. With ``kubelets`` the controllers run that act on what these report, or no longer do.
     """
     folder.mkdir(parents=True, exist_ok=True)
     server.define(definitions)
@@ -284,7 +294,7 @@ def run_controllers(
     metrics_urls: dict[str, str] = {}
     with ExitStack() as running:
         starter = _Starter(server, binaries, folder, running)
-        starter.start_kubernetes()
+        starter.start_kubernetes(kubelets=kubelets)
         for name, program in PROGRAMS.items():
             if name in binaries:
                 host = starter.start(name, program, settings[name])
@@ -300,12 +310,15 @@ class _Starter(NamedTuple):
     folder: Path
     running: ExitStack
 
-    def start_kubernetes(self) -> None:
+    def start_kubernetes(self, *, kubelets: bool) -> None:
         """Start Kubernetes' controllers and, only beside them, its scheduler."""
         flags = {"secure-port": "0", "leader-elect": "false"}
         if "controller_manager" in self.binaries:
             period = {"horizontal-pod-autoscaler-sync-period": "1s"}  # instead of 15 s
-            controllers = {"controllers": _KUBERNETES_CONTROLLERS}
+            names = [_KUBERNETES_CONTROLLERS]
+            if kubelets:
+                names += _CONTROLLERS_OF_KUBELETS
+            controllers = {"controllers": ",".join(names)}
             self._run("controller_manager", _KUBERNETES_ACCOUNT, {**flags, **period, **controllers})
             if "scheduler" in self.binaries:
                 self._run("scheduler", _KUBERNETES_ACCOUNT, flags)

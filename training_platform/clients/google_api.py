@@ -50,6 +50,10 @@ class GoogleError(ApiError):
     """A Google API cannot be reached, or refuses a request."""
 
 
+class NoCredentialsError(GoogleError):
+    """There are no application default credentials."""
+
+
 class GoogleApi:
     """One version of an API. ``title`` is its name in messages, ``where`` the project or location that is meant.
 
@@ -186,7 +190,7 @@ def _credentials_or_refused() -> Iterator[None]:
     try:
         yield
     except GoogleAuthError as error:
-        raise GoogleError(f"There are no credentials: {cause(error)}. {LOG_IN}") from error
+        raise NoCredentialsError(f"There are no credentials: {cause(error)}. {LOG_IN}") from error
 
 
 def _session(endpoint: str, title: str, extra: str, *, read_only: bool, account: str | None) -> Session:

@@ -20,7 +20,7 @@ from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, Notebook
 from training_platform.config.names import cache_variables, data_claim, data_variable
 from training_platform.resources.data_sets import NotebookDataSets
 from training_platform.resources.kueue import ANY_PLACE, PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
-from training_platform.resources.scope import SERVICE_ACCOUNT
+from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_GROUP
 
 Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list
 HUB_NAMESPACE: Final = CHARTS["jupyterhub"].namespace
@@ -28,9 +28,7 @@ TEAM_HOMES: Final = "notebooks.homes"  # the claim in a team's namespace; no dir
 HOME: Final = "/home/jovyan"
 FUSE_ANNOTATION: Final = {"gke-gcsfuse/volumes": "true"}  # GKE adds the container that mounts buckets
 _SHARED_MEMORY: Final = "shared-memory"
-# The user in Jupyter's images, and the chart's default.
-_USER_ID = 1000
-_GROUP_ID = 100
+_USER_ID = 1000  # in Jupyter's images, and the chart's default
 
 
 def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> list[Profile]:
@@ -115,7 +113,7 @@ def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": "home-owner",
         "image": image,
-        "command": ["chown", f"{_USER_ID}:{_GROUP_ID}", home["mountPath"]],
+        "command": ["chown", f"{_USER_ID}:{TEAM_GROUP}", home["mountPath"]],
         "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
         "volumeMounts": [dict(home)],
     }

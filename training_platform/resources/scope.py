@@ -118,6 +118,7 @@ def _keys(environment: Environment) -> dict[str, str]:
 
 
 SERVICE_ACCOUNT = "training"  # the Kubernetes service account of a team's namespace that its jobs run as
+TEAM_GROUP = 100  # may write to a team's folders and buckets, whatever user an image has: "users", also of Jupyter's
 ACCOUNT_ID_LIMIT = 30
 NAME_LIMIT = 63
 SECRET_LIMIT = 255

@@ -341,16 +341,15 @@ class _ClusterShare:
         """Add the Jobs that create the team's folder on each shared instance, and return their components."""
         cluster = self.cluster
         environment = cluster.environment
-        instances = {
-            directory.filestore
-            for directory in self.team.directories.values()
-            if directory.of_folder(environment.filestore[directory.filestore])
-            and reaches(environment.filestore[directory.filestore], cluster.spec)
-        }
+        instances: dict[str, list[str]] = {}
+        for name, directory in sorted(self.team.directories.items()):
+            instance_spec = environment.filestore[directory.filestore]
+            if directory.of_folder(instance_spec) and reaches(instance_spec, cluster.spec):
+                instances.setdefault(directory.filestore, []).append(name)
         if notebooks:
-            instances.add(notebooks.filestore)
+            instances.setdefault(notebooks.filestore, [])
         folders: list[Component] = []
-        for instance in sorted(instances):
+        for instance, directories in sorted(instances.items()):
             folder = cluster.add(TEAM_FOLDER, f"{cluster.component.name}-{instance}-folder")
             team_folder(
                 folder,
@@ -358,6 +357,7 @@ class _ClusterShare:
                 environment.filestore[instance],
                 address=self._address(instance),
                 team=self.team.name,
+                directories=directories,
                 instance=instance,
                 image={**IMAGES, **environment.node_images}["node-shell"],
             )

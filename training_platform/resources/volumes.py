@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from training_platform.resources import data_sets
 from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, kubernetes_object, object_type
 from training_platform.resources.plan import Component, Options, text
 from training_platform.resources.resource_types import PERSISTENT_VOLUME_CLAIM
-from training_platform.resources.scope import Scope
+from training_platform.resources.scope import TEAM_GROUP, Scope
 
 FILESTORE_VOLUME = "training-platform:filestore:FilestoreVolume"
 DATA_VOLUME = "training-platform:storage:DataVolume"
@@ -140,17 +140,29 @@ _SHARE = {"name": "share", "mountPath": "/share"}
 
 
 def team_folder(
-    into: Component, scope: Scope, spec: FilestoreSpec, *, address: Any, team: str, instance: str, image: str
+    into: Component,
+    scope: Scope,
+    spec: FilestoreSpec,
+    *,
+    address: Any,
+    team: str,
+    directories: Collection[str],
+    instance: str,
+    image: str,
 ) -> None:
     """Add the Job that makes a team's folder on a shared instance: a volume of a folder that is missing mounts nowhere.
 
-    It mounts the whole share as root, which NFS has to let make folders. ``image`` has ``mkdir``.
+    It makes the folders of the team's ``directories`` too, writable by the team's group: the kubelet would make them as
+    root's alone, and NFS knows no fsGroup. It mounts the whole share as root, which NFS has to let make folders.
+    ``image`` has ``install`` of coreutils or busybox.
+    Source: kubernetes v1.36.3, pkg/volume/util/subpath, SafeMakeDir, under the kubelet's umask; pkg/volume/nfs.
     """
     name = f"{team}.{instance}.folder"
+    folders = [f"{_SHARE['mountPath']}/{folder}" for folder in (team, *(f"{team}/{name}" for name in directories))]
     container = {
         "name": "folder",
         "image": image,
-        "command": ["mkdir", "-p", f"{_SHARE['mountPath']}/{team}"],
+        "command": ["install", "-d", "-m", "2775", "-g", str(TEAM_GROUP), *folders],
         "volumeMounts": [_SHARE],
     }
     pod = {

@@ -84,6 +84,7 @@ GKE = {
     "grace_seconds": (GPU, "nodes: 1", "nodes: 1, grace_seconds: 60"),
     "pathways": (TPU, "slices: 1", "slices: 1, pathways: true"),
     "host_network": (GPU, "nodes: 1", "nodes: 1, host_network: true"),
+    "unconfined": (GPU, "nodes: 1", "nodes: 1, unconfined: true"),
 }
 PLACEMENT = {"level": (NEAR, "block}", "subblock}"), "required": (NEAR, "block}", "block, required: true}")}
 VERTEX = {

@@ -312,6 +312,25 @@ def check(root: Path, text: str, name: str = "train") -> list[Finding]:
 
 
 @pytest.mark.parametrize(
+    ("image", "pulled"),
+    [
+        ("train:1", True),
+        ("localhost:5000/a/b_c:1.0-Dev", True),
+        ("us-docker.pkg.dev/example-lab/images/train@sha256:" + "0" * 64, True),
+        ("registry.example.com/train:1@sha256:" + "0" * 64, True),
+        ("registry.example.com/Train:1", False),
+        ("registry.example.com//train:1", False),
+        ("registry.example.com/train-:1", False),
+        ("registry.example.com/train", False),
+    ],
+)
+def test_an_image_has_a_name_that_nodes_can_pull(new_lab: Lab, *, image: str, pulled: bool) -> None:
+    findings = check(new_lab(), f"environment: lab\nimage: {image}\ncommand: [a]\n{GPU}")
+
+    assert [(finding.path, finding.rule) for finding in findings] == [("image", "job-model")] * (not pulled)
+
+
+@pytest.mark.parametrize(
     ("text", "rule", "path", "allowed"),
     [row for table in (EVERYWHERE, ON_GKE, ON_VERTEX) for row in table.values()],
     ids=[name for table in (EVERYWHERE, ON_GKE, ON_VERTEX) for name in table],

@@ -114,7 +114,7 @@ def test_all_fields_are_checked_here() -> None:
     written = COMMON + GKE + GRID + SEARCH + " ".join(VERTEX.values())
     elsewhere = {"environment", "image", "source", "gke", "vertex", "slices", "max_run_hours", "host_network", "path",
                  "file", "package", "folder", "module", "requirements", "bucket", "type", "timeout_hours", "split",
-                 "training", "pathways", "validation", "test", "data_set", "gpus", "pool"}  # fmt: skip
+                 "training", "pathways", "validation", "test", "data_set", "gpus", "pool", "unconfined"}  # fmt: skip
     fields = {name for model in FIELDS if model is not VertexBootDisk for name in model.model_fields}
 
     assert {name for name in fields - elsewhere if f"{name}:" not in written} == set()

@@ -227,9 +227,28 @@ def test_nccl_sends_data_over_the_cards_and_control_over_the_pods_own_network(
     ("flavor", "added"), [("h100", ["IPC_LOCK"]), ("h100-mega", None), ("h200-spot", ["IPC_LOCK"])]
 )
 def test_the_training_gets_no_more_rights_than_it_needs(job: Job, flavor: str, added: list[str] | None) -> None:
-    expected = {"capabilities": {"add": added}} if added else None
+    expected = {"capabilities": {"add": added}} if added else {}
 
-    assert container(job(flavor)).get("securityContext") == expected
+    assert container(job(flavor))["securityContext"] == {**expected, **CONFINED}
+
+
+CONFINED = {"seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
+
+
+def test_an_unconfined_program_keeps_its_system_calls_and_setuid_programs(take: Take) -> None:
+    target = "gke: {cluster: gpus, flavor: h100, nodes: 1, unconfined: true}"
+
+    assert "securityContext" not in container(take(target))
+
+
+@pytest.mark.parametrize("rest", ["", "pathways: true, "])
+def test_a_job_with_mounts_has_the_group_that_may_write_to_them(take: Take, rest: str) -> None:
+    target = f"gke: {{cluster: tpus, flavor: tpu-v5e-4x8, {rest}slices: 1}}\noutput: checkpoints\ncommand: [a]"
+    mounts = "mounts: [{name: data, source: {bucket: checkpoints}}]\n"
+    with_mounts, without = (jobset(take(text))["spec"]["replicatedJobs"][0] for text in (mounts + target, target))
+    pods = [role["template"]["spec"]["template"]["spec"] for role in (with_mounts, without)]
+
+    assert [spec.get("securityContext", {}).get("fsGroup") for spec in pods] == [100, None]
 
 
 def test_a_variable_of_the_file_wins_over_the_platforms(job: Job) -> None:
@@ -259,7 +278,7 @@ def test_a_job_without_networks_between_gpus_gets_no_daemon_or_card(job: Job, fl
 
     assert "metadata" not in template(resolved)
     assert "initContainers" not in pod(resolved)
-    assert "securityContext" not in container(resolved)
+    assert container(resolved)["securityContext"] == CONFINED
     (volume,) = pod(resolved)["volumes"]
     (mount,) = container(resolved)["volumeMounts"]
     assert (volume["name"], volume["emptyDir"]["medium"]) == ("shared-memory", "Memory")
@@ -415,11 +434,12 @@ def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]
     for spec in pods(manifest):
         assert "hostNetwork" not in spec
         assert [volume for volume in spec.get("volumes", []) if "hostPath" in volume] == []
-        assert [
-            container
+        contexts = [
+            container["securityContext"]
             for container in (*spec["containers"], *spec.get("initContainers", []))
             if "securityContext" in container
-        ] == []
+        ]
+        assert all(context == CONFINED for context in contexts)
 
 
 def pathways_rows(job: ResolvedJob) -> list[tuple[str, str, str | None]]:

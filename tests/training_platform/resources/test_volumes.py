@@ -88,7 +88,9 @@ def test_each_team_on_an_instance_has_a_volume_of_its_folder_which_a_job_makes()
         job = plans[team].one(JOB, "share-us-central1-datasets-folder-job")
         pod = job.inputs["spec"]["template"]["spec"]
         assert job.inputs["metadata"]["namespace"] == "default"
-        assert pod["containers"][0]["command"] == ["mkdir", "-p", f"/share/{team}"]
+        assert pod["containers"][0]["command"] == [
+            "install", "-d", "-m", "2775", "-g", "100", f"/share/{team}", f"/share/{team}/{directories[team]}",
+        ]  # fmt: skip
         assert pod["volumes"][0]["nfs"]["path"] == "/share"
     assert all("csi" not in spec for spec in volumes.values())
 

@@ -336,12 +336,15 @@ def form(pattern: str, noun: str, allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_IMAGE_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+IMAGE_PATH = rf"{_IMAGE_PART}(?:/{_IMAGE_PART})*"
+"""An image's name in its registry. Source: github.com/distribution/reference v0.6.0, regexp.go, read 2026-11-28."""
 ImageReference = Annotated[
     str,
     form(
-        r"[^\s@]+(:\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})",
+        rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{IMAGE_PATH}(?::\w[\w.-]{{0,127}}(?:@sha256:[0-9a-f]{{64}})?|@sha256:[0-9a-f]{{64}})",
         "a container image with its tag or digest",
-        "REGISTRY/IMAGE:TAG",
+        "REGISTRY/IMAGE:TAG, with IMAGE in lower case",
     ),
 ]
 Variable = Annotated[

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.section import IMAGE_PATH
 from training_platform.config.workspace import Workspace
 from training_platform.resources.scope import repository_id, repository_url, team_repository_id
 
-_NAME = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
+_NAME = re.compile(IMAGE_PATH)
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 
 

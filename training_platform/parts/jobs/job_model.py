@@ -310,6 +310,11 @@ class GkeTarget(Consistent):
         default=False,
         description="Use the VM's network: faster between slices, but pods act as the node's service account.",
     )
+    unconfined: bool = Field(
+        default=False,
+        description="No filter of system calls, and setuid programs work: for numactl, perf, sudo, and containers in "
+        "the container.",
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -90,9 +90,9 @@ class Cluster:
 T = TypeVar("T")
 
 
-def until(read: Callable[[], T], right: Callable[[T], bool]) -> T:
+def until(read: Callable[[], T], right: Callable[[T], bool], seconds: float = SECONDS) -> T:
     """Call ``read`` until its result is right, and return that; the test fails if it never is."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + seconds
     while not right(latest := read()):
         assert time.monotonic() < deadline, f"this never came true: {latest}"
         time.sleep(0.1)

@@ -85,7 +85,7 @@ def test_a_run_starts_at_its_second_place_where_the_first_has_no_room(
     until(lambda: cluster.pods(holder), lambda pods: len(pods) == 4)
     flavor = read_workspace(root).flavors("lab", "gpus")["a100-40"]
     cluster.post("/api/v1/nodes", {"metadata": {"name": "a100", "labels": flavor.node_labels}})
-    room = {flavor.accelerator.resource: "1", "cpu": "12", "memory": "80Gi", "pods": "64"}
+    room = {flavor.accelerator.resource: "1", "cpu": "12", "memory": "80Gi", "ephemeral-storage": "90Gi", "pods": "64"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     status = {"capacity": room, "allocatable": room, "conditions": [ready]}
     cluster.patch("/api/v1/nodes/a100/status", {"status": status})

@@ -48,7 +48,7 @@ def test_a_run_is_submitted_starts_and_ends(submit: Submit, job: Command, cluste
     assert re.fullmatch(r"train-[a-z0-9]{5}", run)
     start(cluster, job, run)
     (container,) = cluster.pods(run)[0]["spec"]["containers"]
-    assert container["command"] == ["train", f"--master={run}-slice-0-0.{run}"]
+    assert container["args"] == ["train", f"--master={run}-slice-0-0.{run}"]  # of the launcher
     for pod in cluster.pods(run):
         cluster.says(pod, "Succeeded")
     assert job("wait", run, "--timeout", "1").exit_code == 0

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -344,6 +345,19 @@ def test_a_run_is_waited_for_until_it_ends_or_starts_or_the_time_is_up(
     assert run is not None
     assert run.state == end
     assert changes == {"failed": ["waiting", "running"]}.get(end, ["waiting"])
+
+
+def test_a_run_that_is_waited_for_says_once_that_its_image_is_not_pulled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_POLL_SECONDS", 0.01)
+    (starting,) = seen("starting")
+    reasons = ["", "ErrImagePull", "ImagePullBackOff", "ErrImagePull"]
+    (failed,) = seen("failed")
+    runs = iter([*(replace(starting, waiting_reason=reason) for reason in reasons), failed])
+    changes = list[str]()
+
+    watching.wait(lambda: next(runs), seconds=None, changed=lambda run: changes.append(run.waiting_reason))
+
+    assert changes == ["", "ErrImagePull"]
 
 
 def test_nodes_do_not_change_a_job_with_slices(root: Path) -> None:

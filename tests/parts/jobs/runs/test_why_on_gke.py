@@ -11,11 +11,11 @@ from local_google_cloud.http.server import serve
 from local_google_cloud.state.quota_use import Projects
 from tests.local_google_cloud.client import PROJECT, Client
 from tests.parts.jobs.lab import TODAY, Lab, Take
-from training_platform.clients.google_api import GoogleError
+from training_platform.clients.google_api import GoogleError, NoCredentialsError
 from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.runs.on_gke import gke_run
+from training_platform.parts.jobs.runs.on_gke import gke_run, with_wait
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, vm_sentences, why
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -164,6 +164,25 @@ def test_a_run_that_was_sent_back_without_vms_says_how_often_and_when_it_is_aske
     assert "Check dws-h100 has sent it back 4 times, the next time at 2026-11-22T10:00:00Z: no VMs were there." in lines
 
 
+def test_once_is_not_one_times() -> None:
+    check = {"name": "dws-h100", "state": "Pending", "retryCount": 1}
+    lines = explanation(workload=workload(condition("QuotaReserved", False), admissionChecks=[check]))
+
+    assert "Check dws-h100 has sent it back once: no VMs were there." in lines
+
+
+def test_the_event_of_a_failure_is_not_said_after_the_failure() -> None:
+    jobset = {**JOBSET, "status": {"conditions": [condition("Failed", True, "no restarts left")]}}
+    row = {
+        "type": "Warning",
+        "reason": "FailedJobs",
+        "message": "no restarts left",
+        "involvedObject": {"kind": "JobSet"},
+    }
+
+    assert explanation(jobset=jobset, events=[row]) == ['train-bcdfg has failed after 0 restarts: "no restarts left".']
+
+
 def test_a_pod_says_why_it_was_evicted_long_after_its_events_are_gone() -> None:
     gone = {
         "metadata": {"name": "train-slice-0-0"},
@@ -222,6 +241,52 @@ def event(kind: str, reason: str, message: str, name: str = "train-0", hour: int
 
 
 ADMITTED = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
+
+
+def pending_pod(init: Json | None, main: Json) -> Json:
+    statuses = {"initContainerStatuses": [{"state": {"waiting": init}}] if init else []}
+    statuses["containerStatuses"] = [{"state": {"waiting": main}}]
+    return {"metadata": {"name": "p"}, "status": {"phase": "Pending", **statuses}}
+
+
+STARTS = pending_pod(None, {"reason": "ContainerCreating"})
+PULLS = pending_pod(None, {"reason": "ErrImagePull", "message": "not found"})
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason", "message"),
+    [
+        ([], "", "pods are not ready"),
+        ([STARTS], "ContainerCreating", "pods are not ready"),
+        ([STARTS, PULLS], "ErrImagePull", "not found"),
+        (
+            [pending_pod({"reason": "ImagePullBackOff", "message": "denied"}, {"reason": "PodInitializing"})],
+            "ImagePullBackOff", "denied",
+        ),
+    ],
+)  # fmt: skip
+def test_a_starting_run_says_what_its_containers_wait_for(pods: list[Json], reason: str, message: str) -> None:
+    admitted = workload(condition("Admitted", True), condition("PodsReady", False, "pods are not ready"))
+    run = with_wait(gke_run(JOBSET, admitted, "gpus"), pods)
+
+    assert (run.state, run.waiting_reason, run.reason) == ("starting", reason, message)
+
+
+def test_a_run_that_is_not_starting_waits_for_no_container() -> None:
+    run = gke_run(JOBSET, workload(condition("Admitted", True), condition("PodsReady", True)), "gpus")
+
+    assert with_wait(run, [PULLS]) == run
+
+
+@pytest.mark.parametrize(
+    ("ready", "state"), [([], "starting"), ([{"name": "slice", "ready": 1}], "running"),
+                         ([{"name": "slice", "ready": 0, "succeeded": 1}], "running")],
+)  # fmt: skip
+def test_before_kueue_says_whether_pods_are_ready_jobset_does(ready: list[Json], state: str) -> None:
+    roles = [{"name": "slice", "template": {"spec": {"template": {"spec": {"containers": []}}}}}]
+    jobset = {**JOBSET, "spec": {"replicatedJobs": roles}, "status": {"replicatedJobsStatus": ready}}
+
+    assert gke_run(jobset, workload(condition("Admitted", True)), "gpus").state == state
 
 
 def test_the_autoscalers_last_event_is_quoted_although_it_is_no_warning() -> None:
@@ -322,6 +387,13 @@ def test_unreadable_node_pools_give_one_sentence(take: Take) -> None:
     assert list(vm_sentences(take(GPUS), refused, TODAY))[1:] == [
         "GKE does not show its node pools: GKE does not let you in projects/p: no."
     ]
+
+
+def test_without_credentials_the_answer_is_what_the_cluster_and_files_say(take: Take) -> None:
+    def refused() -> dict[str, Json]:
+        raise NoCredentialsError("There are no credentials: none.")
+
+    assert list(vm_sentences(take(GPUS), refused, TODAY)) == [f"{POOL}."]
 
 
 QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"

@@ -556,9 +556,10 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
 def why_it_waits(run: str, **chosen: Any) -> None:
     """Explain why a run waits or failed: its queue, quota, position in the queue, VMs and earlier attempts.
 
-    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI, node pools and earlier attempts application default
+    credentials.
     """
-    from training_platform.clients.google_api import GoogleError
+    from training_platform.clients.google_api import GoogleError, NoCredentialsError
     from training_platform.parts.jobs.runs.logs import earlier_attempts
     from training_platform.parts.jobs.runs.watching import why_gke, why_vertex
 
@@ -578,6 +579,8 @@ def why_it_waits(run: str, **chosen: Any) -> None:
     if place.target == "gke" and (record.gone or record.restarts or record.interruptions):
         try:
             sentences += earlier_attempts(options.log(place), place.cluster, place.team.name, record.name)
+        except NoCredentialsError:  # the pods have told a person with a kubeconfig alone how the last attempt ended
+            pass
         except GoogleError as error:
             sentences.append(f"Its earlier attempts could not be read: {error}")
     if options.output_format == "json":
@@ -686,16 +689,9 @@ def _is_on_gke(place: RunPlace) -> bool:
 
 
 def _run_at(api: Any, place: RunPlace, run: str) -> Run | None:
-    from training_platform.clients.kubernetes_api import JOBSETS, WORKLOADS
-    from training_platform.parts.jobs.runs.on_gke import gke_run, workload_of
-    from training_platform.parts.jobs.runs.watching import vertex_named
+    from training_platform.parts.jobs.runs.watching import gke_now, vertex_named
 
-    if place.target == "vertex":
-        return vertex_named(api, place, run)
-    jobset = api.get(JOBSETS, place.team.name, run)
-    if jobset is None:
-        return None
-    return gke_run(jobset, workload_of(jobset, api.objects(WORKLOADS, place.team.name)), place.key)
+    return vertex_named(api, place, run) if place.target == "vertex" else gke_now(api, place, run)
 
 
 def read_again(api: Any, place: RunPlace, run: Run) -> Run | None:
@@ -731,7 +727,7 @@ def print_runs(runs: list[Run], output_format: Format) -> None:
         "TEAM": [run.team for run in runs],
         "USER": [run.user or "-" for run in runs],
         "WHERE": [f"{run.target} {run.place}" for run in runs],
-        "STATE": [run.state for run in runs],
+        "STATE": [f"{run.state}: {run.waiting_reason}" if run.waiting_reason else run.state for run in runs],
         "CHIPS": [str(run.accelerators) for run in runs],
         "PRIORITY": [run.priority or "-" for run in runs],
         "WAITED": [since(run.created, run.started or run.ended, now) for run in runs],

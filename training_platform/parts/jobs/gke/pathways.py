@@ -27,10 +27,12 @@ from training_platform.parts.jobs.gke.pods import (
     placement,
     platform_variables,
     pod_template,
+    program_security,
     program_spec,
     pulled_image,
     resources,
     shape,
+    volume_group,
     volumes,
 )
 from training_platform.parts.jobs.rendezvous import rendezvous
@@ -66,6 +68,8 @@ def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
     }
     if storage.volumes:
         pod["volumes"] = storage.volumes
+    if group := volume_group(job):
+        pod["securityContext"] = group
     spec = program_spec(job, 1, pod_template(storage.annotations, pod))
     template = {"metadata": {"annotations": dict(_ALONE)}, "spec": spec}
     return {"name": HEAD, "replicas": 1, "template": template}
@@ -95,6 +99,8 @@ def _program(job: ResolvedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
     }
     if mounts:
         body["volumeMounts"] = mounts
+    if security := program_security(job):
+        body["securityContext"] = security
     return body
 
 

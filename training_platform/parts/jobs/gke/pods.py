@@ -28,7 +28,7 @@ from training_platform.parts.jobs.job_model import GkeTarget, Mount
 from training_platform.parts.jobs.rendezvous import RANK, rendezvous
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import ANY_PLACE, longest_run_hours, resource_flavor, run_limit_hours
-from training_platform.resources.scope import SERVICE_ACCOUNT, bucket_id, repository_id, repository_url
+from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_GROUP, bucket_id, repository_id, repository_url
 
 
 def gke_target(job: ResolvedJob) -> tuple[GkeTarget, Flavor]:
@@ -220,10 +220,36 @@ def _pod(
     pod = bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"])
     if direct and direct.access.daemons:
         pod["initContainers"] = list(direct.access.daemons)
+    if group := volume_group(job):
+        pod["securityContext"] = group
     pod["containers"] = [_container(job, flavor, direct, storage)]
     if merged_volumes := _merged(direct.access.volumes if direct else (), storage.volumes):
         pod["volumes"] = merged_volumes
     return pod
+
+
+def volume_group(job: ResolvedJob) -> dict[str, Any]:
+    """Return the security context of a pod with mounts, by whose group an image writes to them if its user is not root.
+
+    Cloud Storage FUSE's driver gets it from the kubelet, and mounts with gid, file-mode=664 and dir-mode=775; NFS and
+    Lustre stay as they are. Source: GoogleCloudPlatform/gcs-fuse-csi-driver, NodePublishVolume, and lustre-csi-driver,
+    csi_driver.yaml, read 2026-11-28.
+    """
+    return {"fsGroup": TEAM_GROUP, "fsGroupChangePolicy": "OnRootMismatch"} if job.spec.mounts else {}
+
+
+def program_security(job: ResolvedJob, capabilities: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the security context of the container with the program: containerd's own filter of system calls.
+
+    GKE sets it for all pods of Autopilot, and not in Standard clusters. It refuses mbind and set_mempolicy (numactl),
+    perf_event_open, io_uring and new namespaces, and allows ptrace and process_vm_readv.
+    Source: GKE docs, about seccomp; containerd 58e6cee, contrib/seccomp/seccomp_default.go; read 2026-11-28.
+    """
+    added = {"capabilities": {"add": list(capabilities)}} if capabilities else {}
+    gke, _ = gke_target(job)
+    if gke.unconfined:
+        return added
+    return {**added, "seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
 
 
 def bare_pod(gke: GkeTarget, labels: Mapping[str, str], tolerations: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -260,8 +286,8 @@ def _container(job: ResolvedJob, flavor: Flavor, direct: GpuDirect | None, stora
     body["resources"] = resources(job, requested_chips, pod_parts(job))
     if mounts:
         body["volumeMounts"] = mounts
-    if capabilities:
-        body["securityContext"] = {"capabilities": {"add": capabilities}}
+    if security := program_security(job, capabilities):
+        body["securityContext"] = security
     body["terminationMessagePolicy"] = "FallbackToLogsOnError"  # the pod's status keeps the last lines of its log
     return body
 

@@ -6,6 +6,7 @@ Sources: JobSet v1alpha2 and Kueue v1beta2 Go types and controllers (JobSet 0.12
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from training_platform.catalog.types import Json
 from training_platform.parts.jobs.naming import job_of
@@ -14,6 +15,7 @@ from training_platform.quota.chip_hours import ACCELERATORS
 from training_platform.resources.kueue import PRIORITY_LABEL
 
 JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+_STARTS = ("ContainerCreating", "PodInitializing")  # reasons of containers that wait for nothing but their start
 USER_ANNOTATION = "training-platform/user"
 
 
@@ -40,6 +42,26 @@ def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
         restarts=int(status.get("restartsCountTowardsMax") or 0),
         interruptions=max(0, int(status.get("restarts") or 0) - int(status.get("restartsCountTowardsMax") or 0)),
     )
+
+
+def with_wait(run: Run, pods: Iterable[Json]) -> Run:
+    """Return a run with what a container of its pending pods waits for, first what is not only its start."""
+    waits = sorted(filter(None, map(container_wait, pods)), key=lambda wait: wait.get("reason") in _STARTS)
+    if run.state != "starting" or not waits:
+        return run
+    first = waits[0]
+    return replace(run, waiting_reason=str(first.get("reason", "")), reason=str(first.get("message") or run.reason))
+
+
+def container_wait(pod: Json) -> Json:
+    """Return reason and message of a container of a pod that waits, first one that waits for more than its start.
+
+    While an init container's image cannot be pulled, the others only wait for the pod's initialization.
+    """
+    status = pod.get("status") or {}
+    rows = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    waits = [(row.get("state") or {}).get("waiting") or {} for row in rows]
+    return min(filter(None, waits), key=lambda wait: wait.get("reason") in _STARTS, default={})
 
 
 def _accelerators(jobset: Json) -> int:
@@ -99,9 +121,20 @@ def _state(jobset: Json, workload: Json | None) -> tuple[State, str]:
         return "waiting", f"deactivated: {words(workload, 'Evicted') or 'somebody set spec.active to false'}"
     if not holds(workload, "Admitted"):
         return "waiting", words(workload, "QuotaReserved") or words(workload, "Evicted")
-    if condition(workload, "PodsReady") and not holds(workload, "PodsReady"):
+    if not _pods_are_ready(jobset, workload):
         return "starting", words(workload, "PodsReady")
     return "running", ""
+
+
+def _pods_are_ready(jobset: Json, workload: Json) -> bool:
+    """Whether all pods of an admitted run are ready; JobSet says so before Kueue does, or instead of it."""
+    if condition(workload, "PodsReady"):
+        return holds(workload, "PodsReady")
+    rows = (jobset.get("status") or {}).get("replicatedJobsStatus") or ()
+    ready = {row["name"]: int(row.get("ready") or 0) + int(row.get("succeeded") or 0) for row in rows}
+    return all(
+        ready.get(role["name"], 0) >= int(role.get("replicas") or 1) for role in jobset["spec"]["replicatedJobs"]
+    )
 
 
 def _since(obj: Json | None, kind: str) -> str:

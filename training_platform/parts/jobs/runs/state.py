@@ -18,6 +18,7 @@ class Run:
     ``place`` is the cluster, or the region of Vertex AI; ``identity`` is the name by which its API knows the run.
     ``gone`` says that its objects are, and that this is what Cloud Logging saw of it.
     ``user`` is who submitted it, as the run itself says; ``accelerators`` are those of all its VMs.
+    ``waiting_reason`` is Kubernetes' reason why containers of a starting run wait, such as ImagePullBackOff.
     ``restarts`` counts restarts of the whole job after failures; interruptions of VMs are in ``interruptions``.
     """
 
@@ -30,6 +31,7 @@ class Run:
     state: State
     created: str
     reason: str = ""
+    waiting_reason: str = ""
     started: str = ""
     ended: str = ""
     restarts: int = 0

@@ -28,7 +28,14 @@ from training_platform.parts.jobs.gke.pods import CONTAINER, gke_target, layout
 from training_platform.parts.jobs.gke.rules import demand, reach
 from training_platform.parts.jobs.naming import point_runs
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.runs.on_gke import JOBSET_LABEL, flavors_of, gke_run, holds, workload_of
+from training_platform.parts.jobs.runs.on_gke import (
+    JOBSET_LABEL,
+    flavors_of,
+    gke_run,
+    holds,
+    with_wait,
+    workload_of,
+)
 from training_platform.parts.jobs.runs.on_vertex import (
     ENVIRONMENT_LABEL,
     TEAM_LABEL,
@@ -51,8 +58,29 @@ def gke_runs(cluster: ClusterApi, place: RunPlace) -> Iterator[Run]:
     namespace = place.team.name
     workloads = list(cluster.objects(WORKLOADS, namespace))
     jobsets = cluster.objects(JOBSETS, namespace)
-    for jobset in sorted(jobsets, key=lambda jobset: str(jobset["metadata"].get("creationTimestamp"))):
-        yield gke_run(jobset, workload_of(jobset, workloads), place.key)
+    oldest_first = sorted(jobsets, key=lambda jobset: str(jobset["metadata"].get("creationTimestamp")))
+    runs = [gke_run(jobset, workload_of(jobset, workloads), place.key) for jobset in oldest_first]
+    yield from _with_waits(cluster, namespace, runs)
+
+
+def gke_now(cluster: ClusterApi, place: RunPlace, name: str) -> Run | None:
+    """Return the current state of a run in a cluster, or None. Raises ClusterError."""
+    namespace = place.team.name
+    jobset = cluster.get(JOBSETS, namespace, name)
+    if jobset is None:
+        return None
+    run = gke_run(jobset, workload_of(jobset, cluster.objects(WORKLOADS, namespace)), place.key)
+    return _with_waits(cluster, namespace, [run])[0]
+
+
+def _with_waits(cluster: ClusterApi, namespace: str, runs: list[Run]) -> list[Run]:
+    """Return the runs, those that start with what their containers wait for."""
+    if not any(run.state == "starting" for run in runs):
+        return runs
+    pods_of_runs: dict[str, list[Json]] = {}
+    for pod in cluster.objects(PODS, namespace, JOBSET_LABEL, fields="status.phase=Pending"):
+        pods_of_runs.setdefault(pod["metadata"]["labels"][JOBSET_LABEL], []).append(pod)
+    return [with_wait(run, pods_of_runs.get(run.name, ())) for run in runs]
 
 
 def vertex_runs(vertex: VertexJobs, place: RunPlace) -> Iterator[Run]:
@@ -218,14 +246,14 @@ def wait(
 ) -> Run | None:
     """Return a run once it has ended or started, or as it is at the timeout; None if it is gone."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    state = ""
+    printed: tuple[str, bool] | None = None
     while True:
         run = read()
         if run is None or run.done or (started and run.state == "running"):
             return run
-        if run.state != state:
+        if (run.state, bool(run.waiting_reason)) != printed:  # pulls of an image alternate between two reasons
             changed(run)
-            state = run.state
+            printed = (run.state, bool(run.waiting_reason))
         left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
         if left <= 0:
             return run

@@ -15,12 +15,12 @@ from datetime import UTC, date, datetime
 from typing import Final
 
 from training_platform.catalog.types import Json
-from training_platform.clients.google_api import GoogleError
+from training_platform.clients.google_api import GoogleError, NoCredentialsError
 from training_platform.config.expansion import ExpandedPool
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
 from training_platform.parts.jobs.gke.pods import gke_target
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.runs.on_gke import condition, holds, words
+from training_platform.parts.jobs.runs.on_gke import condition, container_wait, holds, words
 from training_platform.parts.jobs.runs.state import Run, quoted
 from training_platform.quota.alternatives import pool_vms
 from training_platform.quota.charges import shown, vm_usage
@@ -181,7 +181,7 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
         if seen.pods
         else (f"{run.name} is admitted, and its pods are not there yet.")
     )
-    texts = (_container_wait(pod) if holds(pod, "PodScheduled") else words(pod, "PodScheduled") for pod in waiting)
+    texts = (_wait(pod) if holds(pod, "PodScheduled") else words(pod, "PodScheduled") for pod in waiting)
     counts = Counter(filter(None, texts))
     for text, count in counts.most_common():
         yield f"{count} of them: {quoted(text)}."
@@ -193,12 +193,9 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
     yield from _warnings(seen, already=counts)
 
 
-def _container_wait(pod: Json) -> str:
-    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        waiting = (status.get("state") or {}).get("waiting")
-        if waiting:
-            return " ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
-    return ""
+def _wait(pod: Json) -> str:
+    wait = container_wait(pod)
+    return " ".join(str(wait[key]) for key in ("reason", "message") if wait.get(key))
 
 
 def _failed(run: Run, seen: Seen) -> Iterator[str]:
@@ -216,7 +213,7 @@ def _failed(run: Run, seen: Seen) -> Iterator[str]:
                 yield f"Pod {pod['metadata']['name']} ended with exit code {ended['exitCode']}{reason}."
                 if lines := str(ended.get("message") or "").strip().splitlines()[-_LINES:]:
                     yield f"Its log ends with: {quoted(' / '.join(lines))}."
-    yield from _warnings(seen)
+    yield from _warnings(seen, already=(words(seen.jobset, "Failed"),))
 
 
 def _retries(run: Run, seen: Seen) -> Iterator[str]:
@@ -226,7 +223,11 @@ def _retries(run: Run, seen: Seen) -> Iterator[str]:
         if check.get("retryCount") and run.state != "succeeded":
             again = (status.get("requeueState") or {}).get("requeueAt")
             later = f", the next time at {again}" if again else ""
-            yield f"Check {check.get('name')} has sent it back {check['retryCount']} times{later}: no VMs were there."
+            yield f"Check {check.get('name')} has sent it back {_times(check['retryCount'])}{later}: no VMs were there."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _evictions(seen: Seen) -> Iterator[str]:
@@ -295,7 +296,8 @@ _CALM: Final = ("RUNNING", "RECONCILING")
 def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
     """Yield sentences on the pools of a job's VMs: GKE's messages, and the quota that they charge.
 
-    ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out.
+    ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out, and so are node
+    pools for a person with a kubeconfig alone.
     """
     gke, flavor = gke_target(job)
     pools = usable_pools(flavor, gke.nodes or 1)
@@ -310,6 +312,8 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
         )
     try:
         bodies = states() if pools else {}
+    except NoCredentialsError:
+        return
     except GoogleError as error:
         yield f"GKE does not show its node pools: {str(error).rstrip('.')}."
         return
