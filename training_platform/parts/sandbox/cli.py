@@ -157,7 +157,7 @@ def serve(port: int, **chosen: Any) -> None:
     Prints the gcp provider's settings for config: in a stack file.
     """
     options = SandboxOptions(**chosen)  # first, since some of the imports need the extra
-    from local_google_cloud.endpoints import endpoints
+    from local_google_cloud.api import endpoints
     from training_platform.parts.sandbox.run.faults import check_faults, injected
     from training_platform.parts.sandbox.run.servers import (
         announced,

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from training_platform.catalog.types import Json
 from training_platform.config.reading.finding import Severity
-from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.config.reading.unknown import UNKNOWN, is_list
 from training_platform.rules.declaration import Draft, Owner, finding, rule
-from training_platform.views.inputs import as_number, is_list
+from training_platform.views.inputs import as_number
 from training_platform.views.whole_stack import ObjectView, Program
 
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"

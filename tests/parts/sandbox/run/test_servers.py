@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from local_google_cloud.endpoints import endpoints
-from local_google_cloud.files import BrokenFile
+from local_google_cloud.api import BrokenFile, endpoints
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.model.stack import PROJECT

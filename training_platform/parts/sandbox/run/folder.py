@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from local_google_cloud.files import BrokenFile, read_json
+from local_google_cloud.api import BrokenFile, read_json
 from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER, stack_file

@@ -12,7 +12,7 @@ from pulumi.automation import PulumiCommand
 from rich.console import Console
 from rich.text import Text
 
-from local_google_cloud.endpoints import endpoints
+from local_google_cloud.api import endpoints
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace

@@ -8,13 +8,14 @@ from math import isinf
 from pathlib import Path
 from typing import Final
 
-from local_google_cloud.kubernetes.object_store import ObjectStore
+from local_google_cloud.kubernetes import ObjectStore
 from training_platform.checks.reports.conclusion import counted
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.recovery import clusters_of
 from training_platform.parts.sandbox.run.reports import QuotaRow, is_resource
 from training_platform.parts.sandbox.run.servers import make_cloud, served
+from training_platform.quota.charges import QuotaKey
 from training_platform.resources.resource_types import RELEASE
 
 _COLLECTIONS: Final = {"b": "buckets", "o": "objects"}  # collections in Cloud Storage's names
@@ -65,9 +66,9 @@ def quota_rows(folder: SandboxFolder, workspace: Workspace, project: str | None 
         QuotaRow(
             project=charged,
             service=key.service,
-            quota=str(key),
+            quota=str(QuotaKey(*key)),
             used=used,
-            limit=_finite(cloud.quota.limit(key)),
+            limit=_finite(cloud.judge.limit(key)),
         )
         for charged in projects
         for key, used in sorted(cloud.quota.used(charged).items())
