@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from local_google_cloud.api import CloudSettings, LocalCloud
+from local_google_cloud.api import CloudSettings, LocalCloud, Record
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.places import ORGANISATION
 from training_platform.config.reading.clock import today
@@ -59,8 +59,12 @@ def test_a_job_for_vertex_ai_is_one_of_its_documents(example: str, tmp_path: Pat
     body = yaml.safe_load(rendered(tmp_path, example, "vision"))
 
     cloud = LocalCloud(["example"], settings=CloudSettings(check_services=False))
-    path = f"v1/projects/example/locations/us-central1/{VERTEX[example]}"
-    code, answer = cloud.handle("aiplatform", "POST", path, [], body)
+    location = "projects/example/locations/us-central1"
+    tuning = f"aiplatform/{location}/persistentResources/prod-vision-tuning"  # a job runs on it
+    cloud.store.put(Record(name=tuning, project="example", body={}))
+
+    code, answer = cloud.handle("aiplatform", "POST", f"v1/{location}/{VERTEX[example]}", [], body)
+
     assert code == 200, answer
     (container, *_) = [pool["containerSpec"] for pool in spec(body)["workerPoolSpecs"]]
     assert any(word.endswith(".py") and (EXAMPLES / example / word).is_file() for word in words(container))
