@@ -136,7 +136,11 @@ def _public(package: str) -> Iterator[str]:
     """Yield the public names of a package by its doors."""
     for door in DOORS[package]:
         tree = ast.parse(dict(_sources(package))[door].read_text())
-        exported = [ast.literal_eval(node.value) for node in tree.body if _targets(node) == ["__all__"]]
+        exported = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and _targets(node) == ["__all__"]
+        ]
         if exported:
             yield from (f"{door}.{name}" for name in exported[0])
             continue

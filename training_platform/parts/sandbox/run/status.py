@@ -15,6 +15,7 @@ from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.recovery import clusters_of
 from training_platform.parts.sandbox.run.reports import QuotaRow, is_resource
 from training_platform.parts.sandbox.run.servers import make_cloud, served
+from training_platform.parts.sandbox.run.user_cluster import UserCluster
 from training_platform.quota.charges import QuotaKey
 from training_platform.resources.resource_types import RELEASE
 
@@ -80,12 +81,17 @@ def _finite(limit: float | None) -> float | None:
     return None if limit is None or isinf(limit) else limit
 
 
-def kubernetes_notes(folder: SandboxFolder, name: str, crds: Sequence[Path]) -> Iterator[str]:
-    """Yield a summary's notes about a stack's Kubernetes objects."""
+def kubernetes_notes(
+    folder: SandboxFolder, name: str, crds: Sequence[Path], cluster: UserCluster | None
+) -> Iterator[str]:
+    """Yield a summary's notes about a stack's Kubernetes objects, which a cluster of the user's may have."""
     resources = folder.resources(name)
     releases = Counter(resource["inputs"]["name"] for resource in resources if resource["type"] == RELEASE)
     count = sum(resource["type"].startswith("kubernetes:") for resource in resources) - releases.total()
     clusters = set(clusters_of(resources).values())
+    if cluster is not None:
+        yield f"Context {cluster.context} of {cluster.file} has {counted(count, 'Kubernetes object')}."
+        return
     objects = f"{counted(count, 'Kubernetes object')} in {counted(len(clusters), 'cluster')}"
     checked = f", checked by the CRDs in {', '.join(map(str, crds))}" if crds else ""
     yield f"A stand-in for the kubernetes provider keeps {objects}{checked}."
