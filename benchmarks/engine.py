@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.measure import ORGANISATION, PROGRAM, run, spread, table
-from local_google_cloud.kubernetes.plugin import serve
+from local_google_cloud.kubernetes import serve
 from tests.engine.workspace import Workspace
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions

@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import ROOT, table
-from kueue_model.cluster import Cluster, FlavorMachines
-from kueue_model.cluster_queues import Pods
-from kueue_model.replay import NEVER, play
-from kueue_model.traces import TraceJob
+from kueue_model import NEVER, Cluster, FlavorMachines, Pods, TraceJob, play
 from training_platform.catalog.types import Capacity
 from training_platform.parts.simulate.provisioning_times import DEFAULTS
 

@@ -8,24 +8,51 @@
     waits = [run.started - run.of.submitted for run in played.runs]
 
 The command ``kueue-model`` does the same, and prints tables. Nothing here knows stack files or Google Cloud.
+
+Programs import the names below, and three modules: ``imports`` (records of other schedulers as traces), ``results``
+(figures of a play) and ``output`` (what a command prints of them).
 """
 
 from kueue_model.cluster import Cluster, Counting, FlavorMachines
+from kueue_model.cluster_queues import Pods
+from kueue_model.machines import ArrivalTime, CapacityTimes, LossTime, expected_losses
 from kueue_model.manifests import Manifests, read_manifests
+from kueue_model.quotas import amount, units
 from kueue_model.replay import NEVER, Played, Run, play
-from kueue_model.traces import Trace, TraceJob, read_trace
+from kueue_model.traces import (
+    MOST_SECONDS,
+    JobKind,
+    Trace,
+    TraceJob,
+    invented,
+    read_rows,
+    read_trace,
+    trace_text,
+)
 
 __all__ = [
+    "MOST_SECONDS",
     "NEVER",
+    "ArrivalTime",
+    "CapacityTimes",
     "Cluster",
     "Counting",
     "FlavorMachines",
+    "JobKind",
+    "LossTime",
     "Manifests",
     "Played",
+    "Pods",
     "Run",
     "Trace",
     "TraceJob",
+    "amount",
+    "expected_losses",
+    "invented",
     "play",
     "read_manifests",
+    "read_rows",
     "read_trace",
+    "trace_text",
+    "units",
 ]

@@ -25,7 +25,6 @@ def serve(projects: tuple[str, ...], port: int, state: Path | None) -> None:
     try:
         import local_google_cloud.http.server as http  # noqa: PLC0415 # needs the extra, help does not
         from local_google_cloud.local_cloud import LocalCloud  # noqa: PLC0415 # as above
-        from local_google_cloud.state.quota_use import Projects  # noqa: PLC0415 # as above
         from local_google_cloud.state.store import Store  # noqa: PLC0415 # as above
     except ImportError as error:
         raise click.ClickException(f"{error.name} is missing: pip install 'training-platform[sandbox]'.") from error
@@ -34,7 +33,7 @@ def serve(projects: tuple[str, ...], port: int, state: Path | None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
-        with http.serve(LocalCloud(Projects({}, projects), store=Store(state)), port) as bound:
+        with http.serve(LocalCloud(projects, store=Store(state)), port) as bound:
             click.echo(f"# http://127.0.0.1:{bound}/ until interrupted\nconfig:")
             for setting, url in endpoints(bound).items():
                 click.echo(f"  {setting}: {url}")

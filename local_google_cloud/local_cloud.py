@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from local_google_cloud.faults import ActiveFaults
@@ -16,10 +16,10 @@ from local_google_cloud.resources.actions import ACTIONS
 from local_google_cloud.resources.resource_kinds import Call, Service
 from local_google_cloud.services.projects import answer_cloud_quotas
 from local_google_cloud.services.service_table import SERVICES
-from local_google_cloud.state.authorization import Access, Caller, authorize, resource_of
-from local_google_cloud.state.cloud import Cloud, CloudSettings, Judge
+from local_google_cloud.state.authorization import Caller, authorize, resource_of
+from local_google_cloud.state.cloud import Cloud, CloudSettings
 from local_google_cloud.state.long_running import Clock
-from local_google_cloud.state.quota_use import Projects, number
+from local_google_cloud.state.questions import Access, Judge
 from local_google_cloud.state.store import Store
 from training_platform.catalog.types import Json
 
@@ -39,7 +39,7 @@ class LocalCloud(Cloud):
 
     def __init__(
         self,
-        projects: Projects,
+        projects: Iterable[str],
         *,
         store: Store | None = None,
         clock: Clock | None = None,
@@ -108,7 +108,7 @@ class LocalCloud(Cloud):
         definition = SERVICES.get(api.service) or Service(name=api.service)
         enabled = f"serviceusage/projects/{project}/services/{api.host}" in self.store
         if definition.needs_enabling and project and self.settings.check_services and not enabled:
-            raise service_disabled(api.host, project, number(project))
+            raise service_disabled(api.host, project, self.judge.project_number(project))
         call = Call(
             api=api,
             method=method,

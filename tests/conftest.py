@@ -10,12 +10,11 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.rpc import status_pb2  # type: ignore[import-untyped]
-from hypothesis import settings
 
 from tests.browser import BROWSERS, Page
 from training_platform.resources.scope import Scope
@@ -24,14 +23,19 @@ from training_platform.resources.scope import Scope
 # and pytest rewrites every test, 10 s.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Google's clients and pulumi.provider each bring the message google.rpc.Status, which a process can have but once.
-sys.modules["pulumi.runtime.proto.status_pb2"] = status_pb2
+os.environ.setdefault("PYTEST_TIMEOUT", "60")  # seconds a test, by pytest-timeout
 # jsonschema judges a few formats by it, none of them in a schema here, and it makes 38 parsers as it is imported: 2 s.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("random", deadline=None, print_blob=True)
-settings.load_profile("repeatable")  # a change fails by its own faults alone; --hypothesis-profile=random finds others
+if find_spec("hypothesis"):  # tests of kueue_model also run in the base environment
+    from google.rpc import status_pb2  # type: ignore[import-untyped]
+    from hypothesis import settings
+
+    # Google's clients and pulumi.provider each bring the message google.rpc.Status, which a process can have but once.
+    sys.modules["pulumi.runtime.proto.status_pb2"] = status_pb2
+    settings.register_profile("repeatable", derandomize=True, deadline=None)
+    settings.register_profile("random", deadline=None, print_blob=True)
+    settings.load_profile("repeatable")  # faults repeat; --hypothesis-profile=random finds others
 
 TOOLS = {
     "engine": ("pulumi", "pulumi-language-python", "pulumi-resource-gcp"),

@@ -19,11 +19,11 @@ from google.protobuf import empty_pb2
 from pulumi.runtime import mocks, proto, settings
 from pulumi.runtime.stack import run_in_stack
 
-from local_google_cloud.kubernetes.wire import plain_struct, wire_struct
+from local_google_cloud.kubernetes import plain_struct, wire_struct
 from training_platform.config.model.stack import PROJECT, Stack
+from training_platform.config.reading.unknown import holds_unknown
 from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN, ResourceKey
 from training_platform.resources.team import ORGANIZATION
-from training_platform.views.inputs import holds_unknown
 
 STACK = "pulumi:pulumi:Stack"
 REFERENCE = "pulumi:pulumi:StackReference"

@@ -52,7 +52,7 @@ class _Control:
     async def remove_resource(self, request: Request) -> Response:
         """Remove a resource, as if it had been deleted outside Pulumi."""
         name = request.path_params["name"]
-        removed = [record for record in self._cloud.store.all() if record.name.partition("/")[2] == name]
+        removed = [record for record in self._cloud.store.all() if record.path == name]
         for record in removed:
             for other in self._cloud.store.all():
                 if f"{other.meta.get('pool')}/".startswith(f"{record.name}/"):  # an instance group of a node pool

@@ -26,6 +26,8 @@ from local_google_cloud.files import BrokenFile, read_json, write_whole
 from local_google_cloud.kubernetes.wire import as_sent
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
+from training_platform.config.reading.unknown import UNKNOWN
+from training_platform.rules.documents.definitions import path_text
 
 CREATED: Final = "2026-01-01T00:00:00Z"
 HELM: Final = "helm.sh"  # group of Helm releases
@@ -182,6 +184,15 @@ def with_secrets(value: Any, like: Any) -> Any:
     return value
 
 
+def get(value: Any, *names: str) -> Any:
+    """Return a field of a readable value, None if it is missing; below an unknown, it is unknown."""
+    for name in names:
+        if not isinstance(value, dict):
+            return UNKNOWN if value is UNKNOWN else None
+        value = value.get(name)
+    return value
+
+
 def put(value: Json, path: tuple[str, ...], item: Any) -> Json:
     """Return a copy of a value with one field set, even inside a secret; below an unknown, nothing is set."""
     changed = copy.deepcopy(value)
@@ -234,17 +245,3 @@ def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[PropertyCha
         yield PropertyChange(path, "delete")
     elif old != new or isinstance(old, bool) is not isinstance(new, bool):
         yield PropertyChange(path, "update")
-
-
-def path_text(path: PropertyPath) -> str:
-    """Return a path as the engine writes it: ``spec.flavors[0]["example.com/key"]``."""
-    written = ""
-    for step in path:
-        if isinstance(step, int):
-            written += f"[{step}]"
-        elif any(character in step for character in '."[]'):
-            escaped = step.replace('"', '\\"')
-            written += f'["{escaped}"]'
-        else:
-            written += f".{step}" if written else step
-    return written

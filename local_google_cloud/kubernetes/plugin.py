@@ -24,9 +24,9 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 from typing_extensions import override
 
-from local_google_cloud.kubernetes.definitions import load_crds
 from local_google_cloud.kubernetes.object_store import ObjectRefused, ObjectStore, changes, from_struct
 from local_google_cloud.kubernetes.stored_objects import (
+    RELEASE,
     ObjectKind,
     Objects,
     ProviderSettings,
@@ -35,9 +35,8 @@ from local_google_cloud.kubernetes.stored_objects import (
 )
 from local_google_cloud.kubernetes.wire import readable, wire_struct
 from training_platform.catalog.types import Json
-from training_platform.resources.resource_types import RELEASE
+from training_platform.rules.documents.definitions import load_crds
 
-_Method = Callable[[Any, Any, Any], Any]  # the servicer, a request, the call's context
 _MOST_PROVIDERS: Final = 1_000
 _NO_LIMITS: Final = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 
@@ -64,15 +63,17 @@ def serve(
         threads.shutdown()
 
 
-def _answering_refusals(method: _Method) -> _Method:
+def _of_resource(method: Callable[[Any, Any, ResourceCall], Any]) -> Callable[[Any, Any, Any], Any]:
+    """Return the gRPC method that calls ``method`` with the call's resource, and answers its refusals."""
+
     @wraps(method)
-    def call(plugin: Plugin, request: Any, context: Any) -> Any:
+    def answer(plugin: Plugin, request: Any, context: Any) -> Any:
         try:
-            return method(plugin, request, context)
+            return method(plugin, request, plugin.resource_call(request, context))
         except ObjectRefused as refusal:
             context.abort(grpc.StatusCode.UNKNOWN, str(refusal))  # the code of the released provider's errors
 
-    return call
+    return answer
 
 
 class Plugin(provider_pb2_grpc.ResourceProviderServicer):
@@ -131,9 +132,8 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         )
 
     @override
-    @_answering_refusals
-    def Check(self, request: pb.CheckRequest, context: Any) -> pb.CheckResponse:
-        call = self._call(request, context)
+    @_of_resource
+    def Check(self, request: pb.CheckRequest, call: ResourceCall) -> pb.CheckResponse:
         olds = from_struct(request.olds)
         news = from_struct(request.news)
         digest = hashlib.sha256(request.randomSeed or request.urn.encode()).hexdigest()
@@ -144,9 +144,8 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         return pb.CheckResponse(inputs=wire_struct(inputs), failures=refused)
 
     @override
-    @_answering_refusals
-    def Diff(self, request: pb.DiffRequest, context: Any) -> pb.DiffResponse:
-        call = self._call(request, context)
+    @_of_resource
+    def Diff(self, request: pb.DiffRequest, call: ResourceCall) -> pb.DiffResponse:
         olds = readable(from_struct(request.old_inputs))
         news = readable(from_struct(request.news))
         ignored = {mark for name in request.ignoreChanges for mark in (f"{name}.", f"{name}[")}
@@ -168,17 +167,15 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         )
 
     @override
-    @_answering_refusals
-    def Create(self, request: pb.CreateRequest, context: Any) -> pb.CreateResponse:
-        call = self._call(request, context)
+    @_of_resource
+    def Create(self, request: pb.CreateRequest, call: ResourceCall) -> pb.CreateResponse:
         inputs = from_struct(request.properties)
         created = self._family(request).create(call, inputs, preview=request.preview)
         return pb.CreateResponse(id=created.id, properties=wire_struct(created.properties))
 
     @override
-    @_answering_refusals
-    def Read(self, request: pb.ReadRequest, context: Any) -> pb.ReadResponse:
-        call = self._call(request, context)
+    @_of_resource
+    def Read(self, request: pb.ReadRequest, call: ResourceCall) -> pb.ReadResponse:
         inputs = from_struct(request.inputs)
         live = self._family(request).read(call, request.id, inputs)
         return pb.ReadResponse(
@@ -186,24 +183,23 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         )
 
     @override
-    @_answering_refusals
-    def Update(self, request: pb.UpdateRequest, context: Any) -> pb.UpdateResponse:
-        call = self._call(request, context)
+    @_of_resource
+    def Update(self, request: pb.UpdateRequest, call: ResourceCall) -> pb.UpdateResponse:
         inputs = from_struct(request.news)
         updated = self._family(request).update(call, request.id, inputs, preview=request.preview)
         return pb.UpdateResponse(properties=wire_struct(updated.properties))
 
     @override
-    @_answering_refusals
-    def Delete(self, request: pb.DeleteRequest, context: Any) -> Empty:
-        self._family(request).delete(self._call(request, context), request.id)
+    @_of_resource
+    def Delete(self, request: pb.DeleteRequest, call: ResourceCall) -> Empty:
+        self._family(request).delete(call, request.id)
         return Empty()
 
     @override
-    @_answering_refusals
     def Invoke(self, request: pb.InvokeRequest, context: Any) -> pb.InvokeResponse:
         reason = "the stand-in provider has no functions; it renders no charts, YAML or kustomize"
-        raise ObjectRefused(f"{request.tok}: {reason}")
+        context.abort(grpc.StatusCode.UNKNOWN, f"{request.tok}: {reason}")
+        return pb.InvokeResponse()
 
     @override
     def Cancel(self, request: Empty, context: Any) -> Empty:
@@ -218,7 +214,8 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     def _family(self, request: Any) -> Objects | Releases:
         return self._releases if request.type == RELEASE else self._objects
 
-    def _call(self, request: Any, context: Any) -> ResourceCall:
+    def resource_call(self, request: Any, context: Any) -> ResourceCall:
+        """Return the kind of a call's resource with the settings of its provider. Raises ObjectRefused."""
         kind = ObjectKind.of_token(request.type)
         with self._lock:
             settings = self._providers.get(context.peer())

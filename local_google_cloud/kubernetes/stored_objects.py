@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 import yaml
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
-from local_google_cloud.kubernetes.definitions import CrdSchema, Failure, failures_by
 from local_google_cloud.kubernetes.object_store import (
     CREATED,
     HELM,
@@ -26,17 +25,19 @@ from local_google_cloud.kubernetes.object_store import (
     ObjectRefused,
     ObjectStore,
     PropertyPath,
+    get,
     pruned,
     put,
     with_secrets,
 )
 from local_google_cloud.kubernetes.wire import readable
 from training_platform.catalog.types import Json
-from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.config.reading.unknown import UNKNOWN, holds_unknown
+from training_platform.rules.documents.definitions import CrdSchema, Failure, failures_by
 from training_platform.rules.documents.shapes import check_of
-from training_platform.views.inputs import at, holds_unknown
 
 AUTONAMED: Final = "pulumi.com/autonamed"  # annotation of objects whose names the provider generated
+RELEASE: Final = "kubernetes:helm.sh/v3:Release"
 TIMEOUT_SECONDS: Final = 300  # of a release: the provider writes this default into the inputs
 _SET_BY_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp")
 # A server makes these up for a dry run, and the provider treats them as known; the real object has others.
@@ -126,22 +127,22 @@ class Objects:
             failures.append(Failure("kind", "lists cannot be created; create the objects in them"))
         if call.kind.kind.endswith("Patch"):
             failures.append(Failure("kind", "the stand-in provider cannot patch objects"))
-        if not at(readable(news), ("metadata", "name")):
+        if not get(readable(news), "metadata", "name"):
             old = readable(olds)
             name = generated if autonaming else ""
-            if at(old, ("metadata", "annotations", AUTONAMED)) == "true":
-                name = at(old, ("metadata", "name"))
+            if get(old, "metadata", "annotations", AUTONAMED) == "true":
+                name = get(old, "metadata", "name")
             if name:
                 inputs = put(news, ("metadata", "name"), name)
                 inputs = put(inputs, ("metadata", "annotations", AUTONAMED), "true")
             else:
                 failures.append(Failure("metadata.name", "must be set, since auto-naming is disabled"))
-        has_namespace = bool(at(readable(inputs), ("metadata", "namespace")))
+        has_namespace = bool(get(readable(inputs), "metadata", "namespace"))
         if call.settings.forces_namespace and not has_namespace and self._namespaced(call, inputs):
             inputs = put(inputs, ("metadata", "namespace"), call.settings.default_namespace)
         group, version, kind = call.kind
         if schema := self._schemas.get(call.kind):
-            failures += schema.failures(inputs)
+            failures += failures_by(schema.check, readable(inputs))
         elif check := check_of(f"kubernetes:{group or 'core'}/{version}:{kind}"):
             failures += failures_by(check, readable(inputs))
         return inputs, failures
@@ -159,9 +160,9 @@ class Objects:
 
     def deletes_first(self, olds: Json, news: Json) -> bool:
         """Whether the replaced object has the name of the new one, so it is deleted first."""
-        autonamed = at(news, ("metadata", "annotations", AUTONAMED)) == "true"
-        same = all(at(olds, ("metadata", field)) == at(news, ("metadata", field)) for field in ("name", "namespace"))
-        return bool(at(news, ("metadata", "name"))) and same and not autonamed
+        autonamed = get(news, "metadata", "annotations", AUTONAMED) == "true"
+        same = all(get(olds, "metadata", field) == get(news, "metadata", field) for field in ("name", "namespace"))
+        return bool(get(news, "metadata", "name")) and same and not autonamed
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
         """Create the object; like the provider's, a preview returns a dry run's fields if all inputs are known."""
@@ -169,7 +170,7 @@ class Objects:
         cluster = call.settings.cluster
         if preview and holds_unknown(plain):
             return ResourceState("", inputs)
-        metadata = at(plain, ("metadata",)) or {}
+        metadata = get(plain, "metadata") or {}
         name = metadata.get("name")
         namespace = metadata.get("namespace") or call.settings.default_namespace
         if not name or name is UNKNOWN:
@@ -215,7 +216,7 @@ class Objects:
         """Return the scope of the CRD or kind; a custom kind without CRD is namespaced if its inputs are."""
         schema = self._schemas.get(call.kind)
         namespaced = schema.namespaced if schema else call.kind.namespaced
-        return bool(at(readable(inputs), ("metadata", "namespace"))) if namespaced is None else namespaced
+        return bool(get(readable(inputs), "metadata", "namespace")) if namespaced is None else namespaced
 
 
 def _filled(inputs: Json, live: Json) -> Json:

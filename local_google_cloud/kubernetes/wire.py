@@ -13,7 +13,7 @@ from google.protobuf import struct_pb2
 from pulumi.runtime import rpc
 
 from training_platform.config.reading.secrets import OUTPUT, SECRET, SIGNATURE
-from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.config.reading.unknown import UNKNOWN
 
 _RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
 UNKNOWNS = frozenset(

@@ -15,7 +15,6 @@ from local_google_cloud.requests.discovery import Api, Method
 from local_google_cloud.requests.errors import Refusal, bad_request
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, secrets_in
-from training_platform.resources.spelling import camel_case
 from training_platform.rules.documents.constraints import Constraint, Shape, ShapeKind
 from training_platform.rules.documents.problems import BrokenConstraint
 from training_platform.rules.documents.scalars import FORMS, WIDTHS, InputCheck, Right, scalar
@@ -88,6 +87,12 @@ def check_path(method: Method, parameters: Mapping[str, str]) -> None:
         pattern = method.parameters.get(name, {}).get("pattern")
         if pattern and not re.search(pattern, value):
             raise Refusal(400, f"Invalid value for field '{name}': '{value}'. Must match the regex '{pattern}'")
+
+
+def camel_case(name: str) -> str:
+    """Return a protobuf field's name in JSON: ``snake_case`` names are accepted, too."""
+    first, *others = name.split("_")
+    return first + "".join(other[:1].upper() + other[1:] for other in others)
 
 
 def _query_parameter(method: Method, name: str) -> tuple[str, Json] | None:

@@ -18,6 +18,7 @@ from local_google_cloud.requests.errors import (
     failed_precondition,
     invalid,
 )
+from local_google_cloud.requests.validation import camel_case
 from local_google_cloud.resources import lists
 from local_google_cloud.resources.resource_kinds import Call, ResourceKind
 from local_google_cloud.state.authorization import held_permissions, resource_of
@@ -26,8 +27,7 @@ from local_google_cloud.state.long_running import StateChange, Style, Work
 from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
 from training_platform.config.reading.finding import Finding
-from training_platform.resources.api_defaults import fill_in
-from training_platform.resources.spelling import camel_case
+from training_platform.rules.documents.api_defaults import fill_in
 
 Action = Callable[[Cloud, ResourceKind, Call], Json]
 _VERSIONS: Final = ("etag", "fingerprint", "labelFingerprint")
@@ -44,7 +44,7 @@ def create(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
         raise Refusal(400, f"Invalid value for field 'resource.{kind.id_in}': '{id_}'. {form}")
     record = Record(name=f"{call.name}/{id_ or cloud.number()}", project=call.project, body=body)
     if record.name in cloud.store:
-        raise already_exists(record.name.partition("/")[2])
+        raise already_exists(record.path)
     if kind.parent:
         cloud.existing(call.name.rpartition("/")[0])
     if kind.style == "longrunning":
@@ -176,12 +176,12 @@ def _complete(cloud: Cloud, kind: ResourceKind, call: Call, record: Record, old:
     fill_in(record.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, record, old.body if old else {})
     if old is None and record.name in cloud.store:  # the service has named it
-        raise already_exists(record.name.partition("/")[2])
+        raise already_exists(record.path)
     if kind.etag:
         record.body[kind.etag] = etag(cloud)
     kind.check_write(cloud, call, record)
-    refuse(cloud, call, record, old)
-    cloud.charge(call.service, record)
+    refuse(cloud, record, old)
+    cloud.quota.charge(record)
     cloud.store.put(record)
 
 
@@ -287,11 +287,11 @@ def merge(old: Json, new: Json) -> Json:
 # Refusals of a body
 
 
-def refuse(cloud: Cloud, call: Call, record: Record, old: Record | None) -> None:
+def refuse(cloud: Cloud, record: Record, old: Record | None) -> None:
     """Raise Refusal with everything that the judge finds in a resource and, if it is changed, did not find before."""
-    before = {(finding.rule, finding.message) for finding in _findings(cloud, call, old)} if old else set()
+    before = {(finding.rule, finding.message) for finding in _findings(cloud, old)} if old else set()
     messages = []
-    for finding in _findings(cloud, call, record):
+    for finding in _findings(cloud, record):
         if (finding.rule, finding.message) not in before:
             allowed = f" Allowed: {finding.allowed}." if finding.allowed else ""
             messages.append(f"{finding.path}: {finding.message}.{allowed}")
@@ -299,10 +299,8 @@ def refuse(cloud: Cloud, call: Call, record: Record, old: Record | None) -> None
         raise Refusal(400, "; ".join(messages))
 
 
-def _findings(cloud: Cloud, call: Call, record: Record) -> list[Finding]:
-    collection = f"{call.service}.{record.name.split('/')[-2]}"
-    name = record.name.partition("/")[2]
-    return cloud.judge.findings(collection, record.body, project=record.project, name=name)
+def _findings(cloud: Cloud, record: Record) -> list[Finding]:
+    return cloud.judge.findings(record.kind, record.body, project=record.project, name=record.path)
 
 
 # IAM policies

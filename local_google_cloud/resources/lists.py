@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from local_google_cloud.requests.errors import Refusal
+from local_google_cloud.requests.validation import camel_case
 from local_google_cloud.resources.resource_kinds import Call
 from local_google_cloud.state.long_running import COMPUTE_LINK
 from training_platform.catalog.types import Json
-from training_platform.resources.spelling import camel_case
 
 MOST_CHARACTERS: Final = 2_000
 _PAGE_SIZE: Final = 500

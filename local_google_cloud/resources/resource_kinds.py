@@ -109,7 +109,7 @@ def operation_metadata(message: str) -> Metadata:
         return {
             "@type": f"type.googleapis.com/{message.format(version=call.api.version)}",
             "createTime": cloud.time(),
-            "target": record.name.partition("/")[2],
+            "target": record.path,
             "verb": call.method.action,
             "apiVersion": call.api.version,
         }

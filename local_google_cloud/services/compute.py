@@ -28,7 +28,7 @@ from training_platform.catalog import ZONES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.types import Json
 from training_platform.catalog.zones import zones_in
-from training_platform.resources.api_defaults import fill_in
+from training_platform.rules.documents.api_defaults import fill_in
 
 # Regions and zones
 
@@ -233,11 +233,11 @@ def _list_everywhere(cloud: Cloud, call: Call) -> Json:
 
 def _check_unused(cloud: Cloud, _call: Call, record: Record) -> None:
     """Refuse to delete a resource that another one names; the connections of a VPC are deleted with it."""
-    path = record.name.partition("/")[2]
+    path = record.path
     for other in cloud.store.all(record.project):
         ignored = "/operations/" in other.name or other.name.startswith("servicenetworking/")
         if other.name != record.name and not ignored and _names(other.body, path):
-            raise in_use(path, other.name.partition("/")[2])
+            raise in_use(path, other.path)
 
 
 def _names(value: Any, path: str) -> bool:
@@ -268,7 +268,7 @@ def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", clean_up: 
 
 def _fill_new(cloud: Cloud, call: Call, record: Record, schema: str) -> None:
     """Fill in the fields of all of Compute Engine's resources. Raises Refusal for an unknown region or zone."""
-    path = record.name.partition("/")[2]
+    path = record.path
     parts = path.split("/")
     record.body |= {
         "kind": call.api.schemas[schema]["properties"].get("kind", {}).get("default", ""),

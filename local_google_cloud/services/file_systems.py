@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import Final
+from typing import Any, Final
 
 from local_google_cloud.requests.errors import Refusal, failed_precondition, invalid, required
 from local_google_cloud.resources.actions import start_operation
 from local_google_cloud.resources.resource_kinds import (
     Call,
+    Fill,
     ResourceKind,
     Service,
     operation_metadata,
@@ -22,6 +23,21 @@ from local_google_cloud.state.cloud import Cloud
 from local_google_cloud.state.store import Record
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.types import Json
+
+
+def _kind(schema: str, fill: Fill, *, ready: str = "ACTIVE", changing: str = "UPDATING", **more: Any) -> ResourceKind:
+    """Return a kind whose collection and id have the name of its schema: ``backupPlans``, ``backupPlanId``."""
+    name = schema[:1].lower() + schema[1:]
+    return ResourceKind(
+        collection=f"{name}s",
+        schema=schema,
+        style="longrunning",
+        id_in=f"{name}Id",
+        states=("state", "CREATING", ready, changing, "DELETING"),
+        fill=fill,
+        **more,
+    )
+
 
 # Filestore
 
@@ -100,39 +116,21 @@ def _check_snapshot(cloud: Cloud, call: Call, _record: Record, old: Json) -> Non
         raise Refusal(400, f"Instances of tier {instance.body['tier']} do not support snapshots")
 
 
-_READY: Final = ("state", "CREATING", "READY", "READY", "DELETING")
 FILESTORE: Final = Service(
     name="file",
     package="google.cloud.filestore",
     metadata=operation_metadata("google.cloud.common.OperationMetadata"),
     kinds=(
-        ResourceKind(
-            collection="instances",
-            schema="Instance",
-            style="longrunning",
-            id_in="instanceId",
-            states=("state", "CREATING", "READY", "REPAIRING", "DELETING"),
-            fill=_fill_instance,
+        _kind(
+            "Instance",
+            _fill_instance,
+            ready="READY",
+            changing="REPAIRING",
             protection="deletionProtectionEnabled",
             etag="etag",
         ),
-        ResourceKind(
-            collection="backups",
-            schema="Backup",
-            style="longrunning",
-            id_in="backupId",
-            states=_READY,
-            fill=_fill_backup,
-        ),
-        ResourceKind(
-            collection="snapshots",
-            schema="Snapshot",
-            style="longrunning",
-            id_in="snapshotId",
-            parent=True,
-            states=_READY,
-            fill=_check_snapshot,
-        ),
+        _kind("Backup", _fill_backup, ready="READY", changing="READY"),
+        _kind("Snapshot", _check_snapshot, ready="READY", changing="READY", parent=True),
     ),
 )
 
@@ -180,16 +178,7 @@ LUSTRE: Final = Service(
     name="lustre",
     package="google.cloud.lustre",
     metadata=operation_metadata("google.cloud.lustre.{version}.OperationMetadata"),
-    kinds=(
-        ResourceKind(
-            collection="instances",
-            schema="Instance",
-            style="longrunning",
-            id_in="instanceId",
-            states=("state", "CREATING", "ACTIVE", "UPDATING", "DELETING"),
-            fill=_fill_lustre,
-        ),
-    ),
+    kinds=(_kind("Instance", _fill_lustre),),
 )
 
 # Backup and DR: vaults, plans, and the associations of resources with plans
@@ -277,38 +266,14 @@ def _trigger_backup(cloud: Cloud, call: Call) -> Json:
     )
 
 
-_STATES: Final = ("state", "CREATING", "ACTIVE", "UPDATING", "DELETING")
 BACKUP_DR: Final = Service(
     name="backupdr",
     package="google.cloud.backupdr",
     metadata=operation_metadata("google.cloud.backupdr.{version}.OperationMetadata"),
     kinds=(
-        ResourceKind(
-            collection="backupVaults",
-            schema="BackupVault",
-            style="longrunning",
-            id_in="backupVaultId",
-            states=_STATES,
-            fill=_fill_vault,
-            check_delete=_check_vault_empty,
-        ),
-        ResourceKind(
-            collection="backupPlans",
-            schema="BackupPlan",
-            style="longrunning",
-            id_in="backupPlanId",
-            states=_STATES,
-            fill=_fill_plan,
-            check_delete=_check_plan_unused,
-        ),
-        ResourceKind(
-            collection="backupPlanAssociations",
-            schema="BackupPlanAssociation",
-            style="longrunning",
-            id_in="backupPlanAssociationId",
-            states=_STATES,
-            fill=_fill_association,
-        ),
+        _kind("BackupVault", _fill_vault, check_delete=_check_vault_empty),
+        _kind("BackupPlan", _fill_plan, check_delete=_check_plan_unused),
+        _kind("BackupPlanAssociation", _fill_association),
     ),
     handlers={"projects.locations.backupPlanAssociations.triggerBackup": _trigger_backup},
 )

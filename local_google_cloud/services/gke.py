@@ -66,8 +66,8 @@ def _create_first_pools(cloud: Cloud, call: Call, cluster: Record) -> None:
         name = f"{cluster.name}/nodePools/{body['name']}"
         pool = Record(name=name, project=cluster.project, body=copy.deepcopy(body))
         _fill_pool(cloud, call, pool, {})
-        refuse(cloud, call, pool, None)
-        cloud.charge(call.service, pool)
+        refuse(cloud, pool, None)
+        cloud.quota.charge(pool)
         pool.body |= {"status": "RUNNING", "etag": etag(cloud)}
         cloud.store.put(pool)
         pools.append(pool)
@@ -100,7 +100,7 @@ def _remove_cluster_groups(cloud: Cloud, _call: Call, cluster: Record) -> None:
 def _fill_pool(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     cluster = cloud.existing(_cluster_of(record))
     fill_pool(record.body, cluster.body)
-    record.body["selfLink"] = CONTAINER_LINK + record.name.partition("/")[2]
+    record.body["selfLink"] = CONTAINER_LINK + record.path
     record.body["instanceGroupUrls"] = group_urls(record)
     if not old:
         record.meta["nodes"] = record.body.get("initialNodeCount", 0) * len(record.body["locations"])
@@ -182,7 +182,7 @@ def _update_pools(cloud: Cloud, call: Call, cluster: Record, fields: Json) -> No
         for desired, value in fields.items():
             parent, _, field = _TABLE["pool_fields"][desired].rpartition(".")
             (pool.body[parent] if parent else pool.body)[field] = value
-        _complete_pool(cloud, call, pool)
+        _complete_pool(cloud, pool)
         cloud.store.put(pool)
 
 
@@ -255,7 +255,7 @@ def _free_pool(cloud: Cloud, call: Call) -> Record:
 
 def _write_pool(cloud: Cloud, call: Call, record: Record) -> Json:
     before = cloud.existing(record.name)
-    _complete_pool(cloud, call, record)
+    _complete_pool(cloud, record)
     record.body["instanceGroupUrls"] = group_urls(record)
     cloud.store.put(record)
     put_groups(cloud, record)
@@ -264,11 +264,11 @@ def _write_pool(cloud: Cloud, call: Call, record: Record) -> Json:
     return _start(cloud, record, "SET_NODE_POOL_SIZE" if resized else "UPDATE_NODE_POOL", grows=grows)
 
 
-def _complete_pool(cloud: Cloud, call: Call, record: Record) -> None:
+def _complete_pool(cloud: Cloud, record: Record) -> None:
     """Complete a changed pool and charge it. Raises Refusal for what Google would refuse."""
     fill_pool(record.body, cloud.existing(_cluster_of(record)).body)
-    refuse(cloud, call, record, cloud.existing(record.name))
-    cloud.charge(call.service, record)
+    refuse(cloud, record, cloud.existing(record.name))
+    cloud.quota.charge(record)
     record.body["etag"] = etag(cloud)
 
 

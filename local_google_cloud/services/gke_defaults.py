@@ -1,6 +1,6 @@
 """Fields that GKE computes for clusters and node pools: versions, ranges, endpoints, instance groups.
 
-Constant defaults are in ``training_platform/resources/api_defaults.yaml``, with the sources of both.
+Constant defaults are in ``training_platform/rules/documents/api_defaults.yaml``, with the sources of both.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from local_google_cloud.requests.errors import Refusal, invalid
 from local_google_cloud.services.compute import node_zones
 from local_google_cloud.state.cloud import Cloud
 from local_google_cloud.state.long_running import COMPUTE_LINK
-from local_google_cloud.state.quota_use import number
 from local_google_cloud.state.store import Record
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import Json
-from training_platform.resources.api_defaults import fill_in
+from training_platform.rules.documents.api_defaults import fill_in
 
 # One version per channel, recent enough for every machine of the catalogue (inferred).
 CHANNEL_VERSIONS: Final = {
@@ -42,7 +41,7 @@ def fill_cluster(cloud: Cloud, record: Record) -> None:
         version = resolve_version(body.get("initialClusterVersion", ""), channel)
         body |= {"initialClusterVersion": version, "currentMasterVersion": version, "currentNodeVersion": version}
         _fill_network(cloud, record)
-        _fill_endpoints(record, serial)
+        _fill_endpoints(cloud, record, serial)
         pool = f"{record.project}.svc.id.goog"
         if body.get("workloadIdentityConfig", {}).get("workloadPool") not in (None, pool):
             raise invalid(f"Invalid workload pool: must be {pool}.", field="cluster.workload_identity_config")
@@ -95,10 +94,10 @@ def _full_path(text: str, parent: str) -> str:
     return "projects/" + text.split("projects/", 1)[1] if "projects/" in text else parent + text
 
 
-def _fill_endpoints(record: Record, serial: int) -> None:
+def _fill_endpoints(cloud: Cloud, record: Record, serial: int) -> None:
     body = record.body
     config = body["controlPlaneEndpointsConfig"]
-    host = f"gke-{body['id'][:32]}-{number(record.project)}.{body['location']}.gke.goog"
+    host = f"gke-{body['id'][:32]}-{cloud.judge.project_number(record.project)}.{body['location']}.gke.goog"
     config["dnsEndpointConfig"]["endpoint"] = host
     ip = config["ipEndpointsConfig"]
     private = f"10.128.{serial % 250}.2"

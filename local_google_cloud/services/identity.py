@@ -13,7 +13,6 @@ from local_google_cloud.resources.actions import mask_paths, read_policy, write_
 from local_google_cloud.resources.resource_kinds import Call, ResourceKind, Service
 from local_google_cloud.state.authorization import Caller, held_permissions
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.quota_use import number
 from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
 
@@ -136,7 +135,7 @@ CLOUD_KMS: Final = Service(
 
 def _fill_secret(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if not old:
-        name = f"projects/{number(record.project)}/secrets/{record.id}"
+        name = f"projects/{cloud.judge.project_number(record.project)}/secrets/{record.id}"
         record.body |= {"name": name, "createTime": cloud.time()}
 
 

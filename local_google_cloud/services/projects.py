@@ -1,9 +1,8 @@
 """Projects: their policies, enabled APIs and quotas, and the budgets of billing accounts.
 
-No project is created or deleted here. Cloud Quotas has no discovery document: its limits are those of the snapshot, and
+No project is created or deleted here. Cloud Quotas has no discovery document: its limits are the judge's, and
 preferences are stored. A preference changes no limit, since Google decides later, and cannot be deleted, as in the real
-API. Shapes: the reference of Cloud Quotas v1 (general knowledge) and
-``training_platform/quota/snapshot.py``.
+API. Shapes: the reference of Cloud Quotas v1 (general knowledge).
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ from local_google_cloud.resources.actions import (
     write_policy,
 )
 from local_google_cloud.resources.resource_kinds import Call, ResourceKind, Service
-from local_google_cloud.state.authorization import Access, Caller, authorize
+from local_google_cloud.state.authorization import Caller, authorize
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.quota_use import number
+from local_google_cloud.state.questions import Access, QuotaLimit
 from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
-from training_platform.quota.snapshot import Limit
-from training_platform.resources.api_defaults import fill_in
+from training_platform.rules.documents.api_defaults import fill_in
 
 # Cloud Resource Manager
 
@@ -46,14 +44,14 @@ def _get_project(cloud: Cloud, call: Call) -> Json:
     created = _project(cloud, call).body["createTime"]
     if call.api.version == "v1":
         return {
-            "projectNumber": number(project),
+            "projectNumber": cloud.judge.project_number(project),
             "projectId": project,
             "lifecycleState": "ACTIVE",
             "name": project,
             "createTime": created,
         }
     return {
-        "name": f"projects/{number(project)}",
+        "name": f"projects/{cloud.judge.project_number(project)}",
         "projectId": project,
         "state": "ACTIVE",
         "displayName": project,
@@ -115,7 +113,7 @@ def _enable_api(cloud: Cloud, call: Call, api: str) -> Json:
     if not _HOST.match(api):
         raise invalid(f"Service {api} is not found or permission denied.")
     name = f"serviceusage/projects/{call.project}/services/{api}"
-    record = Record(name=name, project=call.project, body=_service(call, api, "ENABLED"))
+    record = Record(name=name, project=call.project, body=_service(cloud, call, api, "ENABLED"))
     if name not in cloud.store:
         cloud.store.put(record)
     return record.body
@@ -123,7 +121,7 @@ def _enable_api(cloud: Cloud, call: Call, api: str) -> Json:
 
 def _get_service(cloud: Cloud, call: Call) -> Json:
     record = cloud.store.get(call.name)
-    return record.body if record else _service(call, _api(call), "DISABLED")
+    return record.body if record else _service(cloud, call, _api(call), "DISABLED")
 
 
 def _list_services(cloud: Cloud, call: Call) -> Json:
@@ -134,7 +132,7 @@ def _list_services(cloud: Cloud, call: Call) -> Json:
 def _batch_get(cloud: Cloud, call: Call) -> Json:
     apis = [name.rpartition("/")[2] for name in call.parameters.get("names", [])]
     enabled = {record.id for record in cloud.store.children(call.name)}
-    return {"services": [_service(call, api, "ENABLED" if api in enabled else "DISABLED") for api in apis]}
+    return {"services": [_service(cloud, call, api, "ENABLED" if api in enabled else "DISABLED") for api in apis]}
 
 
 def _generate_identity(cloud: Cloud, call: Call) -> Json:
@@ -143,7 +141,7 @@ def _generate_identity(cloud: Cloud, call: Call) -> Json:
         raise failed_precondition(f"Service {api} is not enabled in project {call.project}.")
     short = api.partition(".")[0]
     domain = _AGENTS.get(short, f"gcp-sa-{short}")
-    email = f"service-{number(call.project)}@{domain}.iam.gserviceaccount.com"
+    email = f"service-{cloud.judge.project_number(call.project)}@{domain}.iam.gserviceaccount.com"
     unique = int.from_bytes(email.encode()[-8:], "big")
     return _start(cloud, call, {"email": email, "uniqueId": f"1{unique:020d}"[:21]}, "ServiceIdentity")
 
@@ -152,9 +150,9 @@ def _api(call: Call) -> str:
     return call.path.rpartition("/")[2]
 
 
-def _service(call: Call, api: str, state: str) -> Json:
+def _service(cloud: Cloud, call: Call, api: str, state: str) -> Json:
     """Return a service as the API shows it."""
-    parent = f"projects/{number(call.project)}"
+    parent = f"projects/{cloud.judge.project_number(call.project)}"
     return {"name": f"{parent}/services/{api}", "config": {"name": api, "title": api}, "state": state, "parent": parent}
 
 
@@ -238,8 +236,7 @@ def answer_cloud_quotas(
 
 
 def _quota_infos(cloud: Cloud, project: str, service: str, quota_id: str | None) -> Json:
-    snapshot = cloud.projects.snapshots.get(project)
-    rows = snapshot.limits.get(service, {}) if snapshot else {}
+    rows = cloud.judge.limits(project, service)
     infos = [_quota_info(project, service, name, limits) for name, limits in rows.items() if quota_id in (None, name)]
     if quota_id is None:
         return {"quotaInfos": infos}
@@ -248,7 +245,7 @@ def _quota_infos(cloud: Cloud, project: str, service: str, quota_id: str | None)
     return infos[0]
 
 
-def _quota_info(project: str, service: str, quota_id: str, limits: Sequence[Limit]) -> Json:
+def _quota_info(project: str, service: str, quota_id: str, limits: Sequence[QuotaLimit]) -> Json:
     return {
         "name": f"projects/{project}/locations/global/services/{service}/quotaInfos/{quota_id}",
         "quotaId": quota_id,
@@ -260,8 +257,8 @@ def _quota_info(project: str, service: str, quota_id: str, limits: Sequence[Limi
         "dimensionsInfos": [
             {
                 "dimensions": dict(limit.dimensions),
-                "details": {"value": str(limit.limit)},
-                "applicableLocations": [limit.place or "global"],
+                "details": {"value": str(limit.amount)},
+                "applicableLocations": [limit.location or "global"],
             }
             for limit in limits
         ],

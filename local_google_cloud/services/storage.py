@@ -13,7 +13,6 @@ from local_google_cloud.resources.actions import (
 )
 from local_google_cloud.resources.resource_kinds import Call, ResourceKind, Service
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.quota_use import number
 from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
 
@@ -32,7 +31,7 @@ def _fill_bucket(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
         body |= {
             "kind": "storage#bucket",
             "id": record.id,
-            "projectNumber": number(record.project),
+            "projectNumber": cloud.judge.project_number(record.project),
             "timeCreated": now,
             "selfLink": f"https://www.googleapis.com/storage/v1/b/{record.id}",
             "location": location,

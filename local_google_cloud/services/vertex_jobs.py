@@ -27,13 +27,11 @@ from local_google_cloud.requests.validation import read_body
 from local_google_cloud.resources.resource_kinds import Call, Handler, ResourceKind
 from local_google_cloud.state.cloud import Cloud
 from local_google_cloud.state.long_running import TrainingJob, stamp
-from local_google_cloud.state.quota_use import charges_of, number
+from local_google_cloud.state.questions import Quota, TrainingVms
+from local_google_cloud.state.quota_use import charges_of
 from local_google_cloud.state.store import Record
-from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Json
 from training_platform.config.reading.source import whole_numbers
-from training_platform.quota.charges import VERTEX_DEFAULT_DISK, QuotaKey, VmUsage, vertex_usage
 
 PIPELINES: Final = "trainingPipelines"
 JOB_KINDS: Final = {
@@ -43,7 +41,6 @@ JOB_KINDS: Final = {
 }
 """The schema of each kind of job."""
 _JOB: Final = "works"  # key of the job's name in the meta of a pipeline that has not ended
-_CAPACITY: Final[Mapping[str, str]] = {"SPOT": "spot", "FLEX_START": "flex-start"}
 _EXHAUSTED: Final = 8  # codes of google.rpc
 _INTERNAL: Final = 13
 
@@ -53,8 +50,8 @@ def name_and_date(cloud: Cloud, record: Record, old: Json) -> None:
     body = record.body
     now = cloud.time()
     if not old:
-        path = record.name.partition("/")[2]
-        body["name"] = path.replace(f"projects/{record.project}/", f"projects/{number(record.project)}/", 1)
+        number = cloud.judge.project_number(record.project)
+        body["name"] = record.path.replace(f"projects/{record.project}/", f"projects/{number}/", 1)
         body["createTime"] = now
     body["updateTime"] = now
 
@@ -73,15 +70,15 @@ def _create(cloud: Cloud, call: Call) -> Json:
     trials = int((body.get("trainingTaskInputs") or body).get("parallelTrialCount", 1))
     charges = list(_charges(cloud, call, job.meta["job"], trials))
     try:
-        cloud.quota.hold("aiplatform", job, charges)
+        cloud.quota.hold(job, charges)
     except Refusal:
         # A job is queued until there is quota, and refused if it exceeds a limit by itself. Source: Vertex AI docs,
         # understanding the training service; read 2026-11-22.
-        for key, amount in charges:
-            limit = cloud.quota.limit(key)
+        for quota, amount in charges:
+            limit = cloud.judge.limit(quota)
             if limit is not None and amount > limit:
                 raise
-        job.meta["job"]["asks"] = [[list(key), amount] for key, amount in charges]
+        job.meta["job"]["asks"] = [[list(quota), amount] for quota, amount in charges]
     records = {created.name: created, job.name: job}.values()
     for record in records:
         name_and_date(cloud, record, {})
@@ -158,9 +155,6 @@ def _job_needs(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
 def _machine(pool: Json) -> Json:
     machine = required(pool, "machineSpec", "worker_pool_specs[]")
     name = required(machine, "machineType", "worker_pool_specs[].machine_spec")
-    if name not in MACHINE_TYPES:
-        nearest = find_nearest(name, MACHINE_TYPES)
-        raise Refusal(400, f'Machine type "{name}" is not supported.' + (f" Nearest: {nearest}." if nearest else ""))
     if not (pool.get("containerSpec") or pool.get("pythonPackageSpec")):
         raise Refusal(400, "worker_pool_specs[] requires container_spec or python_package_spec")
     disk = pool.get("diskSpec", {})
@@ -169,29 +163,28 @@ def _machine(pool: Json) -> Json:
         "accelerator": machine.get("acceleratorType", ""),
         "accelerators": machine.get("acceleratorCount"),
         "replicas": int(pool.get("replicaCount", 1)),
-        "disk": disk.get("bootDiskType", VERTEX_DEFAULT_DISK),
+        "disk": disk.get("bootDiskType", ""),
         "disk_gb": int(disk.get("bootDiskSizeGb", 100)),
     }
 
 
-def _charges(cloud: Cloud, call: Call, job: Json, trials: int) -> Iterator[tuple[QuotaKey, float]]:
+def _charges(cloud: Cloud, call: Call, job: Json, trials: int) -> Iterator[tuple[Quota, float]]:
     """Yield the charges of a job's VMs for parallel trials; a persistent resource is already charged for its VMs."""
     if job["resource"]:
         return
     for pool in job["pools"]:
-        usage = VmUsage(
+        vms = TrainingVms(
             project=call.project,
+            location=call.location,
+            strategy=job["strategy"],
             machine_type=pool["machine"],
             nodes=pool["replicas"] * trials,
-            capacity=_CAPACITY.get(job["strategy"], "on-demand"),  # type: ignore[arg-type] # one of its choices
-            location=call.location,
+            accelerator_type=pool["accelerator"],
+            accelerator_count=pool["accelerators"],
             disk_type=pool["disk"],
             disk_gb=pool["disk_gb"],
-            accelerator_type=pool["accelerator"] or None,
-            accelerator_count=pool["accelerators"],
         )
-        for charge in vertex_usage(usage):
-            yield cloud.quota.charged_key(charge.keys), charge.amount
+        yield from cloud.judge.training_charges(vms)
 
 
 def _cancel(cloud: Cloud, call: Call) -> Json:
@@ -290,7 +283,7 @@ def _leave_queue(cloud: Cloud, record: Record) -> bool:
     now = cloud.clock.now()
     if "asks" in job:
         try:
-            cloud.quota.hold("aiplatform", record, charges_of(job["asks"]))
+            cloud.quota.hold(record, charges_of(job["asks"]))
         except Refusal:
             return False
         del job["asks"]

@@ -1,12 +1,10 @@
-"""Checks whether a caller may make a request, by the IAM policies in the local cloud.
+"""The caller of a request, the policies in the cloud, and refusals for missing permissions, in Google's words.
 
 A caller is the member that a bearer token names, ``as:user:ada@example.com``, ``as:serviceAccount:...``, or
 ``as:group:...`` for somebody who is in that group and nothing else. Any other token is that of the projects' owner,
-whose requests are not checked. Google's own accounts have the roles that Google grants them once their API is enabled.
-
-Permissions of methods and roles are those of the catalogue; ``resources.rights`` evaluates them. Rights on billing
-accounts are unknown here. Whoever may start an operation may poll it if its name has no project. Messages: refusals
-that users of Google Cloud quoted, read 2026-11-24; that of a service agent is inferred.
+whose requests are not checked. The judge decides what a member may do by the policies. Whoever may start an operation
+may poll it if its name has no project. Messages: refusals that users of Google Cloud quoted, read 2026-11-24; that of a
+service agent is inferred.
 """
 
 from __future__ import annotations
@@ -17,20 +15,11 @@ from typing import Final, NamedTuple
 
 from local_google_cloud.requests.errors import Refusal, error_info
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.quota_use import number
+from local_google_cloud.state.questions import Access, Grant, Missing, Policies
 from local_google_cloud.state.store import Record
-from training_platform.catalog.permissions import permissions
 from training_platform.catalog.types import Json
-from training_platform.resources.rights import (
-    PolicyGrant,
-    Requirement,
-    Rights,
-    lacking,
-    requirements,
-    resource_named,
-)
 
-_USE: Final = Requirement("serviceusage.services.use", "")
+_USE: Final = "serviceusage.services.use"
 _PEOPLE: Final = ("user:", "group:")
 _NEEDS_QUOTA_PROJECT: Final = "cloudquotas"
 
@@ -40,15 +29,6 @@ class Caller(NamedTuple):
 
     member: str
     quota_project: str = ""
-
-
-class Access(NamedTuple):
-    """What IAM sees of a request: the method, the resource in the path, and its parameters with its body."""
-
-    service: str
-    method: str
-    resource: str
-    request: Json
 
 
 def caller_of(headers: Mapping[str, str]) -> Caller | None:
@@ -63,50 +43,32 @@ def authorize(cloud: Cloud, caller: Caller | None, access: Access) -> None:
     """Raise Refusal, in Google's words, if a caller may not make a request."""
     if caller is None:
         return
-    rights = rights_of(cloud)
+    policies = policies_of(cloud)
     if caller.quota_project:
         quota_project = cloud.projects.resolve(caller.quota_project)
-        if rights.grant_of(caller.member, _USE.permission, f"projects/{quota_project}") is None:
+        if not cloud.judge.held(caller.member, [_USE], f"projects/{quota_project}", policies):
             raise _quota_project_denied(quota_project, access.service)
     elif access.service == _NEEDS_QUOTA_PROJECT and caller.member.startswith(_PEOPLE):
         raise _quota_project_missing()
-    # Service Networking names the project only in its body.
-    resource = _by_id(cloud, access.resource or resource_named(str(access.request.get("network", "")), ""))
-    if resource.startswith("billingAccounts/") or access.method.endswith(".testIamPermissions"):
-        return
-    try:
-        needs = list(requirements(access.method, resource, access.request))
-    except KeyError as error:
-        message = f"the local cloud does not know the permissions of {access.method}: see catalog/operations.yaml"
-        raise Refusal(501, message) from error
-    needs = [need._replace(resource=_by_id(cloud, need.resource)) for need in needs if need.resource]
-    *_, project = ["", *rights.ancestry(resource)]
-    denied = lacking(
-        rights,
-        caller.member,
-        needs,
-        lambda name: _agent(name, project.partition("/")[2]),
-        time=datetime.fromtimestamp(cloud.clock.now(), UTC),
-        modified_roles=_modified_roles(cloud, access),
-    )
-    for who, need in denied:
-        raise _denied(access.service, who, need)
+    access = access._replace(modified_roles=_modified_roles(cloud, access))
+    for missing in cloud.judge.lacking(caller.member, access, policies):
+        raise _denied(access.service, missing)
 
 
 def held_permissions(cloud: Cloud, caller: Caller | None, resource: str, names: Collection[str]) -> list[str]:
     """Return which of the named permissions a caller has on a resource; the owner has all."""
-    if caller is None:
-        return list(names)
-    rights = rights_of(cloud)
-    return [name for name in names if rights.grant_of(caller.member, name, resource) is not None]
+    return list(names) if caller is None else cloud.judge.held(caller.member, names, resource, policies_of(cloud))
 
 
-def rights_of(cloud: Cloud) -> Rights:
-    """Return the rights that all policies, custom roles and groups of the cloud grant."""
-    return Rights(
-        grants=[*_policy_grants(cloud), *_grants_of_agents(cloud)],
+def policies_of(cloud: Cloud) -> Policies:
+    """Return the policies of the cloud, with what decides their groups, conditions and service agents."""
+    return Policies(
+        grants=[*_policy_grants(cloud)],
         groups=cloud.settings.groups,
-        project_of=lambda bucket: _project_of_bucket(cloud, bucket),
+        numbers=cloud.projects.numbers,
+        buckets={bucket.id: bucket.project for bucket in cloud.store.children("storage/b")},
+        enabled={(api.project, api.id) for api in cloud.store.children("serviceusage/projects/-/services")},
+        time=datetime.fromtimestamp(cloud.clock.now(), UTC),
     )
 
 
@@ -125,46 +87,19 @@ def resource_of(cloud: Cloud, service: str, path: str, project: str) -> str:
     return f"projects/{project or (record.project if record else '')}" if project or record else ""
 
 
-def _policy_grants(cloud: Cloud) -> Iterator[PolicyGrant]:
+def _policy_grants(cloud: Cloud) -> Iterator[Grant]:
     for record in cloud.store.all():
         for binding in record.meta.get("policy", {}).get("bindings", ()):
             role = cloud.store.get(f"iam/{binding['role']}")
             custom = role.body.get("includedPermissions", ()) if role else None
             condition = binding.get("condition", {}).get("expression", "")
             for member in binding["members"]:
-                yield PolicyGrant(member, binding["role"], _resource_of_record(record), condition, custom)
+                yield Grant(member, binding["role"], _resource_of_record(record), condition, custom)
 
 
 def _resource_of_record(record: Record) -> str:
     service, _, path = record.name.partition("/")
     return f"buckets/{record.id}" if service == "storage" else path
-
-
-def _grants_of_agents(cloud: Cloud) -> Iterator[PolicyGrant]:
-    for name, agent in permissions().agents.items():
-        for project in cloud.projects.ids():
-            if f"serviceusage/projects/{project}/services/{agent.of}" in cloud.store:
-                for role in agent.roles:
-                    yield PolicyGrant(_agent(name, project), role, f"projects/{project}")
-
-
-def _agent(name: str, project: str) -> str:
-    return f"serviceAccount:{permissions().agents[name].email.format(number(project))}"
-
-
-def _project_of_bucket(cloud: Cloud, bucket: str) -> str:
-    record = cloud.store.get(f"storage/b/{bucket}")
-    return record.project if record else ""
-
-
-def _by_id(cloud: Cloud, resource: str) -> str:
-    """Return a resource with its project's id in place of the number, if the cloud knows the project."""
-    kind, _, rest = resource.partition("/")
-    project, slash, below = rest.partition("/")
-    if kind != "projects" or project in cloud.projects.ids():
-        return resource
-    ids = {number(name): name for name in cloud.projects.ids()}
-    return f"projects/{ids.get(project, project)}{slash}{below}"
 
 
 def _modified_roles(cloud: Cloud, access: Access) -> frozenset[str]:
@@ -186,14 +121,14 @@ def _members_by_role(policy: Json) -> set[tuple[str, str]]:
 # Refusals
 
 
-def _denied(service: str, who: str, need: Requirement) -> Refusal:
-    permission = need.permission
-    resource = need.resource
-    address = who.partition(":")[2]
+def _denied(service: str, missing: Missing) -> Refusal:
+    permission = missing.permission
+    resource = missing.resource
+    address = missing.member.partition(":")[2]
     if permission == "iam.serviceAccounts.actAs":
         account = resource.rpartition("/")[2]
         return Refusal(403, f"Permission '{permission}' denied on service account {account} (or it may not exist).")
-    if need.agent:
+    if missing.of_agent:
         message = f"Permission '{permission}' denied on resource '{resource}' (or it may not exist) for {address}."
     elif service == "storage":
         if ".objects." in permission:
@@ -225,7 +160,7 @@ def _quota_project_denied(project: str, service: str) -> Refusal:
     return Refusal(
         403,
         f"Caller does not have required permission to use project {project}. Grant the caller the "
-        f"roles/serviceusage.serviceUsageConsumer role, or a custom role with the {_USE.permission} permission, by "
+        f"roles/serviceusage.serviceUsageConsumer role, or a custom role with the {_USE} permission, by "
         f"visiting {page} and then retry. Propagation of the new permission may take a few minutes.",
         details=(info,),
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from local_google_cloud.requests.errors import not_found
 from local_google_cloud.state.long_running import Clock, Interference, Operations, stamp
-from local_google_cloud.state.quota_use import NodeQuota, Projects, QuotaUse
+from local_google_cloud.state.projects import Projects
+from local_google_cloud.state.questions import Judge
+from local_google_cloud.state.quota_use import QuotaUse
 from local_google_cloud.state.store import Record, Store
-from training_platform.catalog.types import Json
-from training_platform.config.reading.finding import Finding
 
 REAL_DURATIONS = {
     "container.clusters": 360.0,
@@ -27,16 +28,13 @@ REAL_DURATIONS = {
 class CloudSettings(BaseModel):
     """Settings that can change while the server runs.
 
-    Durations are seconds by kind, ``<service>.<collection>``, or ``*`` for every other kind. ``node_quota`` selects the
-    VMs of a pool that are charged: its current VMs, as Google does, or its maximum under autoscaling, which shows on
-    the first day what would fail on the busiest.
+    Durations are seconds by kind, ``<service>.<collection>``, or ``*`` for every other kind.
     """
 
     # Errors that a client of the server gets name the title.
     model_config = ConfigDict(title="Settings", extra="forbid", strict=True, frozen=True)
 
     durations: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
-    node_quota: NodeQuota = "current"
     check_services: bool = Field(default=True, description="Refuse calls to an API that the project has not enabled.")
     groups: dict[str, list[str]] = Field(
         default_factory=dict, description="Members of each group, by its e-mail address; a member may be group:..."
@@ -47,20 +45,12 @@ class CloudSettings(BaseModel):
         return self.durations.get(kind, self.durations.get("*", 0.0))
 
 
-class Judge:
-    """What Google refuses of a resource beside what its documents say; this one finds nothing."""
-
-    def findings(self, collection: str, body: Json, *, project: str, name: str) -> list[Finding]:  # noqa: ARG002 # for others
-        """Return the errors in the body of a resource of a collection, ``container.nodePools``."""
-        return []
-
-
 class Cloud:
     """The state of the local cloud. Not safe for threads: one request at a time."""
 
     def __init__(
         self,
-        projects: Projects,
+        projects: Iterable[str],
         store: Store,
         clock: Clock,
         settings: CloudSettings,
@@ -68,14 +58,14 @@ class Cloud:
         *,
         judge: Judge,
     ) -> None:
-        self.projects = projects
+        self.projects = Projects(projects, judge.project_number)
         self.store = store
         self.clock = clock
         self.settings = settings
         self.interference = interference
         self.judge = judge
         self.operations = Operations(store, clock, interference)
-        self.quota = QuotaUse(projects, store)
+        self.quota = QuotaUse(judge, store)
 
     def existing(self, name: str) -> Record:
         """Return a resource. Raises Refusal if it does not exist."""
@@ -83,10 +73,6 @@ class Cloud:
         if record is None:
             raise not_found(name.partition("/")[2])
         return record
-
-    def charge(self, service: str, record: Record) -> None:
-        """Charge a created or changed resource. Raises Refusal if it exceeds a limit."""
-        self.quota.charge(service, record, self.settings.node_quota)
 
     def number(self) -> str:
         """Return a new numeric id of 19 digits."""

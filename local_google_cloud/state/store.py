@@ -35,6 +35,17 @@ class Record:
         """The last part of its name."""
         return self.name.rpartition("/")[2]
 
+    @property
+    def path(self) -> str:
+        """Its name without the service."""
+        return self.name.partition("/")[2]
+
+    @property
+    def kind(self) -> str:
+        """Its service and collection, ``container.nodePools``."""
+        parts = self.name.split("/")
+        return f"{parts[0]}.{parts[-2]}"
+
 
 class Store:
     """Every resource; only in memory if ``path`` is None."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.kubernetes.plugin import serve
+from local_google_cloud.kubernetes import serve
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack, planned_stacks

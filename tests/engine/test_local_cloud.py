@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from local_google_cloud.endpoints import endpoints
-from local_google_cloud.http.server import serve
-from local_google_cloud.state.quota_use import Projects, number
+from local_google_cloud.api import endpoints, serve
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.repository.test_checkov import FULL, FULL_TEAM
 from tests.stacks.every_machine import environment
@@ -49,9 +47,7 @@ def test_a_preview_of_an_environment_with_keys_succeeds(workspace: MakeWorkspace
 
 
 def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_path: Path, kubernetes: int) -> None:
-    cloud = judged_cloud(
-        Projects({}, {ENVIRONMENT["project"], CENTRAL.split("/")[1]})
-    )  # without a snapshot of its quotas, so without limits
+    cloud = judged_cloud([ENVIRONMENT["project"], CENTRAL.split("/")[1]])  # without snapshots, so without limits
     place = Workspace(tmp_path, kubernetes)
     write(place, provider_settings({}))
 
@@ -67,9 +63,8 @@ def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_pa
     policy = next(entity.meta["policy"] for entity in cloud.store.all() if entity.name == f"cloudkms/{CENTRAL}")
     agents = ["cloud-filer", "compute-system", "container-engine-robot", "gcp-sa-aiplatform"]
     agents += ["gcp-sa-artifactregistry", "gs-project-accounts"]
-    expected = {
-        f"serviceAccount:service-{number(ENVIRONMENT['project'])}@{agent}.iam.gserviceaccount.com" for agent in agents
-    }
+    number = cloud.judge.project_number(ENVIRONMENT["project"])
+    expected = {f"serviceAccount:service-{number}@{agent}.iam.gserviceaccount.com" for agent in agents}
     assert {member for binding in policy["bindings"] for member in binding["members"]} == expected
 
     (secret,) = [entity for entity in cloud.store.all() if entity.name.startswith("secretmanager/")]
@@ -82,7 +77,7 @@ def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_pa
 def test_a_pool_of_every_family_comes_up(tmp_path: Path, kubernetes: int) -> None:
     section = environment()
     settings = provider_settings({}) | {"training-platform:environment": section}
-    cloud = judged_cloud(Projects({}, {section["project"]}))  # without a snapshot of its quotas, so without limits
+    cloud = judged_cloud([section["project"]])  # without a snapshot of its quotas, so without limits
     place = Workspace(tmp_path, kubernetes)
     # Nobody asks for this state, and writing it after every operation takes the engine longer than the rest.
     place.environment |= {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}

@@ -16,11 +16,7 @@ from google.protobuf import struct_pb2
 from google.protobuf.json_format import MessageToDict
 from pulumi.runtime.proto import provider_pb2
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.cloud import CloudSettings
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import CloudSettings, LocalCloud, Store, serve
 from tests.training_platform.resources.persistent_resources import RESOURCE, deploy
 from tests.violations.refusers import Provider, provider, struct
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -102,9 +98,7 @@ def allowed(plan: StackResource, step: str) -> float:
 def deployed() -> Iterator[Deployed]:
     if shutil.which("pulumi-resource-gcp") is None:
         pytest.skip("pulumi-resource-gcp is not on PATH")
-    cloud = judged_cloud(
-        Projects({}, ["example-vision"]), store=Store(None), settings=CloudSettings(check_services=False)
-    )
+    cloud = judged_cloud(["example-vision"], store=Store(None), settings=CloudSettings(check_services=False))
     with serve(cloud) as port:
         endpoint = f"http://127.0.0.1:{port}/aiplatform/v1beta1/"
         with provider({"vertexAiCustomEndpoint": endpoint, "pollInterval": "200ms"}) as plugin:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from local_google_cloud import local_cloud
-from local_google_cloud.requests.errors import Refusal
-from local_google_cloud.state.authorization import Access, Caller, authorize
-from local_google_cloud.state.cloud import Cloud
+from local_google_cloud.api import Access, Missing, Policies
 from tests.engine.deployers import deployer_of, set_up
 from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, Ran, state, unchanged
 from tests.parts.sandbox.run.repositories import held, without_stacks
@@ -26,6 +23,7 @@ from tests.places import ROOT
 from training_platform.catalog.operations import principals
 from training_platform.catalog.permissions import permissions
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.sandbox.google_rules import PlatformJudge
 from training_platform.parts.sandbox.run.existing import existing_resources
 from training_platform.parts.sandbox.run.servers import announced, serving
 from training_platform.parts.sandbox.run.session import read_stacks
@@ -97,22 +95,24 @@ class Calls:
         self.called: set[str] = set()
         self.refused: list[str] = []
 
-    def authorize(self, cloud: Cloud, caller: Caller | None, access: Access) -> None:
-        """Write down a deployer's call, and let IAM decide."""
-        if caller:
+    def method(self) -> Callable[[PlatformJudge, str, Access, Policies], list[Missing]]:
+        """Return the judge's method, which also writes down a deployer's call."""
+        lacking = PlatformJudge.lacking
+
+        def written_down(judge: PlatformJudge, member: str, access: Access, policies: Policies) -> list[Missing]:
+            missing = list(lacking(judge, member, access, policies))
             self.called.add(access.method)
-        try:
-            authorize(cloud, caller, access)
-        except Refusal as refusal:
-            self.refused.append(str(refusal))
-            raise
+            self.refused += map(str, missing)
+            return missing
+
+        return written_down
 
 
 def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     root = fleet.sandbox.folder.root
     workspace = read_workspace(root)
     calls = Calls()
-    monkeypatch.setattr(local_cloud, "authorize", calls.authorize)
+    monkeypatch.setattr(PlatformJudge, "lacking", calls.method())
     set_up(workspace, fleet.ask)
     roles = {name for name in held(fleet.sandbox.folder) if "/roles/" in name}  # the set-up made them
     stays = roles | retained(workspace) | {resource.record for resource in existing_resources(workspace)}

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Store
 from tests.engine.test_sandbox_changes import done_to
 from tests.engine.test_sandbox_life import SCHEMAS, Fleet
 from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
@@ -94,7 +93,7 @@ def test_it_comes_up_changes_as_announced_and_goes_down(tmp_path: Path) -> None:
 
 def autoscaled(place: Sandbox, key: str, pool: int, count: str) -> None:
     """Let Vertex AI's autoscaler set how many machines a pool of a persistent resource has."""
-    cloud = judged_cloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
+    cloud = judged_cloud([ENVIRONMENT["project"]], store=Store(place.folder.cloud))
     code, persistent_resource = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
     assert code == 200, persistent_resource
     persistent_resource["resourcePools"][pool]["replicaCount"] = count
@@ -107,7 +106,7 @@ def autoscaled(place: Sandbox, key: str, pool: int, count: str) -> None:
 
 
 def counts(place: Sandbox, key: str) -> list[str]:
-    cloud = judged_cloud(Projects({}, [ENVIRONMENT["project"]]), store=Store(place.folder.cloud))
+    cloud = judged_cloud([ENVIRONMENT["project"]], store=Store(place.folder.cloud))
     _, persistent_resource = cloud.handle("aiplatform", "GET", f"v1/{RESOURCES}/lab-vision-{key}", [], {})
     return [pool["replicaCount"] for pool in persistent_resource["resourcePools"]]
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Store
 from tests.parts.sandbox.run.repositories import without_stacks
 from tests.stacks.field_changes import ENV, KINDS, MATES, Kind, Round, files, named
 from training_platform.checks.comparison.changes import resource_changes
@@ -61,7 +60,7 @@ class Place:
     def make_parts_of_others(self) -> None:
         """Create what a section names and no stack creates: buckets, a backup, subnets of notebook VMs."""
         project, others = (kind.section["project"] for kind in (ENV, MATES))
-        cloud = judged_cloud(Projects({}, [project, others]), store=Store(self.sandbox.folder.cloud))
+        cloud = judged_cloud([project, others], store=Store(self.sandbox.folder.cloud))
 
         def ask(service: str, path: str, body: dict[str, Any], **query: str) -> None:
             code, answer = cloud.handle(service, "POST", path, list(query.items()), body)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Store
 from tests.parts.sandbox.run.repositories import STACK, Sandbox, small
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]

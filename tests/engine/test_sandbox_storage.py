@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import LocalCloud, Store
 from tests.parts.sandbox.run.repositories import without_stacks
 from training_platform.parts.sandbox.google_rules import judged_cloud
 
@@ -77,7 +75,7 @@ class Repository:
 
     def cloud(self) -> LocalCloud:
         """The local cloud as the last run left it, with its settings for tests."""
-        return judged_cloud(Projects({}, [CLOUD_PROJECT]), store=Store(self.sandbox.folder.cloud))
+        return judged_cloud([CLOUD_PROJECT], store=Store(self.sandbox.folder.cloud))
 
     def ask(self, service: str, path: str, body: dict[str, Any], **query: str) -> None:
         """Create something as somebody would by hand, between two runs."""

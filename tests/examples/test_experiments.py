@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.state.cloud import CloudSettings
+from local_google_cloud.api import CloudSettings, serve
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_finetune_vit import MAKE
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository

@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.store import Record
+from local_google_cloud.api import LocalCloud, Record, serve
 from tests.kube.offline import Offline, admission_objects, namespace_objects, refused_requests
 from tests.local_google_cloud.policies import cloud_of, grants_of
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig

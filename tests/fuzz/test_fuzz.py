@@ -19,9 +19,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local_google_cloud.state.long_running import Clock
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Clock, Store
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.rules.corpus import accepted, as_registered
 from tests.violations.draw import entries, valid
@@ -30,7 +28,6 @@ from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.demand import demand_of_views
-from training_platform.quota.snapshot import Snapshots
 from training_platform.resources.resource_types import RELEASE
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import evaluate, program, views_of_plan
@@ -262,7 +259,7 @@ ROUTES = (
 @pytest.fixture
 def ask() -> Callable[[str, str, Any], tuple[int, Any]]:
     """Return a client of a local cloud in which the project has its APIs."""
-    cloud = judged_cloud(Projects(Snapshots().by_project, [PROJECT]), store=Store(None), clock=Clock(lambda: 1.8e9))
+    cloud = judged_cloud([PROJECT], store=Store(None), clock=Clock(lambda: 1.8e9))
 
     def asked(verb: str, path: str, body: Any) -> tuple[int, Any]:
         service, _, rest = path.partition("/")

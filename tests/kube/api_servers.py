@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 import httpx
 
-from local_google_cloud.kubernetes.object_store import ObjectRefused
+from local_google_cloud.kubernetes import ObjectRefused
 from tests.kube.tied_process import TiedProcess
 from training_platform.catalog.types import Json
 from training_platform.resources.gke import context_name

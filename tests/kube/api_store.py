@@ -15,13 +15,13 @@ from typing import Final, Self
 
 import yaml
 
-from local_google_cloud.kubernetes.definitions import read_definitions
-from local_google_cloud.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore, pruned
+from local_google_cloud.kubernetes import HELM, Key, ObjectRefused, ObjectStore, pruned
 from tests.kube.api_servers import ApiServer, ControlPlanes, ObjectNotFound
 from tests.kube.controller_programs import PROGRAMS, remove_webhooks, run_controllers
 from tests.kube.nodes import kubelets
 from training_platform.catalog.types import Json
 from training_platform.resources.kueue import configuration
+from training_platform.rules.documents.definitions import read_definitions
 from training_platform.views.inputs import at
 
 CONTROLLERS: Final = {"kueue": "clusterqueues.kueue.x-k8s.io", "jobset": "jobsets.jobset.x-k8s.io"}

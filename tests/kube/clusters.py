@@ -11,10 +11,10 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.controller_programs import find_binaries, run_controllers
 from training_platform.catalog.types import Json
+from training_platform.rules.documents.definitions import read_definitions
 
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"
 KINDS = ("jobset", "kueue", "autoscaler")  # folders of definitions

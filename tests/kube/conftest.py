@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE
 from tests.kube.api_servers import ControlPlanes
@@ -26,6 +25,7 @@ from tests.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import job_files
 from training_platform.parts.jobs.render import render_job
+from training_platform.rules.documents.definitions import read_definitions
 
 START_SECONDS = 30.0
 # In the order in which the next needs them; team vision has flavors with GPUDirect there, and nlp only TPUs here.

@@ -15,8 +15,8 @@ from itertools import islice
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
-from local_google_cloud.kubernetes.object_store import ObjectRefused
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Store
+from local_google_cloud.kubernetes import ObjectRefused
 from tests.kube.api_servers import ApiServer
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import Accelerator, Json, MachineType

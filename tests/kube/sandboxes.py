@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from local_google_cloud.kubernetes.object_store import ObjectStore
-from local_google_cloud.kubernetes.plugin import serve
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Store
+from local_google_cloud.kubernetes import ObjectStore, serve
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.api_store import ApiStore
 from tests.kube.controller_programs import find_binaries

@@ -28,7 +28,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.alerts.promtool import Scenario, play, program
 from tests.kube.api_servers import ApiServer, ControlPlanes, run_program
 from tests.kube.clusters import KINDS, folder_of, needed_binaries
@@ -51,6 +50,7 @@ from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import parse_job
 from training_platform.resources.kueue import configuration
 from training_platform.resources.monitoring import alert_rules
+from training_platform.rules.documents.definitions import read_definitions
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.state.store import Record, Store
+from local_google_cloud.api import Record, Store
 from tests.kube.nodes import MOST_NODES, cluster_nodes
 
 CLUSTER_OF_NODES = "projects/example-lab/locations/us-central1/clusters/main"

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from local_google_cloud.kubernetes.object_store import Key, ObjectRefused
-from local_google_cloud.kubernetes.plugin import serve
+from local_google_cloud.kubernetes import Key, ObjectRefused, serve
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.api_store import ApiStore
 from tests.kube.clusters import SCHEMAS

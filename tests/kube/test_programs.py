@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local_google_cloud.kubernetes.object_store import HELM, Key, ObjectRefused, ObjectStore
+from local_google_cloud.kubernetes import HELM, Key, ObjectRefused, ObjectStore
 from tests.kube.api_servers import ControlPlanes, context
 from tests.kube.api_store import release_values
 from tests.kube.tied_process import TiedProcess

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from local_google_cloud.state.store import Record, Store
+from local_google_cloud.api import Record, Store
 from tests.kube.api_servers import ApiServer
 from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kueue_model.manifests import read_manifests
-from kueue_model.quotas import amount
+from kueue_model import amount, read_manifests
 from tests.kube.clusters import needed_binaries
 from tests.kube.queues import KUEUE, until
 from tests.kueue_model.record import Cluster, Played, play_for_real, running_cluster

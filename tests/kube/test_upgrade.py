@@ -19,8 +19,7 @@ from typing import Any, Literal
 
 import pytest
 
-from local_google_cloud.kubernetes.definitions import read_definitions
-from local_google_cloud.kubernetes.object_store import ObjectRefused
+from local_google_cloud.kubernetes import ObjectRefused
 from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import NEEDED, folder_of, needed_binaries
 from tests.kube.controller_programs import run_controllers
@@ -31,6 +30,7 @@ from training_platform.catalog.types import Json
 from training_platform.parts.jobs.gke.jobset import jobset as rendered
 from training_platform.parts.jobs.naming import as_run
 from training_platform.resources.kueue import configuration
+from training_platform.rules.documents.definitions import read_definitions
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 

@@ -20,7 +20,7 @@ import httpx
 import pytest
 import yaml
 
-from local_google_cloud.state.store import Record
+from local_google_cloud.api import Record
 from tests.kube.api_servers import free_port
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.nodes import SimulatedPool, kubelets, node_objects

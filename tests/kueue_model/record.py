@@ -36,7 +36,6 @@ from typing import Any, NamedTuple
 import httpx
 
 from kueue_model.quotas import units
-from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.controller_programs import find_binaries, run_controllers
 from tests.kueue_model.directed import DIRECTED
@@ -45,6 +44,7 @@ from tests.kueue_model.scenarios import FLAVORS, MODES, Json, Step, flavor_label
 from training_platform.catalog import CHARTS
 from training_platform.resources.kueue import configuration
 from training_platform.resources.scope import TEAM_LABEL
+from training_platform.rules.documents.definitions import read_definitions
 
 SCHEMAS = Path(__file__).parents[3] / "shared" / "schemas"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"

@@ -10,7 +10,6 @@ import pytest
 from local_google_cloud.http.server import serve
 from local_google_cloud.local_cloud import LocalCloud
 from local_google_cloud.state.long_running import Clock
-from local_google_cloud.state.quota_use import Projects
 from local_google_cloud.state.store import Store
 from tests.local_google_cloud.client import APIS, OTHER, PROJECT, Client
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -58,7 +57,7 @@ def make(snapshots: Any, time: list[float]) -> Callable[..., LocalCloud]:
     """Return a function that makes clouds; two with one file are one cloud before and after a restart."""
 
     def made(path: Path | None = None) -> LocalCloud:
-        return judged_cloud(Projects(snapshots, [OTHER]), store=Store(path), clock=Clock(lambda: time[0]))
+        return judged_cloud([OTHER], snapshots, store=Store(path), clock=Clock(lambda: time[0]))
 
     return made
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from local_google_cloud.local_cloud import LocalCloud
 from local_google_cloud.state.cloud import CloudSettings
-from local_google_cloud.state.quota_use import Projects, number
+from local_google_cloud.state.questions import Judge
 from local_google_cloud.state.store import Record
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -36,7 +36,7 @@ def numbered(grant: Grant, projects: Iterable[str]) -> PolicyGrant:
     """Return a planned grant as a policy holds it, with the project's number for its id in braces."""
     principal = grant.principal
     for project in projects:
-        principal = principal.replace(f"{{{project}}}", number(project))
+        principal = principal.replace(f"{{{project}}}", Judge().project_number(project))
     return PolicyGrant(principal, grant.role, grant.resource, grant.condition, grant.permissions)
 
 
@@ -47,7 +47,7 @@ def cloud_of(
     snapshots: Mapping[str, Snapshot] | None = None,
 ) -> LocalCloud:
     """Return a local cloud whose policies hold grants; ``buckets`` exist in it, each with its project."""
-    cloud = judged_cloud(Projects(snapshots or {}, projects), settings=CloudSettings(check_services=False))
+    cloud = judged_cloud(projects, snapshots, settings=CloudSettings(check_services=False))
     for bucket, project in buckets.items():
         body = {"id": bucket, "name": bucket, "metageneration": "1"}
         cloud.store.put(Record(name=f"storage/b/{bucket}", project=project, body=body))

@@ -10,7 +10,7 @@ import pytest
 from local_google_cloud.http.server import make_app
 from local_google_cloud.state.authorization import Caller, caller_of
 from local_google_cloud.state.cloud import CloudSettings
-from local_google_cloud.state.quota_use import number
+from local_google_cloud.state.questions import Judge
 from tests.local_google_cloud.client import LOCATION, PROJECT, Client
 from training_platform.clients.google_api import GoogleError, local_identity
 from training_platform.clients.google_services import CloudStorage
@@ -152,7 +152,7 @@ def test_the_agent_of_vertex_ai_needs_the_right_to_an_attachment(ask: Client) ->
     attachment = f"projects/{PROJECT}/regions/us-central1/networkAttachments/vertex"
     spec = {"machineSpec": {"machineType": "n2-standard-4"}, "replicaCount": "1", "containerSpec": {"imageUri": "x"}}
     job = {"workerPoolSpecs": [spec], "pscInterfaceConfig": {"networkAttachment": attachment}}
-    agent = f"service-{number(PROJECT)}@gcp-sa-aiplatform.iam.gserviceaccount.com"
+    agent = f"service-{Judge().project_number(PROJECT)}@gcp-sa-aiplatform.iam.gserviceaccount.com"
 
     refused = ask.as_member(ADA)("POST", JOBS, {"displayName": "one", "jobSpec": job})
     assert refused.code == 403

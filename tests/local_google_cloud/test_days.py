@@ -19,8 +19,9 @@ from click.testing import CliRunner, Result
 from local_google_cloud import local_cloud
 from local_google_cloud.http.server import serve
 from local_google_cloud.services import projects
-from local_google_cloud.state.authorization import Access, Caller, authorize
+from local_google_cloud.state.authorization import Caller, authorize
 from local_google_cloud.state.cloud import Cloud
+from local_google_cloud.state.questions import Access
 from tests.kube.offline import Offline, namespace_objects, refused_requests
 from tests.local_google_cloud.policies import cloud_of, planned_grants
 from tests.parts.jobs.lab import ENVIRONMENT, QUOTAS, TODAY, VISION, write_lab

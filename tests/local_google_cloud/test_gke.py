@@ -145,16 +145,6 @@ def test_a_pools_autoscaling_is_changed_by_an_update_of_its_cluster(gke: Client)
     assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["totalMaxNodeCount"] == 4
 
 
-def test_autoscaling_is_charged_where_the_most_that_it_may_add_counts(gke: Client) -> None:
-    gke.cloud.settings = CloudSettings(node_quota="maximum")
-    scaling = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 2}
-    gke.done("POST", POOLS, pool(autoscaling=scaling))
-    update = {"desiredNodePoolId": "cpu", "desiredNodePoolAutoscaling": {**scaling, "totalMaxNodeCount": 100}}
-
-    assert gke("PUT", CLUSTER, {"update": update}).code == 403
-    assert gke.done("GET", f"{POOLS}/cpu")["autoscaling"]["totalMaxNodeCount"] == 2
-
-
 def test_stale_labels_are_refused(gke: Client) -> None:
     first = gke.done("GET", CLUSTER)["labelFingerprint"]
     gke.done("POST", f"{CLUSTER}:setResourceLabels", {"resourceLabels": {"a": "1"}, "labelFingerprint": first})

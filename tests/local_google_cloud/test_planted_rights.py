@@ -16,7 +16,7 @@ import pytest
 
 from local_google_cloud.local_cloud import LocalCloud
 from local_google_cloud.state.authorization import Caller, resource_of
-from local_google_cloud.state.quota_use import number
+from local_google_cloud.state.questions import Judge
 from tests.local_google_cloud.policies import cloud_of, grants_of
 from tests.places import ROOT
 from training_platform.config.reading.finding import Finding
@@ -185,7 +185,7 @@ def _agent(step: Step, name: str) -> str:
         "storage": "service-{}@gs-project-accounts.iam.gserviceaccount.com",
         "file": "service-{}@cloud-filer.iam.gserviceaccount.com",
     }
-    return f"serviceAccount:{emails[name].format(number(project))}"
+    return f"serviceAccount:{emails[name].format(Judge().project_number(project))}"
 
 
 def planned_cloud(grants: Sequence[PolicyGrant]) -> LocalCloud:
@@ -262,7 +262,7 @@ def findings_with(grants: Sequence[PolicyGrant]) -> list[Finding]:
 def _by_project(principal: str) -> str:
     """Return a member with the id of a project in braces for its number, as plans name agents."""
     for project in PROJECTS:
-        principal = principal.replace(number(project), f"{{{project}}}")
+        principal = principal.replace(Judge().project_number(project), f"{{{project}}}")
     return principal
 
 

@@ -6,10 +6,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 
+from local_google_cloud.api import Judge, LocalCloud
 from local_google_cloud.services.service_table import SERVICES
+from tests.local_google_cloud.client import PROJECT, Client
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "local_google_cloud" / "README.md").read_text(encoding="utf-8")
@@ -48,3 +51,39 @@ def test_a_served_cloud_takes_the_requests_of_the_page_and_refuses_by_documents(
     assert 'Unknown name "autoCreateSubnets"' in wrong.json()["error"]["message"]
     assert server.returncode == 0
     assert "compute/projects/example/global/networks/net" in state.read_text()
+
+
+def test_the_judge_of_the_page_refuses_what_the_page_says() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example.replace("    ...\n", "    pass\n"), names)  # noqa: S102
+    client = Client(LocalCloud([PROJECT], judge=names["OneRegion"]()))
+    client.enable(PROJECT, "compute", "container")
+    client.network()
+    europe = f"container/v1/projects/{PROJECT}/locations/europe-west4/clusters"
+
+    assert client.cluster()["status"] == "DONE"
+    subnet = {"name": "eu", "network": f"projects/{PROJECT}/global/networks/net", "ipCidrRange": "10.9.0.0/20"}
+    client.done("POST", f"compute/v1/projects/{PROJECT}/regions/europe-west4/subnetworks", subnet)
+    body = {"name": "two", "initialNodeCount": 1, "network": "net", "subnetwork": "eu"}
+    assert client("POST", europe, {"cluster": body}).code == 403
+
+
+def test_the_table_has_every_method_of_the_judge() -> None:
+    table = README.partition("## From Python")[2]
+    named = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+
+    assert named == {name for name in vars(Judge) if not name.startswith("_")}
+
+
+def test_the_default_judge_takes_any_machine_type_member_and_amount() -> None:
+    client = Client(LocalCloud([PROJECT]))
+    client.enable(PROJECT, "compute", "container")
+    client.network()
+    client.cluster()
+    pool = {"name": "many", "initialNodeCount": 100_000, "config": {"machineType": "z9-giga-1024"}}
+    path = f"container/v1/projects/{PROJECT}/locations/us-central1/clusters/one/nodePools"
+
+    client.as_member("user:ada@example.com").done("POST", path, {"nodePool": pool})
+
+    assert client.cloud.quota.used(PROJECT) == {}

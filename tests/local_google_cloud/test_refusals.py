@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.cloud import Judge
-from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.state.questions import Judge
 from tests.local_google_cloud.client import LOCATION, PROJECT, ZONE, Client
 from tests.local_google_cloud.one_of_each import one_of_each
-from training_platform.parts.sandbox.google_rules import GoogleRules
+from training_platform.parts.sandbox.google_rules import PlatformJudge
 
 COMPUTE = f"compute/v1/projects/{PROJECT}"
 CLUSTER = f"container/v1/{LOCATION}/clusters/one"
@@ -162,9 +161,9 @@ def test_what_a_rule_of_googles_finds_is_refused_in_its_words(
     assert words in refused.message
 
 
-@pytest.mark.parametrize(("judge", "code"), [(None, 200), (GoogleRules(), 400)])
+@pytest.mark.parametrize(("judge", "code"), [(None, 200), (PlatformJudge({}), 400)])
 def test_a_judge_refuses_what_the_documents_allow(judge: Judge | None, code: int) -> None:
-    ask = Client(LocalCloud(Projects({}, [PROJECT]), judge=judge))
+    ask = Client(LocalCloud([PROJECT], judge=judge))
     ask.enable(PROJECT, "file")
     tier = {"tier": "ZONAL", "networks": [{"network": "default"}], "fileShares": [{"name": "a", "capacityGb": "1"}]}
 

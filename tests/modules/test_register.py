@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from local_google_cloud.kubernetes.wire import as_sent, plain_struct
+from local_google_cloud.kubernetes import as_sent, plain_struct
 from modules.register import class_of, register_plan
 from tests.places import ORGANISATION, ROOT
 from tests.recording_monitor import STACK, RecordingMonitor, record, run_program

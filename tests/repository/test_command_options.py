@@ -23,7 +23,7 @@ from training_platform.parts.simulate import cli as simulate
 
 RUN = {"--parallel", "--yes", "--workspace", "--root", "--as"}
 OPTIONS = {
-    "up": RUN | {"--resume", "--duration", "--crds", "--fault"},
+    "up": RUN | {"--resume", "--duration", "--crds", "--fault", "--kubeconfig", "--context"},
     "preview": RUN | {"--crds"},
     "refresh": RUN | {"--crds"},
     "destroy": RUN | {"--lift-protection", "--duration"},

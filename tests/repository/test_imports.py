@@ -45,17 +45,21 @@ APART: dict[str, tuple[str, ...]] = {
         *(f"training_platform.checks.reports.{name}" for name in REPORT_TABLES),
     ),
     "local_google_cloud": (
-        "training_platform.catalog", "training_platform.config.reading", "training_platform.rules.documents",
-        "training_platform.quota", "training_platform.resources", "training_platform.rules", "training_platform.views",
+        "training_platform.config.reading", "training_platform.rules.documents",
+        *(f"training_platform.catalog.{name}" for name in (
+            "FILESTORE_TIERS", "MACHINE_TYPES", "ZONES", "locations", "nearest", "reading.own_document", "types",
+            "zones",
+        )),
     ),
 }  # fmt: skip
-"""The packages with users of their own, each with the modules of the platform that it may import."""
-BELOW = {
-    "simulate": ("kueue_model",),
-    "sandbox": ("local_google_cloud",),
-    "adopt": ("local_google_cloud",),
-}
+"""The packages with users of their own, each with the modules and names of the platform that it may import."""
+BELOW = {"simulate": ("kueue_model",), "sandbox": ("local_google_cloud",)}
 """The parts that import a package of ``APART``."""
+DOORS = {
+    "kueue_model": ("kueue_model", "kueue_model.imports", "kueue_model.output", "kueue_model.results"),
+    "local_google_cloud": ("local_google_cloud.api", "local_google_cloud.kubernetes"),
+}
+"""The modules of each package of ``APART`` that others import from: their ``__all__``, or all public names."""
 PLAIN = tuple(f"training_platform.{room}" for room in ("catalog", "config", "resources", "views", "quota", "rules"))
 OURS = ("modules", "training_platform", *APART)
 FOLDERS = (*OURS, "policies")
@@ -115,6 +119,49 @@ def test_the_steps_of_a_check_know_no_later_one(later_step: str, caller: str) ->
     importing = {name for name, imported in _ours(package) if _within(imported, f"{package}.{later_step}")}
 
     assert {name for name in importing if name.count(".") == 2} == {f"{package}.{caller}"}
+
+
+@pytest.mark.parametrize("package", APART)
+def test_what_a_package_with_users_of_its_own_may_import_it_imports(package: str) -> None:
+    imports = [imported for _, imported in _ours(package)]
+
+    assert [name for name in APART[package] if not any(_within(imported, name) for imported in imports)] == []
+
+
+@pytest.mark.parametrize("package", APART)
+def test_others_import_a_package_with_users_of_its_own_by_its_doors(package: str) -> None:
+    folders = ("training_platform", "modules", "policies", "tools", "benchmarks", "tests")
+    files = [file for folder in folders for file in _sources(folder) if not file[0].startswith(f"tests.{package}.")]
+    imports = [(name, imported) for name, path in files for imported in _imports(path) if _within(imported, package)]
+
+    public = {*_public(package)}
+
+    assert imports
+    assert [f"{name} imports {imported}" for name, imported in imports if imported not in public] == []
+
+
+def _public(package: str) -> Iterator[str]:
+    """Yield the public names of a package by its doors."""
+    for door in DOORS[package]:
+        tree = ast.parse(dict(_sources(package))[door].read_text())
+        exported = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and _targets(node) == ["__all__"]
+        ]
+        if exported:
+            yield from (f"{door}.{name}" for name in exported[0])
+            continue
+        defined = [getattr(node, "name", "") for node in tree.body]
+        defined += [name for node in tree.body for name in _targets(node)]
+        yield from (f"{door}.{name}" for name in defined if name and not name.startswith("_"))
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    """Return the names that an assignment of a module sets."""
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [node.target.id] if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else []
 
 
 def test_a_part_says_which_parts_it_needs() -> None:

@@ -12,7 +12,7 @@ import pulumi
 import pytest
 from click.testing import CliRunner, Result
 
-from local_google_cloud.kubernetes.wire import plain_struct
+from local_google_cloud.kubernetes import plain_struct
 from tests.places import ORGANISATION, ROOT
 from tests.recording_monitor import run_program
 from training_platform.cli.main import app

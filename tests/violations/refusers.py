@@ -18,11 +18,11 @@ import httpx
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.controller_programs import find_binaries, run_controllers
 from training_platform.resources.kueue import configuration
 from training_platform.resources.scope import TEAM_LABEL
+from training_platform.rules.documents.definitions import read_definitions
 
 Json = dict[str, Any]
 SCHEMAS = Path(__file__).parents[2].parent / "shared" / "schemas"

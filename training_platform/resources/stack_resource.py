@@ -6,31 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from training_platform.config.reading.unknown import UNKNOWN
 
-class Unknown:
-    """A value that only a deployment would tell; the one instance is ``UNKNOWN``."""
-
-    def __repr__(self) -> str:
-        """Return the word that reports use."""
-        return "unknown"
-
-    def __reduce__(self) -> str:
-        """Return its name, by which another process has its own."""
-        return "UNKNOWN"
-
-    def __copy__(self) -> Unknown:
-        """Return itself: there is one."""
-        return self
-
-    def __deepcopy__(self, _memo: object) -> Unknown:
-        """Return itself: there is one."""
-        return self
-
+__all__ = ["KUBERNETES_PROVIDER", "PROVIDER_TYPES", "UNKNOWN", "ResourceKey", "StackResource"]
 
 PROVIDER_TYPES = "pulumi:providers:"
 """How the type of a provider begins, before the name of its package."""
 KUBERNETES_PROVIDER = f"{PROVIDER_TYPES}kubernetes"
-UNKNOWN: Any = Unknown()  # so that it can replace a value of any type
 
 ResourceKey = tuple[str, str]
 """The type and the name of a resource, unique in its stack."""

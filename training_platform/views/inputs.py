@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.config.reading.unknown import UNKNOWN, is_list
 
 Keys = tuple[str | int, ...]
 T = TypeVar("T")
@@ -54,21 +54,6 @@ def at(value: Any, path: Keys) -> Any:
                 return None
         value = value.get(key)
     return value
-
-
-def is_list(value: Any) -> bool:
-    """Whether a value is a list or tuple."""
-    kind = value.__class__
-    if kind is list or kind is tuple:
-        return True
-    return not isinstance(value, (dict, str)) and isinstance(value, Sequence)
-
-
-def holds_unknown(value: Any) -> bool:
-    """Whether a value is unknown, or unknown somewhere inside."""
-    if isinstance(value, Mapping):
-        return any(holds_unknown(item) for item in value.values())
-    return value is UNKNOWN or (is_list(value) and any(holds_unknown(item) for item in value))
 
 
 def rows(value: Any) -> Sequence[Any]:

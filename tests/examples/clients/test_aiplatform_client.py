@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.http.server import serve
+from local_google_cloud.api import serve
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_first_run import PROJECT, REGION, cloud, root
 from tests.examples.jobs.test_job_files import VERTEX, rendered

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.api import LocalCloud, serve
 from tests.examples.jobs.conftest import PYTHON
 from training_platform.parts.sandbox.google_rules import judged_cloud
 
@@ -42,7 +40,7 @@ def owner(cloud: LocalCloud, service: str, verb: str, path: str, body: Any, **qu
 
 @pytest.fixture
 def cloud() -> LocalCloud:
-    cloud = judged_cloud(Projects({}, [PROJECT]))
+    cloud = judged_cloud([PROJECT])
     apis = {"serviceIds": ["aiplatform.googleapis.com", "storage.googleapis.com"]}
     owner(cloud, "serviceusage", "POST", f"v1/projects/{PROJECT}/services:batchEnable", apis)
     owner(cloud, "storage", "POST", "v1/b", {"name": "data"}, project=PROJECT)

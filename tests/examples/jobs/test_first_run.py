@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from local_google_cloud.http.server import serve
+from local_google_cloud.api import serve
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.test_job_files import GKE, VERTEX
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig

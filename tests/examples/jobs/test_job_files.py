@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from local_google_cloud.kubernetes.definitions import load_crds
-from local_google_cloud.requests.discovery import load
-from local_google_cloud.requests.validation import read_body
+from local_google_cloud.api import CloudSettings, LocalCloud, Record
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.places import ORGANISATION
 from training_platform.config.reading.clock import today
 from training_platform.parts.jobs.render import render_job
+from training_platform.rules.documents.definitions import load_crds
 
 SCHEMAS = Path(__file__).parents[4] / "shared" / "schemas" / "jobset"
 GKE = {"pretrain_jax": "nlp", "fsdp_torch": "vision", "all_gather": "vision", "wandb_launch": "vision"}
@@ -59,8 +58,14 @@ def test_a_job_for_gke_is_a_jobset(example: str, tmp_path: Path) -> None:
 def test_a_job_for_vertex_ai_is_one_of_its_documents(example: str, tmp_path: Path) -> None:
     body = yaml.safe_load(rendered(tmp_path, example, "vision"))
 
-    api = load("aiplatform", "v1")
-    assert read_body(api, api.methods[f"aiplatform.projects.locations.{VERTEX[example]}.create"], body)
+    cloud = LocalCloud(["example"], settings=CloudSettings(check_services=False))
+    location = "projects/example/locations/us-central1"
+    tuning = f"aiplatform/{location}/persistentResources/prod-vision-tuning"  # a job runs on it
+    cloud.store.put(Record(name=tuning, project="example", body={}))
+
+    code, answer = cloud.handle("aiplatform", "POST", f"v1/{location}/{VERTEX[example]}", [], body)
+
+    assert code == 200, answer
     (container, *_) = [pool["containerSpec"] for pool in spec(body)["workerPoolSpecs"]]
     assert any(word.endswith(".py") and (EXAMPLES / example / word).is_file() for word in words(container))
 

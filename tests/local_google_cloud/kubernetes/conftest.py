@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from local_google_cloud.kubernetes.definitions import CrdSchema, load_crds
 from local_google_cloud.kubernetes.object_store import ObjectStore
 from local_google_cloud.kubernetes.plugin import serve
 from tests.local_google_cloud.kubernetes.client import Client, connect
+from training_platform.rules.documents.definitions import CrdSchema, load_crds
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
-from local_google_cloud.kubernetes.definitions import CrdSchema, load_crds
+from local_google_cloud.kubernetes.wire import readable
 from tests.local_google_cloud.kubernetes.client import Client
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
+from training_platform.config.reading.unknown import UNKNOWN
+from training_platform.rules.documents.definitions import CrdSchema, load_crds
 
 KUEUE = "kueue.x-k8s.io"
 Schemas = dict[tuple[str, str, str], CrdSchema]
@@ -125,11 +127,11 @@ def test_a_pattern_with_a_flag_in_its_middle_is_understood(crds: Schemas) -> Non
 @pytest.mark.parametrize("unknown", [UNKNOWN_ON_WIRE, {SIGNATURE: SECRET, "value": UNKNOWN_ON_WIRE}, object()])
 @pytest.mark.parametrize("path", ["spec", "spec__queueingStrategy", "spec__resourceGroups", "metadata"])
 def test_an_unknown_anywhere_is_passed_over(crds: Schemas, path: str, unknown: Any) -> None:
-    assert crds[KUEUE, "v1beta2", "ClusterQueue"].errors(spoiled(**{path: unknown})) == []
+    assert crds[KUEUE, "v1beta2", "ClusterQueue"].errors(spoiled(**{path: readable(unknown)})) == []
 
 
 def test_beside_an_unknown_the_rest_is_judged(crds: Schemas) -> None:
-    queue = spoiled(spec__resourceGroups__flavors__name=UNKNOWN_ON_WIRE, spec__cohort="x", spec__stopPolicy="Never")
+    queue = spoiled(spec__resourceGroups__flavors__name=UNKNOWN, spec__cohort="x", spec__stopPolicy="Never")
 
     errors = crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)
 
@@ -138,7 +140,7 @@ def test_beside_an_unknown_the_rest_is_judged(crds: Schemas) -> None:
 
 def test_a_secret_is_judged_by_what_it_holds(crds: Schemas) -> None:
     def check(value: str) -> list[str]:
-        queue = spoiled(spec__queueingStrategy={SIGNATURE: SECRET, "value": value})
+        queue = readable(spoiled(spec__queueingStrategy={SIGNATURE: SECRET, "value": value}))
         return crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)
 
     assert check("StrictFIFO") == []
@@ -146,7 +148,7 @@ def test_a_secret_is_judged_by_what_it_holds(crds: Schemas) -> None:
 
 
 def test_the_object_is_left_as_it_was(crds: Schemas) -> None:
-    queue = spoiled(spec__queueingStrategy=UNKNOWN_ON_WIRE)
+    queue = spoiled(spec__queueingStrategy=UNKNOWN)
     before = copy.deepcopy(queue)
 
     crds[KUEUE, "v1beta2", "ClusterQueue"].errors(queue)
@@ -188,8 +190,8 @@ def test_keys_that_hold_an_unknown_are_no_duplicates() -> None:
     items = {"type": "object", "properties": {"name": {"type": "string"}}}
     crd = custom({"l": {"type": "array", "items": items, "x-kubernetes-list-map-keys": ["name"]}})
 
-    assert crd.errors({"spec": {"l": [{"name": UNKNOWN_ON_WIRE}, {"name": UNKNOWN_ON_WIRE}]}}) == []
-    beside = [{"name": UNKNOWN_ON_WIRE}, {"name": "a"}, {"name": "a"}]
+    assert crd.errors({"spec": {"l": [{"name": UNKNOWN}, {"name": UNKNOWN}]}}) == []
+    beside = [{"name": UNKNOWN}, {"name": "a"}, {"name": "a"}]
     assert crd.errors({"spec": {"l": beside}}) == ["spec.l[2]: a is listed twice; allowed: each entry once"]
 
 
@@ -225,7 +227,7 @@ def test_parts_beside_a_block_narrow_it(parts: Json, right: list[Json], wrong: l
 
     assert [value for value in right if crd.errors({"spec": {"field": value}})] == []
     assert [value for value in wrong if not crd.errors({"spec": {"field": value}})] == []
-    assert crd.errors({"spec": {"field": {"a": UNKNOWN_ON_WIRE}}}) == []
+    assert crd.errors({"spec": {"field": {"a": UNKNOWN}}}) == []
 
 
 def test_a_missing_folder_is_not_an_empty_one(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from local_google_cloud.kubernetes.object_store import (
     PropertyChange,
     changes,
     from_struct,
-    path_text,
     pruned,
     put,
     with_secrets,
@@ -28,8 +27,9 @@ from local_google_cloud.kubernetes.object_store import (
 from local_google_cloud.kubernetes.wire import UNKNOWNS, readable, wire_struct
 from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import SECRET, SIGNATURE
-from training_platform.resources.stack_resource import UNKNOWN
-from training_platform.views.inputs import at, holds_unknown
+from training_platform.config.reading.unknown import UNKNOWN, holds_unknown
+from training_platform.rules.documents.definitions import path_text
+from training_platform.views.inputs import at
 
 QUEUE = Key("kueue.x-k8s.io", "LocalQueue", "vision", "main")
 VISION = Key("", "Namespace", "", "vision")

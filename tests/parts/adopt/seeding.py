@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.api import serve
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.resources import resource_types
 from training_platform.resources.api_fields import Leaf, body_of, leaves
@@ -23,7 +22,7 @@ class Seeded:
     """A local cloud and its resources."""
 
     def __init__(self, *projects: str) -> None:
-        self.cloud = judged_cloud(Projects({}, set(projects)))
+        self.cloud = judged_cloud(projects)
         self._paths: dict[tuple[str, str], str] = {}
 
     def ask(self, verb: str, path: str, body: Json | None = None, **query: str) -> Json:

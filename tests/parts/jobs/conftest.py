@@ -8,7 +8,6 @@ from textwrap import dedent
 
 import pytest
 
-from local_google_cloud.kubernetes.definitions import CrdSchema, load_crds
 from tests.parts.jobs.lab import (
     TODAY,
     Judge,
@@ -23,6 +22,7 @@ from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.job_checks import Judgement, judge
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
+from training_platform.rules.documents.definitions import CrdSchema, load_crds
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.api import LocalCloud, serve
 from tests.parts.jobs.lab import TODAY, VISION, write_lab
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -33,7 +31,7 @@ class Monitored(LocalCloud):
     """A local cloud whose managed Prometheus has these hours by cluster, queue and flavor, and by the day asked for."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(Projects(read_snapshots(root, TODAY).by_project, []))
+        super().__init__(read_snapshots(root, TODAY).by_project)
         self.hours: dict[str, dict[tuple[str, str, str], float]] = {}
         self.disputed: dict[tuple[str, str, str], float] = {}
         self.requests: list[dict[str, str]] = []

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.parts.jobs.field_changes import FIELDS
 from tests.parts.jobs.lab import Take, write_lab
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud
@@ -15,6 +14,7 @@ from training_platform.config.model.team import VertexBootDisk
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run, point_runs
 from training_platform.parts.jobs.vertex.custom_job import job_spec, vertex_body
+from training_platform.rules.documents.definitions import CrdSchema
 
 COMMON = """\
 args: ["--run={run}"]

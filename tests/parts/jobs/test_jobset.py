@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.parts.jobs.lab import Take, container, pod, replicated, template, with_flavor, with_pool, without_nodes
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import MachineType
@@ -18,6 +17,7 @@ from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import configuration
 from training_platform.resources.launcher import launcher
 from training_platform.resources.tenancy import resource_quota
+from training_platform.rules.documents.definitions import CrdSchema
 
 MULTISLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
 ONE_SLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 1}"

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take, container, pod, template, without_nodes, write_lab
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.config.reading.declaration import located
@@ -21,6 +20,7 @@ from training_platform.parts.jobs.gke.pathways import VERSIONS, images, pathways
 from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.launcher import PLAN_VARIABLE
+from training_platform.rules.documents.definitions import CrdSchema
 
 Job = Callable[..., ResolvedJob]
 POOLS = """\

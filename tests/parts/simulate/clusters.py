@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from kueue_model.cluster import Cluster
+from kueue_model import Cluster
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check

@@ -6,9 +6,7 @@ import math
 
 import pytest
 
-from kueue_model.cluster_queues import Pods
-from kueue_model.machines import CapacityTimes, LossTime, expected_losses
-from kueue_model.replay import NEVER, Played, play
+from kueue_model import NEVER, CapacityTimes, LossTime, Played, Pods, TraceJob, expected_losses, play
 from kueue_model.results import (
     ALL,
     Figures,
@@ -19,7 +17,6 @@ from kueue_model.results import (
     headlines,
     sections,
 )
-from kueue_model.traces import TraceJob
 from tests.parts.simulate.clusters import cluster, shares
 from training_platform.catalog.types import Capacity
 from training_platform.parts.simulate.provisioning_times import DEFAULTS

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kueue_model.manifests import read_manifests
+from kueue_model import read_manifests
 from tests.parts.simulate.clusters import sections, shares
 from tests.places import ORGANISATION
 from training_platform.cli.main import app

@@ -10,9 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from kueue_model.cluster import Cluster
-from kueue_model.cluster_queues import Pods
-from kueue_model.traces import JobKind, Trace, invented, read_trace, trace_text
+from kueue_model import Cluster, JobKind, Pods, Trace, invented, read_trace, trace_text
 from tests.parts.simulate.clusters import cluster, sections, shares
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError

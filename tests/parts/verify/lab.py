@@ -12,16 +12,14 @@ from typing import Any
 
 import yaml
 
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.cloud import CloudSettings
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Record
+from local_google_cloud.api import CloudSettings, LocalCloud, Record
 from tests.local_google_cloud.policies import planned_grants
 from tests.parts.adopt.seeding import Seeded, served
 from tests.plans import planned_stacks
 from training_platform.catalog.locations import is_zone
 from training_platform.clients.project_contents import read_contents
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.sandbox.google_rules import PlatformJudge
 from training_platform.parts.verify.object_record import ObjectRecord
 from training_platform.parts.verify.probe_run import maker_of, with_clusters, with_lustre
 from training_platform.parts.verify.probe_table import PROBES
@@ -128,7 +126,7 @@ class Lab:
             row = {"limit": int(used), **place, **dict(key.dimensions)}
             self.limits.setdefault(key.service, {}).setdefault(key.quota_id, []).append(row)
         groups = {"vision@example.com": ["serviceAccount:tester@example-admin.iam.gserviceaccount.com"]}
-        self.cloud = MonitoredCloud(self.projects(), settings=CloudSettings(groups=groups))
+        self.cloud = MonitoredCloud([PROJECT], settings=CloudSettings(groups=groups), judge=self.judge())
         self.seeded = Seeded(PROJECT)
         self.seeded.cloud = self.cloud
         self.seeded.put(resources)
@@ -136,14 +134,14 @@ class Lab:
         for grant in planned_grants(workspace, [PROJECT]):
             self._grant(grant)
 
-    def projects(self) -> Projects:
-        """Return the project with its limits."""
+    def judge(self) -> PlatformJudge:
+        """Return the platform's judge, with the project's limits."""
         text = yaml.safe_dump({"project": PROJECT, "taken": "2026-11-20", "limits": self.limits})
         (self.root / "stacks" / "quotas").mkdir(exist_ok=True)
         (self.root / "stacks" / "quotas" / f"{PROJECT}.yaml").write_text(text, encoding="utf-8")
         snapshots = read_snapshots(self.root, date(2026, 11, 21))
         assert not snapshots.findings
-        return Projects(snapshots.by_project, {PROJECT})
+        return PlatformJudge(snapshots.by_project)
 
     def promises_to(self, principal: str) -> list[NeededRight]:
         """Return the promises of the stack files to somebody."""
@@ -151,7 +149,7 @@ class Lab:
 
     def set_limits(self) -> None:
         """Make the cloud answer with the current limits."""
-        self.cloud.projects = self.projects()
+        self.cloud.judge = self.judge()
 
     def _grant_agents(self) -> None:
         """Give Google's own accounts their roles, as Google Cloud does when an API is enabled."""

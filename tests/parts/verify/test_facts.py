@@ -80,7 +80,7 @@ def as_in_the_catalogue() -> Rows:
 @contextmanager
 def listing(lab: Lab, machines: Rows, without: str = "", **other: Any) -> Iterator[str]:
     before = lab.seeded.cloud
-    cloud = ListingCloud(lab.projects())
+    cloud = ListingCloud(lab.cloud.projects.ids())
     cloud.regions = {
         region for accelerator in ACCELERATORS.values() if accelerator.vertex for region in accelerator.vertex.regions
     }

@@ -15,8 +15,7 @@ import yaml
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.api import serve
 from tests.places import ORGANISATION, ROOT
 from training_platform.checks.reports.quota_tables import GROUPINGS, By, print_overview
 from training_platform.cli import quota
@@ -47,7 +46,7 @@ def repository(tmp_path: Path) -> Path:
 @pytest.fixture
 def google(repository: Path) -> Iterator[str]:
     """Serve the limits that the repository's snapshots have now; gives the address of Cloud Quotas."""
-    cloud = judged_cloud(Projects(read_snapshots(repository, TODAY).by_project, []))
+    cloud = judged_cloud([], read_snapshots(repository, TODAY).by_project)
     with serve(cloud) as port:
         yield f"http://127.0.0.1:{port}/cloudquotas/"
 

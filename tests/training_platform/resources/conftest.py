@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from local_google_cloud.kubernetes.definitions import CrdSchema, load_crds
 from tests.places import ROOT
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import Notebooks
+from training_platform.rules.documents.definitions import CrdSchema, load_crds
 
 SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 

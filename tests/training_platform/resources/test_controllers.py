@@ -7,7 +7,6 @@ from datetime import date
 
 import pytest
 
-from local_google_cloud.kubernetes.definitions import CrdSchema, load_crds
 from tests.places import ROOT
 from tests.plans import PlannedStack, composed
 from training_platform.catalog import CHARTS
@@ -23,6 +22,7 @@ from training_platform.resources.metrics_adapter import adapter_deployment
 from training_platform.resources.operators import OPERATORS, POD_LABELS, jobset_values
 from training_platform.resources.scope import Scope
 from training_platform.resources.stack_resource import StackResource
+from training_platform.rules.documents.definitions import CrdSchema, load_crds
 from training_platform.views.inputs import at
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.places import ORGANISATION
 from tests.plans import PlannedStack, composed
 from tests.team_queues import team_of
@@ -17,6 +16,7 @@ from training_platform.resources.queues import flavor_resources
 from training_platform.resources.queues import team_queues as add_team_queues
 from training_platform.resources.scope import Scope
 from training_platform.resources.stack_resource import StackResource
+from training_platform.rules.documents.definitions import CrdSchema
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2"
 Build = Callable[..., ClusterSpec]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from local_google_cloud.kubernetes.definitions import CrdSchema
 from tests.team_queues import cluster_queue, team_of
 from training_platform.config.expansion import FLAVOR_LABEL, Flavor, flavors
 from training_platform.config.model.cluster import ClusterSpec
@@ -27,6 +26,7 @@ from training_platform.resources.kueue import (
 )
 from training_platform.resources.queues import topology_objects
 from training_platform.resources.scope import Scope
+from training_platform.rules.documents.definitions import CrdSchema
 
 Build = Callable[..., ClusterSpec]
 Crds = dict[tuple[str, str, str], CrdSchema]

@@ -9,8 +9,7 @@ import promql_parser
 import pytest
 from pydantic import ValidationError
 
-from local_google_cloud.requests.discovery import load
-from local_google_cloud.requests.validation import read_body
+from local_google_cloud.api import CloudSettings, LocalCloud
 from tests.places import ORGANISATION, ROOT
 from tests.plans import PlannedStack, composed, planned_stacks
 from tests.promql import matchers, metrics, problems, selectors
@@ -340,10 +339,13 @@ def test_every_source_says_where_it_was_read_and_all_of_its_metrics_are_used(nam
 
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_the_api_takes_it(kind: str) -> None:
-    api = load("monitoring", "v1")
+    cloud = LocalCloud(["example"], settings=CloudSettings(check_services=False))
     body = dashboard(SUBJECTS[kind])
 
-    assert read_body(api, api.methods["monitoring.projects.dashboards.create"], body) == body
+    code, answer = cloud.handle("monitoring", "POST", "v1/projects/example/dashboards", [], body)
+
+    assert code == 200
+    assert {name: answer.get(name) for name in body} == body
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)

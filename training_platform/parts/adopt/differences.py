@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
-from training_platform.resources.api_defaults import fill_in
 from training_platform.resources.api_fields import LOCATION_INPUTS, DocumentField, Key, body_of, field_of, leaves, root
 from training_platform.resources.resource_types import DASHBOARD, RESOURCE_TYPES, covers, forces_replacement
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
+from training_platform.rules.documents.api_defaults import fill_in
 
 _IDENTITIES = ("key", "id", "name", "rangeName", "resourceType", "type", "IPProtocol")
 GONE = "not there"  # a list entry that the update removes

@@ -52,6 +52,14 @@ _faults = click.option(
     metavar="FAULT",
     help="Fault to inject: stockout=MACHINE_TYPE, failure=KIND or lost-response=KIND, such as container.nodePools.",
 )
+_cluster = stacked(
+    click.option(
+        "--kubeconfig",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Kubeconfig of a local cluster for the Kubernetes objects, such as kind's; with --context.",
+    ),
+    click.option("--context", metavar="NAME", help="Context of --kubeconfig; later commands use the same."),
+)
 _where = stacked(click.option("--workspace", type=PATH, help="Folder of the sandbox; default: .sandbox/."), root_option)
 _run = stacked(
     click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: no limit."),
@@ -70,6 +78,8 @@ class SandboxOptions:
     member: str | None = None
     crds: tuple[Path, ...] = ()
     faults: tuple[str, ...] = ()
+    kubeconfig: Path | None = None
+    context: str | None = None
     workspace: Path | None = None
     yes: bool = False
     root: Path | None = None
@@ -97,6 +107,7 @@ class SandboxOptions:
 @_durations
 @_crds
 @_faults
+@_cluster
 @_run
 def up(stack: str, resume: bool, **chosen: Any) -> None:
     """Bring a stack up; for a team, first its environment.
@@ -157,7 +168,7 @@ def serve(port: int, **chosen: Any) -> None:
     Prints the gcp provider's settings for config: in a stack file.
     """
     options = SandboxOptions(**chosen)  # first, since some of the imports need the extra
-    from local_google_cloud.endpoints import endpoints
+    from local_google_cloud.api import endpoints
     from training_platform.parts.sandbox.run.faults import check_faults, injected
     from training_platform.parts.sandbox.run.servers import (
         announced,
@@ -220,6 +231,8 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
             member=options.member,
             crds=options.crds,
             faults=options.faults,
+            kubeconfig=options.kubeconfig,
+            context=options.context,
         )
         console = Console(stderr=True)
         with session(options.folder(), [stack], settings, console=console, ask=options.ask, by_state=by_state) as live:

@@ -26,10 +26,8 @@ from training_platform.parts.jobs.cli.runs import RunsOptions, access_options, p
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kueue_model.cluster import Cluster
+    from kueue_model import CapacityTimes, Cluster, Manifests
     from kueue_model.imports import Imported
-    from kueue_model.machines import CapacityTimes
-    from kueue_model.manifests import Manifests
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
 
@@ -90,9 +88,9 @@ def simulate(
     With --now it starts from the current state of the queues of a cluster, plays many runs, and prints the predicted
     start of each waiting job with a range. Exit code 1: some never start.
     """
+    from kueue_model import read_trace
     from kueue_model.output import checked_trace, exit_code, print_result, write_plots
     from kueue_model.results import Result, play_trace
-    from kueue_model.traces import read_trace
 
     if now:
         if base or changes or machines or plots or output_format in _PAGES:
@@ -129,7 +127,7 @@ def simulate(
 
 def _queues_now(manifests: Path | None, root: Path | None, environment: str | None, cluster: str | None) -> Manifests:
     """Return the queues of manifests, or of a cluster of the stack files."""
-    from kueue_model.manifests import read_manifests
+    from kueue_model import read_manifests
     from training_platform.parts.simulate.from_stacks import manifests_of
 
     if manifests is not None:
@@ -312,7 +310,7 @@ trace_app = Commands("trace", help="Make, import and pull traces: the jobs that 
 @click.option("--seed", type=int, default=0, help="The same seed makes the same trace.")
 def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
     """Make a random trace, with more arrivals by day and run times around a median, and print it as CSV."""
-    from kueue_model.traces import JobKind, invented, trace_text
+    from kueue_model import JobKind, invented, trace_text
 
     job_kinds: list[JobKind] = []
     invalid: list[str] = []
@@ -391,7 +389,7 @@ def pull_trace(environment: str | None, **chosen: Any) -> None:
 
 
 def _print_trace(imported: Imported) -> None:
-    from kueue_model.traces import trace_text
+    from kueue_model import trace_text
 
     for reason, count in sorted(imported.left_out.items()):
         say(f"Left out: {count:,} {reason}.", err=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kueue_model.cluster import Cluster, Counting, FlavorMachines
-from kueue_model.machines import CapacityTimes
-from kueue_model.manifests import Manifests
+from kueue_model import CapacityTimes, Cluster, Counting, FlavorMachines, Manifests
 from training_platform.catalog.prices import LIST, PriceBook, machines_cost
 from training_platform.config.expansion import Flavor
 from training_platform.config.lent_quota import lending

@@ -16,12 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from kueue_model import MOST_SECONDS, NEVER, Manifests, TraceJob, amount, play, read_rows, units
 from kueue_model.imports import MALFORMED, workload_items
-from kueue_model.manifests import Manifests
-from kueue_model.quotas import amount, units
-from kueue_model.replay import NEVER, play
 from kueue_model.results import duration
-from kueue_model.traces import MOST_SECONDS, TraceJob, read_rows
 from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.section import enumeration

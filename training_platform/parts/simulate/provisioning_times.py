@@ -18,7 +18,7 @@ from typing import Final
 
 from pydantic import RootModel
 
-from kueue_model.machines import ArrivalTime, CapacityTimes, LossTime
+from kueue_model import ArrivalTime, CapacityTimes, LossTime
 from training_platform.config.model.capacity import Capacity
 from training_platform.config.reading.rejection import read_section
 

@@ -15,10 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kueue_model.cluster import Cluster
-from kueue_model.machines import CapacityTimes
+from kueue_model import CapacityTimes, Cluster, Trace, read_trace
 from kueue_model.results import ALL, Figures, duration, median, play_trace
-from kueue_model.traces import Trace, read_trace
 from training_platform.catalog.prices import PriceBook
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.editing import difference

@@ -9,8 +9,8 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import AfterValidator, Field
 
+from kueue_model import MOST_SECONDS
 from kueue_model.results import duration
-from kueue_model.traces import MOST_SECONDS
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.rejection import read_section

@@ -11,14 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from training_platform.resources.stack_resource import UNKNOWN
+from training_platform.config.reading.unknown import UNKNOWN, holds_unknown, is_list
 from training_platform.rules.documents.additions import Additions
 from training_platform.rules.documents.blocks import compared, compared_entries
 from training_platform.rules.documents.constraints import Constraint, Shape, ShapeRows
 from training_platform.rules.documents.problems import BrokenConstraint, Reporter, Where, refused, unknown
 from training_platform.rules.documents.scalars import Right, matched, scalar
 from training_platform.rules.documents.sdk_types import sdk_shape, sdk_tokens
-from training_platform.views.inputs import holds_unknown, is_list
 
 InputCheck = Callable[[Any, Where, Reporter], None]
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from training_platform.catalog.types import Json
 from training_platform.config.reading.declaration import Draft, Owner, finding, rule
-from training_platform.resources.stack_resource import UNKNOWN
-from training_platform.views.inputs import as_number, is_list
+from training_platform.config.reading.unknown import UNKNOWN, is_list
+from training_platform.views.inputs import as_number
 from training_platform.views.whole_stack import ObjectView, Program
 
 SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"

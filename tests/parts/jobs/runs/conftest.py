@@ -11,7 +11,6 @@ from threading import Event, Thread
 import pytest
 from click.testing import CliRunner, Result
 
-from local_google_cloud.kubernetes.definitions import read_definitions
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.clusters import KINDS, NEEDED, folder_of, needed_binaries
 from tests.kube.controller_programs import run_controllers
@@ -29,6 +28,7 @@ from tests.parts.jobs.runs.gke_cluster import (
 )
 from training_platform.cli.main import app
 from training_platform.resources.kueue import configuration
+from training_platform.rules.documents.definitions import read_definitions
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.requests.errors import Refusal
+from local_google_cloud.api import Refusal, serve
 from tests.parts.jobs.lab import write_lab
 from tests.parts.jobs.runs import vertex_cloud
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig

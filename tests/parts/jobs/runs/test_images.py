@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from local_google_cloud.http.server import serve
+from local_google_cloud.api import serve
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
 from tests.training_platform.cli.registry_server import Answer, Registry
 from training_platform.clients.failures import ApiError

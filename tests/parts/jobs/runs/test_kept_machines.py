@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.state.cloud import CloudSettings
+from local_google_cloud.api import CloudSettings, serve
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost

@@ -11,10 +11,7 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner, Result
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.state.long_running import Clock
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Clock, Store, serve
 from tests.parts.jobs.lab import TODAY
 from tests.parts.jobs.runs.vertex_cloud import (
     JOB,
@@ -661,7 +658,7 @@ def test_an_unknown_run_is_not_found(job: Command) -> None:
 
 def test_a_local_cloud_in_which_nothing_is_deployed_asks_for_the_sandbox(root: Path) -> None:
     with serve(
-        judged_cloud(Projects(read_snapshots(root, TODAY).by_project, []), store=Store(None), clock=Clock(lambda: 0.0))
+        judged_cloud([], read_snapshots(root, TODAY).by_project, store=Store(None), clock=Clock(lambda: 0.0))
     ) as port:
         refused = job_command(root, port)("submit", str(root / "jobs" / "vision" / "train.yaml"))
 

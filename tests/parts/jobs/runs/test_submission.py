@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.http.server import serve
+from local_google_cloud.api import serve
 from tests.parts.jobs.lab import TODAY, Lab
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
 from training_platform.clients.stack_outputs import environment_outputs

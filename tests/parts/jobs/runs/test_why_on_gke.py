@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from local_google_cloud.http.server import serve
-from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.api import serve
 from tests.local_google_cloud.client import PROJECT, Client
 from tests.parts.jobs.lab import TODAY, Lab, Take
 from training_platform.clients.google_api import GoogleError, NoCredentialsError
@@ -416,7 +415,7 @@ def test_the_quota_of_a_pools_accelerators_is_reported_with_the_day_of_its_snaps
 
 
 def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
-    client = Client(judged_cloud(Projects({}, [PROJECT])))
+    client = Client(judged_cloud([PROJECT]))
     client.enable(PROJECT, "compute", "container")
     client.network()
     client.cluster("lab-gpus")

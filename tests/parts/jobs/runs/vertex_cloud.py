@@ -7,10 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from local_google_cloud.state.cloud import CloudSettings
-from local_google_cloud.state.long_running import Clock
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Clock, CloudSettings, Store
 from tests.parts.jobs.lab import TODAY, write_lab
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -32,8 +29,8 @@ class Cloud:
 
     def __init__(self, root: Path, project: str = PROJECT) -> None:
         self.now = 1_800_000_000.0
-        projects = Projects(read_snapshots(root, TODAY).by_project, [])
-        self.cloud = judged_cloud(projects, store=Store(None), clock=Clock(lambda: self.now))
+        snapshots = read_snapshots(root, TODAY).by_project
+        self.cloud = judged_cloud([], snapshots, store=Store(None), clock=Clock(lambda: self.now))
         self.cloud.settings = CloudSettings(
             durations={"aiplatform.jobs.pending": 60.0, "aiplatform.jobs.running": 600.0}
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Store
 from training_platform.config.model.stack import PROJECT
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.quota_use import Projects
+from local_google_cloud.api import LocalCloud
 from tests.stack_files import workspace_of
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -40,7 +39,7 @@ def guest(**changes: Mapping[str, Any]) -> Workspace:
 
 
 def cloud_of(*projects: str) -> LocalCloud:
-    return judged_cloud(Projects({}, projects))
+    return judged_cloud(projects)
 
 
 def test_resources_that_stack_files_call_existing_are_created_and_listed() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Store
 from tests.parts.sandbox.run.repositories import STACK, Sandbox, family, held, small, state
 from training_platform.parts.sandbox.run.folder import SandboxFolder, is_alive
 

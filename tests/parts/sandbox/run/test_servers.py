@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from local_google_cloud.endpoints import endpoints
-from local_google_cloud.files import BrokenFile
+from local_google_cloud.api import BrokenFile, endpoints
 from tests.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.model.stack import PROJECT
@@ -82,8 +81,8 @@ def test_the_engine_sees_only_the_sandbox(tmp_path: Path) -> None:
 
 
 def test_the_token_of_a_run_names_the_member_whose_rights_count(folder: SandboxFolder, tmp_path: Path) -> None:
-    def token(**options: str) -> str:
-        return engine_environment(folder, tmp_path, Servers(1, 2, {}), {}, **options)["GOOGLE_OAUTH_ACCESS_TOKEN"]
+    def token(member: str | None = None) -> str:
+        return engine_environment(folder, tmp_path, Servers(1, 2, {}), {}, member=member)["GOOGLE_OAUTH_ACCESS_TOKEN"]
 
     assert token() == "dummy"
     assert token(member="serviceAccount:deploy@p.example.com") == "as:serviceAccount:deploy@p.example.com"
@@ -209,7 +208,7 @@ def keep_a_state(folder: SandboxFolder) -> None:
 
 
 def notes(folder: SandboxFolder) -> str:
-    return "\n".join(kubernetes_notes(folder, "dev", ()))
+    return "\n".join(kubernetes_notes(folder, "dev", (), None))
 
 
 def test_a_summary_says_how_many_objects_there_are_and_what_was_left_out(folder: SandboxFolder) -> None:

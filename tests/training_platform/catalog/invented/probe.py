@@ -8,9 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import LocalCloud, Store
 from tests.plans import planned_demand, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -47,7 +45,7 @@ def _sums(charges: list[Charge]) -> dict[str, float]:
 
 def _sandbox(root: Path) -> list[tuple[int, str]]:
     """Request pools of one VM from a cloud with the limits, one after another, and return its answers."""
-    cloud = judged_cloud(Projects(read_snapshots(root, date(2026, 11, 2)).by_project), store=Store(None))
+    cloud = judged_cloud([], read_snapshots(root, date(2026, 11, 2)).by_project, store=Store(None))
     _done(cloud, f"serviceusage/v1/projects/{PROJECT}/services:batchEnable", {
         "serviceIds": ["compute.googleapis.com", "container.googleapis.com"],
     })  # fmt: skip

@@ -28,6 +28,7 @@ from training_platform.parts.sandbox.run.guardian import MARK, end_marked
 from training_platform.parts.sandbox.run.recovery import PendingCreate
 from training_platform.parts.sandbox.run.reports import RunFailed, Timeline, name_of
 from training_platform.parts.sandbox.run.servers import TOKEN, Servers
+from training_platform.parts.sandbox.run.user_cluster import UserCluster, cluster_variables
 
 # More operations than any graph here is wide, so that operations wait only for their dependencies.
 PARALLEL: Final = 1000
@@ -223,10 +224,12 @@ def engine_environment(
     endpoints: Mapping[str, str],
     *,
     member: str | None = None,
+    cluster: UserCluster | None = None,
 ) -> dict[str, str]:
     """Return the engine's variables; ``endpoints`` are settings of the gcp provider: ``gcp:fileCustomEndpoint``.
 
-    The run has the rights of ``member`` in the local cloud, by default those of the projects' owner.
+    The run has the rights of ``member`` in the local cloud, by default those of the projects' owner. In a ``cluster``
+    of the user's the released Kubernetes plugin runs, with the user's network.
 
     Endpoints are variables, not configuration, since configuration stays in the state: on another port, every run would
     find the provider changed, and a destroy would call the old port.
@@ -247,8 +250,11 @@ def engine_environment(
         "HTTP_PROXY": _NOWHERE,
         "HTTPS_PROXY": _NOWHERE,
         "NO_PROXY": "127.0.0.1,localhost",
-        "PULUMI_DEBUG_PROVIDERS": f"kubernetes:{servers.kubernetes}",
     }
+    if cluster is None:
+        variables["PULUMI_DEBUG_PROVIDERS"] = f"kubernetes:{servers.kubernetes}"
+    else:
+        variables |= cluster_variables(cluster)
     return variables | {variable(setting): url for setting, url in endpoints.items()}
 
 
@@ -296,13 +302,11 @@ def pulumi_command(may_install: Callable[[str], bool]) -> PulumiCommand:
         ) from error
 
 
-def require_gcp() -> None:
-    """Raise CannotRun if the gcp plugin is missing."""
-    if not has_plugin("gcp"):
-        sdk_version = version("pulumi-gcp")
-        raise CannotRun(
-            f"the gcp plugin is neither on PATH nor installed: run `pulumi plugin install resource gcp v{sdk_version}`."
-        )
+def require_plugin(name: str) -> None:
+    """Raise CannotRun if a resource plugin is missing."""
+    if not has_plugin(name):
+        command = f"pulumi plugin install resource {name} v{version(f'pulumi-{name}')}"
+        raise CannotRun(f"the {name} plugin is neither on PATH nor installed: run `{command}`.")
 
 
 def has_plugin(name: str) -> bool:

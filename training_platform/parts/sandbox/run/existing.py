@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.api import LocalCloud
 from training_platform.catalog.locations import region_of
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 
-from local_google_cloud.faults import FaultError, check_fault
+from local_google_cloud.api import FaultError, check_fault
 from training_platform.parts.sandbox.run.engine import ENABLED
 from training_platform.parts.sandbox.run.folder import CannotRun
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from local_google_cloud.files import BrokenFile, read_json
+from local_google_cloud.api import BrokenFile, read_json
 from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER, stack_file
@@ -91,10 +91,13 @@ class SandboxFolder:
                 return pid
         return None
 
-    def copy(self, stack: str, config: Mapping[str, str], *, lift_protection: str | None = None) -> Path:
+    def copy(
+        self, stack: str, config: Mapping[str, str], *, lift_protection: str | None = None, main: str | None = None
+    ) -> Path:
         """Copy the program and return the copy's folder; ``config`` is added to the project's configuration.
 
-        ``lift_protection`` is the environment whose ``deletion_protection`` is off in the copy.
+        ``lift_protection`` is the environment whose ``deletion_protection`` is off in the copy. ``main`` is the text of
+        a main file that runs the user's as ``program.py``.
         """
         checkout = self.checkout(stack)
         stacks = checkout / STACKS_FOLDER
@@ -109,7 +112,9 @@ class SandboxFolder:
             path.write_text(text, encoding="utf-8")
         if salt and not (own_file := checkout / stack_file(stack)).exists():
             own_file.write_text(f"encryptionsalt: {salt}\n", encoding="utf-8")  # enough for a destroy
-        shutil.copy(self.root / "__main__.py", checkout / "__main__.py")
+        shutil.copy(self.root / "__main__.py", checkout / ("program.py" if main else "__main__.py"))
+        if main:
+            (checkout / "__main__.py").write_text(main, encoding="utf-8")
         (checkout / OWN_RESOURCES).unlink(missing_ok=True)
         if (self.root / OWN_RESOURCES).is_file():
             shutil.copy(self.root / OWN_RESOURCES, checkout / OWN_RESOURCES)

@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from local_google_cloud.kubernetes.object_store import ObjectStore
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import Store
+from local_google_cloud.kubernetes import ObjectStore
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.resources.resource_types import BUCKET, KUBERNETES, RESOURCE_TYPES, ROUTER_NAT, imported_as
 

@@ -13,14 +13,10 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from local_google_cloud.files import BrokenFile, read_json
-from local_google_cloud.http.server import serve as serve_cloud
-from local_google_cloud.kubernetes.object_store import ObjectStore
-from local_google_cloud.kubernetes.plugin import serve as serve_kubernetes
-from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.cloud import REAL_DURATIONS, CloudSettings
-from local_google_cloud.state.quota_use import Projects
-from local_google_cloud.state.store import Store
+from local_google_cloud.api import REAL_DURATIONS, BrokenFile, CloudSettings, LocalCloud, Store, read_json
+from local_google_cloud.api import serve as serve_cloud
+from local_google_cloud.kubernetes import ObjectStore
+from local_google_cloud.kubernetes import serve as serve_kubernetes
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -113,7 +109,7 @@ def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[s
             projects.update(environment.encryption.projects)
     projects.update(record.project for record in store.all())
     named = sorted(project for project in projects if project)
-    return judged_cloud(Projects(snapshots, named), store=store, settings=CloudSettings(durations=dict(durations)))
+    return judged_cloud(named, snapshots, store=store, settings=CloudSettings(durations=dict(durations)))
 
 
 @contextmanager

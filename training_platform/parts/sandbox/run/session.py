@@ -12,7 +12,7 @@ from pulumi.automation import PulumiCommand
 from rich.console import Console
 from rich.text import Text
 
-from local_google_cloud.endpoints import endpoints
+from local_google_cloud.api import endpoints
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
@@ -25,7 +25,7 @@ from training_platform.parts.sandbox.run.engine import (
     open_engine,
     protected,
     pulumi_command,
-    require_gcp,
+    require_plugin,
     without_personal_settings,
 )
 from training_platform.parts.sandbox.run.faults import (
@@ -59,6 +59,8 @@ from training_platform.parts.sandbox.run.reports import (
 )
 from training_platform.parts.sandbox.run.servers import Servers, provider_settings, running
 from training_platform.parts.sandbox.run.status import kubernetes_notes, quota_rows
+from training_platform.parts.sandbox.run.user_cluster import UserCluster, chosen_cluster, claim, program, release
+from training_platform.resources.stack_plan import plannable, stack_plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +75,16 @@ class RunOptions:
     member: str | None = None
     crds: Sequence[Path] = ()
     faults: Sequence[str] = ()
+    kubeconfig: Path | None = None
+    context: str | None = None
 
 
 @dataclass(frozen=True)
 class Session:
-    """The tools, servers and options of a run. ``say`` prints the next step."""
+    """The tools, servers and options of a run; ``cluster`` is the user's, if it has the Kubernetes objects.
+
+    ``say`` prints the next step.
+    """
 
     folder: SandboxFolder
     workspace: Workspace
@@ -86,6 +93,7 @@ class Session:
     options: RunOptions
     console: Console
     say: Callable[[str], None]
+    cluster: UserCluster | None = None
 
     def up(self, name: str, *, resume: bool = False) -> Iterator[Summary]:
         """Bring a stack up, first the environment that it reads, and yield a summary of each."""
@@ -97,6 +105,7 @@ class Session:
         if stack.team and (self.folder.is_restored(home) or not self.is_up(home)):
             self.say(f"bringing up {home} first, since {name} reads its exports")
             yield from self.up(home, resume=resume)
+        self._claim(home, mark=True)
         with self.engine(name) as engine:
             notes = self._resumed(name, engine) if resume else []
             if self.servers.existing:
@@ -111,20 +120,33 @@ class Session:
                 f"{name} reads the exports of {stack.environment_name}, which is not up in this sandbox: run "
                 f"`training-platform sandbox up {stack.environment_name}` first."
             )
+        self._claim(stack.environment_name)
         with self.engine(name) as engine:
             return self._run(name, "preview", engine)
 
     def refresh(self, name: str) -> Summary:
         """Update the state from the cloud."""
+        self._claim()
         with self.engine(name) as engine:
             return self._run(name, "refresh", engine)
 
     def destroy(self, name: str, *, lift: bool = False) -> Summary:
         """Delete a stack's resources. Raises RunFailed if it is protected, or a team's stack is up in it."""
         self._refuse_destroy(name, lift)
+        self._claim()
         notes = self._lifted(name) if lift else []
         with self.engine(name) as engine:
-            return self._run(name, "destroy", engine, notes)
+            summary = self._run(name, "destroy", engine, notes)
+        if self.cluster is not None:
+            release(self.cluster, self.folder)
+        return summary
+
+    def _claim(self, environment: str | None = None, *, mark: bool = False) -> None:
+        """Check that the user's cluster and what the states have of it is the sandbox's. Raises CannotRun."""
+        if self.cluster is not None:
+            names = (name for name, stack in self.workspace.stacks.items() if stack.environment_name == environment)
+            plans = (stack_plan(stack, self.workspace) for stack in plannable(self.workspace, names))
+            claim(self.cluster, self.folder, [plan for plan in plans if plan is not None], mark=mark)
 
     def is_up(self, name: str) -> bool:
         """Whether a stack's state has exports, which are written last."""
@@ -141,8 +163,10 @@ class Session:
         stack = self.workspace.stacks.get(name)
         home = stack.environment_name if stack else None
 
+        main = program(self.folder, self.cluster) if self.cluster else None
+
         def copy() -> Path:
-            return self.folder.copy(name, config, lift_protection=home if lift else None)
+            return self.folder.copy(name, config, lift_protection=home if lift else None, main=main)
 
         def new() -> None:
             self.folder.keep_salt(name)
@@ -152,7 +176,12 @@ class Session:
         if self.folder.holder(name) is None:
             self.folder.remove_partial_files(name)
         environment = engine_environment(
-            self.folder, checkout, self.servers, endpoints(self.servers.cloud), member=self.options.member
+            self.folder,
+            checkout,
+            self.servers,
+            endpoints(self.servers.cloud),
+            member=self.options.member,
+            cluster=self.cluster,
         )
         with without_personal_settings(), guarded():
             yield open_engine(self.command, checkout, environment, name, parallel=self.options.parallel, new=new)
@@ -175,7 +204,7 @@ class Session:
         without_events = 0
         if command == "refresh":
             without_events = sum(not resource["custom"] or resource["type"] == REFERENCE for resource in before)
-        objects = kubernetes_notes(self.folder, name, self.options.crds)
+        objects = kubernetes_notes(self.folder, name, self.options.crds, self.cluster)
         summary = summarize(
             name,
             command,
@@ -302,7 +331,10 @@ def session(
     """
     check_faults(options.faults)
     command = pulumi_command(ask)
-    require_gcp()
+    require_plugin("gcp")
+    cluster = chosen_cluster(folder, options.kubeconfig, options.context)
+    if cluster is not None:
+        require_plugin("kubernetes")
     workspace = read_stacks(folder.root, [])
     without_file = set()
     if by_state:
@@ -323,7 +355,7 @@ def session(
         running(folder, workspace, durations=options.durations, crds=options.crds) as servers,
         injected(servers.cloud, options.faults),
     ):
-        yield Session(folder, workspace, servers, command, options, console, say)
+        yield Session(folder, workspace, servers, command, options, console, say, cluster)
 
 
 def read_stacks(root: Path, names: Sequence[str]) -> Workspace:

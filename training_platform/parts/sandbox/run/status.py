@@ -8,13 +8,15 @@ from math import isinf
 from pathlib import Path
 from typing import Final
 
-from local_google_cloud.kubernetes.object_store import ObjectStore
+from local_google_cloud.kubernetes import ObjectStore
 from training_platform.checks.reports.conclusion import counted
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.recovery import clusters_of
 from training_platform.parts.sandbox.run.reports import QuotaRow, is_resource
 from training_platform.parts.sandbox.run.servers import make_cloud, served
+from training_platform.parts.sandbox.run.user_cluster import UserCluster
+from training_platform.quota.charges import QuotaKey
 from training_platform.resources.resource_types import RELEASE
 
 _COLLECTIONS: Final = {"b": "buckets", "o": "objects"}  # collections in Cloud Storage's names
@@ -65,9 +67,9 @@ def quota_rows(folder: SandboxFolder, workspace: Workspace, project: str | None 
         QuotaRow(
             project=charged,
             service=key.service,
-            quota=str(key),
+            quota=str(QuotaKey(*key)),
             used=used,
-            limit=_finite(cloud.quota.limit(key)),
+            limit=_finite(cloud.judge.limit(key)),
         )
         for charged in projects
         for key, used in sorted(cloud.quota.used(charged).items())
@@ -79,12 +81,17 @@ def _finite(limit: float | None) -> float | None:
     return None if limit is None or isinf(limit) else limit
 
 
-def kubernetes_notes(folder: SandboxFolder, name: str, crds: Sequence[Path]) -> Iterator[str]:
-    """Yield a summary's notes about a stack's Kubernetes objects."""
+def kubernetes_notes(
+    folder: SandboxFolder, name: str, crds: Sequence[Path], cluster: UserCluster | None
+) -> Iterator[str]:
+    """Yield a summary's notes about a stack's Kubernetes objects, which a cluster of the user's may have."""
     resources = folder.resources(name)
     releases = Counter(resource["inputs"]["name"] for resource in resources if resource["type"] == RELEASE)
     count = sum(resource["type"].startswith("kubernetes:") for resource in resources) - releases.total()
     clusters = set(clusters_of(resources).values())
+    if cluster is not None:
+        yield f"Context {cluster.context} of {cluster.file} has {counted(count, 'Kubernetes object')}."
+        return
     objects = f"{counted(count, 'Kubernetes object')} in {counted(len(clusters), 'cluster')}"
     checked = f", checked by the CRDs in {', '.join(map(str, crds))}" if crds else ""
     yield f"A stand-in for the kubernetes provider keeps {objects}{checked}."

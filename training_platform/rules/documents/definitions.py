@@ -2,13 +2,12 @@
 
 ``load_crds`` reads a folder; ``CrdSchema.errors`` checks one object: its shape (types, required and unknown fields,
 enums, patterns, limits, formats, keys of lists that must be unique), as the rules check documents. CEL rules and a
-kind's webhooks are left to real API servers. An object may hold unknowns (the engine's strings, ``UNKNOWN``, any
-foreign object) and secrets; constraints that depend on an unknown are skipped.
+kind's webhooks are left to real API servers. Constraints that depend on an unknown value are skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +15,6 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from local_google_cloud.kubernetes.object_store import path_text
-from local_google_cloud.kubernetes.wire import readable
 from training_platform.catalog.types import Json
 from training_platform.rules.documents.constraints import OPEN
 from training_platform.rules.documents.openapi import KindReader
@@ -44,21 +41,17 @@ class CrdSchema:
 
     def errors(self, obj: Mapping[str, Any]) -> list[str]:
         """Return what an API server would refuse, one line each."""
-        return [str(failure) for failure in self.failures(obj)]
-
-    def failures(self, obj: Mapping[str, Any]) -> list[Failure]:
-        """Return what an API server would refuse, by path."""
-        return failures_by(self._check, readable(obj))
+        return [str(failure) for failure in failures_by(self.check, obj)]
 
     @cached_property
-    def _check(self) -> InputCheck:
+    def check(self) -> InputCheck:
         """The check of a whole object, except for its metadata, which the server validates."""
         shape = KindReader({}, alone=True).kind(self.spec, OPEN)
         return Checks(strict=True, alone=True).value_check(shape).check
 
 
 def failures_by(check: InputCheck, value: Any) -> list[Failure]:
-    """Return the errors that a check finds in a readable value, with what is allowed and the nearest valid value."""
+    """Return the errors that a check finds in a value, with what is allowed and the nearest valid value."""
     problems: list[BrokenConstraint] = []
     check(value, (), problems.append)
     failures: list[Failure] = []
@@ -68,6 +61,20 @@ def failures_by(check: InputCheck, value: Any) -> list[Failure]:
             nearest = f"; nearest: {problem.nearest!r}" if problem.nearest else ""
             failures.append(Failure(path_text(problem.keys), f"{problem.message}{allowed}{nearest}"))
     return sorted(failures)
+
+
+def path_text(path: Sequence[str | int]) -> str:
+    """Return a path as the engine writes it: ``spec.flavors[0]["example.com/key"]``."""
+    written = ""
+    for step in path:
+        if isinstance(step, int):
+            written += f"[{step}]"
+        elif any(character in step for character in '."[]'):
+            escaped = step.replace('"', '\\"')
+            written += f'["{escaped}"]'
+        else:
+            written += f".{step}" if written else step
+    return written
 
 
 def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:

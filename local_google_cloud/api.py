@@ -1,0 +1,51 @@
+"""The names for programs that start a local cloud: the cloud, its server, its state, and the judge that it asks.
+
+``local_google_cloud.kubernetes`` has those of the substitute for Pulumi's Kubernetes provider. Both need the extra
+``sandbox``.
+"""
+
+from local_google_cloud.endpoints import endpoints
+from local_google_cloud.faults import FaultError, check_fault
+from local_google_cloud.files import BrokenFile, read_json
+from local_google_cloud.http.server import serve
+from local_google_cloud.local_cloud import LocalCloud
+from local_google_cloud.requests.errors import Refusal
+from local_google_cloud.state.authorization import Caller
+from local_google_cloud.state.cloud import REAL_DURATIONS, CloudSettings
+from local_google_cloud.state.long_running import Clock
+from local_google_cloud.state.questions import (
+    Access,
+    Grant,
+    Judge,
+    Missing,
+    Policies,
+    Quota,
+    QuotaLimit,
+    TrainingVms,
+)
+from local_google_cloud.state.store import Record, Store
+
+__all__ = [
+    "REAL_DURATIONS",
+    "Access",
+    "BrokenFile",
+    "Caller",
+    "Clock",
+    "CloudSettings",
+    "FaultError",
+    "Grant",
+    "Judge",
+    "LocalCloud",
+    "Missing",
+    "Policies",
+    "Quota",
+    "QuotaLimit",
+    "Record",
+    "Refusal",
+    "Store",
+    "TrainingVms",
+    "check_fault",
+    "endpoints",
+    "read_json",
+    "serve",
+]

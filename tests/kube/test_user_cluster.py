@@ -1,0 +1,124 @@
+"""A sandbox whose Kubernetes half the released plugin registers in a cluster of the user's: here a real API server.
+
+Charts cannot be pulled in a test: those of Kueue and JobSet have their CRDs alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.kube.api_servers import ApiServer, ControlPlanes
+from tests.kube.clusters import SCHEMAS
+from tests.kube.controller_programs import run_controllers
+from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
+from training_platform.parts.sandbox.run.redirection import MARK
+from training_platform.parts.sandbox.run.user_cluster import MARKER
+
+pytestmark = [pytest.mark.kube, pytest.mark.engine, pytest.mark.timeout(900)]
+
+CONTEXT = "kind-lab"
+ENVIRONMENT: dict[str, Any] = {
+    "project": "example-lab", "production": False,
+    "clusters": {
+        "main": {
+            "location": "us-central1-a", "software": {"metrics": False},
+            "subnet": {"nodes": "10.12.0.0/20", "pods": "10.66.0.0/16", "services": "10.12.16.0/20"},
+            "node_pools": {"l4": {"machine_type": "g2-standard-8", "max_nodes": 4}},
+        },
+    },
+}  # fmt: skip
+TEAM: dict[str, Any] = {
+    "environment": "lab",
+    "name": "vision",
+    "members": ["group:vision@example.com"],
+    "shares": {"main": {"l4": {"nominal_quota": 2}}},
+}
+
+
+class Lab(NamedTuple):
+    """A sandbox, and the API server of the user's cluster."""
+
+    sandbox: Sandbox
+    server: ApiServer
+    options: tuple[str, ...]
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    if shutil.which("pulumi-resource-kubernetes") is None:
+        pytest.skip("pulumi-resource-kubernetes is not on PATH")
+    if not SCHEMAS.is_dir():
+        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
+    programs = Path(os.environ["KUBEBUILDER_ASSETS"])
+    charts = {name: {"chart": str(write_chart(tmp_path / name))} for name in ("kueue", "jobset")}
+    sandbox = without_stacks(tmp_path / "repository")
+    sandbox.write("lab", {**ENVIRONMENT, "charts": charts})
+    sandbox.write("lab-vision", TEAM)
+    manager = {"controller_manager": programs / "kube-controller-manager"}
+    with ControlPlanes(programs, tmp_path / "servers", quotas=True) as planes:
+        server = planes.server("main")
+        file = tmp_path / "kubeconfig"
+        file.write_text(server.kubeconfig(CONTEXT))
+        with run_controllers(server, manager, tmp_path / "controllers", [], {}):
+            yield Lab(sandbox, server, ("--kubeconfig", str(file), "--context", CONTEXT))
+
+
+def write_chart(folder: Path) -> Path:
+    (folder / "templates").mkdir(parents=True)
+    chart = {"apiVersion": "v2", "name": folder.name, "version": "0.0.1"}
+    (folder / "Chart.yaml").write_text(yaml.safe_dump(chart))
+    for file in (SCHEMAS / folder.name).glob("*.yaml"):
+        shutil.copy(file, folder / "templates" / file.name)
+    return folder
+
+
+def test_the_kubernetes_half_comes_up_in_a_cluster_of_the_users_and_only_it_is_deleted(lab: Lab) -> None:
+    namespaces = "/api/v1/namespaces"
+    lab.server.call("POST", namespaces, json={"metadata": {"name": "my-own"}})
+    for stack in ("lab", "lab-vision"):
+        up = lab.sandbox("up", stack, *lab.options)
+        assert up.returncode == 0, up.stdout + up.stderr
+        assert f"Context {CONTEXT} of " in up.stdout
+    queues = lab.server.call("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues")["items"]
+    assert [queue["metadata"]["name"] for queue in queues] == ["vision"]
+    mark = queues[0]["metadata"]["labels"][MARK]
+    marker = lab.server.call("GET", f"{namespaces}/default/configmaps/{MARKER}")
+    assert marker["metadata"]["labels"] == {MARK: mark}
+    assert set[str]().union(*lab.sandbox.steps("up", "lab-vision").values()) <= {"same", "read"}
+
+    _another_sandbox_is_refused(lab)
+    _an_object_without_the_mark_stops_a_destroy(lab, f"{namespaces}/vision")
+
+    for stack in ("lab-vision", "lab"):
+        destroyed = lab.sandbox("destroy", stack, "--lift-protection")
+        assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
+    names = {row["metadata"]["name"] for row in lab.server.call("GET", namespaces)["items"]}
+    assert "my-own" in names
+    assert "vision" not in names
+    assert lab.server.read(f"{namespaces}/default/configmaps/{MARKER}") is None
+
+
+def _another_sandbox_is_refused(lab: Lab) -> None:
+    refused = lab.sandbox("up", "lab", *lab.options, "--workspace", str(lab.sandbox.folder.root / "other"))
+
+    assert refused.returncode == 2
+    assert "the cluster belongs to another sandbox" in refused.stderr
+
+
+def _an_object_without_the_mark_stops_a_destroy(lab: Lab, path: str) -> None:
+    mark = lab.server.call("GET", path)["metadata"]["labels"][MARK]
+    lab.server.merge(path, {"metadata": {"labels": {MARK: None}}})
+
+    refused = lab.sandbox("destroy", "lab-vision", "--lift-protection")
+
+    assert refused.returncode == 2
+    assert f"Namespace vision lacks the label {MARK}" in refused.stderr
+    assert lab.server.call("GET", path)["status"]["phase"] == "Active"
+    lab.server.merge(path, {"metadata": {"labels": {MARK: mark}}})

@@ -1,0 +1,44 @@
+"""The value that only a deployment would tell, and whether a value holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class Unknown:
+    """A value that only a deployment would tell; the one instance is ``UNKNOWN``."""
+
+    def __repr__(self) -> str:
+        """Return the word that reports use."""
+        return "unknown"
+
+    def __reduce__(self) -> str:
+        """Return its name, by which another process has its own."""
+        return "UNKNOWN"
+
+    def __copy__(self) -> Unknown:
+        """Return itself: there is one."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Unknown:
+        """Return itself: there is one."""
+        return self
+
+
+UNKNOWN: Any = Unknown()  # so that it can replace a value of any type
+
+
+def holds_unknown(value: Any) -> bool:
+    """Whether a value is unknown, or unknown somewhere inside."""
+    if isinstance(value, Mapping):
+        return any(holds_unknown(item) for item in value.values())
+    return value is UNKNOWN or (is_list(value) and any(holds_unknown(item) for item in value))
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a list or tuple."""
+    kind = value.__class__
+    if kind is list or kind is tuple:
+        return True
+    return not isinstance(value, (dict, str)) and isinstance(value, Sequence)

@@ -1,0 +1,303 @@
+"""A cluster of the user's own, such as one of kind, k3d or minikube, for the Kubernetes half of a sandbox.
+
+The released Kubernetes plugin registers the objects there. Nothing of a real cluster may be changed: the kubeconfig's
+context is named by the user, its server is on this machine or in a private network, and its user needs no program to
+log in. A ConfigMap marks the cluster as the sandbox's; it is written only into a cluster without Kueue and without a
+namespace of the plan. Every object gets the same mark as a label, and a run refuses to touch an object without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import yaml
+
+from local_google_cloud.api import read_json
+from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import Json
+from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError, connect
+from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
+from training_platform.parts.sandbox.run.redirection import MARK, is_object, redirect
+from training_platform.resources.plan import Plan
+from training_platform.resources.resource_types import KUBERNETES, RELEASE
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
+
+MARKER: Final = "training-platform-sandbox"
+_CONFIG_MAPS: Final = ApiKind("api/v1", "configmaps")
+_NAMESPACES: Final = ApiKind("api/v1", "namespaces")
+_HOME: Final = "default"  # the namespace of the ConfigMap
+_KUEUE: Final = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
+# 0.0.0.0 is what k3d writes for this machine.
+_NEAR: Final = tuple(
+    ip_network(text)
+    for text in ("127.0.0.0/8", "::1/128", "0.0.0.0/32", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+)
+# Fields of a kubeconfig's clusters and users. Left out: proxy-url, which leads elsewhere, and exec and auth-provider,
+# which log in to a real cloud.
+_CLUSTER_FIELDS: Final = frozenset({
+    "server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify", "tls-server-name",
+    "extensions",
+})  # fmt: skip
+_USER_FIELDS: Final = frozenset({
+    "client-certificate", "client-certificate-data", "client-key", "client-key-data", "token", "username", "password",
+    "extensions",
+})  # fmt: skip
+_FILES: Final = ("certificate-authority", "client-certificate", "client-key")
+
+
+class UserCluster(NamedTuple):
+    """A context of a kubeconfig, and the mark of the sandbox; ``config`` is a kubeconfig with only this context."""
+
+    file: Path
+    context: str
+    mark: str
+    config: Json
+
+    @property
+    def host(self) -> str:
+        """The host of its server."""
+        return urlsplit(self.config["clusters"][0]["cluster"]["server"]).hostname or ""
+
+
+# The kubeconfig
+
+
+def chosen_cluster(folder: SandboxFolder, kubeconfig: Path | None, context: str | None) -> UserCluster | None:
+    """Return the cluster that a sandbox keeps, else that of the options; None if the substitute has its objects.
+
+    Raises CannotRun for a cluster that may be real, and for options that differ from those of the first ``up``.
+    """
+    if (kubeconfig is None) != (context is None):
+        raise CannotRun("--kubeconfig and --context belong together: the cluster to use is named, never guessed.")
+    choice = _choice(folder)
+    if choice.exists():
+        chosen = read_json(choice)
+        file = Path(chosen["kubeconfig"])
+        name = chosen["context"]
+        mark = chosen["mark"]
+        if kubeconfig is not None and (kubeconfig.resolve(), context) != (file, name):
+            raise CannotRun(f"this sandbox is in context {name} of {file}: use another --workspace for {context}.")
+    elif kubeconfig is None or context is None:
+        return None
+    elif folder.stacks():
+        raise CannotRun(f"{folder.path} has stacks without a cluster: use another --workspace, or delete the folder.")
+    else:
+        file = kubeconfig.resolve()
+        name = context
+        mark = uuid4().hex
+    cluster = UserCluster(file, name, mark, read_context(file, name))
+    folder.prepare()
+    _write_private(_config_file(folder), cluster.config)
+    return cluster
+
+
+def _choice(folder: SandboxFolder) -> Path:
+    return folder.path / "cluster.json"
+
+
+def _config_file(folder: SandboxFolder) -> Path:
+    return folder.path / "cluster-kubeconfig.json"
+
+
+def _write_private(path: Path, content: Json) -> None:
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def read_context(file: Path, name: str) -> Json:
+    """Return a kubeconfig with only one context. Raises CannotRun for a context whose cluster may be a real one."""
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        rows = {
+            section: {row["name"]: dict(row[section.removesuffix("s")]) for row in content[section]}
+            for section in ("contexts", "clusters", "users")
+        }
+    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise CannotRun(f"--kubeconfig {file}: it is not a kubeconfig ({error!r}).") from error
+    contexts = rows["contexts"]
+    if name not in contexts:
+        nearest = find_nearest(name, contexts)
+        hint = f" Nearest: {nearest}" if nearest else ""
+        raise CannotRun(f"--context {name}: {file} has no such context. Allowed: {', '.join(contexts)}.{hint}")
+    cluster_name = contexts[name].get("cluster", "")
+    user_name = contexts[name].get("user", "")
+    cluster = rows["clusters"].get(cluster_name)
+    user = rows["users"].get(user_name)
+    if cluster is None or user is None:
+        raise CannotRun(f"--context {name}: {file} lacks its cluster or its user.")
+    refusal = _refusal(name, cluster_name, cluster, user)
+    if refusal:
+        raise CannotRun(f"--context {name}: {refusal}. Allowed: a cluster of your own, such as kind's.")
+    for row in (cluster, user):
+        row.pop("extensions", None)
+        row |= {field: str(file.parent / row[field]) for field in _FILES if field in row}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster_name, "cluster": cluster}],
+        "users": [{"name": user_name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": cluster_name, "user": user_name}}],
+        "current-context": name,
+    }
+
+
+def _refusal(name: str, cluster_name: str, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str | None:
+    """Return why a context may be that of a real cluster, if it may."""
+    if name.startswith("gke_") or cluster_name.startswith("gke_"):
+        return "it is a cluster of GKE"
+    unknown = sorted({*cluster} - _CLUSTER_FIELDS | {*user} - _USER_FIELDS)
+    if unknown:
+        return f"its kubeconfig has {', '.join(unknown)}, which local clusters do not need"
+    server = str(cluster.get("server", ""))
+    parts = urlsplit(server)
+    if parts.scheme != "https" or not _is_near(parts.hostname or ""):
+        return f"its server {server} is neither on this machine nor a private address"
+    return None
+
+
+def _is_near(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:  # a name may lead anywhere
+        return False
+    return any(address in network for network in _NEAR)
+
+
+# The cluster
+
+
+def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *, mark: bool) -> None:
+    """Check before a run that the cluster and all objects in its states are the sandbox's.
+
+    With ``mark``, mark a cluster that is free, and let the sandbox keep it. Raises CannotRun if they are not the
+    sandbox's, or if the plans have several clusters.
+    """
+    plans = list(plans)
+    planned = {
+        resource.inputs["clusterIdentifier"]
+        for plan in plans
+        for resource in plan.resources()
+        if resource.type == KUBERNETES_PROVIDER
+    }
+    if len(planned) > 1:
+        names = ", ".join(sorted(str(name).rpartition("/")[2] for name in planned))
+        raise CannotRun(f"the environment has the clusters {names}, and --context names one. Allowed: one cluster.")
+    resources = [resource for stack in folder.stacks() for resource in folder.resources(stack)]
+    objects = [resource for resource in resources if is_object(resource["type"])]
+    try:
+        api = _connect(cluster, folder)
+        marker = api.get(_CONFIG_MAPS, _HOME, MARKER)
+        if marker is not None and _mark_of(marker) != cluster.mark:
+            raise CannotRun(f"context {cluster.context}: the cluster belongs to another sandbox.")
+        if marker is None and objects:
+            raise CannotRun(
+                f"context {cluster.context}: the cluster lacks the mark of this sandbox, so it is another one or was "
+                f"created again. To begin again, delete {folder.path}."
+            )
+        if marker is None:
+            _refuse_used(api, cluster, plans)
+            if mark:
+                choice = {"kubeconfig": str(cluster.file), "context": cluster.context, "mark": cluster.mark}
+                _write_private(_choice(folder), choice)
+                api.create(_CONFIG_MAPS, _HOME, _marker(cluster), dry_run=False)
+        foreign = list(_foreign(api, objects, cluster.mark))
+    except ClusterError as error:
+        raise CannotRun(str(error)) from error
+    if foreign:
+        raise CannotRun(
+            f"context {cluster.context}: {', '.join(foreign)} lacks the label {MARK}, so it is not the sandbox's: "
+            "delete or rename it."
+        )
+
+
+def release(cluster: UserCluster, folder: SandboxFolder) -> None:
+    """Remove the mark from the cluster if no stack has an object in it."""
+    if any(is_object(resource["type"]) for stack in folder.stacks() for resource in folder.resources(stack)):
+        return
+    try:
+        _connect(cluster, folder).delete(_CONFIG_MAPS, _HOME, MARKER)
+    except ClusterError as error:
+        raise CannotRun(str(error)) from error
+
+
+def _connect(cluster: UserCluster, folder: SandboxFolder) -> ClusterApi:
+    log_in = f"look at {cluster.file}"
+    return connect(cluster.context, contexts=[cluster.context], kubeconfig=str(_config_file(folder)), log_in=log_in)
+
+
+def _marker(cluster: UserCluster) -> Json:
+    labels = {MARK: cluster.mark}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MARKER, "labels": labels}}
+
+
+def _mark_of(obj: Json) -> str | None:
+    value: str | None = (obj["metadata"].get("labels") or {}).get(MARK)
+    return value
+
+
+def _refuse_used(api: ClusterApi, cluster: UserCluster, plans: Iterable[Plan]) -> None:
+    """Raise CannotRun for a cluster without the mark that has Kueue, or a namespace of the plans."""
+    if any(api.kinds(version) for version in _KUEUE):
+        raise CannotRun(f"context {cluster.context}: the cluster has Kueue, which this sandbox did not install.")
+    for name in sorted(_namespaces(plans)):
+        if api.get(_NAMESPACES, "", name) is not None:
+            raise CannotRun(f"context {cluster.context}: the cluster has a namespace {name}, which a stack creates.")
+
+
+def _namespaces(plans: Iterable[Plan]) -> set[str]:
+    names = set()
+    for plan in plans:
+        for resource in plan.resources():
+            if resource.type == RELEASE:
+                names.add(resource.inputs["namespace"])
+            elif resource.type == "kubernetes:core/v1:Namespace":
+                names.add(resource.inputs["metadata"]["name"])
+    return names
+
+
+def _foreign(api: ClusterApi, objects: Iterable[Mapping[str, Any]], mark: str) -> Iterator[str]:
+    """Yield the kind and name of each object in a state that exists without the mark."""
+    kinds: dict[str, Mapping[str, tuple[ApiKind, bool]]] = {}
+    for resource in objects:
+        version, kind = resource["type"].removeprefix(KUBERNETES).split(":")
+        version = version.removeprefix("core/")
+        if version not in kinds:
+            kinds[version] = api.kinds(version)
+        namespace, _, name = str(resource.get("id", "")).rpartition("/")
+        if kind in kinds[version]:
+            live = api.get(kinds[version][kind][0], namespace, name)
+            if live is not None and _mark_of(live) != mark:
+                yield f"{kind} {resource['id']}"
+
+
+# The engine and the program
+
+
+def cluster_variables(cluster: UserCluster) -> dict[str, str]:
+    """Return the engine's variables for a run in a cluster: its plugin fetches charts as the user's programs do."""
+    direct = ",".join(filter(None, (_users("NO_PROXY"), "127.0.0.1", "localhost", cluster.host)))
+    return {"HTTP_PROXY": _users("HTTP_PROXY"), "HTTPS_PROXY": _users("HTTPS_PROXY"), "NO_PROXY": direct}
+
+
+def _users(name: str) -> str:
+    """Return a variable of the user's, which programs accept in both letter cases."""
+    return os.environ.get(name) or os.environ.get(name.lower(), "")
+
+
+def program(folder: SandboxFolder, cluster: UserCluster) -> str:
+    """Return the main file of a run in a cluster, which runs the user's program as ``program.py``."""
+    return (
+        "import runpy\nfrom pathlib import Path\n\n"
+        f"from {redirect.__module__} import redirect\n\n"
+        f"redirect(Path({str(_config_file(folder))!r}), {cluster.mark!r})\n"
+        'runpy.run_path("program.py", run_name="__main__")\n'
+    )
