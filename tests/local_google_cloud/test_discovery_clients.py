@@ -90,7 +90,7 @@ def test_the_generated_client_takes_a_firewall_through_its_life(port: int, ask: 
     )
 
     firewalls.insert(project=PROJECT, firewall_resource=allow).result(SECONDS)
-    with pytest.raises(refusals.Problem):
+    with pytest.raises(refusals.Conflict):
         firewalls.insert(project=PROJECT, firewall_resource=allow)
     disabled = compute_v1.Firewall(disabled=True)
     firewalls.patch(project=PROJECT, firewall="allow", firewall_resource=disabled).result(SECONDS)

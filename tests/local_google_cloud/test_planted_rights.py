@@ -22,7 +22,7 @@ from tests.places import ROOT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.rights import PolicyGrant, Requirement, Rights, lacking, requirements
-from training_platform.rules.rights import RULE, rights_findings
+from training_platform.rules.rights import RIGHTS, rights_findings
 
 PROD = "example-train-prod"
 LAB = "example-train-lab"
@@ -256,7 +256,7 @@ def findings_with(grants: Sequence[PolicyGrant]) -> list[Finding]:
     named = [grant._replace(principal=_by_project(grant.principal)) for grant in grants]
     for name in workspace.stacks:
         workspace.once(("grants", name), lambda: named)
-    return [finding for finding in rights_findings(workspace) if finding.rule == RULE]
+    return [finding for finding in rights_findings(workspace) if finding.rule == RIGHTS.id]
 
 
 def _by_project(principal: str) -> str:

@@ -29,10 +29,12 @@ class _Reads:
 @pytest.mark.parametrize("rule_id", GUARDED)
 def test_the_field_that_a_rule_declares_is_the_first_that_it_reads(rule_id: str) -> None:
     guarded = RULES[rule_id]
+    check = guarded.check
+    assert check is not None
     assert guarded.when in guarded.reads.FIELDS
 
     with pytest.raises(_ReadError, match=rf"\A{guarded.when}\Z"):
-        list(guarded.check(_Reads(), None) if guarded.whole else guarded.check(_Reads()))
+        list(check(_Reads(), None) if guarded.whole else check(_Reads()))
 
 
 def test_a_rule_looks_at_views_that_have_its_field_and_at_those_of_which_it_is_not_known() -> None:

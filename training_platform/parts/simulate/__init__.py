@@ -29,7 +29,7 @@ def _trace() -> click.Command:
 
 
 def _declare_rules() -> None:
-    import kueue_model.traces  # noqa: F401
+    from kueue_model import read_trace  # noqa: F401
 
 
 PART = Part(
