@@ -35,19 +35,22 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 NAVIGATION = {
-    "Start": ["tutorial", "start", "sandbox", "verify", "glossary"],
-    "Define the platform": ["environment", "pools", "capacity", "data", "existing", "tenancy", "security"],
+    "Start": ["tutorial", "start", "sandbox", "verify"],
+    "Define the platform": ["pools", "capacity", "data", "existing", "tenancy", "security"],
     "Share it between teams": ["queues", "quota", "simulate"],
-    "Run work": ["jobs", "job-files", "vertex", "notebooks", "serving"],
+    "Run work": ["jobs", "vertex", "notebooks", "serving"],
     "Check changes": ["changes", "lifecycle", "reports", "pipelines", "policies"],
     "Operate": ["alerts", "upgrade", "recover", "adopt"],
     "Extend": ["own-resources", "components"],
     "Look up": [
+        "reference/environment",
         "reference/stack-file",
+        "reference/job-files",
         "reference/job-file",
         "reference/commands",
         "reference/rules",
         "reference/rights",
+        "reference/glossary",
     ],
     "Develop it": [
         "development/architecture",
@@ -70,15 +73,15 @@ SUBJECTS = {
     "capacity": ["spot", "flex-start", "dws", "dynamic workload scheduler", "queued provisioning", "reservation"],
     "changes": ["replace a pool", "deletion protection"],
     "data": ["filestore", "bucket", "lustre", "hyperdisk", "price"],
-    "environment": ["example", "sample"],
     "existing": ["shared vpc"],
-    "job-files": ["sweep", "checkpoint"],
     "jobs": ["submit a job", "why does my job wait"],
     "lifecycle": ["rename a team", "rename a stack", "retire a team", "remove a team"],
     "pools": ["node pool", "gpudirect", "image"],
     "queues": ["borrow", "cohort", "preemption", "priority"],
     "quota": ["limit", "quota"],
     "recover": ["locked stack", "already exists"],
+    "reference/environment": ["example", "sample"],
+    "reference/job-files": ["sweep", "checkpoint"],
     "start": ["install", "deploy", "add a team"],
 }
 """What a search shows a page first for: entries of Sphinx's index, which no reader sees on the page."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import re
+import runpy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +39,7 @@ from training_platform.resources.plan import Resource, once, text
 from training_platform.resources.scope import program_scope
 
 PAGE = ROOT / "docs" / "components.md"
+PROGRAM = ROOT / "examples" / "components" / "__main__.py"
 CLUSTER = "gcp:container/cluster:Cluster"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 
@@ -132,9 +134,8 @@ def run(program: Callable[[], Any], outputs: dict[str, dict[str, Any]] | None = 
 
 
 def page_program() -> None:
-    """Run the program of the page."""
-    (source,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    exec(compile(source, PAGE, "exec"), {"__name__": "__main__"})  # noqa: S102 # the page is ours
+    """Run the program to which the page leads."""
+    runpy.run_path(str(PROGRAM), run_name="__main__")
 
 
 def test_the_program_of_the_page_runs_under_mocks_that_return_the_inputs() -> None:
@@ -191,10 +192,11 @@ def test_nodes_start_once_their_account_has_its_roles() -> None:
 def test_the_page_constructs_every_component_and_names_it() -> None:
     names = {name for name, value in vars(components).items() if is_component(value)}
     page = PAGE.read_text(encoding="utf-8")
+    program = PROGRAM.read_text(encoding="utf-8")
 
     assert len(names) == len(CONSTRUCT) == 10
     assert [name for name in names if f"`{name}`" not in page] == []
-    assert [name for name in names if not re.search(rf"^(\w+ = )?{name}\(", page, re.MULTILINE)] == []
+    assert [name for name in names if not re.search(rf"^(\w+ = )?{name}\(", program, re.MULTILINE)] == []
 
 
 def is_component(value: Any) -> bool:
