@@ -40,7 +40,7 @@ NAVIGATION = {
     "Share it between teams": ["queues", "quota", "simulate"],
     "Run work": ["jobs", "vertex", "notebooks", "serving"],
     "Check changes": ["changes", "lifecycle", "reports", "pipelines", "policies"],
-    "Operate": ["alerts", "upgrade", "recover", "adopt"],
+    "Operate": ["reference/alerts", "upgrade", "recover", "adopt"],
     "Extend": ["own-resources", "components"],
     "Look up": [
         "reference/environment",

@@ -30,7 +30,7 @@ NEEDS: Final = {*NOT_TYPED, ENGINE}
 LANGUAGES: Final = {"sh", "console", "yaml", "python", "mermaid", "text"}
 PAGES: Final = {
     str(path.relative_to(ROOT)): path
-    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "development")
+    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "reference", ROOT / "docs" / "development")
     for path in sorted(folder.glob("*.md"))
     if path.name != "CHANGELOG.md" and path.suffixes != [".ja", ".md"]  # a translation has the same blocks
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -13,10 +12,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.places import ROOT
 from tests.training_platform.cli.registry_server import Answer, Registry
 from training_platform import catalog
-from training_platform.catalog import CHARTS, IMAGES
+from training_platform.catalog import CHARTS
 from training_platform.cli.main import app
 
 TAGS = "/v2/charts/kueue/tags/list"
@@ -171,14 +169,6 @@ def test_an_image_without_a_digest_hides_no_other(
     assert sentence in result.output
     assert f"cpu@{DIGEST}" in images.read_text()
     assert '/nodes/shell:24.04"' in images.read_text()
-
-
-def test_the_page_lists_the_images_that_have_no_digest() -> None:
-    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-    listed = re.search(r"have only a tag: ([^.]*)\.", page)
-
-    assert listed is not None
-    assert re.findall(r"`([^`]+)`", listed[1]) == [name for name, image in IMAGES.items() if "@" not in image]
 
 
 @pytest.mark.parametrize(

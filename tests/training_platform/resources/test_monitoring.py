@@ -269,7 +269,9 @@ def test_a_spoiled_rule_is_refused(field: str, value: Any) -> None:
 
 
 def test_the_page_for_who_is_on_call_has_a_section_for_each_alert_and_no_other() -> None:
-    sections = re.split(r"^### (\w+)$", (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    sections = re.split(
+        r"^### (\w+)$", (ROOT / "docs" / "reference" / "alerts.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
 
     assert sorted(sections[1::2]) == sorted([*RULES, *LOGS])
     assert [name for name, text in zip(sections[1::2], sections[2::2], strict=True) if len(text.split()) < 10] == []

@@ -307,7 +307,8 @@ class AlertsSpec(Section):
     )
     enabled: bool = Field(default=True, description="false creates no alert policies.")
     undocumented: bool = Field(
-        default=False, description="true also creates the alerts on metrics that no document confirms: docs/alerts.md."
+        default=False,
+        description="true also creates the alerts on metrics that no document confirms: docs/reference/alerts.md.",
     )
 
 
