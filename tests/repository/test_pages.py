@@ -20,6 +20,8 @@ import pytest
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
+from docs.reference.write import FOLDER
+from docs.reference.write import pages as reference
 from tests.places import ROOT
 from tests.repository.clones import clone
 from training_platform.cli.main import app
@@ -30,9 +32,10 @@ NEEDS: Final = {*NOT_TYPED, ENGINE}
 LANGUAGES: Final = {"sh", "console", "yaml", "python", "mermaid", "text"}
 PAGES: Final = {
     str(path.relative_to(ROOT)): path
-    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "reference", ROOT / "docs" / "development")
+    for folder in (ROOT, ROOT / "docs", FOLDER, ROOT / "docs" / "development")
     for path in sorted(folder.glob("*.md"))
-    if path.name != "CHANGELOG.md" and path.suffixes != [".ja", ".md"]  # a translation has the same blocks
+    if path.name not in {"CHANGELOG.md", *reference()}
+    and path.suffixes != [".ja", ".md"]  # a translation has the same blocks
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
+from tests.plans import PlannedStack, planned_stack
 from tests.stacks.every_field import (
     CLUSTER,
     ENVIRONMENT,
@@ -26,7 +27,9 @@ from tests.stacks.every_field import (
     planned,
     stacks_of,
 )
-from training_platform.config.model.stack import parse_stack
+from training_platform.checks.outcome import rule_findings
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.model.stack import Stack, parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources import resource_types
@@ -157,7 +160,7 @@ def plain_resources() -> Mapping[str, Resource]:
 def refused(resource_type: str, inputs: Mapping[str, Any]) -> bool:
     resource = copy.copy(plain_resources()[resource_type])
     try:
-        add_provider_inputs(resource, inputs, ("section",))
+        add_provider_inputs(resource, inputs, ("section",), {})
     except PlanError:
         return True
     return False
@@ -234,9 +237,58 @@ def as_lists(inputs: Any, planned: Any) -> Any:
 def test_blocks_of_a_list_are_merged_by_position() -> None:
     resource = copy.copy(plain_resources()[PERSISTENT_RESOURCE])
 
-    add_provider_inputs(resource, {"resource_pools": [{"machine_spec": {"tpu_topology": "2x2"}}]}, ("section",))
+    add_provider_inputs(resource, {"resource_pools": [{"machine_spec": {"tpu_topology": "2x2"}}]}, ("section",), {})
 
     (pool,) = resource.inputs["resource_pools"]
     assert (pool["machine_spec"]["tpu_topology"], pool["machine_spec"]["machine_type"]) == ("2x2", "n1-standard-8")
     with pytest.raises(PlanError, match="resource_pools has 2 entries, and the platform plans 1"):
-        add_provider_inputs(resource, {"resource_pools": [{}, {}]}, ("section",))
+        add_provider_inputs(resource, {"resource_pools": [{}, {}]}, ("section",), {})
+
+
+DISKS = [{"disk_image": "global/images/warm", "mode": "CONTAINER_IMAGE_CACHE"}]
+
+
+def disks_by_provider_inputs(*, field: bool = False) -> Stack:
+    """Return an environment whose pool has preloaded images by ``provider_inputs``, and by their field as well."""
+    settings = ", preload_images: [global/images/other]" if field else ""
+    old = "zone: us-central1-a}"
+    inputs = f"{{node_config: {{secondary_boot_disks: {DISKS}}}}}"
+    new = f"zone: us-central1-a{settings},\n            provider_inputs: {inputs}}}"
+    assert old in PLAIN_ENVIRONMENT
+    return parse_stack("env", parse_source(PLAIN_ENVIRONMENT.replace(old, new), "stacks/Pulumi.env.yaml"))
+
+
+def plan_of(stack: Stack) -> PlannedStack:
+    return planned_stack(stack, cross_check(Workspace(ORGANISATION, {stack.name: stack})))
+
+
+def test_the_input_of_a_new_field_is_taken_from_provider_inputs_for_a_release_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(NodePoolSpec, "TAKEN_OVER", {"node_config.secondary_boot_disks": "preload_images"})
+    stack = disks_by_provider_inputs()
+
+    plan = plan_of(stack)
+
+    (pool,) = (resource for resource in plan.resources if resource.name == "c-plain-pool")
+    assert [dict(disk) for disk in pool.inputs["nodeConfig"]["secondaryBootDisks"]] == [
+        {"diskImage": "global/images/warm", "mode": "CONTAINER_IMAGE_CACHE"}
+    ]
+    (warning,) = (finding for finding in rule_findings(stack, []) if finding.rule == "former-input")
+    assert warning.severity == "warning"
+    assert warning.allowed == "clusters.c.node_pools.plain.preload_images"
+    assert warning.path == "clusters.c.node_pools.plain.provider_inputs.node_config.secondary_boot_disks"
+    assert warning.position is not None
+    assert warning.position.line == 13
+
+
+def test_an_input_that_a_new_field_sets_too_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodePoolSpec, "TAKEN_OVER", {"node_config.secondary_boot_disks": "preload_images"})
+
+    with pytest.raises(PlanError, match="secondary_boot_disks is set by the field preload_images too: delete it here"):
+        plan_of(disks_by_provider_inputs(field=True))
+
+
+def test_the_next_release_refuses_the_input_of_a_field() -> None:
+    with pytest.raises(PlanError, match="secondary_boot_disks is planned by the platform"):
+        plan_of(disks_by_provider_inputs())

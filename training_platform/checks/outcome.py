@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training_platform.config.model.stack import Stack
+from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, digest
 from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN, ResourceKey, StackResource
 from training_platform.rules import View, evaluate, program
+from training_platform.rules.former_inputs import former_inputs
 
 LATER = "(known after deployment)"
 _KEY = re.compile(r"[.\[\]]")
@@ -103,7 +105,7 @@ def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
         team=stack.team.name if stack.team else None,
         production=stack.production,
     )
-    return evaluate(whole, file=stack)
+    return [*evaluate(whole, file=stack), *located(former_inputs(stack))]
 
 
 def branches(resources: Sequence[StackResource]) -> tuple[Branch, ...]:

@@ -98,7 +98,7 @@ def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any
         deletion_protection_enabled=protected,
         deletion_protection_reason=f"deletion_protection of stack {scope.environment}" if protected else None,
     )
-    add_provider_inputs(instance, spec.provider_inputs, ("filestore", key))
+    add_provider_inputs(instance, spec.provider_inputs, ("filestore", key), spec.TAKEN_OVER)
     return instance
 
 

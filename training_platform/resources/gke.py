@@ -122,7 +122,7 @@ def gke_cluster(
         node_config=_throw_away_pool(scope, spec, service_account),
         skip_node_pool_refresh=True,  # otherwise each refresh reads every pool and instance group twice
     )
-    add_provider_inputs(cluster, spec.provider_inputs, ("clusters", key), _REPLACEABLE)
+    add_provider_inputs(cluster, spec.provider_inputs, ("clusters", key), spec.TAKEN_OVER, _REPLACEABLE)
     return cluster
 
 

@@ -105,7 +105,7 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
         network_config=network_config(place),
         node_config=node_config(pool, place),
     )
-    add_provider_inputs(resource, pool.spec.provider_inputs, pool.path, _DEFAULTS)
+    add_provider_inputs(resource, pool.spec.provider_inputs, pool.path, pool.spec.TAKEN_OVER, _DEFAULTS)
     return resource
 
 

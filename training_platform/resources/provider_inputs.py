@@ -14,18 +14,23 @@ PROVIDER_INPUTS: Final = "provider_inputs"
 
 
 def add_provider_inputs(
-    resource: Resource, further: Mapping[str, Any], section: Path, defaults: Collection[str] = ()
+    resource: Resource,
+    further: Mapping[str, Any],
+    section: Path,
+    taken_over: Mapping[str, str],
+    defaults: Collection[str] = (),
 ) -> None:
     """Add a stack file's raw inputs to a resource; ``section`` is the path of its section.
 
     Entries of a list are merged by position. Raises PlanError for inputs that the platform plans, also if it leaves
     them out of this resource (None): readers of the stack file would still count on its fields. ``defaults`` are
-    planned inputs without a field, which may be replaced. Inputs have only one spelling, since two spellings of a block
-    would become one on the wire.
+    planned inputs without a field, which may be replaced; ``taken_over`` are those of new fields
+    (``Section.TAKEN_OVER``), which are taken from here unless the stack file sets the field. Inputs have only one
+    spelling, since two spellings of a block would become one on the wire.
     """
     if not further:
         return
-    addition = _Addition(map_inputs(resource.type), defaults)
+    addition = _Addition(map_inputs(resource.type), taken_over, defaults)
     inputs = addition.block(resource.inputs, further, ())
     if addition.refused:
         paths = {(*section, PROVIDER_INPUTS, *path): reason for path, reason in addition.refused.items()}
@@ -42,6 +47,7 @@ class _Addition:
     """
 
     maps: Collection[str]
+    taken_over: Mapping[str, str]
     defaults: Collection[str]
     refused: dict[Path, str] = field(default_factory=dict)
 
@@ -50,10 +56,14 @@ class _Addition:
         both = dict(planned)
         for name, value in raw_inputs.items():
             place = (*path, name)
+            is_free = name not in both or _named(place) in self.defaults
+            new_field = self.taken_over.get(_named(place))
             if name != python_name(name):
                 self.refused[place] = f"is not spelled as in pulumi-gcp's Python: {python_name(name)}"
-            elif name not in both or _named(place) in self.defaults:
+            elif is_free or (new_field and both[name] is None):
                 both[name] = value
+            elif new_field:
+                self.refused[place] = f"is set by the field {new_field} too: delete it here"
             else:
                 both[name] = self._value(both[name], value, place)
         return both

@@ -44,7 +44,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Resource:
         labels=scope.labels,
         force_destroy=not scope.deletion_protection,
     )
-    add_provider_inputs(bucket, spec.provider_inputs, ("buckets", key))
+    add_provider_inputs(bucket, spec.provider_inputs, ("buckets", key), spec.TAKEN_OVER)
     return bucket
 
 

@@ -51,7 +51,7 @@ def persistent_resource(
         labels=scope.labels,
     )
     section = ("vertex", "persistent_resources", key)
-    add_provider_inputs(resource, spec.provider_inputs, section)
+    add_provider_inputs(resource, spec.provider_inputs, section, spec.TAKEN_OVER)
     return resource
 
 

@@ -30,12 +30,14 @@ class Section(BaseModel):
     """A section of a stack file: strict types, no unknown keys, immutable.
 
     ``REMOVED`` has the fields of earlier versions, each with its replacement; ``ELSEWHERE`` maps other tools' names of
-    fields to ours. The model's files do not defer annotations, since pydantic would compile each again whenever a
-    command starts.
+    fields to ours. ``TAKEN_OVER`` maps inputs (``node_config.preemptible``) to fields that are new since the last
+    release: until the next one ``provider_inputs`` may still have them. The model's files do not defer annotations,
+    since pydantic would compile each again whenever a command starts.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {}
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+    TAKEN_OVER: ClassVar[Mapping[str, str]] = {}
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
