@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
-from tests.plans import PlannedStack, planned_stack
+from tests.plans import PlannedStack, planned_demand, planned_stack
 from tests.stacks.every_field import (
     CLUSTER,
     ENVIRONMENT,
@@ -27,9 +27,13 @@ from tests.stacks.every_field import (
     planned,
     stacks_of,
 )
+from training_platform.checks.comparison.effects import effect_of_input
+from training_platform.checks.cost import stack_cost
 from training_platform.checks.outcome import rule_findings
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.model.stack import Stack, parse_stack
+from training_platform.config.names import Locator
+from training_platform.config.reading.finding import Finding, dotted
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources import resource_types
@@ -37,6 +41,7 @@ from training_platform.resources.plan import PlanError, Resource
 from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.resource_types import BUCKET, FILESTORE, NODE_POOL, PERSISTENT_RESOURCE
 from training_platform.resources.stack_plan import stack_plan
+from training_platform.views.adapters import views_of_plan
 
 MOVED = {
     "intranode_visibility": (
@@ -82,6 +87,72 @@ def test_a_former_field_registers_its_input_and_nothing_else_by_provider_inputs(
         block = block.setdefault(part, {})
     block[place[-1]] = expected
     assert after[key] == replace(before[key], inputs=by_field)
+
+
+def told(findings: list[Finding]) -> list[tuple[str, str, str]]:
+    return [(finding.rule, str(finding.path), finding.message) for finding in findings]
+
+
+def findings_of(stack: Stack, planned: PlannedStack) -> list[Finding]:
+    assert stack.section is not None
+    return rule_findings(stack, views_of_plan(planned.resources, Locator(stack.section)))
+
+
+@pytest.mark.parametrize("field", MOVED)
+def test_a_former_field_has_the_findings_quota_and_price_of_its_value_by_provider_inputs(field: str) -> None:
+    name, path, inputs, *_ = MOVED[field]
+    files = {"env": ENVIRONMENT, "team": TEAM}
+    before = stacks_of(files["env"], files["team"]).stacks[name]
+    plan_before = planned(files["env"], files["team"], name)
+    files[name] = changed(files[name], path, inputs)
+    after = stacks_of(files["env"], files["team"]).stacks[name]
+    plan_after = planned(files["env"], files["team"], name)
+    assert before.section is not None
+    assert after.section is not None
+
+    assert plan_before.resources != plan_after.resources
+    assert planned_demand(plan_after.resources, Locator(after.section)) == planned_demand(
+        plan_before.resources, Locator(before.section)
+    )
+    assert stack_cost(after.section) == stack_cost(before.section)
+    assert told(findings_of(after, plan_after)) == told(findings_of(before, plan_before))
+
+
+@pytest.mark.parametrize("field", MOVED)
+def test_a_change_of_a_former_field_loses_nothing_as_before(field: str) -> None:
+    stack, _, _, name, place, value = MOVED[field]
+    (resource,) = (row for row in planned(ENVIRONMENT, TEAM, stack).resources if row.name == name)
+
+    assert effect_of_input(resource.type, ".".join(place), None, value).kind == "none"
+
+
+REFUSED = {
+    "intranode_visibility": ("enable_intranode_visibility", "often", "document-type"),
+    "autoscaling_profile": ("cluster_autoscaling.autoscaling_profile", "FAST", "document-enum"),
+    "image_type": ("cluster_autoscaling.auto_provisioning_defaults.image_type", ["UBUNTU"], "document-type"),
+    "soak_minutes": (
+        "upgrade_settings.blue_green_settings.node_pool_soak_duration", "691200s", "blue-green-settings"
+    ),
+    "access_logs": ("logging.log_bucket", ["example-logs"], "document-type"),
+}  # fmt: skip
+"""By a former field: its input, a value that Google Cloud refuses, and the rule that finds it."""
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_a_refused_value_of_a_former_field_is_found_at_its_line_below_provider_inputs(field: str) -> None:
+    name, path, *_ = MOVED[field]
+    place, value, rule = REFUSED[field]
+    inputs: Any = value
+    for part in reversed(place.split(".")):
+        inputs = {part: inputs}
+    files = {"env": ENVIRONMENT, "team": TEAM}
+    files[name] = changed(files[name], path, inputs)
+    stack = stacks_of(files["env"], files["team"]).stacks[name]
+
+    found = [row for row in findings_of(stack, planned(files["env"], files["team"], name)) if row.rule == rule]
+
+    assert [row.path for row in found] == [dotted((*path, *place.split(".")))]
+    assert found[0].position == stack.position((*path, *place.split(".")))
 
 
 FORMER = {
