@@ -143,8 +143,6 @@ clusters:
       accelerators: {nvidia-h100-80gb: 64}
       zones: [us-central1-a]
       boot_disk: {type: pd-balanced, size_gb: 100}
-      max_surge: 0
-      max_unavailable: 1
     compute_classes:
       best:
         when_unsatisfiable: DoNotScaleUp
@@ -365,8 +363,6 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     ("filestore", "a", "provider_inputs"): {"description": "Home directories"},
     (*CLUSTER, "binary_authorization"): True,
     (*CLUSTER, "fqdn_policies"): False,
-    (*NAP, "max_surge"): 1,
-    (*NAP, "max_unavailable"): 2,
     (*CLUSTER, "compute_classes"): {},
     (*BEST, "when_unsatisfiable"): "ScaleUpAnyway",
     (*BEST, "active_migration"): True,

@@ -57,6 +57,16 @@ MOVED = {
         {"cluster_autoscaling": {"auto_provisioning_defaults": {"image_type": "UBUNTU_CONTAINERD"}}},
         "c-cluster", ("clusterAutoscaling", "autoProvisioningDefaults", "imageType"), "UBUNTU_CONTAINERD",
     ),
+    "max_surge": (
+        "env", (*CLUSTER, "provider_inputs"),
+        {"cluster_autoscaling": {"auto_provisioning_defaults": {"upgrade_settings": {"max_surge": 1}}}},
+        "c-cluster", ("clusterAutoscaling", "autoProvisioningDefaults", "upgradeSettings", "maxSurge"), 1,
+    ),
+    "max_unavailable": (
+        "env", (*CLUSTER, "provider_inputs"),
+        {"cluster_autoscaling": {"auto_provisioning_defaults": {"upgrade_settings": {"max_unavailable": 2}}}},
+        "c-cluster", ("clusterAutoscaling", "autoProvisioningDefaults", "upgradeSettings", "maxUnavailable"), 2,
+    ),
     "soak_minutes": (
         "env", (*POOLS, "soaking", "provider_inputs"),
         {"upgrade_settings": {"blue_green_settings": {"node_pool_soak_duration": "1800s"}}},
@@ -130,6 +140,12 @@ REFUSED = {
     "intranode_visibility": ("enable_intranode_visibility", "often", "document-type"),
     "autoscaling_profile": ("cluster_autoscaling.autoscaling_profile", "FAST", "document-enum"),
     "image_type": ("cluster_autoscaling.auto_provisioning_defaults.image_type", ["UBUNTU"], "document-type"),
+    "max_surge": (
+        "cluster_autoscaling.auto_provisioning_defaults.upgrade_settings.max_surge", "many", "document-type"
+    ),
+    "max_unavailable": (
+        "cluster_autoscaling.auto_provisioning_defaults.upgrade_settings.max_unavailable", "many", "document-type"
+    ),
     "soak_minutes": (
         "upgrade_settings.blue_green_settings.node_pool_soak_duration", "691200s", "blue-green-settings"
     ),
@@ -159,6 +175,8 @@ FORMER = {
     "intranode_visibility": ("env", (*CLUSTER, "intranode_visibility"), True),
     "autoscaling_profile": ("env", (*CLUSTER, "autoscaling_profile"), "BALANCED"),
     "image_type": ("env", (*NAP, "image_type"), "UBUNTU_CONTAINERD"),
+    "max_surge": ("env", (*NAP, "max_surge"), 1),
+    "max_unavailable": ("env", (*NAP, "max_unavailable"), 2),
     "soak_minutes": ("env", (*POOLS, "soaking", "upgrades", "soak_minutes"), 30),
     "access_logs": ("team", ("buckets", "k", "access_logs"), "example-logs"),
 }

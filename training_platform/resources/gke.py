@@ -129,6 +129,8 @@ def gke_cluster(
 _REPLACEABLE = (
     "cluster_autoscaling.autoscaling_profile",
     "cluster_autoscaling.auto_provisioning_defaults.image_type",
+    "cluster_autoscaling.auto_provisioning_defaults.upgrade_settings.max_surge",
+    "cluster_autoscaling.auto_provisioning_defaults.upgrade_settings.max_unavailable",
 )  # defaults without a field
 
 
@@ -257,8 +259,8 @@ def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None)
         "management": {"auto_repair": True, "auto_upgrade": True},
         "upgrade_settings": {
             "strategy": "SURGE",
-            "max_surge": spec.max_surge,
-            "max_unavailable": spec.max_unavailable,
+            "max_surge": 0,
+            "max_unavailable": 1,
         },
         "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
     }

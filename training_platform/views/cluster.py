@@ -145,7 +145,7 @@ class AutoProvisioningView(Settings):
     disk_type = fields.text(f"{_DEFAULTS}.diskType", place="auto_provisioning.boot_disk.type")
     disk_gb = fields.whole(f"{_DEFAULTS}.diskSize", place="auto_provisioning.boot_disk.size_gb")
     strategy = fields.text(f"{_DEFAULTS}.upgradeSettings.strategy", place="auto_provisioning")
-    max_surge = fields.whole(f"{_DEFAULTS}.upgradeSettings.maxSurge", place="auto_provisioning.max_surge")
+    max_surge = fields.whole(f"{_DEFAULTS}.upgradeSettings.maxSurge", place="auto_provisioning")
     max_unavailable = fields.whole(f"{_DEFAULTS}.upgradeSettings.maxUnavailable", place="auto_provisioning")
 
     limits = fields.entries(

@@ -47,7 +47,7 @@ config:
           enable_intranode_visibility: true
           cluster_autoscaling:
             autoscaling_profile: BALANCED
-            auto_provisioning_defaults: {image_type: UBUNTU_CONTAINERD}
+            auto_provisioning_defaults: {image_type: UBUNTU_CONTAINERD, upgrade_settings: {max_surge: 2}}
         fqdn_policies: true
         subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
         gpu_networks: {range: 172.16.0.0/16}
@@ -67,7 +67,6 @@ config:
           accelerators: {nvidia-l4: 8}
           zones: [us-central1-a]
           boot_disk: {type: pd-balanced, size_gb: 150}
-          max_surge: 2
         node_pools:
           t4:
             machine_type: n1-standard-8

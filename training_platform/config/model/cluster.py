@@ -51,7 +51,11 @@ class AutoProvisioningSpec(Section):
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "image_type": "provider_inputs of the cluster: "
-        "{cluster_autoscaling: {auto_provisioning_defaults: {image_type: UBUNTU_CONTAINERD}}}"
+        "{cluster_autoscaling: {auto_provisioning_defaults: {image_type: UBUNTU_CONTAINERD}}}",
+        "max_surge": "provider_inputs of the cluster: "
+        "{cluster_autoscaling: {auto_provisioning_defaults: {upgrade_settings: {max_surge: 1}}}}",
+        "max_unavailable": "provider_inputs of the cluster: "
+        "{cluster_autoscaling: {auto_provisioning_defaults: {upgrade_settings: {max_unavailable: 2}}}}",
     }
 
     cpu: int = Field(ge=1, description="Limit for the vCPUs of all node pools together.", examples=[1000])
@@ -65,10 +69,6 @@ class AutoProvisioningSpec(Section):
         default=(), description="Zones of the node pools it creates; default: the zones of the cluster."
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the nodes.")
-    max_surge: int = Field(default=0, ge=0, description="Extra nodes of a created pool during upgrades.")
-    max_unavailable: int = Field(
-        default=1, ge=0, description="Nodes of a created pool that may be down at once during upgrades."
-    )
 
     @property
     def boot_disk_type(self) -> str:
