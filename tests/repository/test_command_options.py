@@ -91,9 +91,8 @@ def test_machines_are_offered() -> None:
     assert offered("catalog", "show", "a3-highgpu") == [f"a3-highgpu-{count}g" for count in (1, 2, 4, 8)]
 
 
-def test_rules_and_their_sets_are_offered() -> None:
+def test_rules_are_offered() -> None:
     assert offered("explain", "tpu-topo") == ["tpu-topology"]
-    assert offered("rules", "list", "addr") == ["addresses"]
 
 
 def test_whatever_can_be_explained_is_offered() -> None:

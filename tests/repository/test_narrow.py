@@ -27,7 +27,6 @@ WALKED = {
     "quota plan": [""],
     "catalog list": [""],
     "catalog show": ["a3-highgpu-8g", "ct5lp-hightpu-4t", "vllm"],
-    "rules list": [""],
     "explain": ["boot-disk-size", "a3-highgpu-8g", "GPUS-PER-GPU-FAMILY-per-project-region"],
     "stacks": ["", "prod"],
     "job check": [""],

@@ -67,13 +67,12 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """All facts of one name in the catalogue; ``families`` are the names under which it can be listed."""
+    """All facts of one name in the catalogue."""
 
     kind: str
     name: str
     facts: tuple[Fact, ...]
     source: str
-    families: tuple[str, ...] = ()
 
     def value(self, field: str) -> Value:
         """Return the value of a field, or None if the row lacks it."""
@@ -96,7 +95,6 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
             name=name,
             facts=(*facts.of(row), *_of_machine(row)),
             source=row.source,
-            families=tuple(dict.fromkeys(_families(row))),
         )
         for kind, rows in KINDS.items()
         for name, row in getattr(whole, rows).items()
@@ -150,16 +148,6 @@ def _of_machine(row: Any) -> Iterator[Fact]:
         yield Fact("slices", first + ([largest] if rest > 0 else []), "VMs")
     for way in further_ways(row):  # their quota is not counted separately
         yield Fact(f"ways.{way.name}", way.offered, "(on request)" if way.on_request else "", way.unverified)
-
-
-def _families(row: Any) -> Iterator[str]:
-    if isinstance(row, MachineType):
-        yield row.name.partition("-")[0]
-        yield row.name.rpartition("-")[0]
-        if row.accelerator is not None:
-            yield row.accelerator.name
-    elif hasattr(row, "gke_label"):
-        yield row.name
 
 
 class _Facts:

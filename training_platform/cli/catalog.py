@@ -58,14 +58,12 @@ def show(name: str, verbose: bool, output_format: Format) -> None:
 
 
 @app.command("list", epilog=example("training-platform catalog list --gpu h100 --region us-central1"))
-@click.option("--family", help="Only this family, such as a3, ct5lp-hightpu or h100.")
 @click.option("--gpu", help="Only machine types with this GPU or TPU, such as h100.")
 @click.option("--region", help="Only machine types with a zone in this region.")
 @click.option("--zone", help="Only machine types in this zone.")
 @click.option("--unverified", is_flag=True, help="List the facts without a primary source, and what decides each.")
 def list_(
     *,
-    family: str | None,
     gpu: str | None,
     region: str | None,
     zone: str | None,
@@ -73,20 +71,17 @@ def list_(
 ) -> None:
     """List the names in the catalogue.
 
-    Exit code 2: the catalogue has no such family, GPU, region or zone.
+    Exit code 2: the catalogue has no such GPU, region or zone.
     """
     from training_platform.catalog.fact_sheets import sheets
 
     if unverified:
-        if family or gpu or region or zone:
+        if gpu or region or zone:
             fail("--unverified lists the whole catalogue; leave the filter out.")
         _list_unverified()
         return
     every_sheet = sheets()
-    families = {name for sheet in every_sheet for name in sheet.families}
-    if family is not None and family not in families:
-        _unknown(f"{family!r} is not a family in the catalogue", family, families)
-    listed = sorted((sheet for sheet in every_sheet if family is None or family in sheet.families), key=_place)
+    listed = sorted(every_sheet, key=_place)
     filters: tuple[tuple[str | None, str, Callable[[Sheet], set[str]]], ...] = (
         (gpu, "GPU or TPU", lambda sheet: {str(sheet.value("accelerator.name"))} - {"None"}),
         (region, "region with accelerators", lambda sheet: {zone.rpartition("-")[0] for zone in _zones(sheet)}),

@@ -1,4 +1,4 @@
-"""``training-platform explain`` and ``rules list``: explanations of rules, findings, quotas and machines."""
+"""``training-platform explain``: explanations of rules, findings, quotas and machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import click
 
 from training_platform.cli.shared import (
     PATH,
-    Commands,
     Format,
     completion,
     example,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from training_platform.config.reading.finding import Finding
     from training_platform.rules.descriptions import RuleSheet
 
-app = Commands("rules", help="The rules for stacks.")
 _PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d{1,9})(?::\d+)?")
 
 
@@ -40,12 +38,6 @@ def _subjects() -> list[str]:
     from training_platform.checks.every_rule import every_rule
 
     return [*(sheet.id for sheet in every_rule()), *(sheet.name for sheet in sheets())]
-
-
-def _rule_sets() -> Iterable[str]:
-    from training_platform.rules.descriptions import GROUPS
-
-    return GROUPS
 
 
 @click.command(epilog=example("training-platform explain tpu-topology"))
@@ -79,40 +71,6 @@ def explain(subject: str, output_format: Format, base: str | None, root: Path | 
         _print_quotas(quotas, output_format)
     else:
         _unknown(subject, rules)
-
-
-@app.command("list", epilog=example("training-platform rules list tpu"))
-@click.argument(
-    "group",
-    required=False,
-    metavar="[SET]",
-    shell_complete=completion(_rule_sets),
-    help="Only this rule set; default: all.",
-)
-@format_option
-def list_(group: str | None, output_format: Format) -> None:
-    """List the rules by set, a line for each.
-
-    Exit code 2: there is no such set.
-    """
-    from training_platform.catalog.nearest import find_nearest
-    from training_platform.checks.every_rule import every_rule
-    from training_platform.rules.descriptions import GROUPS
-
-    if group is not None and group not in GROUPS:
-        nearest = find_nearest(group, GROUPS)
-        hint = f"Nearest: {nearest}" if nearest else f"There are: {', '.join(GROUPS)}"
-        fail(f"There is no rule set {group}. {hint}.")
-    sheets = [sheet for sheet in every_rule() if group in {None, sheet.group}]
-    if output_format == "json":
-        print_json([_document(sheet) for sheet in sheets])
-        return
-    last = ""
-    for sheet in sheets:
-        if sheet.group != last:
-            say_beside(f"{chr(10) if last else ''}{sheet.group}: ", GROUPS[sheet.group])
-            last = sheet.group
-        say_beside(f"  {sheet.id:<32} {sheet.severity:<8} ", sheet.looks_for)
 
 
 def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[Finding]:
@@ -241,6 +199,6 @@ def _unknown(subject: str, rules: Iterable[str]) -> None:
     hint = (
         f"Nearest: {nearest}."
         if nearest
-        else "See `training-platform rules list` and `training-platform catalog list`."
+        else "See docs/reference/rules.md and `training-platform catalog list`."
     )
     fail(f"There is no rule, quota or catalogue name {subject!r}. {hint}")

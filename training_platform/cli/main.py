@@ -29,7 +29,7 @@ NOBODY_READS = 141  # a shell's exit code for a program that a closed pipe ended
 
 _CORE = commands_of("training_platform.cli", {
     "check": "check:check", "plan": "plan:plan", "stacks": "stacks:stacks", "init": "init:app",
-    "explain": "explain:explain", "rules": "explain:app", "catalog": "catalog:app", "quota": "quota:app",
+    "explain": "explain:explain", "catalog": "catalog:app", "quota": "quota:app",
     "software": "software:app", "schema": "stacks:schema",
     "pipeline-accounts": "pipeline_accounts:pipeline_accounts",
 })  # fmt: skip

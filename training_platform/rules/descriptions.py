@@ -1,4 +1,4 @@
-"""Declared rules as people read them, for ``explain``, ``rules list``, reports and the pages of the reference.
+"""Declared rules as people read them, for ``explain``, reports and the pages of the reference.
 
 ``descriptions.yaml`` has the titles of rule sets and groups. ``coverage.yaml`` has the known refusals, each with its
 rules.

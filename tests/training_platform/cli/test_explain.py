@@ -1,4 +1,4 @@
-"""``training-platform explain`` and ``rules list``: rules, places and quotas, for people and for programs."""
+"""``training-platform explain``: rules, places and quotas, for people and for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.places import ORGANISATION, ROOT
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, LUSTRE_TIERS, MACHINE_TYPES
 from training_platform.checks.every_rule import every_rule
 from training_platform.cli.main import app
-from training_platform.rules import RULES, view_rules
+from training_platform.rules import RULES
 from training_platform.rules.descriptions import GROUPS, TITLES, exemption
 
 
@@ -161,7 +161,6 @@ def test_a_machine_is_shown_as_the_catalogue_shows_it() -> None:
         (("explain", "a3-highgpu-8"), "a3-highgpu-8g"),
         (("explain", "H100"), "h100"),
         (("explain", "NVIDIA-A100-GPU"), "NVIDIA-A100-GPUS"),
-        (("rules", "list", "disk"), "disks"),
     ],
     ids=lambda argument: " ".join(argument) if isinstance(argument, tuple) else argument,
 )
@@ -170,21 +169,6 @@ def test_an_unknown_name_ends_with_2_and_the_nearest(arguments: tuple[str, ...],
 
     assert done.exit_code == 2
     assert f"Nearest: {nearest}." in done.stderr
-
-
-def test_the_list_has_every_rule_of_a_set_and_no_other() -> None:
-    done = run("rules", "list", "disks")
-
-    listed = {line.split()[0] for line in done.stdout.splitlines()[1:]}
-    assert listed == {rule.id for rule in view_rules() if rule.ruleset == "disks"}
-
-
-def test_json_has_every_rule() -> None:
-    documents = json.loads(run("rules", "list", "--format", "json").stdout)
-
-    assert {rule["id"] for rule in documents} >= set(RULES)
-    (document,) = json.loads(run("explain", "tpu-topology", "--format", "json").stdout)
-    assert document == next(rule for rule in documents if rule["id"] == "tpu-topology")
 
 
 def test_every_rule_set_is_a_group() -> None:
@@ -235,7 +219,7 @@ def test_json_has_the_same_facts() -> None:
         (["show", "a3-megagup-8g"], "'a3-megagup-8g' is not in the catalogue. Nearest: a3-megagpu-8g."),
         (["show", "zonal "], "Nearest: ZONAL."),
         (["show", "#"], "'#' is not in the catalogue. There are: "),
-        (["list", "--family", "h1000"], "'h1000' is not a family in the catalogue. Nearest: h100."),
+        (["list", "--gpu", "h1000"], "'h1000' is not a GPU or TPU in the catalogue. Nearest: h100."),
     ],
 )
 def test_an_unknown_name_is_exit_code_2_with_the_nearest(arguments: list[str], message: str) -> None:
@@ -260,15 +244,6 @@ def test_the_list_has_every_name_below_its_kind() -> None:
 
 def listed_names(*arguments: str) -> list[str]:
     return [row.split()[0] for row in catalog("list", *arguments).stdout.splitlines() if row.startswith("  ")]
-
-
-def test_a_family_is_listed_by_itself() -> None:
-    assert listed_names("--family", "tpu-v5e") == [
-        "ct5lp-hightpu-1t",
-        "ct5lp-hightpu-4t",
-        "ct5lp-hightpu-8t",
-        "tpu-v5e",
-    ]
 
 
 @pytest.mark.parametrize(
