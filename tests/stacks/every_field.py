@@ -145,9 +145,7 @@ clusters:
       boot_disk: {type: pd-balanced, size_gb: 100}
     compute_classes:
       best:
-        when_unsatisfiable: DoNotScaleUp
         active_migration: false
-        consolidation_delay_minutes: 10
         priorities:
           - node_pools: [classed]
           - machine_type: a3-highgpu-8g
@@ -364,9 +362,7 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*CLUSTER, "binary_authorization"): True,
     (*CLUSTER, "fqdn_policies"): False,
     (*CLUSTER, "compute_classes"): {},
-    (*BEST, "when_unsatisfiable"): "ScaleUpAnyway",
     (*BEST, "active_migration"): True,
-    (*BEST, "consolidation_delay_minutes"): 20,
     (*BEST, "priorities"): [{"node_pools": ["classed"]}],
     (*FIRST, "node_pools"): ["gpu"],
     (*SECOND, "machine_type"): "a3-megagpu-8g",

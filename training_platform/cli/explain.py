@@ -196,9 +196,5 @@ def _unknown(subject: str, rules: Iterable[str]) -> None:
     several = [name for name in names if name.startswith(f"{subject.casefold()}-")]  # a100: 40 and 80 GB
     same = [name for name in names if name.casefold() == subject.casefold()]  # H100
     nearest = enumeration(same or several) or find_nearest(subject, {*rules, *quotas, *names})
-    hint = (
-        f"Nearest: {nearest}."
-        if nearest
-        else "See docs/reference/rules.md and `training-platform catalog list`."
-    )
+    hint = f"Nearest: {nearest}." if nearest else "See docs/reference/rules.md and `training-platform catalog list`."
     fail(f"There is no rule, quota or catalogue name {subject!r}. {hint}")

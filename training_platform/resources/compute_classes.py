@@ -41,11 +41,9 @@ def compute_class(
     object_spec: dict[str, Any] = {
         "priorities": [_priority(priority, pools, key) for priority in spec.priorities],
         "nodePoolAutoCreation": {"enabled": spec.makes_pools},
-        "whenUnsatisfiable": spec.when_unsatisfiable,
+        "whenUnsatisfiable": "DoNotScaleUp",
         "activeMigration": {"optimizeRulePriority": spec.active_migration},
     }
-    if spec.consolidation_delay_minutes:
-        object_spec["autoscalingPolicy"] = {"consolidationDelayMinutes": spec.consolidation_delay_minutes}
     if spec.makes_pools:
         # Pools that GKE creates have our account and stream images. So do pools of ours, or they would not match.
         object_spec["nodePoolConfig"] = {"serviceAccount": service_account, "imageStreaming": {"enabled": True}}

@@ -7,7 +7,7 @@ Source: GKE docs, about custom ComputeClasses; types of ``cloud.google.com/v1`` 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -93,18 +93,17 @@ class Priority(Section):
 class ComputeClassSpec(Section):
     """A custom compute class: priorities in the order in which GKE tries them."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "when_unsatisfiable": "a ComputeClass of your own in own_resources.py: docs/own-resources.md",
+        "consolidation_delay_minutes": "a ComputeClass of your own in own_resources.py: docs/own-resources.md",
+    }
+
     priorities: tuple[Priority, ...] = Field(
         min_length=1, description="Where GKE looks for nodes, in this order.", examples=[[{"node_pools": ["h100"]}]]
-    )
-    when_unsatisfiable: Literal["DoNotScaleUp", "ScaleUpAnyway"] = Field(
-        default="DoNotScaleUp", description="When no priority has nodes: wait, or use any node that fits."
     )
     active_migration: bool = Field(
         default=False,
         description="Move jobs to an earlier priority once it has nodes: a job without checkpoints loses its progress.",
-    )
-    consolidation_delay_minutes: int | None = Field(
-        default=None, ge=1, le=1440, description="Minutes after which an idle node is deleted; default: GKE's."
     )
 
     @property
