@@ -165,10 +165,10 @@ def test_a_refused_value_of_a_former_field_is_found_at_its_line_below_provider_i
     files[name] = changed(files[name], path, inputs)
     stack = stacks_of(files["env"], files["team"]).stacks[name]
 
-    found = [row for row in findings_of(stack, planned(files["env"], files["team"], name)) if row.rule == rule]
+    refusals = [row for row in findings_of(stack, planned(files["env"], files["team"], name)) if row.rule == rule]
 
-    assert [row.path for row in found] == [dotted((*path, *place.split(".")))]
-    assert found[0].position == stack.position((*path, *place.split(".")))
+    assert [row.path for row in refusals] == [dotted((*path, *place.split(".")))]
+    assert refusals[0].position == stack.position((*path, *place.split(".")))
 
 
 FORMER = {
