@@ -53,21 +53,21 @@ _UNKNOWN_VALUES = frozenset(
 class Evaluation:
     """The rules in one run of the engine; ``root`` is the folder that may contain ``stacks/``.
 
-    ``seen`` has every resource's inputs by URN; ``left`` the advice by URN or stack and then by policy, until the
-    advisory policies report it. The engine may check several resources at once. No message shows a secret of a seen
-    resource: the engine does not mark secrets for a policy, so the names of inputs decide.
+    ``resources`` has every resource that a policy was given, by URN; ``unsaid_advice`` the advice by URN or stack and
+    then by policy, until the advisory policies report it. The engine may check several resources at once. No message
+    shows a secret of a resource: the engine does not mark secrets for a policy, so the names of inputs decide.
     """
 
     def __init__(self, root: Path | None) -> None:
         self.checkout = Checkout(root)
-        self.seen: dict[str, StackResource] = {}
+        self.resources: dict[str, StackResource] = {}
         self.secrets = Secrets()
-        self.left: dict[str, dict[str, list[_Message]]] = {}
+        self.unsaid_advice: dict[str, dict[str, list[_Message]]] = {}
         self._rules: dict[str, list[Rule]] = {}
         for rule in view_rules():
             self._rules.setdefault(rule.ruleset, []).append(rule)
         self._concerned: dict[str, set[str]] = {}  # policies by type of resource
-        self._judged_last: tuple[tuple[StackResource, ...], CheckoutFacts, Program] | None = None
+        self._last_program: _KnownProgram | None = None
 
     def _concerns(self, policy: str, kind: str) -> bool:
         """Whether a policy has a rule that reads a type of resource."""
@@ -90,7 +90,8 @@ class Evaluation:
                 errors, advice = self._judged(_at(args.urn), [resource], self._rules[policy], args.get_config())
                 for finding in errors:
                     report(self._text(finding, home), None)
-                self.left.setdefault(args.urn, {})[policy] = [_Message(self._text(item, home)) for item in advice]
+                messages = [_Message(self._text(finding, home)) for finding in advice]
+                self.unsaid_advice.setdefault(args.urn, {})[policy] = messages
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
         """Return a resource's corrected properties; None if they are right, or the correction is unknown."""
@@ -119,9 +120,9 @@ class Evaluation:
             home = self._home(place)
             with _reporting(f"{QUOTA}: stack {place.stack}", report):
                 findings, sentences = home.quota_findings(place.stack, resources.values(), config)
-                self._report(QUOTA, place, self._sorted(home, findings, config), resources, report)
+                self._report(QUOTA, place, self._errors_and_advice(home, findings, config), resources, report)
                 sentences += (f"nothing is exempt: {why}" for why in home.exemptions.unreadable)
-                self.left[place.stack][QUOTA] += map(_Message, map(printable, sentences))
+                self.unsaid_advice[place.stack][QUOTA] += map(_Message, map(printable, sentences))
 
     def say_resource(self, args: ResourceValidationArgs, report: ReportViolation) -> None:
         """Report the advice of a resource."""
@@ -133,7 +134,7 @@ class Evaluation:
             self._say(place.stack, report)
 
     def _say(self, of: str, report: ReportViolation) -> None:
-        for messages in self.left.pop(of, {}).values():
+        for messages in self.unsaid_advice.pop(of, {}).values():
             for message in messages:
                 report(*message)
 
@@ -143,10 +144,10 @@ class Evaluation:
         Each policy gets the same object for a resource, so ``_program`` can compare resources by identity.
         """
         resource = planned(args)
-        if self.seen.get(args.urn) != resource:
-            self.seen[args.urn] = resource
+        if self.resources.get(args.urn) != resource:
+            self.resources[args.urn] = resource
             self.secrets.add(resource.inputs)
-        return self.seen[args.urn]
+        return self.resources[args.urn]
 
     def _judged(
         self, place: _Place, resources: Iterable[StackResource], rules: Iterable[Rule], config: Mapping[str, Any]
@@ -156,20 +157,20 @@ class Evaluation:
         file = home.stack_file(place.stack)
         if place.project != PROJECT and not house_rules_hold(config):
             rules = [rule for rule in rules if rule.owner != "house"]
-        return self._sorted(home, home.suggested(evaluate(whole, rules, file)), config)
+        return self._errors_and_advice(home, home.suggested(evaluate(whole, rules, file)), config)
 
     def _program(self, place: _Place, resources: tuple[StackResource, ...], config: Mapping[str, Any]) -> Program:
         """Return resources as a program; the last one is kept, since most policies need the same one."""
         home = self._home(place)
         facts = home.facts(place.stack, config)
-        last = self._judged_last
-        if last and last[1] == facts and len(last[0]) == len(resources) and all(map(is_, last[0], resources)):
-            return last[2]
+        last = self._last_program
+        if last and last.facts == facts and _are_same(last.resources, resources):
+            return last.program
         whole = program(home.views(place.stack, resources), stack=place.stack, **facts._asdict())
-        self._judged_last = resources, facts, whole
+        self._last_program = _KnownProgram(resources, facts, whole)
         return whole
 
-    def _sorted(self, home: Checkout, findings: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
+    def _errors_and_advice(self, home: Checkout, findings: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
         """Split findings into errors and advice, by severity, exemptions and the policy's config."""
         errors: list[Finding] = []
         advice: list[Finding] = []
@@ -186,7 +187,7 @@ class Evaluation:
         """
         stacks: _Stacks = {}
         for resource in resources:
-            seen = self.seen.get(resource.urn)
+            seen = self.resources.get(resource.urn)
             current = replace(seen, options=options(resource)) if seen else planned(resource)
             stacks.setdefault(_at(resource.urn), {})[resource.urn] = current
         return stacks
@@ -207,7 +208,7 @@ class Evaluation:
         )
         for message in errors:
             report(*message)
-        self.left.setdefault(place.stack, {})[policy] = advice
+        self.unsaid_advice.setdefault(place.stack, {})[policy] = advice
 
     def _text(self, finding: Finding, home: Checkout) -> str:
         if self.secrets.shown_in(finding.shown):
@@ -220,6 +221,11 @@ class Evaluation:
     def _home(self, place: _Place) -> Checkout:
         """Return the checkout with a program's stack files: an empty one, unless the program is ours."""
         return self.checkout if place.project == PROJECT else _ELSEWHERE
+
+
+def _are_same(resources: tuple[StackResource, ...], others: tuple[StackResource, ...]) -> bool:
+    """Whether two tuples have the same objects, which is much faster than to compare their inputs."""
+    return len(resources) == len(others) and all(map(is_, resources, others))
 
 
 @contextmanager
@@ -237,6 +243,14 @@ class _Message(NamedTuple):
 
     text: str
     urn: str | None = None
+
+
+class _KnownProgram(NamedTuple):
+    """Resources that were made a program already, and the facts about the checkout that it was made with."""
+
+    resources: tuple[StackResource, ...]
+    facts: CheckoutFacts
+    program: Program
 
 
 class _Place(NamedTuple):

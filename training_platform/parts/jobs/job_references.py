@@ -66,17 +66,18 @@ def dangling(job: Job, source: Source, stack: Stack, environment: Environment, w
         )
         secret = reference.path[0] == "secrets" and looks_like_credential(job.secrets[str(reference.path[1])])
         yield without_credential(draft, team.secrets) if secret else draft
-    yield from _instances(job, team, stack, environment, source)
+    yield from _instances(job, source, stack, environment)
     if job.gke:
-        yield from _shares(job.gke, stack, environment, source, workspace)
+        yield from _shares(job.gke, source, stack, environment, workspace)
         if job.gke.priority and job.gke.priority not in environment.priorities:
             kind = f"a priority of {job.environment}"
             yield unknown_name(source, ("gke", "priority"), job.gke.priority, kind, environment.priorities)
 
 
-def _instances(job: Job, team: Team, stack: Stack, environment: Environment, source: Source) -> Iterator[Draft]:
+def _instances(job: Job, source: Source, stack: Stack, environment: Environment) -> Iterator[Draft]:
     """Find mounted directories on a Filestore instance that the environment lacks, which its stack has a finding of."""
-    directories = team.directories
+    assert stack.team is not None  # the stack is a team's
+    directories = stack.team.directories
     for index, mount in enumerate(job.mounts):
         name = mount.source.directory
         if name in directories and directories[name].filestore not in environment.filestore:
@@ -86,7 +87,7 @@ def _instances(job: Job, team: Team, stack: Stack, environment: Environment, sou
 
 
 def _shares(
-    gke: GkeTarget, stack: Stack, environment: Environment, source: Source, workspace: Workspace
+    gke: GkeTarget, source: Source, stack: Stack, environment: Environment, workspace: Workspace
 ) -> Iterator[Draft]:
     """Find a cluster or flavor that the environment lacks or the team has no share of."""
     cluster = gke.cluster
@@ -116,6 +117,7 @@ def _shares(
     if flavor is not None and flavor not in flavors:
         kind = f"a flavor in team {team.name}'s shares of {cluster}"
         pools = pools_meant(workspace.stacks[team.environment], cluster, flavor, declared)
+        # The likeliest first: a pool of that flavor, the team's share of it, all pools of the cluster, all shares.
         causes = (*pools[:-1], stack.at(("shares", cluster, flavor)), pools[-1], shares)
         draft = unknown_name(source, ("gke", "flavor"), flavor, kind, flavors, rests_on=causes)
         elsewhere = sorted(name for name in clusters if flavor in team.shares[name])
