@@ -22,6 +22,7 @@ class FlavorMachines(NamedTuple):
 
     ``chips`` are those of all machines. A job gets multiples of ``per_slice`` chips (1 for GPUs, since pods can share a
     VM). Reports show ``unit`` chips as one. ``capacity`` is the key of the times when machines come and go.
+    ``largest_request`` is the most chips whose machines one job can request, None without such a limit.
     """
 
     name: str
@@ -32,6 +33,7 @@ class FlavorMachines(NamedTuple):
     per_slice: int
     usd: float | None
     unit: int = 1
+    largest_request: int | None = None
 
 
 class Counting(NamedTuple):

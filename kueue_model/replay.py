@@ -117,7 +117,7 @@ class _Replay:
         self.run_of: dict[Job, Run] = {}
         self.changes: deque[tuple[Change, list[Run]]] = deque()
         self.unfinished = 0
-        self.endless: list[Run] = []  # to be removed, since they lose their machines too often to end
+        self.endless: list[Run] = []  # to be removed: machines never come, or are lost too often
         self.flavor_use = [_FlavorUse(self.scheduler, index) for index in range(len(self.flavors))]
 
     def play(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> Played:
@@ -233,6 +233,11 @@ class _Replay:
 
     def _request_machines(self, run: Run) -> None:
         run.attempts += 1
+        if too_large := self._too_large(run):
+            if not run.why:
+                self.endless.append(run)
+            run.why = too_large
+            return
         capacities = frozenset(self.capacities[flavor] for flavor in run.used)
         if expected_losses(self.times, capacities, run.left, run.of.checkpoint) > MOST_LOSSES:
             if not run.why:
@@ -246,6 +251,17 @@ class _Replay:
             self._schedule(self.now + arrival, self._start, run)
         else:
             self._start(run)
+
+    def _too_large(self, run: Run) -> str:
+        """Return why machines for an admitted job can never come at once, "" if they can."""
+        amounts: Counter[str] = Counter()
+        for pods, flavor in zip(run.job.pods, run.used, strict=True):
+            amounts[self.flavors[flavor]] += pods.amount
+        for name, amount in amounts.items():
+            most = self.played.cluster.flavors[name].largest_request
+            if most is not None and amount > most:
+                return f"needs {amount:,} of {name}, and one request gets {most:,} at most"
+        return ""
 
     def _start(self, run: Run) -> None:
         if run.started == NEVER:

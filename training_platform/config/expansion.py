@@ -106,6 +106,15 @@ class ExpandedPool:
         return sum(pool.min_nodes for pool in self.gke_pools)
 
     @property
+    def max_nodes_per_request(self) -> int:
+        """The maximum of VMs of a ProvisioningRequest, which is served in one zone of one GKE node pool.
+
+        Source: kubernetes-sigs/autoscaler as GKE publishes it (7d25050), provisioningrequests/scaleup/reasons.
+        """
+        zones = 1 if self.zone else ZONES_OF_A_REGIONAL_CLUSTER
+        return max((pool.max_nodes // zones for pool in self.gke_pools), default=0)
+
+    @property
     def max_chips(self) -> int:
         """The maximum of chips or GPUs."""
         return self.max_nodes * self.machine.chips
@@ -328,6 +337,13 @@ class Flavor:
     def queue_chips(self) -> int:
         """Chips or GPUs that can be promised to queues: all except those of pools that notebooks may use."""
         return self.capacity_chips - self.notebook_chips
+
+    @property
+    def request_chips(self) -> int | None:
+        """The most chips or GPUs of one job if its VMs exist only by request, None otherwise."""
+        if not self.by_request:
+            return None
+        return max(pool.max_nodes_per_request * pool.machine.chips * pool.places_per_gpu for pool in self.pools)
 
     @property
     def chips_per_slice(self) -> int:

@@ -138,6 +138,33 @@ def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
     assert "tpu-v5e-4x4-spot hold 192" in findings[0].message
 
 
+@pytest.mark.parametrize(
+    ("zone", "nodes", "most"),
+    [("zone: us-central1-a, ", 6, 5), ("zone: us-central1-a, ", 5, 0), ("", 6, 5), ("", 5, 0)],
+    ids=["two pools", "the larger pool", "three zones", "one of three zones"],
+)
+def test_queued_vms_of_a_job_come_from_one_zone_of_one_pool(
+    take: Take, new_lab: Lab, zone: str, nodes: int, most: int
+) -> None:
+    root = new_lab()
+    queued = f"machine_type: a3-highgpu-8g, {zone}capacity: queued-provisioning"
+    pools = f"""\
+          first: {{{queued}, max_nodes: 5}}
+          second: {{machine_type: a3-highgpu-8g, zone: us-central1-c, capacity: queued-provisioning, max_nodes: 3}}
+"""
+    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100: {", f"{pools}          h100: {{")
+    share = "        h100: {nominal_quota: 32"
+    queued_share = "        h100-queued-provisioning: {nominal_quota: 64}\n"
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", share, f"{queued_share}{share}")
+
+    findings = gke_findings(take(gpu("h100-queued-provisioning", f"nodes: {nodes}"), workspace=read_workspace(root)))
+
+    expected = [("job-fits-pools", "gke.nodes", str(most))] if most else []
+    assert rules([finding for finding in findings if finding.severity == "error"]) == expected
+    for finding in findings:
+        assert finding.message.endswith("come from one zone of one node pool, and the largest holds 40")
+
+
 def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
     (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
 

@@ -301,6 +301,28 @@ def test_a_job_fits_the_pools_in_its_networks(job: Job, nodes: int, rules: set[s
     assert {finding.rule for finding in gke_findings(job("b200-spot", nodes))} == rules
 
 
+@pytest.mark.parametrize(
+    ("nodes", "nearest"), [(5, []), (6, ["5"]), (8, ["5"]), (9, [])], ids=["one zone", "more", "all", "too many"]
+)
+def test_a_job_over_zones_is_a_warning_where_its_networks_are_regional(
+    take: Take, root: Path, nodes: int, nearest: list[str]
+) -> None:
+    pools = """\
+          left: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: spot, max_nodes: 5}
+          right: {machine_type: a3-highgpu-8g, zone: us-central1-c, capacity: spot, max_nodes: 3}
+"""
+    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", pools)
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", "        h100-spot: {nominal_quota: 64}\n")
+
+    job = take(f"gke: {{cluster: gpus, flavor: h100-spot, nodes: {nodes}}}", workspace=read_workspace(root))
+
+    warnings = [finding for finding in gke_findings(job) if finding.rule == "job-flavor-networks"]
+    assert [warning.nearest for warning in warnings] == nearest
+    for warning in warnings:
+        assert (warning.severity, warning.path) == ("warning", "gke.nodes")
+        assert "5 in us-central1-a and 3 in us-central1-c: traffic between GPUs would cross zones" in warning.message
+
+
 def test_pools_that_gke_makes_have_no_networks(take: Take, root: Path) -> None:
     classes = """\
         auto_provisioning: {cpu: 2000, memory_gb: 20000, accelerators: {nvidia-h100-80gb: 800}, zones: [us-central1-a]}

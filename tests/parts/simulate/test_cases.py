@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import yaml
 
 from kueue_model import NEVER, CapacityTimes, LossTime, Played, Pods, TraceJob, expected_losses, play
 from kueue_model.results import (
@@ -17,7 +18,7 @@ from kueue_model.results import (
     headlines,
     sections,
 )
-from tests.parts.simulate.clusters import cluster, shares
+from tests.parts.simulate.clusters import ENVIRONMENT, cluster, shares
 from training_platform.catalog.types import Capacity
 from training_platform.parts.simulate.provisioning_times import DEFAULTS
 
@@ -152,6 +153,22 @@ def test_a_job_that_never_starts_says_why(team: dict[str, object], gpus: int, wh
 
     assert played.runs[0].started == NEVER
     assert figures([played], 1).rows["never"] == {("main", "vision", why): {"jobs": 1}}
+
+
+def test_a_job_larger_than_each_queued_pool_never_gets_machines_and_leaves_its_quota_to_others() -> None:
+    queued = {"machine_type": "a3-highgpu-8g", "capacity": "queued-provisioning"}
+    spec = yaml.safe_load(ENVIRONMENT)["clusters"]["main"]
+    spec["node_pools"] = {"left": {**queued, "max_nodes": 5}, "right": {**queued, "max_nodes": 3}}
+    queues = cluster({"vision": shares(h100_queued_provisioning=64)}, clusters={"main": spec})
+
+    played = play(queues, [job("a", "vision", 0, 6 * 8, 1), job("b", "vision", 1, 5 * 8, 1)], DEFAULTS)
+
+    large, fitting = played.runs
+    assert (large.started, large.why) == (
+        NEVER,
+        "needs 48 of h100-queued-provisioning, and one request gets 40 at most",
+    )
+    assert fitting.ended != NEVER
 
 
 def test_waits_utilisation_and_idle_hours_are_those_of_the_runs() -> None:

@@ -74,4 +74,5 @@ def _machines(flavor: Flavor, book: PriceBook) -> FlavorMachines:
         chips=flavor.capacity_chips,
         per_slice=flavor.chips_per_slice if flavor.accelerator.kind == "tpu" else 1,
         usd=cost.most / pool.machine.chips if cost.most else None,
+        largest_request=flavor.request_chips,
     )

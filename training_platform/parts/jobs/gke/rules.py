@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -169,6 +170,8 @@ def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterato
         rule = JOB_FITS_POOLS
         limit: float = capacity
         reason = f"the pools of {flavor.name} hold {capacity:,}"
+        if flavor.by_request:
+            reason = f"queued VMs come from one zone of one node pool, and the largest holds {capacity:,}"
     else:
         rule = JOB_FITS_SHARE
         limit = most
@@ -193,7 +196,10 @@ def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterato
 
 
 def _pool_capacity(job: ResolvedJob, flavor: Flavor, unit_chips: int) -> int:
-    """Return the chips that a flavor's pools hold for the job; of parts of a VM, only whole parts count."""
+    """Return the chips that a flavor's pools hold for the job; of parts of a VM, only whole parts count.
+
+    Queued VMs for a job come from one pool, so the largest decides; pools of other VMs are added up.
+    """
     gke, _ = gke_target(job)
     nodes = gke.nodes or 1
     usable = usable_pools(flavor, nodes)
@@ -201,7 +207,12 @@ def _pool_capacity(job: ResolvedJob, flavor: Flavor, unit_chips: int) -> int:
     for pool in _large_pools(job, flavor):
         if pool in usable:
             chips = pool.machine.chips
-            capacity += pool.max_nodes * (chips - chips % unit_chips if gke.gpus else chips)
+            if gke.gpus:
+                chips -= chips % unit_chips
+            if flavor.by_request:
+                capacity = max(capacity, pool.max_nodes_per_request * chips)
+            else:
+                capacity += pool.max_nodes * chips
     if not fabric_of(flavor, nodes):  # auto-provisioned pools have no networks between GPUs
         capacity += flavor.auto_provisioned_chips
     return capacity
@@ -449,6 +460,7 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
             f"pods of {flavor.name} use additional network interfaces, which pods on the host network do not support"
         )
         yield finding(job, ("gke", "host_network"), message, rule=JOB_HOST_NETWORK, allowed="false", nearest="false")
+    yield from _zones_apart(job, flavor, nodes)
     usable = usable_pools(flavor, nodes)
     unusable = [pool.name for pool in _large_pools(job, flavor) if pool not in usable]
     if unusable:
@@ -457,6 +469,31 @@ def _networks(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
             f"{enumeration([pool.name for pool in usable])} and never in {enumeration(unusable)}"
         )
         yield finding(job, ("gke", "flavor"), message, rule=rule, severity="warning")
+
+
+def _zones_apart(job: ResolvedJob, flavor: Flavor, nodes: int) -> Iterator[Draft]:
+    """Find a job with more VMs than one zone has, so that traffic between its GPUs crosses zones.
+
+    Networks of RDMA are of one zone already, and queued VMs come from one.
+    """
+    zones: Counter[str] = Counter()
+    for pool in usable_pools(flavor, nodes):
+        if pool.zone is None:
+            return  # its VMs may be in any zone of the region
+        zones[pool.zone] += pool.max_nodes
+    largest_zone = max(zones.values())
+    if not flavor.by_request and largest_zone < nodes <= zones.total():
+        counts = " and ".join(f"{count:,} in {zone}" for zone, count in zones.items())
+        message = f"is {nodes:,}, and the VMs of {flavor.name} are {counts}: traffic between GPUs would cross zones"
+        yield finding(
+            job,
+            ("gke", "nodes"),
+            message,
+            rule=JOB_FLAVOR_NETWORKS,
+            severity="warning",
+            allowed=f"at most {largest_zone:,}",
+            nearest=largest_zone,
+        )
 
 
 _HOSTS: Sequence[Mapping[str, Any]] = table(__file__, "hosts.yaml")
