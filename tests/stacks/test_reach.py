@@ -75,6 +75,7 @@ UNPLANNED = {
     ("Environment", "production"),
     ("Environment", "renamed_from"),
     ("Environment", "retired"),
+    ("ReservationSpec", "chips"),
     ("RetiredSpec", "keeps"),
     ("RetiredSpec", "paid_by"),
     ("RetiredSpec", "since"),

@@ -20,6 +20,7 @@ from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger, file_ledger
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.requests import request_findings
+from training_platform.quota.reservations import reservation_findings
 from training_platform.quota.snapshot import FOLDER, Snapshot
 
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
@@ -44,6 +45,7 @@ def ledger_findings(
         *request_findings(projects, workspace),
         *capacity_findings(capacity, workspace, before),
         *file_findings(file_ledger(workspace), workspace),
+        *located(reservation_findings(workspace)),
         *located(far_data_sets(workspace)),
         *located(unknown_teams(workspace)),
     ]

@@ -65,6 +65,12 @@ class ReservationSpec(Consistent):
         default=None, description="Reservation block; the node pool then needs a zone."
     )
     sub_block: ReservationName | None = Field(default=None, description="Reservation sub-block of the block.")
+    chips: int | None = Field(
+        default=None,
+        ge=1,
+        description="Chips or GPUs of the whole reservation, for all pools and environments; one pool states it.",
+        examples=[64],
+    )
     starts: Day | None = Field(
         default=None,
         description="First day of a future reservation, which has no VMs before it.",
@@ -78,7 +84,7 @@ class ReservationSpec(Consistent):
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that do not go together."""
-        of_one = sorted({"project", "block", "sub_block", "starts", "ends"} & self.model_fields_set)
+        of_one = sorted({"project", "block", "sub_block", "chips", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
             yield Problem(
                 ("name",), f"reservation any does not support {', '.join(of_one)}", "only any, or a name", "any"

@@ -1,0 +1,88 @@
+"""Pools of one reservation, over clusters and environments, against the size that a pool states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from training_platform.config.reading.declaration import located
+from training_platform.config.workspace import Workspace
+from training_platform.quota.reservations import reservation_findings
+
+Build = Callable[..., Workspace]
+
+
+def pools(small: int, large: int, size: str) -> str:
+    return f"""\
+        node_pools:
+          small: {{machine_type: ct5lp-hightpu-1t, topology: 1x1, slices: {small}, zone: us-central1-a,
+                  capacity: reservation, reservation: {{name: v5e{size}}}}}
+          large: {{machine_type: ct5lp-hightpu-8t, topology: 2x4, slices: {large}, zone: us-central1-a,
+                  capacity: reservation, reservation: v5e}}
+        """
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "path", "nearest"),
+    [(2, 3, None, None), (3, 3, "large.slices", "2"), (20, 3, "small.slices", "2"), (30, 4, "large.slices", None)],
+    ids=["whole", "one more", "both", "each too many"],
+)
+def test_pools_of_a_reservation_have_no_more_chips_than_it(
+    build: Build, small: int, large: int, path: str | None, nearest: str | None
+) -> None:
+    findings = located(reservation_findings(build(dev=pools(small, large, ", chips: 26"))))
+
+    assert [finding.path.removeprefix("clusters.main.node_pools.") for finding in findings] == [path] * bool(path)
+    for finding in findings:
+        chips = small + large * 8
+        assert (finding.rule, finding.severity, finding.nearest) == ("reservation-exceeded", "error", nearest)
+        assert finding.message == (
+            f"reservation v5e in us-central1-a has 26 chips, and its pools have {chips}: large of dev {large * 8}, "
+            f"small of dev {small}"
+        )
+
+
+def gpus(vms: int, reservation: str, zone: str = "us-central1-a") -> str:
+    return f"""\
+        node_pools:
+          h100: {{machine_type: a3-highgpu-8g, zone: {zone}, max_nodes: {vms}, capacity: reservation,
+                 reservation: {{{reservation}}}}}
+        """
+
+
+@pytest.mark.parametrize(
+    ("dev", "prod", "paths"),
+    [
+        (gpus(2, "name: one, chips: 40"), gpus(3, "name: one"), []),
+        (gpus(2, "name: one, chips: 40"), gpus(4, "name: one"), ["prod max_nodes 3"]),
+        (gpus(5, "name: one, chips: 40"), gpus(5, "name: one", "us-central1-b"), []),
+        (gpus(5, "name: one, chips: 40"), gpus(5, "name: one, project: example-other"), []),
+        (gpus(1, "name: one, chips: 40"), gpus(1, "name: one, chips: 48"), ["prod chips 40"]),
+    ],
+    ids=["fits", "too many", "another zone", "another project", "two sizes"],
+)
+def test_environments_share_a_reservation_of_one_project_and_zone(
+    build: Build, dev: str, prod: str, paths: list[str]
+) -> None:
+    findings = located(reservation_findings(build(dev=dev, prod=prod)))
+
+    assert [f"{row.stack} {row.path.rpartition('.')[2]} {row.nearest}" for row in findings] == paths
+
+
+def test_pools_of_a_reservation_of_unknown_size_are_a_note(build: Build) -> None:
+    (note,) = located(reservation_findings(build(dev=pools(20, 3, ""))))
+
+    assert (note.severity, note.path) == ("note", "clusters.main.node_pools.large.reservation")
+    assert "has an unknown size, and its pools have 44 chips: large of dev 24, small of dev 20" in note.message
+
+
+def test_any_reservation_and_one_pool_without_a_size_are_no_finding(build: Build) -> None:
+    shared = """\
+        node_pools:
+          one: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: any}
+          two: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: any}
+          three: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: h100}
+        """
+
+    assert located(reservation_findings(build(dev=shared))) == []

@@ -1,0 +1,135 @@
+"""Reservations whose pools, over all environments, have more chips than were reserved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from training_platform.config.expansion import ExpandedPool, pools
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.finding import Path, Place
+from training_platform.config.reading.section import enumeration
+from training_platform.config.workspace import Workspace
+
+
+class _Consumer(NamedTuple):
+    """A pool that consumes a reservation, its stack, and the reservation's chips that the pool states, if any."""
+
+    stack: Stack
+    pool: ExpandedPool
+    size: int | None
+
+    @property
+    def label(self) -> str:
+        return f"{self.pool.name} of {self.stack.name}"
+
+    @property
+    def field(self) -> str:
+        """The field that counts the pool's VMs or slices."""
+        return "max_nodes" if self.pool.machine.kind == "gpu" else "slices"
+
+    @property
+    def reservation(self) -> Path:
+        return (*self.pool.path, "reservation")
+
+
+RESERVATION_EXCEEDED = declare(
+    "reservation-exceeded",
+    "Find pools that together have more chips than their reservation.",
+    ruleset="capacity",
+    refused_by="nobody but `check`. GKE creates the pools, and the VMs that the reservation lacks never start",
+    excuse="exemption",
+)
+
+
+def reservation_findings(workspace: Workspace) -> Iterator[Draft]:
+    """Find reservations with fewer chips than their pools, with two sizes, or with several pools and no size.
+
+    A reservation is one of a project, a location and a name. Pools that GKE creates for compute classes have no maximum
+    of their own and are left out, as are Vertex AI jobs, which end.
+    """
+    consumers: dict[tuple[str, str, str], list[_Consumer]] = defaultdict(list)
+    for stack, environment in workspace.environments():
+        for pool in pools(environment):
+            reservation = pool.spec.reservation
+            if reservation and not reservation.any:
+                key = (reservation.project or environment.project, pool.zone or pool.region, reservation.name)
+                consumers[key].append(_Consumer(stack, pool, reservation.chips))
+    for (_, location, name), members in consumers.items():
+        sizes = {member.size for member in members if member.size is not None}
+        if len(sizes) > 1:
+            yield _two_sizes(name, members)
+        elif sizes:
+            yield from _exceeded(f"reservation {name} in {location}", members, *sizes)
+        elif len(members) > 1:
+            yield _unknown_size(f"reservation {name} in {location}", members)
+
+
+def _two_sizes(name: str, members: Sequence[_Consumer]) -> Draft:
+    first, *others = [member for member in members if member.size is not None]
+    other = next(member for member in others if member.size != first.size)
+    message = f"is {other.size:,}, and reservation {name} has {first.size:,} at {first.stack.place(first.reservation)}"
+    return finding(
+        other.stack,
+        (*other.reservation, "chips"),
+        message,
+        rule=RESERVATION_EXCEEDED,
+        allowed="one size",
+        nearest=first.size,
+        rests_on=_others(other, members),
+    )
+
+
+def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator[Draft]:
+    """Find more chips of pools than a reservation has, at the largest pool that can be lowered enough."""
+    promised = sum(member.pool.max_chips for member in members)
+    if promised <= size:
+        return
+    by_size = sorted(members, key=lambda member: member.pool.max_chips, reverse=True)
+    fitting = {member.label: _fitting(member, size - promised + member.pool.max_chips) for member in by_size}
+    member = next((row for row in by_size if fitting[row.label]), by_size[0])
+    fits = fitting[member.label]
+    message = f"{subject} has {size:,} chips, and its pools have {promised:,}: {_amounts(members)}"
+    allowed = f"at most {fits:,} besides the others" if fits else "smaller pools"
+    yield finding(
+        member.stack,
+        (*member.pool.path, member.field),
+        message,
+        rule=RESERVATION_EXCEEDED,
+        allowed=allowed,
+        nearest=fits or None,
+        rests_on=_others(member, members),
+    )
+
+
+def _fitting(member: _Consumer, chips: int) -> int:
+    """Return the most slices or VMs of a pool that have no more than some chips."""
+    count: int = getattr(member.pool.spec, member.field)
+    chips_each = member.pool.max_chips // count
+    return max(0, chips) // chips_each
+
+
+def _unknown_size(subject: str, members: Sequence[_Consumer]) -> Draft:
+    last = members[-1]
+    promised = sum(member.pool.max_chips for member in members)
+    message = f"{subject} has an unknown size, and its pools have {promised:,} chips: {_amounts(members)}"
+    return finding(
+        last.stack,
+        last.reservation,
+        message,
+        rule=RESERVATION_EXCEEDED,
+        severity="note",
+        allowed="the field chips of the reservation, in one of them",
+        rests_on=_others(last, members),
+    )
+
+
+def _amounts(members: Sequence[_Consumer]) -> str:
+    return enumeration([f"{member.label} {member.pool.max_chips:,}" for member in members])
+
+
+def _others(member: _Consumer, members: Sequence[_Consumer]) -> list[Place]:
+    """Return the places of the other pools, on which a finding rests."""
+    return [row.stack.at(row.pool.path) for row in members if row != member]
