@@ -30,9 +30,13 @@ _QUANTITY: Final = cel.CelExtension(
         ),
     ],
 )
+_SUM: Final = cel.CelExtension(
+    "sum",
+    [cel.FunctionDecl("sum", [cel.Overload("sum_of_list", cel.Type.INT, [cel.Type.List(cel.Type.DYN)], True, sum)])],
+)
 _ENV: Final = cel.NewEnv(
     variables=dict.fromkeys(_VARIABLES, cel.Type.DYN),
-    extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings(), _QUANTITY],
+    extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings(), _QUANTITY, _SUM],
 )
 _OF_TEAMS: Final = (
     "Namespace", "ServiceAccount", "Role", "RoleBinding", "LimitRange", "ResourceQuota", "NetworkPolicy",

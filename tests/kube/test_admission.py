@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.kube.bodies import CONTROLLER, GPU_JOB, PODSET, job, mega, plain, pod_of
+from tests.kube.bodies import CONTROLLER, GPU_JOB, PODSET, TCPX, job, mega, plain, pod_of
 from tests.kube.conftest import JOBS_ON_GKE, administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
 from tests.plans import PlannedStack
@@ -28,6 +28,66 @@ def test_every_sample_and_example_is_let_in_with_its_pods(server: Server, render
     held["spec"]["suspend"] = True  # as Kueue's webhook leaves it
     member = MEMBER | {"Impersonate-Group": f"{held['metadata']['namespace']}@example.com"}
     assert server.ask("JobSet", held, member) == ""
+
+
+@pytest.mark.parametrize("source", [{"emptyDir": {}}, {"hostPath": {"path": TCPX.host_paths[0]}}], ids=["own", "node"])
+@pytest.mark.parametrize(("jobs", "refused"), [(1, False), (20, False), (21, True), (40, True)])
+def test_a_jobset_too_large_to_be_judged_is_refused_for_that(
+    server: Server, rendered: Render, source: Json, jobs: int, refused: bool
+) -> None:
+    """20 replicated jobs of 10 containers, 20 mounts and 20 volumes are judged within the API server's limits."""
+    held = rendered(GPU_JOB)
+    held["spec"]["suspend"] = True
+    (first,) = held["spec"]["replicatedJobs"]
+    names = [f"v{number}" for number in range(20)]
+    mounts = [{"name": name, "mountPath": f"/{name}", "readOnly": True} for name in names]
+    pod = first["template"]["spec"]["template"]["spec"]
+    del pod["initContainers"]
+    pod["volumes"] = [{"name": name, **source} for name in names]
+    pod["containers"] = [{"name": f"c{n}", "image": "example.com/a:1", "volumeMounts": mounts} for n in range(10)]
+    held["spec"]["replicatedJobs"] = [{**copy.deepcopy(first), "name": f"job{number}"} for number in range(jobs)]
+
+    answer = server.ask("JobSet", held, MEMBER)
+
+    assert ("the job is too large to be judged" in answer) == refused
+    assert refused or answer == ""
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "why"),
+    [
+        (({"hostPID": True}, {}), "hostNetwork, hostPID and hostIPC may not be set"),
+        (({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, {}), "a hostPath volume may only be"),
+        (({"serviceAccountName": "other"}, {}), "pods of a team run as training or default"),
+        (({}, {"securityContext": {"privileged": True}}), "a container may not be privileged"),
+        (({}, {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}), "may add only capabilities of Pod"),
+    ],
+    ids=["host", "host path", "account", "privileged", "capability"],
+)
+@pytest.mark.parametrize("kind", ["JobSet", "Job"])
+def test_a_job_whose_pods_would_be_refused_is_refused(
+    server: Server, rendered: Render, kind: str, spoiled: tuple[Json, Json], why: str
+) -> None:
+    pod, container = spoiled
+    pod = dict(pod)
+    volumes = pod.pop("volumes", [])
+    held = rendered(GPU_JOB)
+    held["spec"]["suspend"] = True
+    template = held["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    if kind == "Job":
+        labels = held["metadata"]["labels"]
+        held = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "j", "namespace": "vision", "labels": labels},
+            "spec": {"suspend": True, "template": template},
+        }
+    assert server.ask(kind, held, MEMBER) == ""
+    template["spec"].update(pod)
+    template["spec"]["volumes"].extend(volumes)
+    template["spec"]["containers"][0].update(container)
+
+    assert why in server.ask(kind, held, MEMBER)
 
 
 def test_pod_security_itself_refuses_where_a_team_needs_nothing_beyond_it(server: Server) -> None:

@@ -14,6 +14,7 @@ from tests.kube.queues import KUEUE, Json, planned, until
 from tests.kube.server import Server
 from tests.kube.test_jobs_admitted import case, lab, left, node
 from tests.kube.test_pathways import JOBSETS, Heads
+from training_platform.catalog import IMAGES
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.runs.logs import RESTARTS
@@ -198,7 +199,7 @@ def test_a_job_without_the_teams_limit_of_time_is_refused(queues: Heads) -> None
     queues.deploy({"vision": {"shares": {}}})
     queues.change("/api/v1/namespaces/vision", {"metadata": {"annotations": {MAX_RUN_SECONDS: "3600"}}})
     server = Server(queues._client)
-    policy = queued_jobs(Bounds())
+    policy = queued_jobs(Bounds(), IMAGES)
     parts = {"ValidatingAdmissionPolicy": policy.spec, "ValidatingAdmissionPolicyBinding": policy.binding}
     for kind, spec in parts.items():
         assert server.ask(kind, {"metadata": {"name": policy.name}, "spec": spec}, keep=True) == ""

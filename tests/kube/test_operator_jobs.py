@@ -16,6 +16,7 @@ import pytest
 from tests.kube.bodies import GPU_JOB
 from tests.kube.bodies import job as admitted_job
 from tests.kube.server import PLURALS, RBAC, Json, Server, role_objects
+from training_platform.catalog import IMAGES
 from training_platform.resources.admission import JobKind, queued_operator_jobs
 from training_platform.resources.admission_policy import API_VERSION, PODSET_LABEL, Bounds
 from training_platform.resources.operators import (
@@ -69,7 +70,7 @@ def members(server: Server) -> Server:
     for kind in KINDS.values():
         PLURALS[NAMES[kind.resource]] = f"/apis/{kind.group}/{kind.version}/namespaces/{{}}/{kind.resource}"
         assert server.ask("CustomResourceDefinition", definition(kind), keep=True) == ""
-    for policy in queued_operator_jobs(tuple(KINDS.values()), Bounds()):
+    for policy in queued_operator_jobs(tuple(KINDS.values()), Bounds(), IMAGES):
         for part, body in (("Policy", policy.spec), ("PolicyBinding", policy.binding)):
             policy_object = {
                 "apiVersion": API_VERSION,
@@ -130,6 +131,40 @@ def test_pods_that_outlast_or_outrank_others_are_refused(
     pod = {"spec": {**POD["spec"], field: value}}
 
     assert why in members.ask(NAMES[kind], job(kind, pod), GRACE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("pod", "container", "why"),
+    [
+        ({"hostNetwork": True}, {}, "hostNetwork, hostPID and hostIPC may not be set"),
+        ({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, {}, "a hostPath volume may only be"),
+        ({"serviceAccountName": "other"}, {}, "pods of a team run as training or default"),
+        ({}, {"securityContext": {"privileged": True}}, "a container may not be privileged"),
+        ({}, {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}, "may add only capabilities of Pod"),
+    ],
+    ids=["host network", "host path", "account", "privileged", "capability"],
+)
+def test_a_job_whose_pods_would_be_refused_is_refused(
+    members: Server, kind: str, pod: Json, container: Json, why: str
+) -> None:
+    containers = [{**POD["spec"]["containers"][0], **container}]
+
+    assert why in members.ask(NAMES[kind], job(kind, {"spec": {**pod, "containers": containers}}), GRACE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("mounts", "refused"), [(20, False), (21, True)])
+def test_a_template_too_large_to_be_judged_is_refused(members: Server, kind: str, mounts: int, refused: bool) -> None:
+    names = [f"v{number}" for number in range(20)]
+    volumes = [{"name": name, "emptyDir": {}} for name in names]
+    paths = [{"name": names[number % 20], "mountPath": f"/{number}"} for number in range(mounts)]
+    containers = [{"name": f"c{number}", "image": "example.com/a:1", "volumeMounts": paths} for number in range(10)]
+
+    answer = members.ask(NAMES[kind], job(kind, {"spec": {"containers": containers, "volumes": volumes}}), GRACE)
+
+    assert ("the job is too large to be judged" in answer) == refused
+    assert refused or answer == ""
 
 
 @pytest.mark.parametrize("kind", QUEUED)

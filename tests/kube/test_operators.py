@@ -461,7 +461,7 @@ def test_a_job_that_would_gain_more_than_its_queue_gives_is_refused(operated: Op
 
 def test_pods_of_a_ray_cluster_obey_the_namespace(operated: Operated) -> None:
     """Its operator makes them and not a member: what refuses pods refuses these too."""
-    spoiled = with_field(ray_cluster(), f"{HEAD}.template.spec.hostNetwork", True)
+    spoiled = with_field(ray_cluster(), f"{HEAD}.template.spec.nodeName", "some")
     operated.make(RAYCLUSTERS, spoiled)
     operated.runs(TEAM, "rays", FLAVOR)
 
@@ -469,5 +469,5 @@ def test_pods_of_a_ray_cluster_obey_the_namespace(operated: Operated) -> None:
         every = operated.get(f"/api/v1/namespaces/{TEAM}/events")["items"]
         return " ".join(str(event.get("message")) for event in every if event.get("type") == "Warning")
 
-    until(events, lambda messages: "violates PodSecurity" in messages)
+    until(events, lambda messages: "nodeName may not be set" in messages)
     assert operated.pods(f"{of_ray('rays')},ray.io/node-type=head") == []

@@ -105,7 +105,7 @@ def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator
 
 
 def _fitting(member: _Consumer, chips: int) -> int:
-    """Return the most slices or VMs of a pool that have no more than some chips."""
+    """Return the most slices or VMs of a pool whose chips do not exceed a number."""
     count: int = getattr(member.pool.spec, member.field)
     chips_each = member.pool.max_chips // count
     return max(0, chips) // chips_each

@@ -23,11 +23,14 @@ from training_platform.resources.admission_policy import (
 )
 from training_platform.resources.kueue import PRIORITY_LABEL, QUEUE_LABEL, RUN_LABEL
 from training_platform.resources.pod_admission import (
+    MOST_PAIRS,
     accelerator_pods,
     daemon_exec,
+    pairs_in_template,
     pod_baseline,
     pod_images,
     pod_volumes,
+    template_baseline,
 )
 from training_platform.resources.scope import MANAGED_BY
 
@@ -69,9 +72,11 @@ def _pod_templates(job: str) -> str:
     return f"(has({job}.spec.template) ? [{job}.spec.template] : {replicated})"
 
 
-def queued_jobs(bounds: Bounds) -> Policy:
-    """Return the policy on Jobs and JobSets that people create or change."""
+def queued_jobs(bounds: Bounds, images: Mapping[str, str], sources: Sequence[str] = ()) -> Policy:
+    """Return the policy on Jobs and JobSets that people create or change; for ``images`` see ``policies``."""
     sizes = ("spec.?parallelism", "spec.?completions")  # of Jobs; JobSet refuses to change its own
+    variables, of_pods = template_baseline(images, sources)
+    variables["small"] = f"({_pod_templates('object')}).map(t, {pairs_in_template()}).sum() <= {MOST_PAIRS}"
     return Policy(
         name="training-platform-queued-jobs",
         rules=[
@@ -79,15 +84,20 @@ def queued_jobs(bounds: Bounds) -> Policy:
             ("jobset.x-k8s.io", "v1alpha2", ["jobsets"], _WRITTEN),
         ],
         conditions=[FROM_PEOPLE],
+        variables=variables,
         validations={
+            **_TOO_LARGE,
             **_queue_validations(sizes),
-            **_template_validations(templates_in(_pod_templates), bounds),
+            **_template_validations(templates_in(_pod_templates), bounds, of_pods),
         },
     )
 
 
-def queued_operator_jobs(kinds: Sequence[JobKind], bounds: Bounds) -> tuple[Policy, ...]:
+def queued_operator_jobs(
+    kinds: Sequence[JobKind], bounds: Bounds, images: Mapping[str, str], sources: Sequence[str] = ()
+) -> tuple[Policy, ...]:
     """Return a policy on each kind of job that an operator runs, for jobs that people create or change."""
+    variables, of_pods = template_baseline(images, sources)
     queued = []
     for kind in kinds:
         in_queue = _queue_validations(kind.sizes, suspends=kind.suspends) if kind.queued else {}
@@ -95,10 +105,23 @@ def queued_operator_jobs(kinds: Sequence[JobKind], bounds: Bounds) -> tuple[Poli
             name=f"training-platform-queued-{kind.resource}",
             rules=[(kind.group, kind.version, [kind.resource], _WRITTEN)],
             conditions=[FROM_PEOPLE],
-            validations={**in_queue, **_template_validations(kind.templates, bounds), **kind.refuses},
+            # Each template by itself: CEL has no list of the templates in a list of lists.
+            variables={**variables, "small": f"!({kind.templates('object', _MANY_PAIRS)})"},
+            validations={
+                **_TOO_LARGE,
+                **in_queue,
+                **_template_validations(kind.templates, bounds, of_pods),
+                **kind.refuses,
+            },
         )
         queued.append(policy)
     return tuple(queued)
+
+
+_MANY_PAIRS = f"{pairs_in_template()} > {MOST_PAIRS // 20}"
+_TOO_LARGE = {
+    "the job is too large to be judged: its pod templates need fewer containers, mounts or volumes": "variables.small"
+}
 
 
 def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[str, str]:
@@ -148,10 +171,11 @@ _RUN_LIMIT = f"namespaceObject.metadata.?annotations[?{literal(MAX_RUN_SECONDS)}
 _RUN = f"object.metadata.?labels[?{literal(RUN_LABEL)}].orValue('')"
 
 
-def _template_validations(templates: Templates, bounds: Bounds) -> dict[str, str]:
+def _template_validations(templates: Templates, bounds: Bounds, of_pods: Mapping[str, str]) -> dict[str, str]:
     """Return the validations on templates: no mark of admission, and no pod that outlasts or outranks others.
 
-    Kueue takes a job's priority from its label, or from the class of its pods.
+    Kueue takes a job's priority from its label, or from the class of its pods. ``of_pods`` are conditions on a template
+    that its pods have to meet as well; a job that is too large to be judged is refused for that alone.
     """
     names = ["", *bounds.priorities]
 
@@ -171,6 +195,7 @@ def _template_validations(templates: Templates, bounds: Bounds) -> dict[str, str
         "pods have no finalizers but those of controllers: they would hold the namespace": no_template(
             "t.?metadata.?finalizers.orValue([]).size() > 0"
         ),
+        **{message: f"!variables.small || {no_template(f'!({condition})')}" for message, condition in of_pods.items()},
     }
 
 
@@ -261,14 +286,14 @@ def policies(
     ``sources`` are prefixes of pods' images; without any, images come from anywhere. ``kinds`` are operators' jobs.
     """
     all_policies = [
-        queued_jobs(bounds),
+        queued_jobs(bounds, images, sources),
         objects(kinds),
         deletions(kinds),
         accelerator_pods(bounds),
         pod_volumes(),
         pod_baseline(images),
         daemon_exec(images),
-        *queued_operator_jobs(kinds, bounds),
+        *queued_operator_jobs(kinds, bounds, images, sources),
     ]
     if sources:
         all_policies.append(pod_images(sources, images))
