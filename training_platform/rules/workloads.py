@@ -19,11 +19,13 @@ from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import priorities
 from training_platform.resources.notebooks import holds_notebooks
 from training_platform.resources.serving import OPERATOR, chips_of, most_chips, replica_chips, slice_vms, vms_of
+from training_platform.rules.system_requests import system_pool_findings
 
 
 def workload_findings(workspace: Workspace) -> list[Finding]:
-    """Find model servers and teams' notebooks that could not run."""
-    return located([*serving_findings(workspace), *notebook_findings(workspace)])
+    """Find model servers, teams' notebooks and controllers that could not run."""
+    drafts = [*serving_findings(workspace), *notebook_findings(workspace), *system_pool_findings(workspace)]
+    return located(drafts)
 
 
 def serving_findings(workspace: Workspace) -> Iterator[Draft]:

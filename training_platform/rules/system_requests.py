@@ -1,0 +1,104 @@
+"""System pools too small for the controllers that the plan and its charts install."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+from typing import Any, Final
+
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.node_pool import CpuPoolSpec
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.finding import Path
+from training_platform.config.workspace import Workspace
+from training_platform.resources.kueue import kueue_values
+from training_platform.resources.metrics_adapter import adapter_deployment
+from training_platform.resources.operators import charted, jobset_values
+from training_platform.rules.kubernetes.pods import quantity
+
+# What charts request if no value says otherwise. Source: kuberay v1.7.0 and lws v0.10.0, values.yaml of their charts,
+# read 2026-11-28; Trainer's chart and JupyterHub's request nothing.
+_OPERATORS: Final = {"ray": 0.1, "leader-worker-set": 1.0}
+# vCPUs of GKE's own pods: DNS, metrics and the like in a cluster, agents on each VM. Estimates (unverified).
+_GKE_CLUSTER: Final = 0.5
+_GKE_NODE: Final = 0.2
+
+SYSTEM_POOL_ROOM = declare(
+    "system-pool-room",
+    "Find pools for controllers that do not hold what the cluster's controllers request.",
+    ruleset="capacity",
+    refused_by="nobody but `check`. The pods stay pending, and `up` fails when its Helm releases time out",
+    excuse="exemption",
+    source="requests of the plan and of charts; GKE docs, plan node sizes (unverified); GKE's own pods are an estimate",
+)
+
+
+def system_pool_findings(workspace: Workspace) -> Iterator[Draft]:
+    """Find clusters whose pools without accelerators have too few vCPUs for their controllers.
+
+    Memory is left out: machine types of the catalogue have enough wherever they have the vCPUs. Also left out are
+    existing clusters, whose pools are not in the file, and clusters where GKE creates pools.
+    """
+    for stack, environment in workspace.environments():
+        for name, cluster in environment.clusters.items():
+            if cluster.existing is None and cluster.auto_provisioning is None:
+                yield from _too_small(stack, ("clusters", name, "system_pool"), name, cluster)
+
+
+def _too_small(stack: Stack, path: Path, name: str, cluster: ClusterSpec) -> Iterator[Draft]:
+    system = cluster.system_pool
+    pools = [system, *cluster.cpu_pools.values()]
+    needed = _requested(name, cluster)
+    at_most = sum(usable_vcpus(pool) * pool.max_nodes for pool in pools) - _GKE_CLUSTER
+    always = sum(usable_vcpus(pool) * pool.min_nodes for pool in pools) - _GKE_CLUSTER
+    subject = f"controllers of {name} request {needed:.2f} vCPUs, and beside GKE's own pods"
+    if at_most < needed:
+        field = "max_nodes"
+        enough = system.max_nodes + ceil((needed - at_most) / usable_vcpus(system))
+        message = f"{subject} its pools without accelerators have {max(0, at_most):.2f} at most"
+    elif always < needed:
+        field = "min_nodes"
+        enough = system.min_nodes + ceil((needed - always) / usable_vcpus(system))
+        message = f"{subject} the VMs that always run have {max(0, always):.2f}: `up` waits for further VMs"
+    else:
+        return
+    yield finding(
+        stack,
+        (*path, field),
+        message,
+        rule=SYSTEM_POOL_ROOM,
+        severity="warning" if field == "min_nodes" else None,
+        allowed=f"at least {enough}, or a larger machine_type",
+        nearest=enough,
+    )
+
+
+def usable_vcpus(pool: CpuPoolSpec) -> float:
+    """Return the vCPUs of a VM for controllers: without what GKE reserves, and without GKE's agents on each VM."""
+    vcpus = rest = float(MACHINE_TYPES[pool.machine_type].vcpus)
+    for step, share in ((1, 0.06), (1, 0.01), (2, 0.005), (vcpus, 0.0025)):
+        vcpus -= min(rest, step) * share
+        rest = max(0.0, rest - step)
+    return vcpus - _GKE_NODE
+
+
+def _requested(name: str, cluster: ClusterSpec) -> float:
+    """Return the vCPUs that the controllers request together, all replicas of each."""
+    vcpus = sum(_OPERATORS.get(key, 0) for key in charted(cluster))
+    if cluster.software.kueue == "installed":
+        manager = kueue_values(name, cluster)["controllerManager"]
+        vcpus += manager["replicas"] * _cpu(manager["manager"]["resources"])
+    if cluster.software.jobset == "installed":
+        controller = jobset_values()["controller"]
+        vcpus += controller["replicas"] * _cpu(controller["resources"])
+    if cluster.serving:
+        adapter = adapter_deployment()
+        containers = adapter["template"]["spec"]["containers"]
+        vcpus += adapter["replicas"] * sum(_cpu(container["resources"]) for container in containers)
+    return vcpus
+
+
+def _cpu(resources: Mapping[str, Any]) -> float:
+    return float(quantity(resources["requests"]["cpu"]) or 0)
