@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from tests.containers.buckets import DRIVER, Buckets
 from tests.containers.nodes import IMAGE, bridge, node, outfit
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
-from tests.parts.jobs.lab import write_lab
+from tests.parts.jobs.lab import ENVIRONMENT, VISION, write_lab
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, create_queues, until
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
@@ -23,13 +23,21 @@ from training_platform.resources.kueue import configuration
 
 NODE = "gke-h100-0"
 GPUS = "nvidia.com/gpu"
+# VMs that Kueue picks by their blocks; GPUDirect needs images and devices that no node here has.
+PLACED = "h100-reservation"
+BLOCKS = """\
+          blocks: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: h100,
+                   min_nodes: 4, max_nodes: 4, gpu_direct: false}
+"""
+SHARE = "        h100: {nominal_quota: 32, borrowing_limit: 8}\n"
 JOBSETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets"
 
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The organisation's repository; tests add their jobs."""
-    return write_lab(tmp_path_factory.mktemp("containers") / "lab")
+    team = VISION.replace(SHARE, f"{SHARE}        {PLACED}: {{nominal_quota: 32}}\n")
+    return write_lab(tmp_path_factory.mktemp("containers") / "lab", lab=ENVIRONMENT + BLOCKS, lab_vision=team)
 
 
 @pytest.fixture(scope="session")

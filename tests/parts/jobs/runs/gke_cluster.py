@@ -14,7 +14,8 @@ from click.testing import Result
 from tests.kube.api_servers import ApiServer
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import kueue
-from training_platform.resources.scope import TEAM_LABEL
+from training_platform.resources.queues import topology_objects
+from training_platform.resources.scope import TEAM_LABEL, environment_scope
 
 Json = dict[str, Any]
 SECONDS = 60.0
@@ -105,6 +106,9 @@ def create_queues(cluster: Cluster, root: Path) -> None:
     (team,) = (team for _, team, _ in workspace.teams() if team.name == TEAM)
     cluster.post("/api/v1/namespaces", {"metadata": {"name": TEAM, "labels": {TEAM_LABEL: TEAM}}})
     api = "/apis/kueue.x-k8s.io/v1beta2"
+    ((_, environment),) = workspace.environments()
+    for topology in topology_objects(CLUSTER, flavors, environment_scope("lab", environment)):
+        cluster.post(f"{api}/topologies", dict(topology.inputs))
     for name, flavor in flavors.items():
         body = {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": kueue.resource_flavor(flavor)}
         cluster.post(f"{api}/resourceflavors", {"apiVersion": kueue.API_VERSION, **body})

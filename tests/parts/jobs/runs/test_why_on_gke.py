@@ -92,6 +92,19 @@ def test_a_failed_run_says_how_its_pods_ended_and_their_last_lines() -> None:
     ]
 
 
+def test_a_run_that_needs_one_domain_says_which_and_of_how_many_vms() -> None:
+    annotations = {"kueue.x-k8s.io/podset-required-topology": "cloud.google.com/gce-topology-subblock"}
+    pods = {"metadata": {"annotations": annotations}, "spec": {"containers": []}}
+    jobset = {**JOBSET, "spec": {"replicatedJobs": [{"template": {"spec": {"template": pods}}}]}}
+
+    lines = explanation(
+        jobset=jobset, workload=workload(condition("QuotaReserved", False, "no place")), flavor="h100-reservation",
+        resource="nvidia.com/gpu", demand=24, unit=8, quota=32, most=32,
+    )  # fmt: skip
+
+    assert "Its placement is required: it waits until one subblock of h100-reservation has room for all 3 VMs." in lines
+
+
 def test_a_held_queue_is_reported_before_the_quota() -> None:
     held = {"status": {"conditions": [condition("Active", False, "ClusterQueue vision is stopped.")]}}
 

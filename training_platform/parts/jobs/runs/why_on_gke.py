@@ -18,7 +18,7 @@ from training_platform.catalog.types import Json
 from training_platform.clients.google_api import GoogleError, NoCredentialsError
 from training_platform.config.expansion import ExpandedPool
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
-from training_platform.parts.jobs.gke.pods import gke_target
+from training_platform.parts.jobs.gke.pods import REQUIRED, gke_target
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs.on_gke import condition, container_wait, holds, words
 from training_platform.parts.jobs.runs.state import Run, quoted
@@ -132,6 +132,20 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
     fits = free // seen.unit * seen.unit if free > 0 else 0
     if 0 < fits < seen.demand:
         yield f"What the team's own share holds now: a run of {fits:,} {seen.resource}."
+    yield from _placement(seen, seen.demand // seen.unit)
+
+
+def _placement(seen: Seen, vms: int) -> Iterator[str]:
+    """Yield what a required placement waits for.
+
+    If the queue has flavors without a topology, Kueue's message lists those and no reason of the flavor's own (seen
+    with 0.19.2, 2026-11-28).
+    """
+    for replicated_job in seen.jobset["spec"].get("replicatedJobs", ()):
+        about_pods = replicated_job["template"]["spec"]["template"].get("metadata") or {}
+        if level := (about_pods.get("annotations") or {}).get(REQUIRED):
+            domain = level.rpartition("-")[2]
+            yield f"Its placement is required: it waits until one {domain} of {seen.flavor} has room for all {vms} VMs."
 
 
 def _holder(run: Run) -> str:
