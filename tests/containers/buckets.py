@@ -27,7 +27,9 @@ _TARGET_PATH: Final = {"publish": 4, "unpublish": 2}
 _CONTEXT: Final = 8
 _CAPABILITY: Final = 5
 _MOUNT: Final = 2  # of the capability
-_GROUP: Final = 3  # of the mount
+_OPTIONS: Final = 2  # of the mount
+_GROUP: Final = 3
+_VOLUME: Final = 1
 _TAKES_GROUP: Final[Reply] = {1: b"\x0a\x02\x08\x06"}  # one capability: rpc {type: VOLUME_MOUNT_GROUP}
 DRIVER: Final = {
     "apiVersion": "storage.k8s.io/v1",
@@ -42,7 +44,7 @@ class Buckets:
 
     def __init__(self, node: str, folder: Path) -> None:
         self._node = node
-        self._folder = folder
+        self.folder = folder
         self.unmounts = Event()
         self.unmounts.set()
 
@@ -77,12 +79,17 @@ class Buckets:
     def _publish(self, request: Message) -> Reply:
         entries = map(_read, request.get(_CONTEXT, []))
         attributes = {entry[1][0].decode(): entry[2][0].decode() for entry in entries}
-        source = self._folder / attributes["bucketName"]
+        (capability,) = map(_read, request[_CAPABILITY])
+        (mount,) = map(_read, capability[_MOUNT])
+        options = [option.decode() for option in mount.get(_OPTIONS, ())]
+        # Of a volume with a claim, the handle names the bucket.
+        source = self.folder / attributes.get("bucketName", request[_VOLUME][0].decode())
+        for option in options:
+            if option.startswith("only-dir:"):
+                source /= option.removeprefix("only-dir:")
         target = Path(request[_TARGET_PATH["publish"]][0].decode())
         for folder in (source, target):
             folder.mkdir(parents=True, exist_ok=True)
-        (capability,) = map(_read, request[_CAPABILITY])
-        (mount,) = map(_read, capability[_MOUNT])
         if group := mount.get(_GROUP):
             os.chown(source, 0, int(group[0]))
             source.chmod(0o775)
