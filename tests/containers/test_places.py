@@ -48,8 +48,8 @@ def places(cluster: Cluster, submit: Callable[..., str]) -> Callable[..., list[s
             return {log(cluster, pod).removeprefix("begun "): pod["spec"].get("nodeName") for pod in cluster.pods(run)}
 
         ranks = [f"{rank}\n" for rank in range(vms)]
-        found = until(nodes, lambda by_rank: sorted(by_rank) == ranks)
-        return [found[rank] for rank in ranks]
+        placed_nodes = until(nodes, lambda by_rank: sorted(by_rank) == ranks)
+        return [placed_nodes[rank] for rank in ranks]
 
     return placed
 

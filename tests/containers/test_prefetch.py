@@ -28,7 +28,7 @@ def filestore(cluster: Cluster, root: Path, tmp_path: Path) -> Path:
     share.mkdir()
     workspace = read_workspace(root)
     plan = planned_stack(workspace.stacks["lab-vision"], workspace)
-    bodies = [found.body for found in rendered("", "", plan) if found.cluster[1] == CLUSTER]
+    bodies = [planned.body for planned in rendered("", "", plan) if planned.cluster[1] == CLUSTER]
     for name in ("images", "files"):
         claim_name = f"data-set.{name}"
         (claim,) = (body for body in bodies if body["metadata"]["name"] == claim_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ CLUSTER = "us-central1"
 TEAM = "vision"
 FLAVOR = "a100-40-spot"
 GPU = "nvidia.com/gpu"
+GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 # Without GPUDirect its namespace enforces baseline of Pod Security.
 NO_GPUDIRECT = ("        h100-flex-start: {nominal_quota: 8, borrowing_limit: 8}\n", "")
 
@@ -35,27 +36,44 @@ class Deployed(NamedTuple):
         planned_release = self.plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-{release}-release")
         return dict(planned_release.inputs["values"])
 
+    def node_labels(self) -> dict[str, str]:
+        """Return the labels of a VM of the team's GPUs."""
+        flavor = self.kueue.server.read(f"{PATHS['ResourceFlavor']}/{FLAVOR}") or {}
+        return {**flavor["spec"]["nodeLabels"], "node.kubernetes.io/instance-type": "a2-highgpu-8g"}
+
 
 @contextmanager
 def deployed(
     folder: Path, dev: tuple[str, str], needed: Sequence[str], definitions: Sequence[str] = ()
 ) -> Iterator[Deployed]:
     """Run the cluster with an edit of its stack file, two VMs of the team's GPUs, and one for other pods."""
+    with without_nodes(folder, dev, needed, definitions) as cluster:
+        queues = Queues(cluster.kueue.client)
+        for index in range(2):
+            queues.node(f"gpu-{index}", cluster.node_labels(), GPU, 8, taints=[GPU_TAINT])
+        queues.node("other", {}, "example.com/none", 1)
+        yield cluster
+
+
+@contextmanager
+def without_nodes(
+    folder: Path,
+    dev: tuple[str, str],
+    needed: Sequence[str],
+    definitions: Sequence[str] = (),
+    *,
+    kubelets: bool = False,
+    change: Callable[[Json], Json] = lambda body: body,
+) -> Iterator[Deployed]:
+    """Run the cluster with an edit of its stack file; ``change`` returns what is applied for a planned object."""
     plans = plans_of_dev(folder / "repository", {"dev": dev, "dev-vision": NO_GPUDIRECT})
     release = plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-kueue-release").inputs["values"]
     settings = yaml.safe_load(release["managerConfig"]["controllerManagerConfigYaml"])
     kinds = (*KINDS, "gmp", *definitions)
-    with kueue_cluster(folder / "cluster", settings, kinds, needed, quotas=True) as kueue:
+    with kueue_cluster(folder / "cluster", settings, kinds, needed, quotas=True, kubelets=kubelets) as kueue:
         stacks = (rendered_object for name, plan in plans.items() for rendered_object in rendered(name, name, plan))
-        bodies = [rendered_object.body for rendered_object in stacks if rendered_object.cluster[1] == CLUSTER]
-        queues = Queues(kueue.client)
-        _apply(queues, ApiServer(kueue.client), bodies)
-        (flavor,) = (body for body in bodies if body["kind"] == "ResourceFlavor" and body["metadata"]["name"] == FLAVOR)
-        labels = {**flavor["spec"]["nodeLabels"], "node.kubernetes.io/instance-type": "a2-highgpu-8g"}
-        taints = [{"key": GPU, "value": "present", "effect": "NoSchedule"}]
-        for index in range(2):
-            queues.node(f"gpu-{index}", labels, GPU, 8, taints=taints)
-        queues.node("other", {}, "example.com/none", 1)
+        bodies = [change(rendered_object.body) for rendered_object in stacks if rendered_object.cluster[1] == CLUSTER]
+        _apply(Queues(kueue.client), ApiServer(kueue.client), bodies)
         yield Deployed(kueue, plans)
 
 
