@@ -82,7 +82,7 @@ TABLES: Final[Mapping[str, Table]] = {
             "idle_reserved_chip_hours": ("idle reserved chip-hours", _whole), "usd_a_day": ("USD a day", _whole),
         },
         note="list prices without discounts, - if unknown; a reservation costs the whole day, other machines only the "
-        "hours in which jobs have them",
+        "hours in which jobs have them; a day of the time from the first submission to the last end",
     ),
     "never": Table(
         "jobs that never start or end", ("cluster", "team", "why"), {"jobs": ("jobs", _whole)}, state="over"
@@ -145,7 +145,7 @@ def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, Ca
 
 
 def figures(played: Sequence[Played], days: float) -> Figures:
-    """Return the figures of one run; ``days`` is the trace's length, over which costs are divided."""
+    """Return the figures of one run; ``days`` is the time from the first submission to the last."""
     run_figures = Figures(days)
     rows = run_figures.rows
     span = max([1.0, *(part.seconds for part in played)])
@@ -219,7 +219,7 @@ def _add_flavor(run_figures: Figures, part: Played, flavor: str, span: float) ->
     chips = machines.chips / machines.unit
     ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor) / machines.unit
     is_reserved = machines.capacity == "reservation"
-    chip_hours_a_day = chips * 24 if is_reserved else ran / HOUR / max(run_figures.days, 1 / 24)
+    chip_hours_a_day = chips * 24 if is_reserved else ran / HOUR / (span / DAY)
     key = (part.cluster.name, flavor, machines.capacity)
     run_figures.levels[key] = levels
     run_figures.rows["flavors"][key] = {

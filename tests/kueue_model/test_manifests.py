@@ -157,9 +157,23 @@ def test_machines_of_a_flavor_have_their_times_and_price(tmp_path: Path) -> None
     wrong = simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table))
 
     assert waits(played) == {"a": 600}
-    assert [row["usd_a_day"] for row in played["flavors"]] == [pytest.approx(8 * 2 * 24)]  # one job in an hour
+    cost_of_the_hour = 8 * 2
+    assert [row["usd_a_day"] for row in played["flavors"]] == [
+        pytest.approx(cost_of_the_hour * 86_400 / (600 + 3600), rel=1e-3)
+    ]
     assert wrong.exit_code == 2
     assert "'y' is not a flavor of" in wrong.stderr
+
+
+def test_machines_in_use_all_the_time_cost_their_price_for_24_hours_a_day(tmp_path: Path) -> None:
+    write(tmp_path / "queues", cluster_queue("a", {"a100": {"nvidia.com/gpu": 16}}))
+    table = tmp_path / "machines.yaml"
+    table.write_text("a100: {usd_an_hour: 1}\n", encoding="utf-8")
+    rows = "0,a,16 nvidia.com/gpu,86400,\n3600,a,16 nvidia.com/gpu,86400,\n"
+
+    played = run(simulate(tmp_path, rows, "--machines", str(table)))
+
+    assert [row["usd_a_day"] for row in played["flavors"]] == [pytest.approx(16 * 24, rel=1e-3)]
 
 
 def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> None:
