@@ -100,7 +100,7 @@ class Figures:
 
     ``levels`` has the chips in use at ``POINTS`` regular moments of the run, by the keys of the table of flavors.
     ``courses`` has the median wait in hours of the jobs in each of the ``PARTS`` of the trace, by cluster and team, or
-    None for a part without jobs.
+    None for a part without jobs. ``unpriced`` has the flavors in use without a price.
     """
 
     days: float
@@ -109,6 +109,7 @@ class Figures:
     courses: dict[Key, list[float | None]] = field(default_factory=dict)
     loop_moments: int = 0
     endless: int = 0
+    unpriced: set[str] = field(default_factory=set)
 
     def usd(self) -> float:
         """Return the cost in USD a day."""
@@ -165,6 +166,9 @@ def figures(played: Sequence[Played], days: float) -> Figures:
             }
         for flavor in part.levels:
             _add_flavor(run_figures, part, flavor, span)
+        run_figures.unpriced -= {
+            machines.name for machines in part.cluster.flavors.values() if machines.usd is not None
+        }
         never = Counter((name, run.of.team, run.why) for run in part.runs if run.why)
         rows["never"].update({key: {"jobs": count} for key, count in never.items()})
         rows["loops"].update(_evictions(part.cluster, part.loops))
@@ -222,6 +226,10 @@ def _add_flavor(run_figures: Figures, part: Played, flavor: str, span: float) ->
     chip_hours_a_day = chips * 24 if is_reserved else ran / HOUR / (span / DAY)
     key = (part.cluster.name, flavor, machines.capacity)
     run_figures.levels[key] = levels
+    flavors = part.cluster.flavors.values()
+    has_price = any(other.usd is not None for other in flavors if other.name == machines.name)
+    if chip_hours_a_day and not has_price:
+        run_figures.unpriced.add(machines.name)
     run_figures.rows["flavors"][key] = {
         "chips": chips,
         "utilisation": held / span / chips if chips else 0.0,
@@ -337,6 +345,10 @@ def headlines(result: Result) -> Iterator[str]:
         yield f"Jobs that start: {jobs:,.0f}."
         if usd:
             yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
+    if usd or _median_of(Figures.usd, result.base):
+        unpriced = sorted(set().union(*(run.unpriced for run in (*result.runs, *result.base))))
+        if unpriced:
+            yield f"Not counted, since they have no price: {', '.join(unpriced)}."
     never = _median_of(lambda run: run.sum("never", "jobs"), result.runs)
     if never:
         yield f"Jobs that never start or end: {never:,.0f}."

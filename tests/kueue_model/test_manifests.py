@@ -176,6 +176,21 @@ def test_machines_in_use_all_the_time_cost_their_price_for_24_hours_a_day(tmp_pa
     assert [row["usd_a_day"] for row in played["flavors"]] == [pytest.approx(16 * 24, rel=1e-3)]
 
 
+def test_flavors_without_a_price_are_named_beside_the_cost(tmp_path: Path) -> None:
+    flavors = {"spot": {"nvidia.com/gpu": 8, "cpu": 64}, "own": {"nvidia.com/gpu": 8, "cpu": 64}}
+    write(tmp_path / "queues", cluster_queue("a", flavors))
+    table = tmp_path / "machines.yaml"
+    table.write_text("spot: {usd_an_hour: 1}\n", encoding="utf-8")
+    rows = "0,a,8 nvidia.com/gpu 1 cpu on spot,3600,\n"
+
+    priced = simulate(tmp_path, rows, "--machines", str(table))
+    both = simulate(tmp_path, rows + "0,a,8 nvidia.com/gpu 1 cpu on own,3600,\n", "--machines", str(table))
+
+    note = "Not counted, since they have no price: own."
+    assert note in json.loads(both.stdout)["headlines"]
+    assert not [line for line in json.loads(priced.stdout)["headlines"] if "no price" in line]
+
+
 def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> None:
     write(tmp_path / "queues", cluster_queue("a", {"x": {"nvidia.com/gpu": 8}, "y": {"nvidia.com/gpu": 8}}))
     rows = "".join(
