@@ -73,7 +73,7 @@ TABLES: Final[Mapping[str, Table]] = {
             "lent_chip_hours": ("lent", _whole), "lost_by_eviction_chip_hours": ("lost to evictions", _whole),
             "lost_by_interruption_chip_hours": ("lost to interruptions", _whole),
         },
-        subject=2,
+        subject=2, note="jobs without a checkpoint column are assumed to save each hour",
     ),
     "flavors": Table(
         "flavors", ("cluster", "flavor", "provisioning model"),

@@ -191,6 +191,14 @@ def test_flavors_without_a_price_are_named_beside_the_cost(tmp_path: Path) -> No
     assert not [line for line in json.loads(priced.stdout)["headlines"] if "no price" in line]
 
 
+def test_the_report_names_the_assumed_checkpoints(tmp_path: Path) -> None:
+    write(tmp_path / "queues", cluster_queue("a"))
+
+    done = simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--format", "text")
+
+    assert "jobs without a checkpoint column are assumed to save each hour" in done.stdout
+
+
 def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> None:
     write(tmp_path / "queues", cluster_queue("a", {"x": {"nvidia.com/gpu": 8}, "y": {"nvidia.com/gpu": 8}}))
     rows = "".join(
