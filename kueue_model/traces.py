@@ -80,7 +80,8 @@ class Change(NamedTuple):
 class Trace(NamedTuple):
     """The jobs of a file in the order of submission, the findings about its rows, and the number of unusable ones.
 
-    Each cause has one finding, at its first row. ``start`` is the first job's moment in the file.
+    Each cause has one finding, at its first row. ``start`` is the first job's moment in the file; with
+    ``has_dates``, moments are dates, otherwise seconds.
     """
 
     jobs: tuple[TraceJob, ...]
@@ -88,6 +89,7 @@ class Trace(NamedTuple):
     unusable: int
     start: float = 0.0
     changes: tuple[Change, ...] = ()
+    has_dates: bool = False
 
 
 class _CellError(Exception):
@@ -157,8 +159,11 @@ def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple
 
 
 def _changes(cells: Mapping[str, str], trace: Trace, clusters: Sequence[Cluster]) -> Iterator[Change]:
-    """Yield the changes of a row: one for each job of its name, or for each cluster that it names or leaves out."""
-    moment = _moment(cells.get("moment", "")) - trace.start
+    """Yield the changes of a row: that of a job, or one for each cluster that it names or leaves out."""
+    text = cells.get("moment", "")
+    moment = _moment("moment", text) - trace.start
+    if _is_date(text) != trace.has_dates:
+        raise _clock_error("moment", "the trace has", has_dates=trace.has_dates)
     team = cells.get("team", "")
     job = cells.get("job", "")
     if bool(job) == bool(team):
@@ -177,9 +182,11 @@ def _priority_changes(
     if not jobs:
         nearest = find_nearest(name, {job.name for job in trace.jobs})
         raise _CellError("job", f"{name!r} is not a job of the trace", "its names", nearest)
+    if len(jobs) > 1:
+        raise _CellError("job", f"{name!r} is the name of {len(jobs)} jobs of the trace", "the name of one job")
+    (job,) = jobs
     priorities = {cluster.name: cluster.priorities for cluster in clusters}
-    for job in jobs:
-        yield Change(moment, job.cluster, job.team, None, name, _priority(priority, priorities[job.cluster]))
+    yield Change(moment, job.cluster, job.team, None, name, _priority(priority, priorities[job.cluster]))
 
 
 def _hold_changes(moment: float, team: str, cells: Mapping[str, str], clusters: Sequence[Cluster]) -> Iterator[Change]:
@@ -220,15 +227,29 @@ class _Reader:
         rows = (_cells(line) for line in lines)
         header = [cell.strip() for cell in next(rows, [])]
         self._check_header(header)
-        jobs: list[TraceJob] = []
+        lines_of_jobs: list[tuple[TraceJob, int, list[str]]] = []
+        dated_lines: set[int] = set()
         causes: dict[tuple[str, ...], list[tuple[int, Finding]]] = {}
         for number, row in enumerate(rows, 2):
             if not any(cell.strip() for cell in row):
                 continue
             cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
             try:
-                jobs.append(self._job(cells, number, extra=len(row) - len(header)))
+                job = self._job(cells, number, extra=len(row) - len(header))
             except _CellError as error:
+                cause = (error.column, error.message, error.allowed)
+                causes.setdefault(cause, []).append((number, self._finding(error, number, header, row)))
+            else:
+                lines_of_jobs.append((job, number, row))
+                if _is_date(cells["submitted"]):
+                    dated_lines.add(number)
+        has_dates = 2 * len(dated_lines) >= len(lines_of_jobs) > 0
+        jobs: list[TraceJob] = []
+        for job, number, row in lines_of_jobs:
+            if (number in dated_lines) == has_dates:
+                jobs.append(job)
+            else:
+                error = _clock_error("submitted", "most rows have", has_dates=has_dates)
                 cause = (error.column, error.message, error.allowed)
                 causes.setdefault(cause, []).append((number, self._finding(error, number, header, row)))
         start = min((job.submitted for job in jobs), default=0.0)
@@ -238,6 +259,7 @@ class _Reader:
             findings=tuple(_summed_up(rows) for rows in causes.values()),
             unusable=sum(map(len, causes.values())),
             start=start,
+            has_dates=has_dates,
         )
 
     def _check_header(self, header: Sequence[str]) -> None:
@@ -278,7 +300,7 @@ class _Reader:
             raise _no_cluster_error(errors)
         return TraceJob(
             name=cells.get("job") or f"line-{line}",
-            submitted=_moment(cells.get("submitted", "")),
+            submitted=_moment("submitted", cells.get("submitted", "")),
             team=team,
             cluster=cluster.name,
             pods=pods,
@@ -440,7 +462,23 @@ def _transformed(requests: Mapping[str, int], counting: Counting) -> dict[str, i
     return counted
 
 
-def _moment(text: str) -> float:
+def _is_date(text: str) -> bool:
+    """Whether a moment is a date, not a number of seconds."""
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
+
+
+def _clock_error(column: str, others: str, *, has_dates: bool) -> _CellError:
+    """Return the error of a date among seconds, or of seconds among dates."""
+    if has_dates:
+        return _CellError(column, f"a number of seconds, but {others} dates", "a date, such as 2026-11-01T09:30:00Z")
+    return _CellError(column, f"a date, but {others} seconds", "a number of seconds")
+
+
+def _moment(column: str, text: str) -> float:
     """Return seconds since 1970, or since the beginning of a trace that counts seconds."""
     try:
         seconds = float(text)
@@ -450,7 +488,7 @@ def _moment(text: str) -> float:
             moment = datetime.fromisoformat(text)
             seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if not abs(seconds) <= MOST_MOMENT:  # nor nan
-        raise _CellError("submitted", f"{text!r} is not a moment", "2026-11-01T09:30:00Z, or a number of seconds")
+        raise _CellError(column, f"{text!r} is not a moment", "2026-11-01T09:30:00Z, or a number of seconds")
     return seconds
 
 

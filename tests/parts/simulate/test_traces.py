@@ -145,6 +145,22 @@ def test_a_bad_row_is_the_only_one_left_out(tmp_path: Path, queues: Cluster, row
     assert [job.team for job in trace.jobs] == ["vision", "nlp"]
 
 
+def test_rows_whose_moments_are_of_another_clock_are_findings(tmp_path: Path, queues: Cluster) -> None:
+    dates = "".join(f"2026-11-0{day},nlp,8 h100,60\n" for day in (1, 2, 3))
+
+    dated = read(tmp_path, queues, f"submitted,team,needs,seconds\n3600,nlp,8 h100,60\n{dates}")
+    counted = read(
+        tmp_path, queues, "submitted,team,needs,seconds\n0,nlp,8 h100,60\n2026-11-01,nlp,8 h100,60\n60,nlp,8 h100,60\n"
+    )
+
+    assert [finding.one_line.partition("trace.csv:")[2] for finding in (*dated.findings, *counted.findings)] == [
+        "2:1: submitted: a number of seconds, but most rows have dates. Allowed: a date, such as 2026-11-01T09:30:00Z.",
+        "3:1: submitted: a date, but most rows have seconds. Allowed: a number of seconds.",
+    ]
+    assert [job.submitted for job in dated.jobs] == [0, 86_400, 2 * 86_400]
+    assert [job.submitted for job in counted.jobs] == [0, 60]
+
+
 def test_names_with_commas_and_quotes_are_written_as_they_are_read_back(tmp_path: Path, queues: Cluster) -> None:
     row = {"submitted": 0, "team": "vision", "needs": "8 h100", "seconds": 60, "job": 'a, "b"'}
 
@@ -260,9 +276,9 @@ def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path
     assert len(json.loads(done.stdout)["runs"]) == 3
 
 
-def changed(repository: Path, changes: str) -> Result:
+def changed(repository: Path, changes: str, more_rows: str = "") -> Result:
     rows = "0,nlp,16 h100,36000,a\n3600,nlp,16 h100,3600,b\n7200,nlp,16 h100,3600,c\n"
-    (repository / "held.csv").write_text(f"submitted,team,needs,seconds,job\n{rows}", encoding="utf-8")
+    (repository / "held.csv").write_text(f"submitted,team,needs,seconds,job\n{rows}{more_rows}", encoding="utf-8")
     (repository / "changes.csv").write_text(changes, encoding="utf-8")
     return run(
         repository, str(repository / "held.csv"), "--changes", str(repository / "changes.csv"), "--format", "json"
@@ -303,13 +319,21 @@ def test_all_mistakes_of_changes_are_reported(repository: Path) -> None:
 
     assert done.exit_code == header.exit_code == 2
     for part in (
-        ":2: submitted: 'soon' is not a moment",
+        ":2: moment: 'soon' is not a moment",
         ":3: hold: 'Hld' is not a stop policy. Allowed: None, Hold, HoldAndDrain. Nearest: Hold",
         ":4: team: 'nlpp' is not a team", ":5: job: 'x' is not a job", ":6: priority: 'hgh' is not a priority",
         ":7: team: a change is of a team's queue or of a job",
     ):  # fmt: skip
         assert part in done.stderr
     assert "changes.csv:1: the header has moment" in header.stderr
+
+
+def test_changes_have_the_clock_of_the_trace_and_name_one_job(repository: Path) -> None:
+    done = changed(repository, "moment,job,priority\n2026-11-01,a,5\n60,b,5\n", more_rows="0,nlp,8 h100,60,b\n")
+
+    assert done.exit_code == 2
+    assert "changes.csv:2: moment: a date, but the trace has seconds. Allowed: a number of seconds." in done.stderr
+    assert "changes.csv:3: job: 'b' is the name of 2 jobs of the trace. Allowed: the name of one job." in done.stderr
 
 
 def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(repository: Path) -> None:
