@@ -12,7 +12,7 @@ import click
 
 from kueue_model.cluster import Cluster
 from kueue_model.imports import NameTable, read_foreign
-from kueue_model.manifests import read_manifests
+from kueue_model.manifests import read_manifests, with_machines
 from kueue_model.output import FORMATS, checked_trace, exit_code, print_result, write_plots
 from kueue_model.results import Result, play_trace
 from kueue_model.traces import Trace, read_rows, read_trace
@@ -68,7 +68,9 @@ def kueue_model(
     is the output of `kubectl get workloads -A -o json`, or a CSV file of jobs. Exit code 0: played. 1: with preemption
     loops, jobs that never end, or unusable rows of the trace. 2: not played.
     """
-    queues = [read_manifests(path, machines) for path in (manifests, against) if path is not None]
+    queues = [read_manifests(path) for path in (manifests, against) if path is not None]
+    if machines is not None:
+        queues = with_machines(queues, machines)
     name = queues[0].cluster.name
     clusters = [played.cluster._replace(name=name) for played in queues]
     notes = list(queues[0].left_out)

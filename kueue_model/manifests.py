@@ -112,27 +112,40 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
             errors.append(f"WorkloadPriorityClass {name}: value is not an integer.")
     if errors:
         raise UserError("\n".join(errors))
-    table = read_section(machines, FlavorFile).root if machines else {}
-    specs = [*queue_specs.values(), *cohort_specs.values()]
-    flavors = {flavor for flavor, _ in _cells(specs)}
-    for name in table:
-        if name not in flavors:
-            nearest = find_nearest(name, flavors)
-            hint = f" Nearest: {nearest}." if nearest else ""
-            raise UserError(f"{machines}: {name!r} is not a flavor of {path}.{hint}")
     configuration = objects["Configuration"][-1].body if objects["Configuration"] else {}
     cluster = Cluster(
         name=path.stem or "cluster",
         queues=queue_specs,
         cohorts=cohort_specs,
-        flavors=_flavors(specs, table),
+        flavors=_flavors([*queue_specs.values(), *cohort_specs.values()], {}),
         priorities={name: int(value or 0) for name, value in priorities.items()},
         fair_sharing=_strategies(configuration),
         counting=_counting(configuration, objects["LocalQueue"]),
     )
-    times: dict[str, CapacityTimes] = {QUOTA: CapacityTimes(), **table}
     labels = {row.name: row.spec.get("nodeLabels") or {} for row in objects["ResourceFlavor"]}
-    return Manifests(cluster, times, tuple(_left_out(objects, configuration)), labels)
+    read = Manifests(cluster, {QUOTA: CapacityTimes()}, tuple(_left_out(objects, configuration)), labels)
+    return read if machines is None else with_machines([read], machines)[0]
+
+
+def with_machines(sides: Sequence[Manifests], machines: Path) -> list[Manifests]:
+    """Return manifests with the times and prices of a table, whose flavors are those of any of them.
+
+    Raises UserError for a table that cannot be read.
+    """
+    table = read_section(machines, FlavorFile).root
+    flavors = {flavor.name for side in sides for flavor in side.cluster.flavors.values()}
+    for name in table:
+        if name not in flavors:
+            nearest = find_nearest(name, flavors)
+            hint = f" Nearest: {nearest}." if nearest else ""
+            raise UserError(f"{machines}: {name!r} is not a flavor. Allowed: {', '.join(sorted(flavors))}.{hint}")
+    times: dict[str, CapacityTimes] = {QUOTA: CapacityTimes(), **table}
+    priced: list[Manifests] = []
+    for side in sides:
+        specs = [*side.cluster.queues.values(), *side.cluster.cohorts.values()]
+        cluster = side.cluster._replace(flavors=_flavors(specs, table))
+        priced.append(side._replace(cluster=cluster, times=times))
+    return priced
 
 
 def _objects(path: Path) -> dict[str, list[Object]]:

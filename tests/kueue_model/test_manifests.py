@@ -162,7 +162,22 @@ def test_machines_of_a_flavor_have_their_times_and_price(tmp_path: Path) -> None
         pytest.approx(cost_of_the_hour * 86_400 / (600 + 3600), rel=1e-3)
     ]
     assert wrong.exit_code == 2
-    assert "'y' is not a flavor of" in wrong.stderr
+    assert "'y' is not a flavor. Allowed: x." in wrong.stderr
+
+
+def test_a_table_of_machines_has_flavors_of_both_sides_of_a_comparison(tmp_path: Path) -> None:
+    write(tmp_path / "queues", cluster_queue("a", {"new": {"nvidia.com/gpu": 8}}))
+    write(tmp_path / "before", cluster_queue("a", {"old": {"nvidia.com/gpu": 8}}))
+    table = tmp_path / "machines.yaml"
+    table.write_text("new: {usd_an_hour: 1}\nold: {usd_an_hour: 2}\n", encoding="utf-8")
+    options = ("--machines", str(table), "--against", str(tmp_path / "before"))
+
+    done = simulate(tmp_path, "0,a,8 nvidia.com/gpu,86400,\n", *options)
+
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    costs = [side[0]["flavors"][0]["usd_a_day"] for side in (document["runs"], document["base"]["runs"])]
+    assert costs == [pytest.approx(8 * 24, rel=1e-3), pytest.approx(2 * 8 * 24, rel=1e-3)]
 
 
 def test_machines_in_use_all_the_time_cost_their_price_for_24_hours_a_day(tmp_path: Path) -> None:
