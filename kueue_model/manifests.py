@@ -22,7 +22,7 @@ import yaml
 from pydantic import Field, RootModel
 
 from kueue_model.cluster import Cluster, Counting, FlavorMachines
-from kueue_model.kinds import refusals
+from kueue_model.kinds import GROUP, refusals
 from kueue_model.machines import CapacityTimes
 from kueue_model.quotas import Json, amount, units
 from training_platform.catalog.nearest import find_nearest
@@ -40,6 +40,7 @@ _OTHER_KINDS: Final = (
     "Topology",
     "ProvisioningRequestConfig",
 )
+_IGNORED_KINDS: Final = ("Workload",)  # a trace has the jobs
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _OLD_FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
@@ -161,8 +162,13 @@ def _objects(path: Path) -> dict[str, list[Object]]:
         try:
             for row in _documents(file):
                 kind = str(row.body.get("kind"))
-                if kind in objects and "kueue.x-k8s.io" in str(row.body.get("apiVersion")):
+                group = str(row.body.get("apiVersion")).partition("/")[0]
+                if group not in (GROUP, f"config.{GROUP}"):
+                    continue
+                if kind in objects:
                     objects[kind].append(row)
+                elif kind not in _IGNORED_KINDS:
+                    errors.append(_unknown_kind(row, kind))
         except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             position = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
@@ -171,6 +177,13 @@ def _objects(path: Path) -> dict[str, list[Object]]:
     if errors:
         raise UserError("\n".join(errors))
     return objects
+
+
+def _unknown_kind(row: Object, kind: str) -> str:
+    kinds = (*_KINDS, *_OTHER_KINDS, *_IGNORED_KINDS)
+    nearest = find_nearest(kind, kinds)
+    hint = f" Nearest: {nearest}." if nearest else ""
+    return f"{row.position}: {kind!r} is not a kind of Kueue. Allowed: {', '.join(sorted(kinds))}.{hint}"
 
 
 def _documents(file: Path) -> Iterator[Object]:

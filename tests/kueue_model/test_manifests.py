@@ -317,6 +317,27 @@ def test_manifests_that_kueue_would_refuse_end_with_2(tmp_path: Path, objects: l
     assert message in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("kind", "version", "nearest"),
+    [
+        ("ClusterQuue", API, "ClusterQueue"),
+        ("ResourceFlavr", API, "ResourceFlavor"),
+        ("WorkloadPriorityClas", API, "WorkloadPriorityClass"),
+        ("Configuraton", "config.kueue.x-k8s.io/v1beta2", "Configuration"),
+    ],
+)
+def test_a_misspelt_kind_is_refused_where_it_is(tmp_path: Path, kind: str, version: str, nearest: str) -> None:
+    misspelt = {"kind": kind, "apiVersion": version, "metadata": {"name": "b"}}
+    folder = write(tmp_path / "queues", cluster_queue("a"))
+    write(folder, {"kind": "Workload", "apiVersion": API, "metadata": {"name": "w"}}, misspelt, name="other.yaml")
+
+    done = simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n")
+
+    assert done.exit_code == 2, done.output
+    assert f"other.yaml:6: {kind!r} is not a kind of Kueue. Allowed: AdmissionCheck, " in done.stderr
+    assert f" Nearest: {nearest}." in done.stderr
+
+
 @pytest.mark.parametrize("text", ["a: [", "kind: ClusterQueue\n\t", "\ufeff{"])
 def test_a_file_that_is_no_yaml_ends_with_2_and_names_the_place(tmp_path: Path, text: str) -> None:
     write(tmp_path / "queues", cluster_queue("a"))
