@@ -104,6 +104,7 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
         )
     errors = []
     queue_specs = {name: _readable(row, _queue_spec, errors) for name, row in queues.items()}
+    errors += _lost_local_queues(objects["LocalQueue"], queues)
     cohorts = {row.name: row for row in objects["Cohort"]}
     cohort_specs = {row.name: _readable(row, _cohort_spec, errors) for row in objects["Cohort"]}
     errors += _circles(cohorts, cohort_specs)
@@ -251,6 +252,29 @@ def _nameless(objects: Mapping[str, list[Object]]) -> Iterator[str]:
         for row in objects[kind]:
             if not row.name:
                 yield f"{row.position}: {kind} has no metadata.name."
+
+
+def _lost_local_queues(local_queues: list[Object], queues: Mapping[str, Object]) -> Iterator[str]:
+    """Yield a sentence for each LocalQueue of a ClusterQueue that the manifests lack."""
+    for row in local_queues:
+        queue = str(row.spec.get("clusterQueue"))
+        if queue not in queues:
+            nearest = find_nearest(queue, queues)
+            hint = f" Nearest: {nearest}." if nearest else ""
+            yield (
+                f"{_position(row, 'spec', 'clusterQueue')}: LocalQueue {row.name}: {queue!r} is not a ClusterQueue. "
+                f"Allowed: {', '.join(sorted(queues))}.{hint}"
+            )
+
+
+def _position(row: Object, *path: str) -> str:
+    """Return the position, ``file:line``, of a field of an object."""
+    file = row.position.rpartition(":")[0]
+    node: yaml.Node | None = row.node
+    for name in path:
+        if isinstance(node, yaml.MappingNode):
+            node = next((value for key, value in node.value if key.value == name), None)
+    return row.position if node is None else f"{file}:{node.start_mark.line + 1}"
 
 
 def _readable(row: Object, read: Callable[[Json], Json], errors: list[str]) -> Json:
@@ -429,7 +453,10 @@ def _left_out(objects: Mapping[str, list[Object]], configuration: Json) -> Itera
         yield "Without a Configuration of Kueue, fair sharing is assumed to be off, and every resource to count."
     missing_flavors = _missing_flavors(objects) if flavors else []
     if missing_flavors:
-        yield f"ResourceFlavors that the manifests lack are assumed to exist: {', '.join(missing_flavors)}."
+        yield (
+            f"ResourceFlavors that the manifests lack are assumed to exist: {', '.join(missing_flavors)}. In Kueue, a "
+            "ClusterQueue with such a flavor is inactive: none of its jobs starts."
+        )
 
 
 def _left_out_of_configuration(configuration: Json) -> Iterator[str]:
@@ -448,5 +475,15 @@ def _left_out_of_configuration(configuration: Json) -> Iterator[str]:
 
 
 def _missing_flavors(objects: Mapping[str, list[Object]]) -> list[str]:
+    """Return the flavors of ClusterQueues without a ResourceFlavor, each with the nearest one.
+
+    Kueue admits no job of such a ClusterQueue. Source: kubernetes-sigs/kueue v0.19.2 (8eab687),
+    pkg/cache/scheduler/clusterqueue.go, updateQueueStatus and updateFlavorMetadata, read 2026-11-28.
+    """
     used = {flavor for flavor, _ in _cells([row.spec for row in objects["ClusterQueue"]])}
-    return sorted(used - {row.name for row in objects["ResourceFlavor"]})
+    existing = {row.name for row in objects["ResourceFlavor"]}
+    missing: list[str] = []
+    for name in sorted(used - existing):
+        nearest = find_nearest(name, existing)
+        missing.append(f"{name} (nearest: {nearest})" if nearest else name)
+    return missing

@@ -127,6 +127,8 @@ def test_what_is_not_played_is_named(tmp_path: Path) -> None:
         tmp_path / "queues",
         cluster_queue("checked", admissionChecksStrategy={"admissionChecks": [{"name": "dws"}]}),
         cluster_queue("shared", admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"}),
+        cluster_queue("flavored", {"y-h100": FLAVORS["x"]}),
+        {"kind": "ResourceFlavor", "apiVersion": API, "metadata": {"name": "y-h10"}},
         {"kind": "ResourceFlavor", "apiVersion": API, "metadata": {"name": "rack"}, "spec": {"topologyName": "t"}},
         {"kind": "AdmissionCheck", "apiVersion": API, "metadata": {"name": "far"},
          "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}},
@@ -142,7 +144,8 @@ def test_what_is_not_played_is_named(tmp_path: Path) -> None:
         "MultiKueue's AdmissionChecks are not simulated: far.",
         "waitForPodsReady of the Configuration is not simulated.",
         "Feature gates of the Configuration are not simulated: ConcurrentAdmission.",
-        "ResourceFlavors that the manifests lack are assumed to exist: x.",
+        ("ResourceFlavors that the manifests lack are assumed to exist: x, y-h100 (nearest: y-h10). In Kueue, a "
+         "ClusterQueue with such a flavor is inactive: none of its jobs starts."),
     ):  # fmt: skip
         assert part in notes
 
@@ -336,6 +339,18 @@ def test_a_misspelt_kind_is_refused_where_it_is(tmp_path: Path, kind: str, versi
     assert done.exit_code == 2, done.output
     assert f"other.yaml:6: {kind!r} is not a kind of Kueue. Allowed: AdmissionCheck, " in done.stderr
     assert f" Nearest: {nearest}." in done.stderr
+
+
+def test_a_local_queue_of_no_cluster_queue_is_refused_at_its_line(tmp_path: Path) -> None:
+    local = {"apiVersion": API, "kind": "LocalQueue", "metadata": {"name": "main", "namespace": "lab"}}
+    write(tmp_path / "queues", cluster_queue("speech"))
+    write(tmp_path / "queues", {**local, "spec": {"clusterQueue": "speach"}}, name="local.yaml")
+
+    done = simulate(tmp_path, "0,lab/main,1 nvidia.com/gpu,60,\n")
+
+    assert done.exit_code == 2, done.output
+    message = "LocalQueue main: 'speach' is not a ClusterQueue. Allowed: speech. Nearest: speech."
+    assert f"local.yaml:7: {message}" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["a: [", "kind: ClusterQueue\n\t", "\ufeff{"])
