@@ -83,7 +83,8 @@ def kueue_model(
     ]
     unusable = traces[0].unusable
     if unusable:
-        notes.append(f"{unusable} rows of {trace} are unusable and left out.")
+        rows = "1 row" if unusable == 1 else f"{unusable:,} rows"
+        notes.append(f"Unusable and left out of {trace}: {rows}.")
     if machines is None:
         notes.append("All machines of the nominal quota are assumed to exist; --machines FILE takes your own figures.")
     base = figures[1] if against else []

@@ -14,12 +14,14 @@ from typing import Any, Final
 
 import yaml
 
+from kueue_model.quotas import amount
 from training_platform.catalog.nearest import find_nearest
 
 GROUP: Final = "kueue.x-k8s.io"
 _FILE: Final = Path(__file__).with_name("kinds.schema.json")
 _NULL: Final = "tag:yaml.org,2002:null"
 _HEAD: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 Shape = Mapping[str, Any]
 
 
@@ -57,9 +59,23 @@ def _refusals(node: yaml.Node, shape: Shape, subject: str, path: str, file: str)
     elif isinstance(node, yaml.SequenceNode) and "items" in shape:
         for index, item in enumerate(node.value):
             yield from _refusals(item, shape["items"], subject, f"{path}[{index}]", file)
-    elif isinstance(node, yaml.ScalarNode) and "enum" in shape and node.value not in shape["enum"]:
-        values = {value: value for value in shape["enum"]}
-        yield f"{file}:{node.start_mark.line + 1}: {path} is {node.value!r}. {_nearest(str(node.value), values)}"
+    elif isinstance(node, yaml.ScalarNode):
+        reason = _wrong_value(node, shape, path.rpartition(".")[2])
+        if reason:
+            yield f"{file}:{node.start_mark.line + 1}: {path} is {node.value!r}. {reason}"
+
+
+def _wrong_value(node: yaml.ScalarNode, shape: Shape, field: str) -> str:
+    """Return what is allowed in place of a value, or an empty string."""
+    text = str(node.value)
+    if "enum" in shape and text not in shape["enum"]:
+        return _nearest(text, {value: value for value in shape["enum"]})
+    if field in AMOUNTS and node.tag != _NULL:
+        try:
+            amount("", text)
+        except ValueError:
+            return "Allowed: a quantity of 0 or more, such as 8, 500m or 64Gi."
+    return ""
 
 
 def _nearest(name: str, allowed: Mapping[str, object]) -> str:

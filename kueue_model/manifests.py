@@ -22,7 +22,7 @@ import yaml
 from pydantic import Field, RootModel
 
 from kueue_model.cluster import Cluster, Counting, FlavorMachines
-from kueue_model.kinds import GROUP, refusals
+from kueue_model.kinds import AMOUNTS, GROUP, refusals
 from kueue_model.machines import CapacityTimes
 from kueue_model.quotas import Json, amount, units
 from training_platform.catalog.nearest import find_nearest
@@ -43,7 +43,6 @@ _OTHER_KINDS: Final = (
 _IGNORED_KINDS: Final = ("Workload",)  # a trace has the jobs
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _OLD_FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
-_AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _DEEPEST: Final = 100
 _MOST_LEVELS: Final = 50  # of cohorts; deeper trees would take minutes
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -336,7 +335,7 @@ def _check_quota(flavor: Json, covered: Sequence[object], *, is_root: bool) -> N
         resources = ", ".join(map(str, covered))
         raise ValueError(f"flavor {flavor['name']} has quota of {', '.join(rows)}, not of {resources}")
     for name, row in rows.items():
-        for key in _AMOUNTS:
+        for key in AMOUNTS:
             if row.get(key) is None:
                 continue
             amount(name, row[key])

@@ -498,8 +498,8 @@ def _seconds(column: str, text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
-        allowed = f"seconds, at least {LEAST_SECONDS} and up to ten years"
-        raise _CellError(column, f"{text!r} is not a time", allowed)
+        allowed = f"at least {LEAST_SECONDS} and up to ten years"
+        raise _CellError(column, f"{text!r} is not a number of seconds", allowed)
     return seconds
 
 

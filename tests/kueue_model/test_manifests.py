@@ -238,6 +238,7 @@ def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> No
         assert part in done.stderr
     (row,) = (row for row in json.loads(done.stdout)["runs"][0]["waits"] if row["flavor"] == "all flavors")
     assert row["jobs"] == 2
+    assert json.loads(done.stdout)["notes"][-2] == f"Unusable and left out of {tmp_path}/trace.csv: 5 rows."
 
 
 def spoiled(path: str, value: object) -> dict[str, Any]:
@@ -261,7 +262,11 @@ FLAVOR = "resourceGroups.0.flavors.0"
     ("objects", "message"),
     [
         ([{"kind": "Pod", "apiVersion": "v1"}], "has no ClusterQueue"),
-        ([spoiled(f"{FLAVOR}.resources.0.nominalQuota", "8 GPUs")], ":1: ClusterQueue a: '8 GPUs' is not a quantity"),
+        ([spoiled(f"{FLAVOR}.resources.0.nominalQuota", "8 GPUs")], "nominalQuota is '8 GPUs'. Allowed: a quantity"),
+        (
+            [spoiled(f"{FLAVOR}.resources.0.nominalQuota", -3)],
+            ":14: spec.resourceGroups[0].flavors[0].resources[0].nominalQuota is '-3'. Allowed: a quantity of 0 or",
+        ),
         ([spoiled(f"{FLAVOR}.resources.0.name", "cpu")], "flavor x has quota of cpu, not of nvidia.com/gpu"),
         ([spoiled(f"{FLAVOR}.resources", None)], "needs a value of spec.resourceGroups[0].flavors[0].resources"),
         ([cluster_queue("a", cohortName="", resourceGroups=[{
@@ -309,7 +314,7 @@ FLAVOR = "resourceGroups.0.flavors.0"
             "WorkloadPriorityClass of v1beta2 needs a value of value.",
         ),
     ],
-    ids=range(19),
+    ids=range(20),
 )  # fmt: skip
 def test_manifests_that_kueue_would_refuse_end_with_2(tmp_path: Path, objects: list[Any], message: str) -> None:
     write(tmp_path / "queues", *objects)

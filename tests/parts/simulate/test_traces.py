@@ -82,7 +82,7 @@ soon,vision,8 h100,60
         ),
         "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
         "trace.csv:5:1: submitted: 'soon' is not a moment. Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
-        "trace.csv:6:17: seconds: '-1' is not a time. Allowed: seconds, at least 0.001 and up to ten years.",
+        "trace.csv:6:17: seconds: '-1' is not a number of seconds. Allowed: at least 0.001 and up to ten years.",
         "trace.csv:8:1: has 1 cells more than the header. Allowed: a cell for each column of the header.",
         (
             "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor of a share of nlp in main. "
