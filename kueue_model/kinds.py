@@ -59,10 +59,8 @@ def _refusals(node: yaml.Node, shape: Shape, subject: str, path: str, file: str)
     elif isinstance(node, yaml.SequenceNode) and "items" in shape:
         for index, item in enumerate(node.value):
             yield from _refusals(item, shape["items"], subject, f"{path}[{index}]", file)
-    elif isinstance(node, yaml.ScalarNode):
-        reason = _wrong_value(node, shape, path.rpartition(".")[2])
-        if reason:
-            yield f"{file}:{node.start_mark.line + 1}: {path} is {node.value!r}. {reason}"
+    elif isinstance(node, yaml.ScalarNode) and (reason := _wrong_value(node, shape, path.rpartition(".")[2])):
+        yield f"{file}:{node.start_mark.line + 1}: {path} is {node.value!r}. {reason}"
 
 
 def _wrong_value(node: yaml.ScalarNode, shape: Shape, field: str) -> str:
