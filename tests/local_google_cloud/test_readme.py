@@ -39,6 +39,8 @@ def test_a_served_cloud_takes_the_requests_of_the_page_and_refuses_by_documents(
     with subprocess.Popen([*command, "--state", str(state)], cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         port = server.stdout.readline().partition("127.0.0.1:")[2].partition("/")[0]
+        warning = server.stdout.readline()
+        settings = [server.stdout.readline() for _ in range(2)]
         bodies = re.findall(r"-d '(.+)' \\\n +http://127.0.0.1:8431(/\S+)", README)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
             json_content = {"Content-Type": "application/json"}
@@ -46,6 +48,8 @@ def test_a_served_cloud_takes_the_requests_of_the_page_and_refuses_by_documents(
             wrong = http.post(bodies[-1][1], json={"name": "other", "autoCreateSubnets": False})
         server.terminate()
 
+    assert "not in this list reach Google" in warning
+    assert settings == ["config:\n", "  gcp:project: example\n"]
     assert codes == [200, 200]
     assert wrong.status_code == 400
     assert 'Unknown name "autoCreateSubnets"' in wrong.json()["error"]["message"]
@@ -54,7 +58,7 @@ def test_a_served_cloud_takes_the_requests_of_the_page_and_refuses_by_documents(
 
 
 def test_the_judge_of_the_page_refuses_what_the_page_says() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[-1]
     names: dict[str, Any] = {}
     exec(example.replace("    ...\n", "    pass\n"), names)  # noqa: S102
     client = Client(LocalCloud([PROJECT], judge=names["OneRegion"]()))
