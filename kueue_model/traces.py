@@ -249,9 +249,9 @@ class _Reader:
             if (number in dated_lines) == has_dates:
                 jobs.append(job)
             else:
-                error = _clock_error("submitted", "most rows have", has_dates=has_dates)
-                cause = (error.column, error.message, error.allowed)
-                causes.setdefault(cause, []).append((number, self._finding(error, number, header, row)))
+                wrong_clock = _clock_error("submitted", "most rows have", has_dates=has_dates)
+                cause = (wrong_clock.column, wrong_clock.message, wrong_clock.allowed)
+                causes.setdefault(cause, []).append((number, self._finding(wrong_clock, number, header, row)))
         start = min((job.submitted for job in jobs), default=0.0)
         moved = [job._replace(submitted=job.submitted - start) for job in jobs]
         return Trace(
