@@ -25,15 +25,17 @@ def serve(projects: tuple[str, ...], port: int, state: Path | None) -> None:
     try:
         import local_google_cloud.http.server as http  # noqa: PLC0415 # needs the extra, help does not
         from local_google_cloud.local_cloud import LocalCloud  # noqa: PLC0415 # as above
+        from local_google_cloud.state.cloud import CloudSettings  # noqa: PLC0415 # as above
         from local_google_cloud.state.store import Store  # noqa: PLC0415 # as above
     except ImportError as error:
         raise click.ClickException(f"{error.name} is missing: pip install 'training-platform[sandbox]'.") from error
 
+    settings = CloudSettings(accept_objects=False)
     ended = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
-        with http.serve(LocalCloud(projects, store=Store(state)), port) as bound:
+        with http.serve(LocalCloud(projects, store=Store(state), settings=settings), port) as bound:
             click.echo(f"# http://127.0.0.1:{bound}/ until interrupted; into Pulumi.STACK.yaml:")
             click.echo("# Resources of services that are not in this list reach Google, not this server.")
             click.echo(f"config:\n  gcp:project: {projects[0]}")

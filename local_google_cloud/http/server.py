@@ -62,6 +62,7 @@ def make_app(cloud: LocalCloud) -> ASGIApp:
         routes=[
             *control.routes(cloud),
             Route("/storage/upload/storage/v1/b/{bucket}/o", _upload(cloud), methods=["POST"]),
+            Route("/upload/storage/v1/b/{bucket}/o", _upload(cloud), methods=["POST"]),  # the gcp provider's
             Route("/{service}/{path:path}", _endpoint(cloud), methods=VERBS),
             Route("/{path:path}", _no_service, methods=VERBS),
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from local_google_cloud.requests.errors import Refusal
+from local_google_cloud.requests.errors import Refusal, unimplemented
 from local_google_cloud.resources.actions import (
     ACTIONS,
     caller_permissions,
@@ -93,7 +93,9 @@ def _list_nothing(cloud: Cloud, call: Call) -> Json:
 
 
 def _accept_object(cloud: Cloud, call: Call) -> Json:
-    """Accept an object in an existing bucket, without storing it."""
+    """Accept an object in an existing bucket, without storing it, if the cloud's settings say so."""
+    if not cloud.settings.accept_objects:
+        raise unimplemented(call.method.id)
     bucket = cloud.existing(call.name.removesuffix("/o"))
     return {"kind": "storage#object", "bucket": bucket.id, "name": call.parameters.get("name", "")}
 

@@ -45,12 +45,24 @@ def test_a_served_cloud_takes_the_requests_of_the_page_and_refuses_by_documents(
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
             json_content = {"Content-Type": "application/json"}
             codes = [http.post(path, content=body, headers=json_content).status_code for body, path in bodies]
+            http.post("/serviceusage/v1/projects/example/services/storage.googleapis.com:enable", json={})
+            bucket = http.post("/storage/v1/b?project=example", json={"name": "example-data"})
+            inserted = http.post("/storage/v1/b/example-data/o?name=a", json={})
+            content = {"content": b"a", "headers": {"Content-Type": "multipart/related; boundary=b"}}
+            uploads = [
+                http.post(f"{prefix}/upload/storage/v1/b/example-data/o?name=a", **content)
+                for prefix in ("", "/storage")
+            ]
             wrong = http.post(bodies[-1][1], json={"name": "other", "autoCreateSubnets": False})
         server.terminate()
 
     assert "not in this list reach Google" in warning
     assert settings == ["config:\n", "  gcp:project: example\n"]
     assert codes == [200, 200]
+    assert bucket.status_code == 200
+    for answer in (inserted, *uploads):
+        assert answer.status_code == 501
+        assert "storage.objects.insert is not implemented" in answer.json()["error"]["message"]
     assert wrong.status_code == 400
     assert 'Unknown name "autoCreateSubnets"' in wrong.json()["error"]["message"]
     assert server.returncode == 0
