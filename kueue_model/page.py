@@ -32,7 +32,7 @@ def page(result: Result, title: str) -> str:
     if courses:
         parts.append(("courses", "Waits over the trace", joined(*courses)))
     levels = [drawing for _, drawing in _levels(result)]
-    parts.append(("levels", "Chips in use", joined(*levels)))
+    parts.append(("levels", result.words("Chips in use"), joined(*levels)))
     for number, section in enumerate(sections(result)):
         note = el("p", section.note, cls="note") if section.note else ""
         name = section.title[:1].upper() + section.title[1:]
@@ -93,8 +93,9 @@ def _levels(result: Result) -> Iterator[tuple[str, Markup]]:
             continue
         row = run.rows["flavors"][key]
         chips = row["chips"] or 0
-        title = el("h3", f"{flavor} in {cluster}: {row['utilisation'] or 0:.0%} of {chips:,} chips, {capacity}")
-        label = f"Chips of {flavor} in use, over {run.days:.0f} days and until all end"
+        share = result.words(f"{row['utilisation'] or 0:.0%} of {chips:,} chips")
+        title = el("h3", f"{flavor} in {cluster}: {share}, {capacity}")
+        label = f"{result.words('Chips')} of {flavor} in use, over {run.days:.0f} days and until all end"
         yield f"{cluster}-{flavor}", joined(title, lines(curves, chips, label))
 
 

@@ -255,12 +255,22 @@ def _levels(part: Played, flavor: str, span: float) -> list[float]:
 
 @dataclass
 class Result:
-    """The runs of a simulation, and of its base, if any; ``ref`` is the base's name."""
+    """The runs of a simulation, and of its base, if any; ``ref`` is the base's name.
+
+    With ``has_resources``, flavors have quota of any resource, such as CPU and memory, not only of chips.
+    """
 
     runs: Sequence[Figures]
     base: Sequence[Figures] = ()
     ref: str = ""
     notes: Sequence[str] = ()
+    has_resources: bool = False
+
+    def words(self, title: str) -> str:
+        """Return a title with quota in place of chips, if flavors have quota of any resource."""
+        if not self.has_resources:
+            return title
+        return title.replace("chip-hours", "resource-hours").replace("chips", "quota").replace("Chips", "Quota")
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -296,14 +306,14 @@ def sections(result: Result) -> Iterator[ReportSection]:
                 if flavor == ALL or rows_of_team[cluster, team] > 2
             }
         keys = sorted(shown_keys, key=lambda key: [part for part in key if part != ALL])
-        columns = (*table.keys, *(f">{title}" for title, _ in table.figures.values()))
+        columns = (*table.keys, *(f">{result.words(title)}" for title, _ in table.figures.values()))
         rows = [
             ReportRow((*key, *(_shown(result, name, key, figure) for figure in table.figures)), table.state)
             for key in keys
         ]
         if rows:
             yield ReportSection(
-                title=table.title,
+                title=result.words(table.title),
                 unit=table.unit,
                 columns=columns,
                 rows=rows,

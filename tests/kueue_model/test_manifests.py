@@ -217,6 +217,17 @@ def test_the_report_names_the_assumed_checkpoints(tmp_path: Path) -> None:
     assert "jobs without a checkpoint column are assumed to save each hour" in done.stdout
 
 
+@pytest.mark.parametrize("form", ["text", "html"])
+def test_amounts_of_cpus_and_memory_are_not_called_chips(tmp_path: Path, form: str) -> None:
+    write(tmp_path / "queues", cluster_queue("a"))
+
+    done = simulate(tmp_path, "0,a,8 nvidia.com/gpu 8 cpu 1Gi memory,3600,\n", "--format", form)
+
+    assert "resource-hours" in done.stdout
+    assert "quota" in done.stdout.lower()
+    assert not [line for line in done.stdout.splitlines() if "chip" in line.lower() and "id=" not in line]
+
+
 def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> None:
     write(tmp_path / "queues", cluster_queue("a", {"x": {"nvidia.com/gpu": 8}, "y": {"nvidia.com/gpu": 8}}))
     rows = "".join(
