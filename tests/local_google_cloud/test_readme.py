@@ -48,9 +48,9 @@ def test_a_served_cloud_takes_the_requests_of_the_page_and_refuses_by_documents(
             http.post("/serviceusage/v1/projects/example/services/storage.googleapis.com:enable", json={})
             bucket = http.post("/storage/v1/b?project=example", json={"name": "example-data"})
             inserted = http.post("/storage/v1/b/example-data/o?name=a", json={})
-            content = {"content": b"a", "headers": {"Content-Type": "multipart/related; boundary=b"}}
+            multipart = {"Content-Type": "multipart/related; boundary=b"}
             uploads = [
-                http.post(f"{prefix}/upload/storage/v1/b/example-data/o?name=a", **content)
+                http.post(f"{prefix}/upload/storage/v1/b/example-data/o?name=a", content=b"a", headers=multipart)
                 for prefix in ("", "/storage")
             ]
             wrong = http.post(bodies[-1][1], json={"name": "other", "autoCreateSubnets": False})
