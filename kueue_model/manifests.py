@@ -103,7 +103,6 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
         )
     errors = []
     queue_specs = {name: _readable(row, _queue_spec, errors) for name, row in queues.items()}
-    errors += _lost_local_queues(objects["LocalQueue"], queues)
     cohorts = {row.name: row for row in objects["Cohort"]}
     cohort_specs = {row.name: _readable(row, _cohort_spec, errors) for row in objects["Cohort"]}
     errors += _circles(cohorts, cohort_specs)
@@ -254,15 +253,15 @@ def _nameless(objects: Mapping[str, list[Object]]) -> Iterator[str]:
 
 
 def _lost_local_queues(local_queues: list[Object], queues: Mapping[str, Object]) -> Iterator[str]:
-    """Yield a sentence for each LocalQueue of a ClusterQueue that the manifests lack."""
+    """Yield a sentence for each LocalQueue of a ClusterQueue that the manifests lack; Kueue takes it, as inactive."""
     for row in local_queues:
         queue = str(row.spec.get("clusterQueue"))
         if queue not in queues:
             nearest = find_nearest(queue, queues)
             hint = f" Nearest: {nearest}." if nearest else ""
             yield (
-                f"{_position(row, 'spec', 'clusterQueue')}: LocalQueue {row.name}: {queue!r} is not a ClusterQueue. "
-                f"Allowed: {', '.join(sorted(queues))}.{hint}"
+                f"{_position(row, 'spec', 'clusterQueue')}: LocalQueue {row.name}: {queue!r} is not a ClusterQueue, so "
+                f"none of its jobs starts. Allowed: {', '.join(sorted(queues))}.{hint}"
             )
 
 
@@ -450,6 +449,7 @@ def _left_out(objects: Mapping[str, list[Object]], configuration: Json) -> Itera
     yield from _left_out_of_configuration(configuration)
     if not objects["Configuration"]:
         yield "Without a Configuration of Kueue, fair sharing is assumed to be off, and every resource to count."
+    yield from _lost_local_queues(objects["LocalQueue"], {row.name: row for row in objects["ClusterQueue"]})
     missing_flavors = _missing_flavors(objects) if flavors else []
     if missing_flavors:
         yield (

@@ -357,16 +357,16 @@ def test_a_misspelt_kind_is_refused_where_it_is(tmp_path: Path, kind: str, versi
     assert f" Nearest: {nearest}." in done.stderr
 
 
-def test_a_local_queue_of_no_cluster_queue_is_refused_at_its_line(tmp_path: Path) -> None:
+def test_a_local_queue_of_no_cluster_queue_is_noted_at_its_line(tmp_path: Path) -> None:
     local = {"apiVersion": API, "kind": "LocalQueue", "metadata": {"name": "main", "namespace": "lab"}}
     write(tmp_path / "queues", cluster_queue("speech"))
     write(tmp_path / "queues", {**local, "spec": {"clusterQueue": "speach"}}, name="local.yaml")
 
-    done = simulate(tmp_path, "0,lab/main,1 nvidia.com/gpu,60,\n")
+    done = simulate(tmp_path, "0,lab/main,1 nvidia.com/gpu,60,\n0,speech,1 nvidia.com/gpu,60,\n")
 
-    assert done.exit_code == 2, done.output
-    message = "LocalQueue main: 'speach' is not a ClusterQueue. Allowed: speech. Nearest: speech."
-    assert f"local.yaml:7: {message}" in done.stderr
+    assert done.exit_code == 1, done.output  # the row of the lost queue
+    message = "LocalQueue main: 'speach' is not a ClusterQueue, so none of its jobs starts. Allowed: speech. Nearest: "
+    assert f"local.yaml:7: {message}speech." in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("text", ["a: [", "kind: ClusterQueue\n\t", "\ufeff{"])
