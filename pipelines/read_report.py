@@ -36,7 +36,7 @@ def main(archive: Path, folder: Path) -> str | None:
 
 
 def _text(archive: zipfile.ZipFile, name: str, bound: int) -> str:
-    """Return the start of a member, a character that is cut in two left out; empty where there is none."""
+    """Return the start of a member, a character that is cut in two left out; empty if there is none."""
     if name not in archive.namelist():
         return ""
     with archive.open(name) as member:

@@ -20,9 +20,12 @@ ROOT: Final = Path(__file__).parent.parent
 ROOMS: Final = (
     "__main__.py",
     "benchmarks",
+    "docs",
+    "examples",
     "kueue_model",
     "local_google_cloud",
     "modules",
+    "pipelines",
     "tests",
     "tools",
     "training_platform",

@@ -131,7 +131,7 @@ class _PlacedGrant(NamedTuple):
 
 
 def _principal(member: str, teams: Container[str], admins: Container[str]) -> str:
-    """Return which principal a member is; people are known by the stack files alone."""
+    """Return which principal a member is; people are known only by the stack files."""
     if member in teams:
         return "members"
     if member in admins:
@@ -163,7 +163,7 @@ def _own_needs(methods: Iterable[str]) -> dict[str, str]:
 def _sources(permission: str, grants: Sequence[_PlacedGrant]) -> str:
     if not grants:
         return "the set-up of pipelines"
-    sources = {f"`{each.role}`, {each.place}" for each in grants if _gives(each.grant, permission)}
+    sources = {f"`{placed.role}`, {placed.place}" for placed in grants if _gives(placed.grant, permission)}
     return "; ".join(sorted(sources)) or "nothing"
 
 
@@ -182,11 +182,11 @@ def _excess(principal: Principal, grants: Sequence[_PlacedGrant]) -> Iterator[st
         used = {need.permission for needs in permissions().methods.values() for need in needs if need.agent}
     resources: dict[str, set[str]] = {}
     totals: dict[str, tuple[int, int]] = {}
-    for each in grants:
-        held = role_permissions(each.grant)
-        predefined = permissions().roles.get(each.grant.role)
-        totals[each.role] = (len(used & set(held)), predefined.total) if predefined else (len(held), len(held))
-        resources.setdefault(each.role, set()).add(_granted_on(each.grant.resource))
+    for placed in grants:
+        held = role_permissions(placed.grant)
+        predefined = permissions().roles.get(placed.grant.role)
+        totals[placed.role] = (len(used & set(held)), predefined.total) if predefined else (len(held), len(held))
+        resources.setdefault(placed.role, set()).add(_granted_on(placed.grant.resource))
     yield "\n| grant | on | used | of all | remark |\n| --- | --- | --- | --- | --- |"
     for role, (count, total) in sorted(totals.items()):
         remark = principal.excess.get(role, "")
@@ -196,7 +196,9 @@ def _excess(principal: Principal, grants: Sequence[_PlacedGrant]) -> Iterator[st
 def _granted_on(resource: str) -> str:
     """Return what a grant is on: a project, or a kind of resource below it."""
     parts = resource.split("/")
-    return "a bucket" if parts[0] == "buckets" else "the project" if len(parts) == 2 else f"one of {parts[-2]}"
+    if parts[0] == "buckets":
+        return "a bucket"
+    return "the project" if len(parts) == 2 else f"one of {parts[-2]}"
 
 
 _HELP = "-h, --help"
@@ -209,7 +211,8 @@ def _command(command: click.Command, context: click.Context, heading: str) -> It
     yield f"**Usage**:\n\n```console\n$ {context.command_path} {usage}\n```"
     for kind in ("argument", "option"):
         parameters = [parameter for parameter in command.get_params(context) if parameter.param_type_name == kind]
-        if rows := [record for parameter in parameters if (record := parameter.get_help_record(context))]:
+        records = [parameter.get_help_record(context) for parameter in parameters]
+        if rows := [record for record in records if record]:
             yield f"\n**{kind.title()}s**:\n"
             # click keeps the help option with the names that it had when a command was first run, perhaps by itself.
             yield from (f"* `{_HELP if name == '--help' else name}`: {means}" for name, means in rows)
@@ -226,23 +229,23 @@ def _command(command: click.Command, context: click.Context, heading: str) -> It
 
 def examples(files: Iterable[BaseModel | None]) -> dict[str, str]:
     """Return the first use of each section in files, by the section's name, as YAML with the fields above it."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for file in files:
-        _note(file, (), found)
-    return found
+        _note(file, (), texts)
+    return texts
 
 
-def _note(value: object, path: tuple[str | int, ...], found: dict[str, str]) -> None:
+def _note(value: object, path: tuple[str | int, ...], texts: dict[str, str]) -> None:
     below: Iterable[tuple[str | int, object]] = ()
     if isinstance(value, BaseModel):
         below = [(name, getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set]
-        found.setdefault(type(value).__name__, _text(value, path))
+        texts.setdefault(type(value).__name__, _text(value, path))
     elif isinstance(value, Mapping):
         below = value.items()
     elif isinstance(value, list | tuple):
         below = enumerate(value)
     for key, child in below:
-        _note(child, (*path, key), found)
+        _note(child, (*path, key), texts)
 
 
 def _text(section: BaseModel, path: tuple[str | int, ...]) -> str:
@@ -255,7 +258,11 @@ def _text(section: BaseModel, path: tuple[str | int, ...]) -> str:
 
 def _deep(value: object) -> bool:
     """Whether a value holds mappings or lists of mappings, as sections by name do."""
-    children = list(value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ())
+    children: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        children = value.values()
+    elif isinstance(value, list):
+        children = value
     return any(isinstance(child, Mapping | list) for child in children)
 
 
@@ -322,15 +329,15 @@ def status(page: str, reports: Iterable[Path]) -> str:
         if report["where"] != GOOGLE:
             raise ValueError(f"{path.name} is a report of {report['where']}, which proves nothing about {GOOGLE}.")
         for row in report["probes"]:
-            said = (report["began"][:10], WORDS[row["verdict"]], f"version {report['version']}")
-            last[row["probe"]] = max(last.get(row["probe"], said), said, key=lambda one: one[0])
+            answer = (report["began"][:10], WORDS[row["verdict"]], f"version {report['version']}")
+            last[row["probe"]] = max(last.get(row["probe"], answer), answer, key=lambda dated: dated[0])
     unasked = ("", "not run", "")
-    rows = [(one, *last.get(name, unasked)) for name, one in PROBES.items()]
+    rows = [(probe, *last.get(name, unasked)) for name, probe in PROBES.items()]
     table = [
         "| stage | probe | promise | answer | day | by |",
         "| --- | --- | --- | --- | --- | --- |",
-        *(f"| {one.stage} | `{one.name}` | {one.proves.rstrip('.')} | {word} | {day} | {by} |"
-          for one, day, word, by in rows),
+        *(f"| {probe.stage} | `{probe.name}` | {probe.proves.rstrip('.')} | {word} | {day} | {by} |"
+          for probe, day, word, by in rows),
     ]  # fmt: skip
     proven = sum(word == WORDS["proven"] for _, _, word, _ in rows)
     return (

@@ -55,19 +55,19 @@ def listed(folder: Path) -> Iterator[Path]:
 
 
 def fetched(source: Path, destination: Path) -> tuple[str, int]:
-    """Copy one file unless it is there; return what became of it, and the bytes that were copied now."""
+    """Copy one file unless it exists; return what became of it, and the bytes that were copied now."""
     try:
-        wanted = source.stat()
-        if destination.is_file() and same(wanted, destination.stat()):
+        original = source.stat()
+        if destination.is_file() and same(original, destination.stat()):
             return "there", 0
         destination.parent.mkdir(parents=True, exist_ok=True)
         # Named after what it is a part of: another version of the source starts anew.
-        part = destination.with_name(f"{destination.name}.{wanted.st_size}-{int(wanted.st_mtime)}{PART}")
+        part = destination.with_name(f"{destination.name}.{original.st_size}-{int(original.st_mtime)}{PART}")
         copied = continued(source, part)
-        if part.stat().st_size != wanted.st_size:
+        if part.stat().st_size != original.st_size:
             print(f"{source}: it changed while it was read", file=sys.stderr, flush=True)
             return "failed", 0
-        os.utime(part, (wanted.st_mtime, wanted.st_mtime))
+        os.utime(part, (original.st_mtime, original.st_mtime))
         part.replace(destination)
     except OSError as error:
         print(f"{source}: {error}", file=sys.stderr, flush=True)
@@ -75,9 +75,9 @@ def fetched(source: Path, destination: Path) -> tuple[str, int]:
     return "copied", copied
 
 
-def same(one: os.stat_result, other: os.stat_result) -> bool:
+def same(file: os.stat_result, other: os.stat_result) -> bool:
     """Whether two files have one size and, to the second, one time."""
-    return one.st_size == other.st_size and int(one.st_mtime) == int(other.st_mtime)
+    return file.st_size == other.st_size and int(file.st_mtime) == int(other.st_mtime)
 
 
 def continued(source: Path, part: Path) -> int:

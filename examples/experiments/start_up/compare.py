@@ -36,8 +36,8 @@ def main() -> int:
 def start(command: list[str], job: str, rest: list[str]) -> float:
     """Submit a job, wait for its end, and return the seconds that it took to start; ``rest`` is for each command."""
     run = _output([*command, "submit", job, *rest]).split()[-1]
-    (found,) = json.loads(_output([*command, "wait", run, "--format", "json", *rest]))
-    return seconds(found)
+    (ended_run,) = json.loads(_output([*command, "wait", run, "--format", "json", *rest]))
+    return seconds(ended_run)
 
 
 def seconds(run: dict[str, Any]) -> float:

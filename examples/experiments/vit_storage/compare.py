@@ -29,7 +29,8 @@ _SECONDS = re.compile(r"^(?:.*\s)?seconds ([0-9.]+)$", re.MULTILINE)
 def main() -> int:
     """Train from both, and print both times."""
     options = arguments()
-    for target in [""] if options.local else options.target or TARGETS:
+    targets = [""] if options.local else options.target or TARGETS
+    for target in targets:
         times = {}
         for index, (source, job) in enumerate(SOURCES.items()):
             print(f"training from {source} {TARGETS.get(target, 'here')} ...", flush=True)
@@ -72,10 +73,10 @@ def local(data: Path, rest: list[str]) -> float:
 
 def seconds(text: str, run: str) -> float:
     """Return what a run printed of its time."""
-    found = _SECONDS.findall(text)
-    if not found:
+    printed = _SECONDS.findall(text)
+    if not printed:
         sys.exit(f"{run} printed no line 'seconds N': it did not train to its end.")
-    return float(found[-1])
+    return float(printed[-1])
 
 
 def table(times: dict[str, float], where: str) -> str:
@@ -90,8 +91,8 @@ def table(times: dict[str, float], where: str) -> str:
 def _split(words: list[str]) -> tuple[list[str], bool, list[str]]:
     if "--" not in words:
         return words, False, []
-    at = words.index("--")
-    return words[:at], True, words[at + 1 :]
+    separator = words.index("--")
+    return words[:separator], True, words[separator + 1 :]
 
 
 def _output(command: list[str]) -> str:

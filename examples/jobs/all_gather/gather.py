@@ -13,7 +13,8 @@ import torch
 import torch.distributed as dist
 
 BYTES = 1 << 30
-WARM_UP, MEASURED = 5, 20  # collectives
+WARM_UP = 5  # collectives
+MEASURED = 20
 
 
 def main() -> None:

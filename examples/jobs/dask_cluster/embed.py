@@ -54,12 +54,12 @@ async def schedule(options: argparse.Namespace, workers: int) -> None:
         Client(scheduler.address, asynchronous=True) as client,
     ):
         await client.wait_for_workers(workers)
-        asked = {
+        part_of = {
             client.submit(embedded, options.data, part, options.parts, options.width, pure=False): part for part in left
         }
-        async for future, result in as_completed(asked, with_results=True):
-            write(file_of(options.output, asked[future]), result)
-            print(f"part {asked[future]}", flush=True)
+        async for future, result in as_completed(part_of, with_results=True):
+            write(file_of(options.output, part_of[future]), result)
+            print(f"part {part_of[future]}", flush=True)
         await scheduler.close()
     print("done", flush=True)
 

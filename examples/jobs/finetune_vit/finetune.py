@@ -83,17 +83,20 @@ def stop(*_: Any) -> None:
 
 def transform(model: str) -> Any:
     """Return what makes a model's input of an image: its size and its colours' mean and spread."""
-    wanted = AutoImageProcessor.from_pretrained(model)
-    size = (wanted.size["height"], wanted.size["width"])
-    normal = transforms.Normalize(wanted.image_mean, wanted.image_std)
+    processor = AutoImageProcessor.from_pretrained(model)
+    size = (processor.size["height"], processor.size["width"])
+    normal = transforms.Normalize(processor.image_mean, processor.image_std)
     return transforms.Compose([transforms.Resize(size), transforms.ToTensor(), normal])
 
 
 class Shuffled(Sampler[list[int]]):
-    """Batches of indexes, each decided by its step alone, so that a program that goes on sees what would have come."""
+    """Batches of indexes, each decided only by its step, so that a program that goes on sees what would have come."""
 
     def __init__(self, images: int, batch: int, first: int, steps: int) -> None:
-        self.images, self.batch, self.first, self.steps = images, batch, first, steps
+        self.images = images
+        self.batch = batch
+        self.first = first
+        self.steps = steps
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yield the batches from the first step on."""

@@ -24,7 +24,9 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-WIDTH, LAYERS, CLASSES = 64, 4, 10
+WIDTH = 64
+LAYERS = 4
+CLASSES = 10
 
 
 def main() -> None:
@@ -78,7 +80,7 @@ def join() -> torch.device:
 
 
 def sharded(model: nn.Sequential) -> nn.Module:
-    """Return a model of which each process holds a part: layer by layer, so that few are whole at a time."""
+    """Return a model whose parts are held by one process each: layer by layer, so that few are whole at a time."""
     for layer in model:
         fully_shard(layer)
     return fully_shard(model)
@@ -98,7 +100,9 @@ class Checkpoints:
     """Checkpoints of a model and its optimizer: all of it in the run's output, and local ones of each process."""
 
     def __init__(self, options: argparse.Namespace, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self.options, self.model, self.optimizer = options, model, optimizer
+        self.options = options
+        self.model = model
+        self.optimizer = optimizer
         local = os.environ.get("LOCAL_CHECKPOINT_DIR")
         self.local = Path(local, f"rank-{dist.get_rank()}") if local else None
         self.background = dist.new_group(backend="gloo")  # of threads, beside that of the training
@@ -119,8 +123,9 @@ class Checkpoints:
         if before := self.writing.pop(folder, None):
             before.result()
         weights, moments = get_state_dict(self.model, self.optimizer)
-        state, where = {"model": weights, "optimizer": moments}, str(folder / f"step-{step}")
-        written = dcp.async_save(state, checkpoint_id=where, process_group=self.background, no_dist=alone)
+        state = {"model": weights, "optimizer": moments}
+        checkpoint = str(folder / f"step-{step}")
+        written = dcp.async_save(state, checkpoint_id=checkpoint, process_group=self.background, no_dist=alone)
         assert isinstance(written, Future)
         written.add_done_callback(lambda done: None if done.exception() else say(name))
         self.writing[folder] = written
@@ -132,10 +137,10 @@ class Checkpoints:
 
     def restore(self) -> int:
         """Load the newest checkpoint that every process can read, if there is one; return the steps done."""
-        own = (steps(self.local) if self.local else [], steps(self.options.checkpoints))
-        every: list[tuple[list[int], list[int]]] = [own] * dist.get_world_size()
-        dist.all_gather_object(every, own, group=self.background)
-        local, whole = (max(set.intersection(*map(set, found)), default=0) for found in zip(*every, strict=True))
+        readable = (steps(self.local) if self.local else [], steps(self.options.checkpoints))
+        every: list[tuple[list[int], list[int]]] = [readable] * dist.get_world_size()
+        dist.all_gather_object(every, readable, group=self.background)
+        local, whole = (max(set.intersection(*map(set, lists)), default=0) for lists in zip(*every, strict=True))
         step = max(local, whole)
         if not step:
             return 0

@@ -26,7 +26,10 @@ from jax.experimental import mesh_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from orbax.checkpoint.experimental.emergency import checkpoint_manager as emergency
 
-WIDTH, LAYERS, CONTEXT, VOCABULARY = 64, 2, 32, 256
+WIDTH = 64
+LAYERS = 2
+CONTEXT = 32
+VOCABULARY = 256
 Tree = Any
 
 
@@ -46,7 +49,8 @@ def main() -> None:
     for step in range(first, options.steps):
         state, loss = update(optimizer, state, batch(tokens, step, options.batch, batches))
         say(f"step {step + 1} loss {float(loss):.6f}")
-        done, last = step + 1, step + 1 == options.steps
+        done = step + 1
+        last = done == options.steps
         due = last or done % options.checkpoint_every == 0 or done % options.local_every == 0  # alike in all slices
         if due and checkpoints.save(done, args=ocp.args.Composite(state=ocp.args.PyTreeSave(state)), force=last):
             say(f"checkpoint {done} begun, the one before written")
@@ -143,7 +147,7 @@ def update(optimizer: optax.GradientTransformation, state: Tree, sequences: jax.
 
 
 def batch(tokens: np.ndarray[Any, Any], step: int, size: int, sharding: NamedSharding) -> jax.Array:
-    """Return the sequences of a step, which its number alone decides; each process reads those of its own devices."""
+    """Return the sequences of a step, which only its number decides; each process reads those of its own devices."""
     starts = np.random.default_rng(step).integers(0, len(tokens) - CONTEXT - 1, size)
 
     def rows(index: tuple[slice, ...]) -> np.ndarray[Any, Any]:

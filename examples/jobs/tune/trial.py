@@ -56,8 +56,8 @@ def report(metric: str, value: float, step: int) -> None:
 
 def arguments() -> argparse.Namespace:
     """Read the command line: what is searched for, and where things are."""
-    given = os.environ.get("AIP_CHECKPOINT_DIR") or os.environ.get("OUTPUT_URI", "")
-    folder = Path(given.replace("gs://", "/gcs/", 1) or ".") / os.environ.get("CLOUD_ML_TRIAL_ID", "")
+    output = os.environ.get("AIP_CHECKPOINT_DIR") or os.environ.get("OUTPUT_URI", "")
+    folder = Path(output.replace("gs://", "/gcs/", 1) or ".") / os.environ.get("CLOUD_ML_TRIAL_ID", "")
     parser = argparse.ArgumentParser()
     parser.add_argument("--learning-rate", type=float, default=1e-2)
     parser.add_argument("--hidden", type=int, default=32)
