@@ -26,7 +26,7 @@ from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, Cluste
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
 from training_platform.parts.sandbox.run.redirection import MARK, is_object, redirect
 from training_platform.resources.plan import Plan
-from training_platform.resources.resource_types import KUBERNETES, RELEASE
+from training_platform.resources.resource_types import KUBERNETES, NAMESPACE, RELEASE
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 
 MARKER: Final = "training-platform-sandbox"
@@ -259,7 +259,7 @@ def _namespaces(plans: Iterable[Plan]) -> set[str]:
         for resource in plan.resources():
             if resource.type == RELEASE:
                 names.add(resource.inputs["namespace"])
-            elif resource.type == "kubernetes:core/v1:Namespace":
+            elif resource.type == NAMESPACE:
                 names.add(resource.inputs["metadata"]["name"])
     return names
 
