@@ -14,7 +14,7 @@ import io
 import math
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -101,6 +101,11 @@ class _CellError(Exception):
         self.message = message
         self.allowed = allowed
         self.nearest = nearest
+
+    @property
+    def cause(self) -> tuple[str, ...]:
+        """What rows with the same mistake have in common."""
+        return (self.column, self.message, self.allowed)
 
     def copy(self) -> _CellError:
         """Return the error without its traceback, which would grow with each row that raises it again."""
@@ -229,7 +234,7 @@ class _Reader:
         self._check_header(header)
         lines_of_jobs: list[tuple[TraceJob, int, list[str]]] = []
         dated_lines: set[int] = set()
-        causes: dict[tuple[str, ...], list[tuple[int, Finding]]] = {}
+        causes: dict[tuple[str, ...], list[tuple[int, Finding]]] = defaultdict(list)
         for number, row in enumerate(rows, 2):
             if not any(cell.strip() for cell in row):
                 continue
@@ -237,8 +242,7 @@ class _Reader:
             try:
                 job = self._job(cells, number, extra=len(row) - len(header))
             except _CellError as error:
-                cause = (error.column, error.message, error.allowed)
-                causes.setdefault(cause, []).append((number, self._finding(error, number, header, row)))
+                causes[error.cause].append((number, self._finding(error, number, header, row)))
             else:
                 lines_of_jobs.append((job, number, row))
                 if _is_date(cells["submitted"]):
@@ -250,8 +254,7 @@ class _Reader:
                 jobs.append(job)
             else:
                 wrong_clock = _clock_error("submitted", "most rows have", has_dates=has_dates)
-                cause = (wrong_clock.column, wrong_clock.message, wrong_clock.allowed)
-                causes.setdefault(cause, []).append((number, self._finding(wrong_clock, number, header, row)))
+                causes[wrong_clock.cause].append((number, self._finding(wrong_clock, number, header, row)))
         start = min((job.submitted for job in jobs), default=0.0)
         moved = [job._replace(submitted=job.submitted - start) for job in jobs]
         return Trace(
