@@ -11,7 +11,7 @@ from typing import cast
 
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.declaration import RULES, Draft, Owner, Rule, Value, anchored, finding
-from training_platform.config.reading.finding import Anchor, Finding, Path, bug, dotted
+from training_platform.config.reading.finding import Anchor, Finding, Path, Place, bug, dotted
 from training_platform.config.reading.secrets import shows
 from training_platform.resources.provider_inputs import PROVIDER_INPUTS
 from training_platform.resources.spelling import python_name
@@ -106,18 +106,19 @@ def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | Non
     A message such as ``is 9 GB``, which continues a path in a stack file, then gets the input as its subject.
     """
     anchor = view.locate(str(draft.field))
+    spoils: tuple[Place, ...] = ()
+    rests_on: tuple[Place, ...] = ()
     if file is not None:
         anchor = Anchor(view.stack, file.source.file, file.position(path), dotted(path), anchor.resource)
+        rests_on = (file.at(path), *(file.at(read.origin) for read in draft.rests_on))
+        if rule.spoils:
+            spoils = (file.at(path), file.at(view.origin))
     elif not view.origin and draft.message.startswith("is "):
         draft = replace(draft, message=f"{anchor.path.removesuffix('.0').rpartition('.')[2]} {draft.message}")
     if PROVIDER_INPUTS in path and rule.id == "document-unknown-field":  # a stack file spells names in another way
         draft = replace(draft, allowed=_python_names(draft.allowed), nearest=_python_names(draft.nearest))
-    located = replace(
-        anchored(draft, anchor),
-        spoils=(file.at(path), file.at(view.origin)) if file and rule.spoils else (),
-        rests_on=tuple(file.at(place) for place in (path, *(read.origin for read in draft.rests_on))) if file else (),
-    )
-    return located.without_values() if view.hidden and shows(located.shown, view.hidden) else located
+    placed = replace(anchored(draft, anchor), spoils=spoils, rests_on=rests_on)
+    return placed.without_values() if view.hidden and shows(placed.shown, view.hidden) else placed
 
 
 def _python_names(names: Value) -> Value:
