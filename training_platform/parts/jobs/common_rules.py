@@ -13,7 +13,8 @@ from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import mount_path
 from training_platform.parts.jobs.job_model import PythonSource
-from training_platform.parts.jobs.resolve import GKE_SOURCES, ResolvedJob
+from training_platform.parts.jobs.job_rules import gke_rule
+from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.source_archive import goes_along, source_bucket, source_files
 
 JOB_LOCAL_CHECKPOINTS = declare(
@@ -173,12 +174,10 @@ def _words(job: ResolvedJob) -> Iterator[Draft]:
 LARGE_SWEEP = 100  # runs; Kueue takes more, and each is machines for a whole run
 
 
-JOB_SWEEP = declare(
+JOB_SWEEP = gke_rule(
     "job-sweep",
     "Find a search, which runs only on Vertex AI, fields that only a search uses, and (a note, or a warning "
     "above 100) the number of a sweep's runs.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 

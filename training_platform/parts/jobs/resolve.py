@@ -25,9 +25,6 @@ from training_platform.parts.jobs.job_model import GkeTarget, Job
 from training_platform.parts.jobs.job_references import dangling, unknown_name
 from training_platform.resources.scope import Scope, team_scope
 
-GKE_SOURCES = "webhooks of JobSet and Kueue, and documentation of GKE, read 2026"
-VERTEX_SOURCES = "documentation and protos of Vertex AI, read 2026-08-22"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedJob:

@@ -11,7 +11,8 @@ from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import image
 from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.resolve import VERTEX_SOURCES, ResolvedJob
+from training_platform.parts.jobs.job_rules import vertex_rule
+from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.source_archive import source_bucket
 from training_platform.resources.network import attachment
 from training_platform.resources.rights import resource_named
@@ -43,13 +44,11 @@ JOB_RIGHTS = declare(
 )
 
 
-JOB_VERTEX_SUBMISSION = declare(
+JOB_VERTEX_SUBMISSION = vertex_rule(
     "job-vertex-submission",
     "Find a job on Vertex AI that the stacks allow nobody to submit, or (a note) only an account of the "
     "environment's `vertex_submitters`.",
-    ruleset="jobs-on-vertex",
     severity="warning",
-    source=VERTEX_SOURCES,
 )
 
 

@@ -16,7 +16,7 @@ from training_platform.catalog.reading import table
 from training_platform.catalog.types import Json
 from training_platform.config.expansion import HEADS_NAME, HEADS_TAINT
 from training_platform.config.model.node_pool import POOL_LABEL
-from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import ON_GKE, container, output_uri
 from training_platform.parts.jobs.gke.pods import (
@@ -35,8 +35,9 @@ from training_platform.parts.jobs.gke.pods import (
     volume_group,
     volumes,
 )
+from training_platform.parts.jobs.job_rules import gke_rule
 from training_platform.parts.jobs.rendezvous import rendezvous
-from training_platform.parts.jobs.resolve import GKE_SOURCES, ResolvedJob
+from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import resource_flavor
 
 HEAD: Final = "head"  # the replicated job with the program
@@ -137,19 +138,15 @@ def address(job: ResolvedJob) -> str:
     return f"{job.name}-{HEAD}-0-0.{job.name}"
 
 
-JOB_PATHWAYS = declare(
+JOB_PATHWAYS = gke_rule(
     "job-pathways",
     "Find a Pathways job without a pool for its head or storage for its state, or with slices that it cannot control.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
-JOB_IMAGE_SOURCE = declare(
+JOB_IMAGE_SOURCE = gke_rule(
     "job-image-source",
     "Find an image that the cluster's admission policy refuses because of its registry.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 

@@ -17,7 +17,7 @@ from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.lent_quota import lending
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
-from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.declaration import Draft, finding, located
 from training_platform.config.reading.finding import Finding, Path, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.common_rules import (
@@ -52,9 +52,10 @@ from training_platform.parts.jobs.gke.pods import (
     vm_hours,
 )
 from training_platform.parts.jobs.job_file import JOB_NAME_RULE
+from training_platform.parts.jobs.job_rules import gke_rule
 from training_platform.parts.jobs.naming import longest_name
 from training_platform.parts.jobs.rendezvous import launcher_findings
-from training_platform.parts.jobs.resolve import GKE_SOURCES, ResolvedJob
+from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.quota.charges import shown
 from training_platform.resources.kueue import run_limit_hours
 
@@ -97,11 +98,9 @@ def _drafts(job: ResolvedJob) -> list[Draft]:
     ]
 
 
-JOB_COUNT = declare(
+JOB_COUNT = gke_rule(
     "job-count",
     "Find a number of slices for a flavor that is counted in nodes, or the reverse.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -139,19 +138,15 @@ def reach(job: ResolvedJob) -> tuple[int, float]:
     return share.nominal_quota, share.nominal_quota + borrowed
 
 
-JOB_FITS_POOLS = declare(
+JOB_FITS_POOLS = gke_rule(
     "job-fits-pools",
     "Find a job that the pools of its flavor do not hold.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
-JOB_FITS_SHARE = declare(
+JOB_FITS_SHARE = gke_rule(
     "job-fits-share",
     "Find a job that is larger than its team's share plus all that it may borrow.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -228,11 +223,9 @@ def cpu_quota(job: ResolvedJob) -> int:
     return int(resource_quota(shares, flavors)["requests.cpu"])
 
 
-JOB_POOL_QUEUE = declare(
+JOB_POOL_QUEUE = gke_rule(
     "job-pool-queue",
     "Find a job on a pool of CPUs in a queue whose flavors all have a topology.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -275,11 +268,9 @@ def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
     return f"larger pools of {flavor.name} ({', '.join(pool.name for pool in flavor.pools)})"
 
 
-JOB_PART = declare(
+JOB_PART = gke_rule(
     "job-part",
     "Find GPUs that a VM does not have, that a job cannot request separately, or that stay idle beside it.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -359,11 +350,9 @@ def _image(job: ResolvedJob) -> Iterator[Draft]:
     yield finding(job, path, message, rule=JOB_IMAGE_SOURCE, allowed=allowed, nearest=nearest)
 
 
-JOB_FLAVOR_SHAPE = declare(
+JOB_FLAVOR_SHAPE = gke_rule(
     "job-flavor-shape",
     "Find a flavor whose slices have different numbers of VMs.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -378,20 +367,16 @@ def _slice_sizes(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     yield finding(job, ("gke", "flavor"), message, rule=JOB_FLAVOR_SHAPE, allowed=allowed)
 
 
-JOB_MULTISLICE = declare(
+JOB_MULTISLICE = gke_rule(
     "job-multislice",
     "Find several slices of a flavor whose slices are single hosts.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
-JOB_SLICES_FROM_ZERO = declare(
+JOB_SLICES_FROM_ZERO = gke_rule(
     "job-slices-from-zero",
     "Find more slices than the pools always keep: some autoscalers wait forever.",
-    ruleset="jobs-on-gke",
     severity="warning",
-    source=GKE_SOURCES,
 )
 
 
@@ -416,20 +401,16 @@ def _slices(job: ResolvedJob, flavor: Flavor, count: int) -> Iterator[Draft]:
         yield finding(job, path, message, rule=JOB_SLICES_FROM_ZERO, allowed=allowed, nearest=running or None)
 
 
-JOB_FLAVOR_NETWORKS = declare(
+JOB_FLAVOR_NETWORKS = gke_rule(
     "job-flavor-networks",
     "Find pools of a flavor that a job over several VMs cannot use, since it needs networks between GPUs.",
-    ruleset="jobs-on-gke",
     severity="warning",
-    source=GKE_SOURCES,
 )
 
 
-JOB_HOST_NETWORK = declare(
+JOB_HOST_NETWORK = gke_rule(
     "job-host-network",
     "Find a pod on the host network that its team or its flavor's networks do not allow.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -503,12 +484,10 @@ _INDEX = "the package index"  # of hosts.yaml
 _INDEX_VARIABLE = "PIP_INDEX_URL"  # names the index, and so its host
 
 
-JOB_EGRESS = declare(
+JOB_EGRESS = gke_rule(
     "job-egress",
     "Find an internet host, or a package index, that a job's program names but its pods may not reach.",
-    ruleset="jobs-on-gke",
     severity="warning",
-    source=GKE_SOURCES,
 )
 
 
@@ -556,11 +535,9 @@ def _is_allowed(host: str, destinations: Iterable[Destination]) -> bool:
     return any(destination.host and fnmatchcase(host, destination.host) for destination in destinations)
 
 
-JOB_RUN_TIME = declare(
+JOB_RUN_TIME = gke_rule(
     "job-run-time",
     "Find a run longer than its queued or flex-start VMs live.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -653,12 +630,10 @@ def resource_findings(job: ResolvedJob) -> Iterator[Draft]:
     yield from _sweep(job)
 
 
-JOB_TENSORBOARD = declare(
+JOB_TENSORBOARD = gke_rule(
     "job-tensorboard",
     "Find `tensorboard`, which streams logs only on Vertex AI, in a job on GKE.",
-    ruleset="jobs-on-gke",
     severity="warning",
-    source=GKE_SOURCES,
 )
 
 
@@ -670,20 +645,16 @@ def _tensorboard(job: ResolvedJob) -> Iterator[Draft]:
         yield finding(job, ("tensorboard",), message, rule=JOB_TENSORBOARD, allowed=allowed)
 
 
-JOB_GRACE = declare(
+JOB_GRACE = gke_rule(
     "job-grace",
     "Find a longer grace period than spot VMs give.",
-    ruleset="jobs-on-gke",
     severity="warning",
-    source=GKE_SOURCES,
 )
 
 
-JOB_GRACE_REFUSED = declare(
+JOB_GRACE_REFUSED = gke_rule(
     "job-grace-refused",
     "Find a longer grace period than the environment's max_grace_seconds.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -717,11 +688,9 @@ def _sweep(job: ResolvedJob) -> Iterator[Draft]:
             yield finding(job, ("sweep", field), message, rule=JOB_SWEEP, severity="warning", allowed="no such field")
 
 
-JOB_MACHINE = declare(
+JOB_MACHINE = gke_rule(
     "job-machine",
     "Find more CPUs, memory or disk than a VM of the flavor has.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -801,11 +770,9 @@ def _local_checkpoints(job: ResolvedJob) -> Iterator[Draft]:
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None)
 
 
-JOB_FILE_CACHE = declare(
+JOB_FILE_CACHE = gke_rule(
     "job-file-cache",
     "Find caches of buckets that are larger than the disk of the VM, or than the job's part of it.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -828,11 +795,9 @@ def _file_caches(job: ResolvedJob) -> Iterator[Draft]:
     )
 
 
-JOB_PLACEMENT = declare(
+JOB_PLACEMENT = gke_rule(
     "job-placement",
     "Find a placement that the flavor's topology does not have, or that could never hold all VMs.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 
@@ -864,11 +829,9 @@ def _placement(job: ResolvedJob) -> Iterator[Draft]:
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=wider_levels[-1])
 
 
-JOB_MOUNT_FAR = declare(
+JOB_MOUNT_FAR = gke_rule(
     "job-mount-far",
     "Find a directory on Filestore that the cluster's pods cannot reach.",
-    ruleset="jobs-on-gke",
-    source=GKE_SOURCES,
 )
 
 

@@ -54,7 +54,7 @@ def with_wait(run: Run, pods: Iterable[Json]) -> Run:
 
 
 def container_wait(pod: Json) -> Json:
-    """Return reason and message of a container of a pod that waits, first one that waits for more than its start.
+    """Return why a container of a pod waits: reason and message, of one that waits for more than its start if any does.
 
     While an init container's image cannot be pulled, the others only wait for the pod's initialization.
     """

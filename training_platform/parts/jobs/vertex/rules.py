@@ -22,15 +22,16 @@ from training_platform.catalog.topologies import legal_for, nearest_topology, to
 from training_platform.catalog.types import Capacity, MachineType
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import OWN_ATTACHMENT, PersistentResourceSpec
-from training_platform.config.reading.declaration import RULES, Draft, declare, finding, located
+from training_platform.config.reading.declaration import RULES, Draft, finding, located
 from training_platform.config.reading.finding import Finding, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.config.references import missing_attachment
 from training_platform.parts.jobs.common_rules import JOB_LOCAL_CHECKPOINTS, JOB_RETRY_ON, data_set_findings, readable
 from training_platform.parts.jobs.container import fixed_path, mount_path
 from training_platform.parts.jobs.job_model import Pipeline, Reducers, Sweep, VertexTarget
+from training_platform.parts.jobs.job_rules import vertex_rule
 from training_platform.parts.jobs.rendezvous import launcher_findings
-from training_platform.parts.jobs.resolve import VERTEX_SOURCES, ResolvedJob
+from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.worker_pools import Pool, pools, program_texts, vertex_target, vms
 from training_platform.resources.network import attachment
 
@@ -65,19 +66,15 @@ def _drafts(job: ResolvedJob) -> list[Draft]:
     ]
 
 
-JOB_VERTEX_TOPOLOGY = declare(
+JOB_VERTEX_TOPOLOGY = vertex_rule(
     "job-vertex-topology",
     "Find a TPU without a valid topology, or a topology of another machine.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_REPLICAS = declare(
+JOB_VERTEX_REPLICAS = vertex_rule(
     "job-vertex-replicas",
     "Find several replicas of a TPU, whose VMs follow from its topology.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -123,11 +120,9 @@ def _slice(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iter
         )
 
 
-JOB_VERTEX_CAPACITY = declare(
+JOB_VERTEX_CAPACITY = vertex_rule(
     "job-vertex-capacity",
     "Find a provisioning model that Vertex AI does not offer for the machine type.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -154,19 +149,15 @@ def _capacity(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> I
         )
 
 
-JOB_VERTEX_TIMEOUT = declare(
+JOB_VERTEX_TIMEOUT = vertex_rule(
     "job-vertex-timeout",
     "Find a run longer than flex-start allows.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_WAIT = declare(
+JOB_VERTEX_WAIT = vertex_rule(
     "job-vertex-wait",
     "Find a maximum wait without flex-start, the only provisioning model that waits.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -195,11 +186,9 @@ def _attachment(job: ResolvedJob, spec: VertexTarget | PersistentResourceSpec) -
     return attachment(spec.network_attachment, spec.region, job.scope)
 
 
-JOB_VERTEX_RESOURCE = declare(
+JOB_VERTEX_RESOURCE = vertex_rule(
     "job-vertex-resource",
     "Find a job that differs from the persistent resource that it runs on, or needs more VMs than it has.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -261,19 +250,15 @@ def _shared(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Ite
             yield finding(job, ("vertex", *field.split(".")), rule=RULES[rule], severity=severity, **problem._asdict())
 
 
-JOB_VERTEX_ENV = declare(
+JOB_VERTEX_ENV = vertex_rule(
     "job-vertex-env",
     "Find more variables than a container on Vertex AI may have.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_ARGS = declare(
+JOB_VERTEX_ARGS = vertex_rule(
     "job-vertex-args",
     "Find arguments longer than Vertex AI accepts.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -300,12 +285,10 @@ def _container(job: ResolvedJob) -> Iterator[Draft]:
         )
 
 
-JOB_VERTEX_OUTPUT = declare(
+JOB_VERTEX_OUTPUT = vertex_rule(
     "job-vertex-output",
     "Find an output bucket in another region.",
-    ruleset="jobs-on-vertex",
     severity="warning",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -329,19 +312,15 @@ def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
 _NO_PEERING = ("h100-mega", "h200", "b200")
 
 
-JOB_VERTEX_NETWORK = declare(
+JOB_VERTEX_NETWORK = vertex_rule(
     "job-vertex-network",
     "Find a network or network attachment that the job's VMs cannot use.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_PLACE = declare(
+JOB_VERTEX_PLACE = vertex_rule(
     "job-vertex-place",
     "Find a network attachment or key of another region.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -391,11 +370,9 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         )
 
 
-JOB_VERTEX_RESERVATION = declare(
+JOB_VERTEX_RESERVATION = vertex_rule(
     "job-vertex-reservation",
     "Find a reservation of another zone, or for VMs that are not on demand.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -429,11 +406,9 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         )
 
 
-JOB_VERTEX_MOUNT = declare(
+JOB_VERTEX_MOUNT = vertex_rule(
     "job-vertex-mount",
     "Find a mount at a path, or with a protection, that Vertex AI does not offer, or that the job cannot reach.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -477,20 +452,16 @@ def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             )
 
 
-JOB_VERTEX_SIZE = declare(
+JOB_VERTEX_SIZE = vertex_rule(
     "job-vertex-size",
     "Find more CPUs or memory than the machine has.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_SHARED_MEMORY = declare(
+JOB_VERTEX_SHARED_MEMORY = vertex_rule(
     "job-vertex-shared-memory",
     "Find a size of `/dev/shm`, for which Vertex AI has no field.",
-    ruleset="jobs-on-vertex",
     severity="warning",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -560,11 +531,9 @@ def _without_effect(job: ResolvedJob) -> Iterator[Draft]:
 _CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
 
 
-JOB_VERTEX_TPU_POOL = declare(
+JOB_VERTEX_TPU_POOL = vertex_rule(
     "job-vertex-tpu-pool",
     "Find reducers, a chief or an evaluator beside a TPU, which is one pool.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -596,19 +565,15 @@ def offered(machine: MachineType) -> list[Capacity]:
     return [capacity for capacity in _CHOICES if capacity in quotas and (flex or capacity != "flex-start")]
 
 
-JOB_VERTEX_MACHINE = declare(
+JOB_VERTEX_MACHINE = vertex_rule(
     "job-vertex-machine",
     "Find a machine type that is not for training on Vertex AI.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_ACCELERATOR = declare(
+JOB_VERTEX_ACCELERATOR = vertex_rule(
     "job-vertex-accelerator",
     "Find GPUs of a kind or number that Vertex AI does not attach to the machine type.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -638,11 +603,9 @@ def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Draft
     )
 
 
-JOB_VERTEX_FLEX_POOLS = declare(
+JOB_VERTEX_FLEX_POOLS = vertex_rule(
     "job-vertex-flex-pools",
     "Find pools of several machine types with flex-start.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -682,11 +645,9 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Dra
             )
 
 
-JOB_VERTEX_REDUCERS = declare(
+JOB_VERTEX_REDUCERS = vertex_rule(
     "job-vertex-reducers",
     "Find a Reduction Server without several GPU machines to serve, or with GPUs of its own.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -722,11 +683,9 @@ def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Ite
 _TRIALS_PER_PARAMETER = 10
 
 
-JOB_VERTEX_TPU_SWEEP = declare(
+JOB_VERTEX_TPU_SWEEP = vertex_rule(
     "job-vertex-tpu-sweep",
     "Find a sweep on TPUs, which Vertex AI does not offer.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -746,36 +705,28 @@ def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield from _pipeline(job, target.pipeline)
 
 
-JOB_VERTEX_METRIC = declare(
+JOB_VERTEX_METRIC = vertex_rule(
     "job-vertex-metric",
     "Find a sweep without a metric, or one whose name has blanks.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_PARALLEL = declare(
+JOB_VERTEX_PARALLEL = vertex_rule(
     "job-vertex-parallel",
     "Find more parallel trials than trials.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_FAILED_TRIALS = declare(
+JOB_VERTEX_FAILED_TRIALS = vertex_rule(
     "job-vertex-failed-trials",
     "Find more failed trials allowed than there are trials.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_VERTEX_TRIALS = declare(
+JOB_VERTEX_TRIALS = vertex_rule(
     "job-vertex-trials",
     "Find too few trials for the number of parameters.",
-    ruleset="jobs-on-vertex",
     severity="warning",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -827,11 +778,9 @@ def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Draft]:
         )
 
 
-JOB_VERTEX_PIPELINE = declare(
+JOB_VERTEX_PIPELINE = vertex_rule(
     "job-vertex-pipeline",
     "Find a pipeline without data set and model, or with parts that do not fit together.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 

@@ -8,11 +8,12 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.declaration import Draft, finding, located
 from training_platform.config.reading.finding import Finding, Path, dotted
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
-from training_platform.parts.jobs.resolve import VERTEX_SOURCES, ResolvedJob
+from training_platform.parts.jobs.job_rules import vertex_rule
+from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import charges
 from training_platform.parts.jobs.vertex.worker_pools import vertex_target
 from training_platform.quota.charges import Charge, Holder, QuotaKey, shown
@@ -99,19 +100,15 @@ def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapsh
     return located(_drafts(job, charged, snapshots))
 
 
-JOB_QUOTA_SNAPSHOT = declare(
+JOB_QUOTA_SNAPSHOT = vertex_rule(
     "job-quota-snapshot",
     "Find a job on Vertex AI in a project without a snapshot of its limits.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
-JOB_QUOTA_UNKNOWN = declare(
+JOB_QUOTA_UNKNOWN = vertex_rule(
     "job-quota-unknown",
     "Find a quota that a job charges and the snapshot does not list.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -155,11 +152,9 @@ def _drafts(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) ->
             yield _over_headroom(job, path, charge, line.limit, headroom)
 
 
-JOB_QUOTA_EXCEEDED = declare(
+JOB_QUOTA_EXCEEDED = vertex_rule(
     "job-quota-exceeded",
     "Find a job that exceeds a limit of its project by itself.",
-    ruleset="jobs-on-vertex",
-    source=VERTEX_SOURCES,
 )
 
 
@@ -177,12 +172,10 @@ def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -
     )
 
 
-JOB_QUOTA_HEADROOM = declare(
+JOB_QUOTA_HEADROOM = vertex_rule(
     "job-quota-headroom",
     "Find a job for which the stacks, with all that they may run, leave too little of a limit.",
-    ruleset="jobs-on-vertex",
     severity="warning",
-    source=VERTEX_SOURCES,
 )
 
 

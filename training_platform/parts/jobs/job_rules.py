@@ -1,0 +1,19 @@
+"""Declares the rules of jobs on one target, whose rule set and sources they share."""
+
+from __future__ import annotations
+
+from training_platform.config.reading.declaration import Rule, declare
+from training_platform.config.reading.finding import Severity
+
+_ON_GKE = "webhooks of JobSet and Kueue, and documentation of GKE, read 2026"
+_ON_VERTEX = "documentation and protos of Vertex AI, read 2026-08-22"
+
+
+def gke_rule(rule_id: str, title: str, *, severity: Severity = "error") -> Rule:
+    """Declare a rule of jobs on GKE. Raises ValueError on a second use of an id."""
+    return declare(rule_id, title, ruleset="jobs-on-gke", severity=severity, source=_ON_GKE)
+
+
+def vertex_rule(rule_id: str, title: str, *, severity: Severity = "error") -> Rule:
+    """Declare a rule of jobs on Vertex AI. Raises ValueError on a second use of an id."""
+    return declare(rule_id, title, ruleset="jobs-on-vertex", severity=severity, source=_ON_VERTEX)
