@@ -62,7 +62,7 @@ filestore:
     capacity_gib: 1024
     share: one
     protocol: NFS_V3
-    reserved_range: 10.9.0.0/24
+    reserved_range: 10.9.0.0/26
     iops: 4000
     exports: [{ranges: [10.0.0.0/20], access: read-only, squash: root, anonymous_id: 1000}, {ranges: [10.3.0.0/20]}]
     backups:
@@ -224,7 +224,7 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     ("filestore", "a", "capacity_gib"): 2048,
     ("filestore", "a", "share"): "two",
     ("filestore", "a", "protocol"): "NFS_V4_1",
-    ("filestore", "a", "reserved_range"): "10.8.0.0/24",
+    ("filestore", "a", "reserved_range"): "10.8.0.0/26",
     ("filestore", "a", "deletion_protection"): False,
     ("data_sets", "disk", "hyperdisk_ml", "zone"): "us-central1-c",
     ("data_sets", "disk", "hyperdisk_ml", "size_gib"): 200,

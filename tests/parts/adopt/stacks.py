@@ -23,7 +23,7 @@ config:
     project: example-lab
     production: false
     filestore:
-      homes: {location: us-central1-a, capacity_gib: 1024, reserved_range: 10.12.32.0/24}
+      homes: {location: us-central1-a, capacity_gib: 1024, reserved_range: 10.12.32.0/26}
     clusters:
       main:
         location: us-central1-a

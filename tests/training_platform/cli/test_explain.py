@@ -209,7 +209,7 @@ def test_json_has_the_same_facts() -> None:
 
     facts = {fact["field"]: fact for fact in document["facts"]}
     assert (document["kind"], document["name"]) == ("Filestore tier", "ZONAL")
-    assert facts["reserved_prefixes"]["value"] == ["24", "26"]
+    assert facts["reserved_prefixes"]["value"] == ["26", "24"]
     assert [name for name, fact in facts.items() if fact["unverified"]] == ["reserved_prefixes", "high_band_quota"]
 
 

@@ -149,7 +149,7 @@ filestore = _builder(
         "labels": LABELS,
         "iops_per_tb": 4000,
         "network": "vpc",
-        "reserved_range": "10.0.0.0/24",
+        "reserved_range": "10.0.0.0/26",
     },
 )
 lustre = _builder(

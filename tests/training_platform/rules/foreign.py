@@ -182,7 +182,7 @@ RESOURCES: Resources = {
             "networks": [
                 {
                     "network": "net", "modes": ["MODE_IPV4"], "connectMode": "DIRECT_PEERING",
-                    "reservedIpRange": "10.2.0.0/24",
+                    "reservedIpRange": "10.2.0.0/26",
                 }
             ],
             "performanceConfig": {"iopsPerTb": {"maxIopsPerTb": 4000.0}},

@@ -67,8 +67,8 @@ TABLE = [
             {"reserved_range": "named", "connect_mode": "PRIVATE_SERVICE_ACCESS"},
         ],
         finds=[
-            Found({"reserved_range": "10.0.0.0/25"}, "10.0.0.0/24", severity="error"),
-            Found({"reserved_range": "10.0.0.0/26"}, "10.0.0.0/24", severity="warning"),  # sources disagree
+            Found({"reserved_range": "10.0.0.0/25"}, "10.0.0.0/26", severity="error"),
+            Found({"reserved_range": "10.0.0.0/24"}, "10.0.0.0/26", severity="warning"),  # sources disagree
             {"connect_mode": "PRIVATE_SERVICE_ACCESS"},
         ],
     ),

@@ -122,7 +122,7 @@ TABLE = [
             {"filestore.reserved_range": "named-range"},
         ],
         finds=[
-            Found({"filestore.reserved_range": "10.10.3.0/24"}, "10.10.32.0/24"),
+            Found({"filestore.reserved_range": "10.10.3.0/26"}, "10.10.32.0/26"),
             {"filestore.reserved_range": "10.64.3.0/24"},
         ],
     ),
@@ -148,13 +148,13 @@ TABLE = [
         example,
         passes=[{"filestore.reserved_range": None, "filestore.connect_mode": "PRIVATE_SERVICE_ACCESS"}],
         finds=[
-            Found({"filestore.reserved_range": None}, "10.10.32.0/24"),
+            Found({"filestore.reserved_range": None}, "10.10.32.0/26"),
             {"filestore.reserved_range": None, "filestore.connect_mode": None},
             {"filestore.reserved_range": None, "filestore.network": "default"},
             Found({"filestore.reserved_range": None, "filestore.tier": "REGIONAL"}, "10.10.32.0/26"),
             Found(
                 {"filestore.reserved_range": None, "subnet.ranges": {"services": "10.10.17.0/24"}},
-                "10.10.16.0/24",
+                "10.10.16.0/26",
             ),
         ],
     ),
@@ -196,9 +196,9 @@ def test_instances_without_a_range_are_offered_one_each() -> None:
     findings = check("filestore-range-given", network(), subnet(), with_range, *instances)
 
     assert {finding.path: finding.nearest for finding in findings} == {
-        "a.reserved_range": "10.10.32.0/24",
-        "b.reserved_range": "10.10.34.0/24",
-        "c.reserved_range": "10.10.35.0/24",
+        "a.reserved_range": "10.10.32.0/26",
+        "b.reserved_range": "10.10.32.64/26",
+        "c.reserved_range": "10.10.32.128/26",
     }
 
 
