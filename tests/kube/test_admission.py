@@ -42,7 +42,7 @@ def test_a_jobset_too_large_to_be_judged_is_refused_for_that(
     names = [f"v{number}" for number in range(20)]
     mounts = [{"name": name, "mountPath": f"/{name}", "readOnly": True} for name in names]
     pod = first["template"]["spec"]["template"]["spec"]
-    del pod["initContainers"]
+    del pod["initContainers"], pod["tolerations"]  # of TPUs or GPUs, which these containers do not request
     pod["volumes"] = [{"name": name, **source} for name in names]
     pod["containers"] = [{"name": f"c{n}", "image": "example.com/a:1", "volumeMounts": mounts} for n in range(10)]
     held["spec"]["replicatedJobs"] = [{**copy.deepcopy(first), "name": f"job{number}"} for number in range(jobs)]
@@ -53,6 +53,12 @@ def test_a_jobset_too_large_to_be_judged_is_refused_for_that(
     assert refused or answer == ""
 
 
+def _beside(**namespaces: object) -> Json:
+    """Return the affinity to pods of a name in other namespaces."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}, **namespaces}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
 @pytest.mark.parametrize(
     ("spoiled", "why"),
     [
@@ -61,8 +67,12 @@ def test_a_jobset_too_large_to_be_judged_is_refused_for_that(
         (({"serviceAccountName": "other"}, {}), "pods of a team run as training or default"),
         (({}, {"securityContext": {"privileged": True}}), "a container may not be privileged"),
         (({}, {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}), "may add only capabilities of Pod"),
+        (({"nodeName": "a-node"}, {}), "nodeName may not be set"),
+        (({"tolerations": [{"operator": "Exists"}]}, {"resources": {}}), "may not tolerate their nodes"),
+        (({"affinity": _beside(namespaces=["nlp"])}, {}), "affinity may name only pods of the pod's own namespace"),
+        (({"affinity": _beside(namespaceSelector={})}, {}), "affinity may name only pods of the pod's own namespace"),
     ],
-    ids=["host", "host path", "account", "privileged", "capability"],
+    ids=["host", "host path", "account", "privileged", "capability", "node", "tolerations", "namespace", "namespaces"],
 )
 @pytest.mark.parametrize("kind", ["JobSet", "Job"])
 def test_a_job_whose_pods_would_be_refused_is_refused(

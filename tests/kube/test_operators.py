@@ -411,6 +411,13 @@ ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
         with_field(runtime(), "spec.template.spec.replicatedJobs.0.template.spec.template.metadata.labels", FORGED),
         "is Kueue's to set",
     ),
+    "workers choose a node": (
+        RAYCLUSTERS, with_field(ray_cluster(), f"{WORKER}.template.spec.nodeName", "gpu-node"), "may not be set",
+    ),
+    "the head takes a GPU's node": (
+        RAYCLUSTERS, with_field(ray_cluster(), f"{HEAD}.template.spec.tolerations", [{"operator": "Exists"}]),
+        "may not tolerate their nodes",
+    ),
     "workers end in a year": (
         RAYCLUSTERS,
         with_field(ray_cluster(), f"{WORKER}.template.spec.terminationGracePeriodSeconds", 31_536_000),
@@ -450,6 +457,13 @@ ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
 }  # fmt: skip
 
 
+def test_a_patch_may_tolerate_the_nodes_of_what_its_runtime_requests(operated: Operated) -> None:
+    operated.make(RUNTIMES, runtime())
+    tolerating = patched({"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}})
+
+    assert operated.refusal(TRAINJOBS, with_field(train_job(), "spec.runtimePatches", [tolerating])) == ""
+
+
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_a_job_that_would_gain_more_than_its_queue_gives_is_refused(operated: Operated, attempt: str) -> None:
     path, body, says = ATTEMPTS[attempt]
@@ -461,7 +475,8 @@ def test_a_job_that_would_gain_more_than_its_queue_gives_is_refused(operated: Op
 
 def test_pods_of_a_ray_cluster_obey_the_namespace(operated: Operated) -> None:
     """Its operator makes them and not a member: what refuses pods refuses these too."""
-    spoiled = with_field(ray_cluster(), f"{HEAD}.template.spec.nodeName", "some")
+    annotations = {"devices.gke.io/container.head": "- path: /dev/kmsg"}  # on pods alone these are judged
+    spoiled = with_field(ray_cluster(), f"{HEAD}.template.metadata.annotations", annotations)
     operated.make(RAYCLUSTERS, spoiled)
     operated.runs(TEAM, "rays", FLAVOR)
 
@@ -469,5 +484,5 @@ def test_pods_of_a_ray_cluster_obey_the_namespace(operated: Operated) -> None:
         every = operated.get(f"/api/v1/namespaces/{TEAM}/events")["items"]
         return " ".join(str(event.get("message")) for event in every if event.get("type") == "Warning")
 
-    until(events, lambda messages: "nodeName may not be set" in messages)
+    until(events, lambda messages: "may use devices of the node" in messages)
     assert operated.pods(f"{of_ray('rays')},ray.io/node-type=head") == []

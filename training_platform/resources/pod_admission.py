@@ -68,45 +68,52 @@ def accelerator_pods(bounds: Bounds) -> Policy:
     A cluster may give every pod a priority class by default, so the value counts and not the name.
     """
     highest = max([0, *bounds.priorities.values()])
-    terms = (
-        "(a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
-        "a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm))"
-    )
+    jobsets_term = f"{_IS_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}"
     return Policy(
         name="training-platform-accelerator-pods",
         rules=[("", "v1", ["pods"], ["CREATE"])],
-        variables={
-            "asks": (
-                "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
-                f"{literal(ACCELERATORS)}.exists(k, [c.?resources.?limits.orValue({{}}), "
-                "c.?resources.?requests.orValue({})].exists(r, "
-                "k in r && quantity(string(r[k])).isGreaterThan(quantity('0')))))"
-            ),
-        },
+        variables={"asks": _ASKS},
         validations={
             "a pod that requests TPUs or GPUs has to belong to a job that Kueue admitted, or be gated by Kueue": (
                 f"!variables.asks || {literal(PODSET_LABEL)} in object.metadata.?labels.orValue({{}}) || "
                 f"object.spec.?schedulingGates.orValue([]).exists(g, g.name == {literal(POD_GATE)})"
             ),
-            "a pod that requests no TPU or GPU may not tolerate their nodes, nor those of the system": (
-                "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "
-                f"t.?key.orValue('') == '' || t.key in {literal([*ACCELERATORS, SYSTEM_TAINT[0]])})"
-            ),
-            "nodeName may not be set: the scheduler places pods": "object.spec.?nodeName.orValue('') == ''",
-            "affinity may name only pods of the pod's own namespace, except JobSet's: leave out namespaceSelector": (
-                f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {terms}.all(t, "
-                "t.?namespaces.orValue([]).size() == 0 && "
-                f"(!has(t.namespaceSelector) || ({_IS_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}))))"
-            ),
-            f"the label {NAME_LABEL} of pods is not that of a controller: its metrics are read with a token": (
-                f"!(object.metadata.?labels[?{literal(NAME_LABEL)}].orValue('') in {literal(SCRAPED)})"
-            ),
+            **_placement(jobsets_term),
             f"pods of teams have no priority above {highest}": f"object.spec.?priority.orValue(0) <= {highest}",
             f"a pod ends within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": (
                 f"object.spec.?terminationGracePeriodSeconds.orValue(0) <= {bounds.grace_seconds}"
             ),
         },
     )
+
+
+_ASKS = (
+    "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, "
+    f"{literal(ACCELERATORS)}.exists(k, [c.?resources.?limits.orValue({{}}), c.?resources.?requests.orValue({{}})]"
+    ".exists(r, k in r && quantity(string(r[k])).isGreaterThan(quantity('0')))))"
+)
+
+
+def _placement(other_namespaces: str = "false") -> dict[str, str]:
+    """Return the validations on where a pod is placed; a term ``t`` of CEL ``other_namespaces`` may name any."""
+    terms = (
+        "(a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
+        "a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm))"
+    )
+    return {
+        "a pod that requests no TPU or GPU may not tolerate their nodes, nor those of the system": (
+            "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "
+            f"t.?key.orValue('') == '' || t.key in {literal([*ACCELERATORS, SYSTEM_TAINT[0]])})"
+        ),
+        "nodeName may not be set: the scheduler places pods": "object.spec.?nodeName.orValue('') == ''",
+        "affinity may name only pods of the pod's own namespace, except JobSet's: leave out namespaceSelector": (
+            f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {terms}.all(t, "
+            f"t.?namespaces.orValue([]).size() == 0 && (!has(t.namespaceSelector) || ({other_namespaces}))))"
+        ),
+        f"the label {NAME_LABEL} of pods is not that of a controller: its metrics are read with a token": (
+            f"!(object.metadata.?labels[?{literal(NAME_LABEL)}].orValue('') in {literal(SCRAPED)})"
+        ),
+    }
 
 
 # CEL that is true if JobSet has set an affinity term ``t``. Affinity to pods of another namespace would show whether
@@ -238,6 +245,9 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
 # and 20 volumes. The API server allows an expression a cost of 1,000,000, and refuses twice as many pairs with an error
 # about cost if the volumes are folders of the node (seen on 1.36.3, 2026-11-28).
 MOST_PAIRS = 80_000
+_IS_PATCH = "!object.spec.containers.exists(c, has(c.image))"
+"""CEL that is true of a patch: what its runtime's containers request is not to be seen in it."""
+
 _IN_TEMPLATES = {
     "object.spec.containers": "t.?spec.?containers.orValue([])",
     "object.metadata.annotations[k]": "t.?metadata.?annotations[?k].orValue('')",
@@ -253,14 +263,14 @@ def template_baseline(images: Mapping[str, str], sources: Sequence[str] = ()) ->
     pods, since Kueue adds the labels of their nodes only when it admits a job.
     """
     baseline = pod_baseline(images)
-    variables = dict(baseline.variables or {})
-    validations = {**pod_volumes().validations, **baseline.validations}
+    variables = {**(baseline.variables or {}), "asks": f"({_IS_PATCH} || {_ASKS})"}
+    validations = {**_placement(), **pod_volumes().validations, **baseline.validations}
     del validations[_ONLY_DEVICES_OF_DAEMONS]
     if sources:
         for message, cel in pod_images(sources, images).validations.items():
             validations[message] = cel.replace(".all(c, ", ".filter(c, has(c.image)).all(c, ")  # patches may have none
     # In this order: the daemons among the others are known by their volumes.
-    of_template = {name: _on_template(variables.pop(name), {}) for name in ("containers", "others", "volumes")}
+    of_template = {name: _on_template(variables.pop(name), {}) for name in ("asks", "containers", "others", "volumes")}
     return variables, {message: _on_template(cel, of_template) for message, cel in validations.items()}
 
 
