@@ -362,6 +362,24 @@ def test_a_healthy_pool_is_reported_with_its_maximum(take: Take) -> None:
     assert sentences(take(GPUS), {"h100": {"status": "RUNNING"}}) == [f"{POOL}."]
 
 
+def test_queued_vms_are_said_to_come_from_one_zone(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    queued = "machine_type: a3-highgpu-8g, capacity: queued-provisioning"
+    for file, line, before in (
+        ("lab", f"          near: {{{queued}, zone: us-central1-a, max_nodes: 5}}", "          h100: {"),
+        ("lab", f"          far: {{{queued}, zone: us-central1-c, max_nodes: 3}}", "          h100: {"),
+        ("lab-vision", "        h100-queued-provisioning: {nominal_quota: 16}", "        h100: {nominal_quota: 32"),
+    ):
+        path = root / "stacks" / f"Pulumi.{file}.yaml"
+        path.write_text(path.read_text().replace(before, f"{line}\n{before}", 1))
+    text = "gke: {cluster: gpus, flavor: h100-queued-provisioning, nodes: 2, max_run_hours: 1}"
+
+    answer = sentences(take(text, workspace=read_workspace(root)), {})
+
+    assert "Queued VMs come from one zone of one of these pools: a run gets at most 5." in answer
+    assert not any("Queued" in sentence for sentence in sentences(take(GPUS), {}))
+
+
 @pytest.mark.parametrize(
     ("state", "sentence"),
     [

@@ -324,6 +324,9 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
             f"Pool {pool.name} has at most {pool.max_nodes:,} {unit} of {pool.machine.name} in {location}, "
             f"{pool.spec.capacity}{_quota(project, pool, snapshot)}."
         )
+    if flavor.by_request:
+        largest = max((pool.max_nodes_per_request for pool in pools), default=0)
+        yield f"Queued VMs come from one zone of one of these pools: a run gets at most {largest:,}."
     try:
         bodies = states() if pools else {}
     except NoCredentialsError:
