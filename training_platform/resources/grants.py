@@ -6,6 +6,7 @@ grants contain them. A project's number, which only Google knows, is its id in b
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,7 @@ def plan_grants(plan: Plan) -> list[Grant]:
     """Return the grants of a plan, in its order."""
     resources = list(plan.resources())
     custom = {
-        _custom_role_name(role): frozenset(role.inputs["permissions"])
+        _custom_role_name(role): frozenset(role.inputs.get("permissions", ()))
         for role in resources
         if role.type == resource_types.CUSTOM_ROLE
     }
@@ -71,7 +72,9 @@ def _grants(resource: Resource, custom: Mapping[str, frozenset[str]]) -> Iterato
     if template is None:
         return
     inputs = _resolved(resource.inputs)
-    fields: dict[str, Any] = {name: "?" if value is UNKNOWN else value for name, value in inputs.items()}
+    # An own resource may lack inputs, which other rules find: its project is the provider's then.
+    fields = defaultdict[str, Any](lambda: "?")
+    fields.update((name, value) for name, value in inputs.items() if value is not UNKNOWN)
     members: Iterable[str] = fields["members"] if "members" in fields else [fields["member"]]
     for member in members:
         yield Grant(
@@ -102,14 +105,14 @@ def _output(reference: Reference) -> Any:
     """Return an output of a resource: formed by IAM's rules for names, or else as a preview knows it."""
     resource = reference.resource
     path = reference.path
-    inputs = resource.inputs
+    inputs = defaultdict[str, Any](lambda: "?", resource.inputs)
     if resource.type == resource_types.SERVICE_ACCOUNT:
         email = f"{inputs['account_id']}@{inputs['project']}.iam.gserviceaccount.com"
         name = f"projects/{inputs['project']}/serviceAccounts/{email}"
         names = {"email": email, "member": f"serviceAccount:{email}", "name": name}
         return names.get(path[0], UNKNOWN)
     if resource.type == resource_types.SERVICE_IDENTITY and path == ("member",):
-        agent = SERVICE_AGENT_NAMES[inputs["service"]]
+        agent = SERVICE_AGENT_NAMES.get(inputs["service"], "?")
         return f"serviceAccount:service-{{{inputs['project']}}}@{agent}.iam.gserviceaccount.com"
     if resource.type == resource_types.CUSTOM_ROLE and path in (("name",), ("id",)):
         return _custom_role_name(resource)
@@ -117,4 +120,4 @@ def _output(reference: Reference) -> Any:
 
 
 def _custom_role_name(role: Resource) -> str:
-    return f"projects/{role.inputs['project']}/roles/{role.inputs['role_id']}"
+    return f"projects/{role.inputs.get('project', '?')}/roles/{role.inputs.get('role_id', '?')}"

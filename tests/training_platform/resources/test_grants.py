@@ -4,11 +4,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from tests.places import ORGANISATION
 from tests.stack_files import workspace_of
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.grants import Grant, plan_grants
-from training_platform.resources.plan import awaited
+from training_platform.resources.plan import Plan, Resource, awaited
 from training_platform.resources.stack_plan import stack_plan
 
 PROJECT = "example-train"
@@ -252,3 +254,18 @@ def test_grants_on_a_repository_wait_for_it() -> None:
         for grant in on_it:
             waited_for = {resource.type for resource in awaited(grant.planned_as)}
             assert "gcp:artifactregistry/repository:Repository" in waited_for, grant.planned_as.name
+
+
+@pytest.mark.parametrize("token", ["gcp:projects/iAMMember:IAMMember", "gcp:storage/bucketIAMBinding:BucketIAMBinding"])
+def test_an_own_grant_that_lacks_inputs_is_of_something_unknown(token: str) -> None:
+    plan = Plan("own")
+    account = plan.add(Resource(type="gcp:serviceaccount/account:Account", name="account", inputs={}))
+    role = plan.add(Resource(type="gcp:projects/iAMCustomRole:IAMCustomRole", name="role", inputs={}))
+    member = account.output("member")
+    inputs = {"role": role.output("name"), **({"members": [member]} if "Binding" in token else {"member": member})}
+    plan.add(Resource(type=token, name="grant", inputs=inputs))
+
+    (grant,) = plan_grants(plan)
+
+    assert grant.principal == "serviceAccount:?@?.iam.gserviceaccount.com"
+    assert (grant.role, grant.resource.endswith("/?")) == ("projects/?/roles/?", True)
