@@ -158,14 +158,17 @@ def test_machines_of_a_flavor_have_their_times_and_price(tmp_path: Path) -> None
     played = run(simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table)))
     table.write_text("y: {}\n", encoding="utf-8")
     wrong = simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table))
+    table.write_text("x: {usd_per_hour: 2}\n", encoding="utf-8")
+    misspelt = simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--machines", str(table))
 
     assert waits(played) == {"a": 600}
     cost_of_the_hour = 8 * 2
     assert [row["usd_a_day"] for row in played["flavors"]] == [
         pytest.approx(cost_of_the_hour * 86_400 / (600 + 3600), rel=1e-3)
     ]
-    assert wrong.exit_code == 2
+    assert (wrong.exit_code, misspelt.exit_code) == (2, 2)
     assert "'y' is not a flavor. Allowed: x." in wrong.stderr
+    assert "Nearest: usd_an_hour" in misspelt.stderr
 
 
 def test_a_table_of_machines_has_flavors_of_both_sides_of_a_comparison(tmp_path: Path) -> None:

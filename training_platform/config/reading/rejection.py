@@ -10,7 +10,7 @@ from functools import reduce
 from pathlib import Path as FilePath
 from typing import Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from training_platform.catalog.nearest import find_nearest
@@ -376,6 +376,8 @@ def _described(model: type[BaseModel], path: Path) -> str | None:
 
 def _step(annotation: Any, part: str | int) -> Any:
     annotation = _unwrap(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, RootModel):
+        annotation = annotation.model_fields["root"].annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         field = annotation.model_fields.get(str(part))
         return field.annotation if field else None
