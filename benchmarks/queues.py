@@ -90,13 +90,13 @@ def main(jobs: int, *, preempting: bool, load: float) -> None:
     played = play(cluster, trace, DEFAULTS)
     spent = time.process_time() - start
     moments = sorted([(run.of.submitted, 1) for run in played.runs] + [(run.started, -1) for run in played.runs])
-    pending = most = 0
+    pending = max_pending = 0
     for moment, change in moments:
         pending += change if moment != NEVER else 0
-        most = max(most, pending)
+        max_pending = max(max_pending, pending)
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
     figures = {
-        "cpu": f"{spent:.1f}", "each": f"{spent / jobs * 1e6:.0f}", "pending": most,
+        "cpu": f"{spent:.1f}", "each": f"{spent / jobs * 1e6:.0f}", "pending": max_pending,
         "evictions": sum(run.evictions for run in played.runs), "loops": played.loop_moments,
         "peak": f"{int(status['VmHWM'].split()[0]) / 1024:.0f}",
     }  # fmt: skip

@@ -102,17 +102,23 @@ def _levels(result: Result) -> Iterator[tuple[str, Markup]]:
 def bars(groups: Mapping[str, Sequence[Bar]], label: str, **attributes: str) -> Markup:
     """Return a drawing of labelled bars in groups."""
     largest = max((value for group in groups.values() for _, value in group), default=0) or 1
-    left = min(320, 12 + 6 * max(map(len, groups), default=0))
+    label_width = min(320, 12 + 6 * max(map(len, groups), default=0))
     shapes: list[Markup] = []
     y = 0
     for name, group in groups.items():
         shapes.append(_text(name, 0, y + 12))
         for (bar_label, value), opacity in zip(group, _OPACITIES, strict=False):
-            width = 1 + (_WIDTH - left - 170) * value / largest
+            width = 1 + (_WIDTH - label_width - 170) * value / largest
             bar = el(
-                "rect", x=left, y=y + 3, width=f"{width:.1f}", height="10", fill="currentColor", opacity=f"{opacity}"
+                "rect",
+                x=label_width,
+                y=y + 3,
+                width=f"{width:.1f}",
+                height="10",
+                fill="currentColor",
+                opacity=f"{opacity}",
             )
-            shapes.extend((bar, _text(bar_label, round(left + 6 + width), y + 12)))
+            shapes.extend((bar, _text(bar_label, round(label_width + 6 + width), y + 12)))
             y += 14
         y += 8
     return _svg(shapes, y, label, **attributes)

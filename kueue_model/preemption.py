@@ -126,19 +126,19 @@ def _is_hopeless(waiting: Waiting) -> bool:
     }
     if max(missing.values()) <= 0:
         return False
-    others = []
+    other_queues = []
     if reclaim != "Never":
-        others = [other for other in queues if other is not queue and other.member.borrows(needed)]
+        other_queues = [other for other in queues if other is not queue and other.member.borrows(needed)]
     higher = [*member.path()][1:]
-    if others and strategies and not higher:
+    if other_queues and strategies and not higher:
         borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
         if borrows and not any(queue.most_evictable(job, within_queue, flavor) for flavor in needed):
             member.add(usage)
             share = member.share()
             member.remove(usage)
-            others = [other for other in others if share <= member.beside(other.member)[1].share()]
+            other_queues = [other for other in other_queues if share <= member.beside(other.member)[1].share()]
     return any(
-        sum(other.most_evictable(job, reclaim, flavor) for other in others) < amount
+        sum(other.most_evictable(job, reclaim, flavor) for other in other_queues) < amount
         for flavor, amount in missing.items()
     )
 
@@ -262,14 +262,14 @@ class _Largest:
 def _classical_targets(waiting: Waiting) -> list[Target]:
     queue = waiting.queue
     in_queue = [Target(job, "queue") for job in waiting.candidates(queue)]
-    claimed, others = _in_cohorts(waiting)
+    claimed, other_targets = _in_cohorts(waiting)
     ordered: list[Target] = []
-    for group in (claimed, others, in_queue):
+    for group in (claimed, other_targets, in_queue):
         ordered += sorted(group, key=lambda target: waiting.rank(target.job))
     ordered.sort(key=lambda target: not target.job.evicting)  # stable: the groups keep their order
     under_quota = all(queue.member.subtree[flavor] > queue.member.usage[flavor] for flavor in waiting.needed)
     may_not_borrow = not queue.policy.takes_while_borrowing
-    if not (claimed or others) or (may_not_borrow and not under_quota):
+    if not (claimed or other_targets) or (may_not_borrow and not under_quota):
         attempts = [True]
     elif may_not_borrow and not claimed:
         attempts = [False, True]
@@ -299,14 +299,14 @@ def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
     """Return the candidates of other queues to whose quota the job's queue or cohorts have a claim, and the others."""
     queue = waiting.queue
     has_claim = False
-    rest = waiting.usage
+    uncovered = waiting.usage
     claims: dict[Member, bool] = {}
     for member in (queue.member, *queue.member.path()):
         claims[member] = has_claim
-        has_claim = has_claim or not any(member.borrows_with(flavor, amount) for flavor, amount in rest.items())
-        rest = {flavor: max(0, amount - member.local_available(flavor)) for flavor, amount in rest.items()}
+        has_claim = has_claim or not any(member.borrows_with(flavor, amount) for flavor, amount in uncovered.items())
+        uncovered = {flavor: max(0, amount - member.local_available(flavor)) for flavor, amount in uncovered.items()}
     claimed: list[Target] = []
-    others: list[Target] = []
+    other_targets: list[Target] = []
     for other in waiting.queues:
         cohort = queue.member.beside(other.member)[1].parent
         if other is queue or cohort is None or not _borrows_below(waiting, other.member, cohort):
@@ -316,7 +316,7 @@ def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
             if claims[cohort]:
                 claimed.append(Target(job, "reclaim", cohort))
             elif queue.policy.takes_while_borrowing and not too_high:
-                others.append(Target(job, "borrowing", cohort))
+                other_targets.append(Target(job, "borrowing", cohort))
             else:
-                others.append(Target(job, "reclaim", cohort, if_not_borrowing=True))
-    return claimed, others
+                other_targets.append(Target(job, "reclaim", cohort, if_not_borrowing=True))
+    return claimed, other_targets

@@ -107,23 +107,23 @@ class Member:
         """Count amounts as used here, and the part that exceeds the amount never lent also in the cohorts above."""
         for flavor, amount in usage.items():
             member: Member | None = self
-            rest = amount
-            while member is not None and rest > 0:
-                over = rest - max(0, member.local[flavor] - member.usage[flavor])
-                member.usage[flavor] += rest
+            remaining_amount = amount
+            while member is not None and remaining_amount > 0:
+                over = remaining_amount - max(0, member.local[flavor] - member.usage[flavor])
+                member.usage[flavor] += remaining_amount
                 member.kept_share = None
-                member, rest = member.parent, over
+                member, remaining_amount = member.parent, over
 
     def remove(self, usage: Usage) -> None:
         """Count amounts as free again, here and above."""
         for flavor, amount in usage.items():
             member: Member | None = self
-            rest = amount
-            while member is not None and rest > 0:
+            remaining_amount = amount
+            while member is not None and remaining_amount > 0:
                 above = member.usage[flavor] - member.local[flavor]
-                member.usage[flavor] -= rest
+                member.usage[flavor] -= remaining_amount
                 member.kept_share = None
-                member, rest = member.parent, min(rest, above)
+                member, remaining_amount = member.parent, min(remaining_amount, above)
 
     def borrows_with(self, flavor: int, amount: int) -> bool:
         """Whether it would borrow if it used an additional amount."""
@@ -226,9 +226,9 @@ class Quotas:
             if parent is None:
                 member.potential[flavor] = member.subtree[flavor]
             else:
-                most = member.local[flavor] + parent.potential[flavor]
+                maximum = member.local[flavor] + parent.potential[flavor]
                 limit = member.borrowing[flavor]
-                member.potential[flavor] = most if limit is None else min(most, member.subtree[flavor] + limit)
+                member.potential[flavor] = maximum if limit is None else min(maximum, member.subtree[flavor] + limit)
                 member.lendable[member.resources[flavor]] += parent.potential[flavor]
         for child in member.children:
             self._potentials(child)

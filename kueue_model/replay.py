@@ -33,7 +33,7 @@ class Run:
 
     of: TraceJob
     job: Job
-    left: float
+    remaining_seconds: float
     flavors: str = ""  # of its first start
     started: float = NEVER
     ended: float = NEVER
@@ -239,10 +239,10 @@ class _Replay:
             run.why = too_large
             return
         capacities = frozenset(self.capacities[flavor] for flavor in run.used)
-        if expected_losses(self.times, capacities, run.left, run.of.checkpoint) > MOST_LOSSES:
+        if expected_losses(self.times, capacities, run.remaining_seconds, run.of.checkpoint) > MOST_LOSSES:
             if not run.why:
                 self.endless.append(run)
-            hours = min(run.of.checkpoint, run.left) / 3600
+            hours = min(run.of.checkpoint, run.remaining_seconds) / 3600
             run.why = f"never ends: it would have to keep its machines for {hours:,.1f} hours"
             return
         key = f"{self.seed} {run.of.name} {run.evictions} {run.interruptions}"
@@ -258,9 +258,9 @@ class _Replay:
         for pods, flavor in zip(run.job.pods, run.used, strict=True):
             amounts[self.flavors[flavor]] += pods.amount
         for name, amount in amounts.items():
-            most = self.played.cluster.flavors[name].largest_request
-            if most is not None and amount > most:
-                return f"needs {amount:,} of {name}, and one request gets {most:,} at most"
+            maximum = self.played.cluster.flavors[name].largest_request
+            if maximum is not None and amount > maximum:
+                return f"needs {amount:,} of {name}, and one request gets {maximum:,} at most"
         return ""
 
     def _start(self, run: Run) -> None:
@@ -268,16 +268,16 @@ class _Replay:
             run.started = self.now
             run.flavors = self._flavor_names(run.used)
         run.running_since = self.now
-        if run.loss < run.left:
+        if run.loss < run.remaining_seconds:
             self._schedule(self.now + run.loss, self._interrupt, run)
         else:
-            self._schedule(self.now + run.left, self._end, run)
+            self._schedule(self.now + run.remaining_seconds, self._end, run)
 
     def _stop(self, run: Run, *, evicted: bool) -> None:
         """Stop a job; its work since the last checkpoint is lost."""
         done = self.now - run.running_since
         lost = done % run.of.checkpoint
-        run.left -= done - lost
+        run.remaining_seconds -= done - lost
         self._count_ran(run, lost, evicted=evicted)
 
     def _count_ran(self, run: Run, lost: float = 0.0, *, evicted: bool = False) -> None:
@@ -312,10 +312,10 @@ class _Replay:
             possible = [cell for cell in cells if pods.flavors is None or names[cell] in pods.flavors]
             for resource, amount in ((pods.resource, pods.amount), *pods.more):
                 resource_cells = [queue.sibling_cells.get((cell, resource), cell) for cell in possible]
-                most = max((queue.member.potential[cell] for cell in resource_cells), default=0)
-                if amount > most:
+                maximum = max((queue.member.potential[cell] for cell in resource_cells), default=0)
+                if amount > maximum:
                     unit = units(resource)
-                    return f"needs {amount / unit:,.12g}, and the queue can have {most / unit:,.12g} at most"
+                    return f"needs {amount / unit:,.12g}, and the queue can have {maximum / unit:,.12g} at most"
         return "never had its turn"
 
 

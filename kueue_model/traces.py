@@ -350,8 +350,8 @@ def _summed_up(rows: Sequence[tuple[int, Finding]]) -> Finding:
     _, first = rows[0]
     if len(rows) == 1:
         return first
-    others = f"{len(rows) - 1:,} more row{'s' if len(rows) > 2 else ''}, the last in line {rows[-1][0]}"
-    return replace(first, message=f"{first.message}; {others}")
+    other_rows = f"{len(rows) - 1:,} more row{'s' if len(rows) > 2 else ''}, the last in line {rows[-1][0]}"
+    return replace(first, message=f"{first.message}; {other_rows}")
 
 
 def _no_cluster_error(errors: Sequence[_CellError]) -> _CellError:
@@ -385,9 +385,11 @@ def _accelerator_pods(text: str, cluster: Cluster, team: str) -> Pods:
         raise _UnknownNeedError(name, team, cluster.name, sorted(names))
     fitting = [flavor for flavor in matching if chips % flavor.per_slice == 0]
     if not fitting:
-        least = min(flavor.per_slice for flavor in matching)
+        smallest_slice = min(flavor.per_slice for flavor in matching)
         message = f"{chips} chips are not whole slices of {enumeration([flavor.name for flavor in matching])}"
-        raise _CellError("needs", message, f"a multiple of {least}", str(math.ceil(chips / least) * least))
+        raise _CellError(
+            "needs", message, f"a multiple of {smallest_slice}", str(math.ceil(chips / smallest_slice) * smallest_slice)
+        )
     resource = fitting[0].resource
     all_names = {flavor.name for flavor in team_flavors if flavor.resource == resource}
     fitting_names = frozenset(flavor.name for flavor in fitting if flavor.resource == resource)
@@ -474,11 +476,13 @@ def _is_date(text: str) -> bool:
     return False
 
 
-def _clock_error(column: str, others: str, *, has_dates: bool) -> _CellError:
+def _clock_error(column: str, other_rows: str, *, has_dates: bool) -> _CellError:
     """Return the error of a date among seconds, or of seconds among dates."""
     if has_dates:
-        return _CellError(column, f"a number of seconds, but {others} dates", "a date, such as 2026-11-01T09:30:00Z")
-    return _CellError(column, f"a date, but {others} seconds", "a number of seconds")
+        return _CellError(
+            column, f"a number of seconds, but {other_rows} dates", "a date, such as 2026-11-01T09:30:00Z"
+        )
+    return _CellError(column, f"a date, but {other_rows} seconds", "a number of seconds")
 
 
 def _moment(column: str, text: str) -> float:

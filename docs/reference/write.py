@@ -321,8 +321,8 @@ def status(page: str, reports: Iterable[Path]) -> str:
 
     A report of a local cloud proves nothing about Google Cloud. Raises ValueError for it.
     """
-    before, start, rest = page.partition("<!-- from docs/verified, by make reference -->\n")
-    _, end, after = rest.partition("<!-- end -->")
+    before, start, following_text = page.partition("<!-- from docs/verified, by make reference -->\n")
+    _, end, after = following_text.partition("<!-- end -->")
     last: dict[str, tuple[str, str, str]] = {}
     for path in reports:
         report = json.loads(path.read_text(encoding="utf-8"))

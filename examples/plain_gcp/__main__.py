@@ -32,9 +32,15 @@ cluster = container.Cluster(
 
 
 def pool(
-    name: str, zone: str, node: container.NodePoolNodeConfigArgs, *, least: int, most: int, topology: str | None = None
+    name: str,
+    zone: str,
+    node: container.NodePoolNodeConfigArgs,
+    *,
+    min_nodes: int,
+    max_nodes: int,
+    topology: str | None = None,
 ) -> None:
-    """Create a node pool of ``least`` to ``most`` VMs; ``topology`` is the shape of its one TPU slice."""
+    """Create a node pool of ``min_nodes`` to ``max_nodes`` VMs; ``topology`` is the shape of its one TPU slice."""
     shape = None
     if topology is not None:
         shape = container.NodePoolPlacementPolicyArgs(type="COMPACT", tpu_topology=topology)
@@ -44,7 +50,9 @@ def pool(
         location="us-central1",
         node_locations=[zone],
         cluster=cluster.name,
-        autoscaling=container.NodePoolAutoscalingArgs(min_node_count=least, max_node_count=most, location_policy="ANY"),
+        autoscaling=container.NodePoolAutoscalingArgs(
+            min_node_count=min_nodes, max_node_count=max_nodes, location_policy="ANY"
+        ),
         network_config=container.NodePoolNetworkConfigArgs(enable_private_nodes=True),
         upgrade_settings=container.NodePoolUpgradeSettingsArgs(max_surge=0, max_unavailable=1),
         placement_policy=shape,
@@ -78,13 +86,13 @@ def plain_node(machine_type: str) -> container.NodePoolNodeConfigArgs:
     )
 
 
-pool("system", "us-central1-a", plain_node("e2-standard-4"), least=2, most=4)
+pool("system", "us-central1-a", plain_node("e2-standard-4"), min_nodes=2, max_nodes=4)
 # 9 VMs with 8 GPUs each are 72; quotas/example-plain.yaml allows 64.
-pool("h100", "us-central1-a", gpu_node("a3-highgpu-8g", "nvidia-h100-80gb", 16, spot=False), least=0, most=9)
+pool("h100", "us-central1-a", gpu_node("a3-highgpu-8g", "nvidia-h100-80gb", 16, spot=False), min_nodes=0, max_nodes=9)
 # a4 machines boot only from Hyperdisk.
-pool("b200", "us-central1-b", gpu_node("a4-highgpu-8g", "nvidia-b200", 32, spot=True), least=0, most=1)
+pool("b200", "us-central1-b", gpu_node("a4-highgpu-8g", "nvidia-b200", 32, spot=True), min_nodes=0, max_nodes=1)
 # No slice of v5e has this shape.
-pool("v5e", "us-central1-a", plain_node("ct5lp-hightpu-4t"), least=0, most=5, topology="4x5")
+pool("v5e", "us-central1-a", plain_node("ct5lp-hightpu-4t"), min_nodes=0, max_nodes=5, topology="4x5")
 
 # Without labels nobody can tell on the bill whose bucket this is.
 storage.Bucket("data", project=PROJECT, location="US-CENTRAL1", uniform_bucket_level_access=True)

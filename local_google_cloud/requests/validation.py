@@ -91,8 +91,8 @@ def check_path(method: Method, parameters: Mapping[str, str]) -> None:
 
 def camel_case(name: str) -> str:
     """Return a protobuf field's name in JSON: ``snake_case`` names are accepted, too."""
-    first, *others = name.split("_")
-    return first + "".join(other[:1].upper() + other[1:] for other in others)
+    first, *later_words = name.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in later_words)
 
 
 def _query_parameter(method: Method, name: str) -> tuple[str, Json] | None:

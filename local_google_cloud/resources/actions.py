@@ -256,15 +256,15 @@ def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
 
 def _set_path(body: Json, path: list[str], new: Any) -> None:
     """Copy the field at a path from ``new``; inside a list, from the entry with the same index."""
-    first, *rest = path
+    first, *path_below = path
     value = new.get(first) if isinstance(new, dict) else None
-    if rest and isinstance(body.get(first), list):
+    if path_below and isinstance(body.get(first), list):
         for entry, new_entry in zip(body[first], value or (), strict=False):
-            _set_path(entry, rest, new_entry)
-    elif rest:
+            _set_path(entry, path_below, new_entry)
+    elif path_below:
         if not isinstance(body.get(first), dict):
             body[first] = {}
-        _set_path(body[first], rest, value)
+        _set_path(body[first], path_below, value)
     elif value is None:
         body.pop(first, None)
     else:

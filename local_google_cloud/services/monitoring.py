@@ -73,8 +73,8 @@ def _check_dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> 
     if not 1 <= columns <= _MOST_COLUMNS:
         raise Refusal(400, f"Field mosaicLayout.columns is {columns}: from 1 to {_MOST_COLUMNS}.")
     for number, tile in enumerate(grid.get("tiles", ())):
-        left = tile.get("xPos", 0)
-        if left < 0 or left + tile.get("width", 0) > columns:
+        column = tile.get("xPos", 0)
+        if column < 0 or column + tile.get("width", 0) > columns:
             raise Refusal(400, f"Field mosaicLayout.tiles[{number}] is not within {columns} columns.")
 
 

@@ -191,9 +191,9 @@ class Operations:
             "response": work.response,
             "schema": work.schema,
         }
-        service, _, rest = work.target.partition("/")
+        service, _, resource_path = work.target.partition("/")
         starting = StartingOperation(
-            kind=f"{service}.{rest.split('/')[-2]}",
+            kind=f"{service}.{resource_path.split('/')[-2]}",
             work=work,
             record=self._store.get(work.target),
             children=self._store.children(f"{work.target}/nodePools"),

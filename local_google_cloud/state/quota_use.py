@@ -65,13 +65,13 @@ def _metric(quota_id: str) -> str:
 
 def _exceeded(service: str, quota: Quota, requested: float, limit: float, used: float) -> Refusal:
     """Return the error in the API's words. Sources: reports of users that quote them, general knowledge."""
-    left = max(0.0, limit - used)
+    available = max(0.0, limit - used)
     place = f" in region {quota.location}" if quota.location else " globally"
     if service == "container":
         message = (
             f'Insufficient regional quota to satisfy request: resource "{_metric(quota.quota_id)}": request requires '
-            f"'{requested:.1f}' and is short '{requested - left:.1f}'. project has a quota of '{limit:.1f}' with "
-            f"'{left:.1f}' available{place}."
+            f"'{requested:.1f}' and is short '{requested - available:.1f}'. project has a quota of '{limit:.1f}' with "
+            f"'{available:.1f}' available{place}."
         )
         return Refusal(403, message, reason="quotaExceeded")
     if service == "compute":

@@ -128,8 +128,8 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
             groups = rows[place.path].setdefault(word, [])
             if group not in groups:
                 groups.append(group)
-        others = source.known(attributes.get("RequiredWith")) or ()
-        paths = [tuple(other.split(".0.")) for other in others if isinstance(other, str)]
+        required_names = source.known(attributes.get("RequiredWith")) or ()
+        paths = [tuple(other.split(".0.")) for other in required_names if isinstance(other, str)]
         wires = [_wire(path[-1], place.inputs) for path in paths if path[:-1] == place.names and path[-1] != name]
         if required := list(filter(None, wires)):
             rows[place.path].setdefault("cases", []).append({"when": {wire: ["<written>"]}, "required": required})

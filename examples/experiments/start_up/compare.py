@@ -24,19 +24,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--team", required=True, help="the folder of jobs/ with copies of both job files")
     parser.add_argument("--command", default="training-platform", help="how the command line is called here")
-    options, rest = parser.parse_known_args()
+    options, other_options = parser.parse_known_args()
     started = {}
     for title, job in RUNS.items():
         print(f"starting on {title} ...", flush=True)
-        started[title] = start([options.command, "job"], f"jobs/{options.team}/{job}.yaml", rest)
+        started[title] = start([options.command, "job"], f"jobs/{options.team}/{job}.yaml", other_options)
     print(table(started))
     return 0
 
 
-def start(command: list[str], job: str, rest: list[str]) -> float:
-    """Submit a job, wait for its end, and return the seconds that it took to start; ``rest`` is for each command."""
-    run = _output([*command, "submit", job, *rest]).split()[-1]
-    (ended_run,) = json.loads(_output([*command, "wait", run, "--format", "json", *rest]))
+def start(command: list[str], job: str, other_options: list[str]) -> float:
+    """Submit a job, wait for its end, and return its seconds to start; each command has the ``other_options``."""
+    run = _output([*command, "submit", job, *other_options]).split()[-1]
+    (ended_run,) = json.loads(_output([*command, "wait", run, "--format", "json", *other_options]))
     return seconds(ended_run)
 
 

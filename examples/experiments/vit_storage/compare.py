@@ -37,14 +37,14 @@ def main() -> int:
             if target:
                 times[source] = submitted(job, target, options)
             else:
-                times[source] = local(options.local[index], options.rest)
+                times[source] = local(options.local[index], options.program_options)
         print(table(times, TARGETS.get(target, "here")))
     return 0
 
 
 def arguments() -> argparse.Namespace:
     """Read the command line; what follows ``--`` is for the program that trains."""
-    before, _, rest = _split(sys.argv[1:])
+    before, _, program_options = _split(sys.argv[1:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--team", help="submit the two jobs of jobs/TEAM/")
@@ -52,7 +52,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--target", action="append", choices=TARGETS, help="where they run; default: both, in turn")
     parser.add_argument("--command", default="training-platform", help="how the command line is called here")
     options = parser.parse_args(before)
-    options.rest = rest
+    options.program_options = program_options
     return options
 
 
@@ -64,10 +64,10 @@ def submitted(job: str, target: str, options: argparse.Namespace) -> float:
     return seconds(_output([*command, "logs", run]), run)
 
 
-def local(data: Path, rest: list[str]) -> float:
+def local(data: Path, program_options: list[str]) -> float:
     """Train here on one folder; no checkpoint of another run is gone on with."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, str(PROGRAM), f"--data={data}", f"--checkpoints={folder}", *rest]
+        command = [sys.executable, str(PROGRAM), f"--data={data}", f"--checkpoints={folder}", *program_options]
         return seconds(_output(command), str(data))
 
 

@@ -47,15 +47,16 @@ def arguments() -> argparse.Namespace:
 async def schedule(options: argparse.Namespace, workers: int) -> None:
     """Hand out the parts that are not there yet, and write each as it comes; then end the workers."""
     options.output.mkdir(parents=True, exist_ok=True)
-    left = [part for part in range(options.parts) if not file_of(options.output, part).is_file()]
-    print(f"{len(left)} of {options.parts} parts to do", flush=True)
+    missing_parts = [part for part in range(options.parts) if not file_of(options.output, part).is_file()]
+    print(f"{len(missing_parts)} of {options.parts} parts to do", flush=True)
     async with (
         Scheduler(port=options.port, dashboard=False) as scheduler,
         Client(scheduler.address, asynchronous=True) as client,
     ):
         await client.wait_for_workers(workers)
         part_of = {
-            client.submit(embedded, options.data, part, options.parts, options.width, pure=False): part for part in left
+            client.submit(embedded, options.data, part, options.parts, options.width, pure=False): part
+            for part in missing_parts
         }
         async for future, result in as_completed(part_of, with_results=True):
             write(file_of(options.output, part_of[future]), result)
