@@ -99,12 +99,12 @@ def _pool(stack: str, project: str, pool: ExpandedPool) -> Iterator[Charge]:
     spec = pool.spec
     field, value = ("max_nodes", spec.max_nodes) if pool.machine.kind == "gpu" else ("slices", spec.slices)
     vms = pool_vms(project, pool)
-    least = max(1, spec.min_nodes, spec.min_slices)
+    minimum = max(1, spec.min_nodes, spec.min_slices)
     section = pool.path
     name = pool.name
     path = (*section, field)
     for keys, amount, unit in vm_usage(vms):
-        yield Charge(keys, amount, unit, Holder(stack, section, name, path, amount / value, least))
+        yield Charge(keys, amount, unit, Holder(stack, section, name, path, amount / value, minimum))
     if pool.multi_host or spec.charged == "flex-start":
         return  # a slice is recreated as one, and flex-start VMs are replaced as they end
     blue_green = spec.upgrades.strategy == "blue-green"
@@ -211,7 +211,7 @@ def _resource_pool(holder: Holder, project: str, region: str, pool: ResourcePool
     vms = VmUsage(
         project=project,
         machine_type=pool.machine_type,
-        nodes=pool.most,
+        nodes=pool.max_vms,
         capacity="on-demand",
         location=region,
         disk_type=pool.boot_disk.type,
@@ -220,6 +220,8 @@ def _resource_pool(holder: Holder, project: str, region: str, pool: ResourcePool
         accelerator_count=pool.machine.chips,
     )
     field = (*holder.path, "max_replicas" if scales else "replicas")
-    least = pool.replicas if scales else 1
+    minimum = pool.replicas if scales else 1
     for usage in vertex_usage(vms):
-        yield usage.by(holder._replace(field=field, step=usage.amount / pool.most if pool.most else 0, base=least))
+        yield usage.by(
+            holder._replace(field=field, step=usage.amount / pool.max_vms if pool.max_vms else 0, base=minimum)
+        )

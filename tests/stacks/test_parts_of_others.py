@@ -198,7 +198,7 @@ def charged(section: dict[str, Any]) -> set[str]:
 def paid(section: dict[str, Any]) -> float:
     section_environment = workspace(section).stacks["env"].environment
     assert section_environment
-    return stack_cost(section_environment).most
+    return stack_cost(section_environment).maximum
 
 
 def test_what_is_somebody_elses_is_not_charged() -> None:
@@ -211,7 +211,7 @@ def test_what_is_somebody_elses_is_not_charged() -> None:
 
 
 def test_what_is_somebody_elses_is_not_paid() -> None:
-    pools = stack_cost(Environment(project="example-train", clusters={})).most
+    pools = stack_cost(Environment(project="example-train", clusters={})).maximum
 
     assert paid(environment()) > paid(environment(network={"name": "vpc"})) > paid(environment(OTHERS)) > pools
 

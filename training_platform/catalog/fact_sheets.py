@@ -143,9 +143,9 @@ def _of_machine(row: Any) -> Iterator[Fact]:
         return
     if shapes := list(legal_topologies(row)):
         first = [f"{shape} of {hosts(row, shape)}" for shape in shapes[:SHOWN]]
-        rest = len(shapes) - SHOWN
-        largest = f"{rest} more up to {shapes[-1]} of {hosts(row, shapes[-1])}"
-        yield Fact("slices", first + ([largest] if rest > 0 else []), "VMs")
+        unlisted_count = len(shapes) - SHOWN
+        largest = f"{unlisted_count} more up to {shapes[-1]} of {hosts(row, shapes[-1])}"
+        yield Fact("slices", first + ([largest] if unlisted_count > 0 else []), "VMs")
     for way in further_ways(row):  # their quota is not counted separately
         yield Fact(f"ways.{way.name}", way.offered, "(on request)" if way.on_request else "", way.unverified)
 

@@ -60,10 +60,15 @@ def _likest(name: str, values: Iterable[str], cutoff: float) -> str | None:
 def same_letters(name: str, other: str) -> int:
     """Return the length of the common prefix of two names."""
     pairs = zip(name, other, strict=False)
-    return next((number for number, (left, right) in enumerate(pairs) if left != right), min(len(name), len(other)))
+    return next(
+        (number for number, (letter, other_letter) in enumerate(pairs) if letter != other_letter),
+        min(len(name), len(other)),
+    )
 
 
 def _apart(name: str, other: str) -> tuple[float, list[tuple[int, int]]]:
     """Return the sorting key of a candidate: dissimilarity, then distance of numbers, the larger of two first."""
     pairs = zip(map(int, _NUMBER.findall(name)), map(int, _NUMBER.findall(other)), strict=True)
-    return -SequenceMatcher(a=other, b=name).ratio(), [(abs(left - right), -left) for left, right in pairs]
+    return -SequenceMatcher(a=other, b=name).ratio(), [
+        (abs(number - other_number), -number) for number, other_number in pairs
+    ]

@@ -46,7 +46,7 @@ LIST = PriceBook()
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """USD per hour at the fewest and the most machines, of the machines that have a price.
+    """USD per hour at the minimum and the maximum of machines, of the machines that have a price.
 
     ``unpriced`` names what has none, ``machines`` the machine types among it, so that a sum is never taken for the
     whole; ``vms_without`` of ``vms`` have no price. ``unverified`` names what has a price that somebody else read.
@@ -54,8 +54,8 @@ class Cost:
     it.
     """
 
-    least: float = 0.0
-    most: float = 0.0
+    minimum: float = 0.0
+    maximum: float = 0.0
     unpriced: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
@@ -78,8 +78,8 @@ class Cost:
         read = [day for day in (self.read, other.read) if day]
         shipped = [day for day in (self.shipped, other.shipped) if day]
         return Cost(
-            least=self.least + other.least,
-            most=self.most + other.most,
+            minimum=self.minimum + other.minimum,
+            maximum=self.maximum + other.maximum,
             unpriced=tuple(dict.fromkeys((*self.unpriced, *other.unpriced))),
             machines=tuple(dict.fromkeys((*self.machines, *other.machines))),
             unverified=tuple(dict.fromkeys((*self.unverified, *other.unverified))),
@@ -91,37 +91,42 @@ class Cost:
 
 
 def machines_cost(
-    machine: MachineType, capacity: Capacity, region: str, least: int, most: int, *, book: PriceBook = LIST
+    machine: MachineType, capacity: Capacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
 ) -> Cost:
     """Return the cost of VMs of one type; a reservation costs the same whether or not it is used."""
-    if not most:
+    if not max_vms:
         return Cost()
-    paid = most if capacity == "reservation" else least
+    paid = max_vms if capacity == "reservation" else min_vms
     agreed = _at(book.machines.get(machine.name, {}).get(capacity, {}), region)
     if agreed is not None:
-        return Cost(least=paid * agreed, most=most * agreed, read=book.read, vms=most)
+        return Cost(minimum=paid * agreed, maximum=max_vms * agreed, read=book.read, vms=max_vms)
     usd = hourly_usd(machine, capacity, region)
     price = list_price(machine)
     if usd is None or price is None:
         name = f"{machine.name} {capacity}"
-        return Cost(unpriced=(name,), machines=(name,), vms=most, vms_without=most)
+        return Cost(unpriced=(name,), machines=(name,), vms=max_vms, vms_without=max_vms)
     usd *= book.share(machine.name, "machines")
     unverified = () if price is machine.price else (f"GPUs of {machine.name}",)
     bare = Cost(
-        least=paid * usd, most=most * usd, read=price.read, shipped=price.read, vms=most, unverified=unverified
-    )  # fmt: skip
+        minimum=paid * usd,
+        maximum=max_vms * usd,
+        read=price.read,
+        shipped=price.read,
+        vms=max_vms,
+        unverified=unverified,
+    )
     for part in price.without:
         if part == LOCAL_SSD:
             gib = machine.local_ssd.bundled * machine.local_ssd.partition_gib
-            bare += local_ssd_cost(gib, capacity, region, paid, most, book=book)
+            bare += local_ssd_cost(gib, capacity, region, paid, max_vms, book=book)
         else:
             bare += Cost(unpriced=(f"{part} of {machine.name}",))
     return bare
 
 
-def service_cost(name: str, region: str, least: float, most: float, book: PriceBook = LIST) -> Cost:
+def service_cost(name: str, region: str, min_amount: float, max_amount: float, book: PriceBook = LIST) -> Cost:
     """Return the cost of amounts other than machines: GiB, gateways, addresses, clusters."""
-    if not most:
+    if not max_amount:
         return Cost()
     listed = default().service_prices.get(name)
     agreed = _at(book.services.get(name, {}), region)
@@ -134,15 +139,19 @@ def service_cost(name: str, region: str, least: float, most: float, book: PriceB
     # Services without a list price here are counted by GiB and month, like all storage.
     usd /= HOURS_OF_MONTH if listed is None or listed.per != "hour" else 1
     if agreed is not None or listed is None:
-        return Cost(least=least * usd, most=most * usd, read=book.read)
+        return Cost(minimum=min_amount * usd, maximum=max_amount * usd, read=book.read)
     unverified = (f"{name} in {region}",) if "usd" in listed.unverified else ()
-    return Cost(least=least * usd, most=most * usd, unverified=unverified, read=listed.read, shipped=listed.read)
+    return Cost(
+        minimum=min_amount * usd, maximum=max_amount * usd, unverified=unverified, read=listed.read, shipped=listed.read
+    )
 
 
-def local_ssd_cost(gib: int, capacity: Capacity, region: str, least: int, most: int, *, book: PriceBook = LIST) -> Cost:
+def local_ssd_cost(
+    gib: int, capacity: Capacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
+) -> Cost:
     """Return the cost of VMs' local SSD, of ``gib`` GiB each."""
     name = f"{LOCAL_SSD_SERVICE}-spot" if capacity == "spot" else LOCAL_SSD_SERVICE
-    return service_cost(name, region, gib * least, gib * most, book)
+    return service_cost(name, region, gib * min_vms, gib * max_vms, book)
 
 
 def list_price(machine: MachineType) -> Price | None:

@@ -153,14 +153,14 @@ def chips_in(topology: str) -> int | None:
     return prod(sides) if sides else None
 
 
-def _rising(dims: int, most: int, least: int = 1) -> Iterator[tuple[int, ...]]:
-    """Yield every tuple of ``dims`` numbers >= ``least``, in rising order, whose product is at most ``most``."""
+def _rising(dims: int, max_product: int, minimum: int = 1) -> Iterator[tuple[int, ...]]:
+    """Yield every tuple of ``dims`` numbers >= ``minimum``, in rising order, with a product up to ``max_product``."""
     if dims == 0:
         yield ()
         return
-    for first in range(least, most + 1):
-        for rest in _rising(dims - 1, most // first, first):
-            yield (first, *rest)
+    for first in range(minimum, max_product + 1):
+        for following_numbers in _rising(dims - 1, max_product // first, first):
+            yield (first, *following_numbers)
 
 
 class GpuCount(NamedTuple):

@@ -56,12 +56,12 @@ def _below_failures(report: Report, unread: Mapping[str, str]) -> Report:
             behind.setdefault(unread[file], []).append(finding)
     dropped = {finding for findings in behind.values() for finding in findings}
 
-    def others(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    def kept(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         return tuple(finding for finding in findings if finding not in dropped)
 
-    stacks = tuple(replace(stack, findings=others(stack.findings)) for stack in report.stacks)
+    stacks = tuple(replace(stack, findings=kept(stack.findings)) for stack in report.stacks)
     failures = tuple(
         f"{failure.removesuffix('.')}.\n  {following(behind[failure])}." if failure in behind else failure
         for failure in report.failures
     )
-    return replace(report, stacks=stacks, findings=others(report.findings), failures=failures)
+    return replace(report, stacks=stacks, findings=kept(report.findings), failures=failures)

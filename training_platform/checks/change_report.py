@@ -89,7 +89,7 @@ class AcceleratorChange(NamedTuple):
     region: str
     flavor: str
     unit: str
-    most: Amount
+    maximum: Amount
 
 
 class QuotaChange(NamedTuple):
@@ -171,7 +171,7 @@ class StackChange:
 class Comparison:
     """The work tree against ``commit``, which it has in common with ``ref``.
 
-    ``stacks`` are those that the change can affect, ``others`` is how many there are beside. ``own_program`` says
+    ``stacks`` are those that the change can affect, ``other_stacks`` is how many there are beside. ``own_program`` says
     that the base was planned by its own program. ``unknown`` says why nothing of the base is known, where that is so.
     ``deployed`` are the stacks whose base is their last deployed state, or a preview.
     """
@@ -181,7 +181,7 @@ class Comparison:
     consequences: tuple[Consequence, ...] = ()
     deployed: tuple[str, ...] = ()
     stacks: tuple[StackChange, ...] = ()
-    others: int = 0
+    other_stacks: int = 0
     quotas: tuple[QuotaChange, ...] = ()
     capacity: tuple[CapacityChange, ...] = ()
     own_program: bool = False

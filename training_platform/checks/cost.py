@@ -1,4 +1,4 @@
-"""Price per hour of a stack's resources, at its fewest and at its most machines."""
+"""Price per hour of a stack's resources, at the minimum and the maximum of its machines."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def _network(environment: Environment, book: PriceBook) -> Iterator[Cost]:
         yield service_cost("address", region, addresses, addresses, book)
 
 
-def _disks(kind: str, size_gb: int, region: str, least: int, most: int, *, book: PriceBook) -> Cost:
-    return service_cost(kind, region, size_gb * least, size_gb * most, book)
+def _disks(kind: str, size_gb: int, region: str, min_disks: int, max_disks: int, *, book: PriceBook) -> Cost:
+    return service_cost(kind, region, size_gb * min_disks, size_gb * max_disks, book)
 
 
 def _team(team: Team, book: PriceBook) -> Iterable[Cost]:
@@ -103,5 +103,5 @@ def _team(team: Team, book: PriceBook) -> Iterable[Cost]:
             yield service_cost(f"bucket-{bucket.storage_class}", bucket.location, size, size, book)
     for resource in team.vertex.persistent_resources.values():
         for pool in resource.pools.values():
-            counts = (pool.replicas, pool.most)
+            counts = (pool.replicas, pool.max_vms)
             yield machines_cost(pool.machine, "on-demand", resource.region, *counts, book=book)

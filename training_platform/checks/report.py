@@ -26,13 +26,13 @@ StackKind = Literal["environment", "team", "rejected"]
 
 @dataclass(frozen=True, kw_only=True)
 class AcceleratorRow:
-    """Chips or GPUs of one flavor in one region, at the fewest and the most machines."""
+    """Chips or GPUs of one flavor in one region, at the minimum and the maximum of machines."""
 
     region: str
     flavor: str
     unit: str
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
 
 class Known(NamedTuple):
@@ -117,8 +117,8 @@ def accelerator_rows(environment: Environment) -> tuple[AcceleratorRow, ...]:
         counts[0] += pool.min_nodes * pool.machine.chips
         counts[1] += pool.max_chips
     return tuple(
-        AcceleratorRow(region=region, flavor=flavor, unit=unit, least=least, most=most)
-        for (region, flavor, unit), (least, most) in sorted(sums.items())
+        AcceleratorRow(region=region, flavor=flavor, unit=unit, minimum=minimum, maximum=maximum)
+        for (region, flavor, unit), (minimum, maximum) in sorted(sums.items())
     )
 
 
@@ -170,7 +170,7 @@ def following(findings: Sequence[Finding]) -> str:
     counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
     places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
     verb = "follows" if len(findings) == 1 else "follow"
-    return f"and {len(findings):,} more that {verb} from it: {listed(places, most=6)}" if findings else ""
+    return f"and {len(findings):,} more that {verb} from it: {listed(places, max_names=6)}" if findings else ""
 
 
 class FindingGroup(NamedTuple):

@@ -125,8 +125,8 @@ def _list_unverified() -> None:
     rows = [(kind, field, names, decision(kind, field)) for (kind, field), names in sorted(undecided().items())]
     rows += [("code", fact, [file], decided) for file, fact, decided in in_code()]
     for kind, field, names, decided in rows:
-        rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        click.echo(f"{kind} {field}: {', '.join(names[:3])}{rest}")
+        more_names = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        click.echo(f"{kind} {field}: {', '.join(names[:3])}{more_names}")
         say_beside("  ", str(decided))
 
 

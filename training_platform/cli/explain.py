@@ -149,8 +149,8 @@ def _fix(finding: Finding | None) -> str:
     if finding.nearest and finding.nearest.startswith("training-platform "):
         return f"run {finding.nearest}."
     if finding.nearest:
-        others = f", or another of what is allowed: {finding.allowed}" if finding.allowed else ""
-        return f"write {finding.nearest}{others}."
+        alternatives = f", or another of what is allowed: {finding.allowed}" if finding.allowed else ""
+        return f"write {finding.nearest}{alternatives}."
     if finding.allowed:
         return f"write {finding.allowed}."
     named = "training-platform " in finding.message

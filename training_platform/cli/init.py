@@ -104,10 +104,10 @@ def environment(
         domain = answers.of(domain, "--google-groups-domain", "", fits(HostName), example="example.com")
     answers.end()
     workspace = read_workspace(folder)
-    others = [section for _, section in workspace.environments()]
+    other_environments = [section for _, section in workspace.environments()]
     text = environment_text(
         name=name, project=project_id, production=is_production, pools=pools, emails=emails,
-        google_groups_domain=domain, others=others,
+        google_groups_domain=domain, other_environments=other_environments,
     )  # fmt: skip
     write_stack(folder, workspace, name, text)
     workspace = read_workspace(folder)
@@ -170,9 +170,11 @@ def pool(
     more = {"max_nodes": max_nodes, "topology": topology, "slices": slices}
     first = replace(first, more={key: str(value) for key, value in more.items() if value is not None})
     path = folder / source.file
-    others = [other for stack, other in workspace.environments() if stack.name != home]
+    other_environments = [other for stack, other in workspace.environments() if stack.name != home]
     before = path.read_bytes().decode("utf-8-sig")
-    text, where, called = with_pool(before, home, first, name=name, cluster=cluster, others=others)
+    text, where, called = with_pool(
+        before, home, first, name=name, cluster=cluster, other_environments=other_environments
+    )
     refuse_wrong(workspace, home, text)
     write_files({path: text})
     cluster = f"cluster {where}" if where in clusters else f"the new cluster {where}"
@@ -274,7 +276,7 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         f"{cluster}/{name}": flavor for cluster in clusters for name, flavor in workspace.flavors(home, cluster).items()
     }
     names = list(rows)
-    left = unpromised(workspace, home)
+    unpromised_chips = unpromised(workspace, home)
 
     def share_of(text: str) -> tuple[str, str, int]:
         named, _, amount = text.partition("=")
@@ -291,17 +293,17 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         """Return an amount of whole VMs or slices that no other team has."""
         row = rows[f"{cluster}/{flavor}"]
         size = row.chips_per_slice
-        most = left.get(cluster, {}).get(flavor, 0)
+        available = unpromised_chips.get(cluster, {}).get(flavor, 0)
         if amount % size:
             unit = "slice" if row.accelerator.kind == "tpu" else "VM"
-            nearest = max(size, min(most, amount // size * size))
+            nearest = max(size, min(available, amount // size * size))
             raise ValueError(
                 f"{flavor}={amount} must be a multiple of {size}, one {unit}. Nearest: {flavor}={nearest}."
             )
-        if amount > most:
+        if amount > available:
             raise ValueError(
-                f"{flavor}={amount} is more than teams have left of {flavor} in {cluster}: {most}. Nearest: "
-                f"{flavor}={most}, or a lower nominal_quota of another team, or more VMs in its pools."
+                f"{flavor}={amount} is more than teams have left of {flavor} in {cluster}: {available}. Nearest: "
+                f"{flavor}={available}, or a lower nominal_quota of another team, or more VMs in its pools."
             )
         return amount
 
@@ -312,7 +314,7 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         amounts.setdefault(cluster, {})[flavor] = amount
     if shares:
         return amounts
-    free = {cluster: _positive(flavors) for cluster, flavors in left.items()}
+    free = {cluster: _positive(flavors) for cluster, flavors in unpromised_chips.items()}
     return {cluster: flavors for cluster, flavors in free.items() if flavors}
 
 

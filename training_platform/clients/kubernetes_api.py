@@ -151,14 +151,14 @@ class ClusterApi:
             seconds = (_SECONDS[0], None) if follow else _SECONDS
             answer = self._send("GET", f"api/v1/namespaces/{namespace}/pods/{pod}/log", query, seconds=seconds)
             decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a chunk may end within a character
-            rest = ""
+            partial_line = ""
             with closing(answer.response) as response:
                 for chunk in response.stream(_CHUNK, decode_content=True):
-                    *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+                    *lines, partial_line = (partial_line + decoder.decode(chunk)).split("\n")
                     yield from lines
-            rest += decoder.decode(b"", final=True)
-            if rest:
-                yield rest
+            partial_line += decoder.decode(b"", final=True)
+            if partial_line:
+                yield partial_line
 
     def user(self) -> str:
         """Return the server's name for the caller, or an empty string. Raises ClusterError."""

@@ -275,14 +275,14 @@ def _merge(document: Any, limits: Limits, new_map: Any) -> None:
 
 def _merge_rows(listed: Any, rows: Mapping[Dimensions, int], new_map: Any) -> None:
     """Change a quota's rows in place, so that the text around them stays."""
-    left = dict(rows)
+    new_rows = dict(rows)
     for index in reversed(range(len(listed))):
-        limit = left.pop(_named(listed[index]), None)
+        limit = new_rows.pop(_named(listed[index]), None)
         if limit is None:
             del listed[index]
         elif listed[index]["limit"] != limit:
             listed[index]["limit"] = limit
-    for row, limit in left.items():
+    for row, limit in new_rows.items():
         listed.append(_new_row(row, limit, new_map))
 
 

@@ -52,8 +52,8 @@ class RegistryImage(NamedTuple):
 
 def image_name(image: str) -> RegistryImage:
     """Return the parts of an image's name with a tag or digest; the default registry is Docker Hub."""
-    rest, _, digest = image.partition("@")
-    base, _, tag = (rest, "", digest) if digest else rest.rpartition(":")
+    tagged_name, _, digest = image.partition("@")
+    base, _, tag = (tagged_name, "", digest) if digest else tagged_name.rpartition(":")
     first, _, name = base.partition("/")
     if name and (set(first) & {".", ":"} or first == "localhost"):
         return RegistryImage("registry-1.docker.io" if first == "docker.io" else first, name, tag)

@@ -221,11 +221,11 @@ def auto_provisioned_chips(cluster_name: str, cluster: ClusterSpec) -> dict[str,
 
     Its limits include the cluster's own pools, here at their maximum.
     """
-    left = dict(cluster.auto_provisioning.accelerators) if cluster.auto_provisioning else {}
+    available_chips = dict(cluster.auto_provisioning.accelerators) if cluster.auto_provisioning else {}
     for pool in cluster_pools(cluster_name, cluster):
-        if pool.accelerator.gke_label in left:
-            left[pool.accelerator.gke_label] -= pool.max_chips
-    return {label: max(0, chips) for label, chips in left.items()}
+        if pool.accelerator.gke_label in available_chips:
+            available_chips[pool.accelerator.gke_label] -= pool.max_chips
+    return {label: max(0, chips) for label, chips in available_chips.items()}
 
 
 def _pool(
@@ -297,8 +297,8 @@ def _gke_pools(name: str, spec: NodePoolSpec, machine: MachineType, hosts: int, 
         yield GkePool(name, spec.min_slices * zones, spec.slices * zones)
     else:
         for index in range(spec.slices):
-            least = hosts if index < spec.min_slices else 0
-            yield GkePool(f"{name}-{index}", least * zones, hosts * zones)
+            min_hosts = hosts if index < spec.min_slices else 0
+            yield GkePool(f"{name}-{index}", min_hosts * zones, hosts * zones)
 
 
 _CAPACITY_ORDER: tuple[Capacity, ...] = ("reservation", "on-demand", "flex-start", "queued-provisioning", "spot")

@@ -104,9 +104,9 @@ def environment_text(
     pools: Sequence[FirstPool],
     emails: Sequence[str] = (),
     google_groups_domain: str | None = None,
-    others: Collection[Environment] = (),
+    other_environments: Collection[Environment] = (),
 ) -> str:
-    """Return an environment with node pools, and a cluster in each of their regions; ``others`` already exist."""
+    """Return an environment with node pools, and a cluster in each of their regions, beside those that exist."""
     alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
     groups = f"    google_groups_domain: {google_groups_domain}\n" if google_groups_domain else ""
     text = (
@@ -114,7 +114,7 @@ def environment_text(
         f"    production: {str(production).lower()}\n{groups}{alerts}"
     )
     for pool in pools:
-        text, _, _ = with_pool(text, name, pool, others=others)
+        text, _, _ = with_pool(text, name, pool, other_environments=other_environments)
     return text
 
 
@@ -125,13 +125,13 @@ def with_pool(
     *,
     name: str | None = None,
     cluster: str | None = None,
-    others: Collection[Environment] = (),
+    other_environments: Collection[Environment] = (),
 ) -> tuple[str, str, str]:
     """Return an environment's text with one more node pool, and the names of its cluster and of the pool.
 
     The cluster is the named one, else the first in the region of the pool's zone, else a new one, which has the
-    region's name and overlaps no address range of the ``others``. All other lines stay. Raises UserError if the model
-    rejects the file, or its layout has no room for the lines.
+    region's name and overlaps no address range of the ``other_environments``. All other lines stay. Raises UserError if
+    the model rejects the file, or its layout has no room for the lines.
     """
     file = f"{STACKS_FOLDER}/Pulumi.{stack_name}.yaml"
     stack = parse_stack(stack_name, parse_source(text, file))
@@ -144,7 +144,7 @@ def with_pool(
     near = (key for key, spec in clusters.items() if region_of(spec.location) == region)
     home = cluster or next(near, region)
     if home not in clusters:
-        subnet = _free_subnet((*others, environment))
+        subnet = _free_subnet((*other_environments, environment))
         lines = [f"{home}:", f"  location: {region}", f"  subnet: {subnet}"]
         if environment.production:
             lines += ["  cpu_pools:", "    general: {max_nodes: 2}"]

@@ -24,12 +24,12 @@ def unpromised(workspace: Workspace, name: str) -> Amounts:
     for shares in promises:
         for cluster, by_flavor in shares.items():
             promised.update({(cluster, flavor): share.nominal_quota for flavor, share in by_flavor.items()})
-    left: Amounts = {}
+    amounts: Amounts = {}
     for cluster in environment.clusters:
         for flavor in workspace.flavors(name, cluster).values():
             if whole := flavor.in_whole_slices(flavor.queue_chips - promised[cluster, flavor.name]):
-                left.setdefault(cluster, {})[flavor.name] = whole
-    return left
+                amounts.setdefault(cluster, {})[flavor.name] = whole
+    return amounts
 
 
 def lending(workspace: Workspace, name: str) -> Environment:

@@ -60,8 +60,8 @@ def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]
     homes = {spec.notebooks.filestore: name for name, spec in home.clusters.items() if spec.notebooks}
     taken = {name: f"holds the homes of all users of notebooks in {cluster}" for name, cluster in homes.items()}
     reserved = {name: spec.team for name, spec in home.filestore.items() if spec.team not in (None, team.name)}
-    others = {name: f"belongs to team {owner}" for name, owner in reserved.items()}
-    for problems in (taken, others):
+    of_other_teams = {name: f"belongs to team {owner}" for name, owner in reserved.items()}
+    for problems in (taken, of_other_teams):
         free = home.filestore.keys() - problems
         for name, directory in team.directories.items():
             if directory.filestore in problems:
@@ -144,9 +144,11 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[D
             continue
         if not home.clusters[cluster].serving:
             message = f"{cluster} of {team.environment} is not set up for model servers"
-            others = [other for other, spec in home.clusters.items() if spec.serving and other in team.shares]
-            allowed = enumeration(others) or f"a cluster with serving: true in {team.environment}"
-            yield finding(stack, path, message, rule=STACK_MODEL, allowed=allowed, nearest=min(others, default=None))
+            serving_clusters = [other for other, spec in home.clusters.items() if spec.serving and other in team.shares]
+            allowed = enumeration(serving_clusters) or f"a cluster with serving: true in {team.environment}"
+            yield finding(
+                stack, path, message, rule=STACK_MODEL, allowed=allowed, nearest=min(serving_clusters, default=None)
+            )
         for name, server in servers.items():
             server_path: Path = (*path, name)
             priorities = {SERVING_PRIORITY, *home.priorities}

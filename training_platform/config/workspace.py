@@ -208,16 +208,16 @@ def cross_check(workspace: Workspace) -> Workspace:
 def _across(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
     if stack.section:
         for name, paths in clashes(stack.section).items():
-            others = ", ".join(dotted(path) for path in paths[:-1])
+            other_places = ", ".join(dotted(path) for path in paths[:-1])
             yield finding(
                 stack,
                 paths[-1],
-                f"and {others} would both be called {name!r}",
+                f"and {other_places} would both be called {name!r}",
                 rule=STACK_MODEL,
                 allowed="another name",
             )
         yield from _of_retirement(stack, stack.section, workspace)
-    if team := stack.team or stack.rest:
+    if team := stack.team or stack.partial_team:
         yield from _of_team(dataclasses.replace(stack, team=team), team, workspace)
     if environment := stack.environment:
         for name, cohort in environment.cohorts.items():
@@ -316,10 +316,12 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
     yield from _share_references(stack, ("shares",), team.shares, home, workspace)
     yield from team_references(stack, team, home)
     for name, directory in team.directories.items():
-        others = [other for other in workspace.teams_on(team.environment, directory.filestore) if other != team.name]
-        if directory.whole_share and others:
+        other_teams = [
+            other for other in workspace.teams_on(team.environment, directory.filestore) if other != team.name
+        ]
+        if directory.whole_share and other_teams:
             message = (
-                f"{directory.filestore!r} is team {enumeration(others)}'s as well, whose files the whole share has"
+                f"{directory.filestore!r} is team {enumeration(other_teams)}'s as well, whose files the whole share has"
             )
             path: Path = ("directories", name, "whole_share")
             yield finding(stack, path, message, rule=STACK_MODEL, allowed="false, or an instance each", nearest="false")
@@ -425,8 +427,8 @@ def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
     """Return the environments that are not production, then all others. Raises UserError."""
     _refuse_unsorted(workspace)
     names = {stack.name: environment.production for stack, environment in workspace.environments()}
-    others = [name for name, production in names.items() if production is False]
-    return others, [name for name in names if name not in others]
+    not_production = [name for name, production in names.items() if production is False]
+    return not_production, [name for name in names if name not in not_production]
 
 
 def stacks_of(workspace: Workspace, environment: str) -> list[str]:

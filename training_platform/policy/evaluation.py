@@ -223,9 +223,9 @@ class Evaluation:
         return self.checkout if place.project == PROJECT else _ELSEWHERE
 
 
-def _are_same(resources: tuple[StackResource, ...], others: tuple[StackResource, ...]) -> bool:
+def _are_same(resources: tuple[StackResource, ...], other_resources: tuple[StackResource, ...]) -> bool:
     """Whether two tuples have the same objects, which is much faster than to compare their inputs."""
-    return len(resources) == len(others) and all(map(is_, resources, others))
+    return len(resources) == len(other_resources) and all(map(is_, resources, other_resources))
 
 
 @contextmanager

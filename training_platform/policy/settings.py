@@ -150,7 +150,7 @@ def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> 
     for policy, setting in config.items():
         schema = settings().get(policy, {} if policy == _EVERYWHERE else None)
         if schema is None:
-            yield _unknown_name((policy,), policy, f"policy {policy!r} does not exist", settings().keys(), most=40)
+            yield _unknown_name((policy,), policy, f"policy {policy!r} does not exist", settings().keys(), max_names=40)
         elif isinstance(setting, Mapping):
             yield from _wrong_values(policy, setting, schema, folder)
         else:
@@ -183,16 +183,16 @@ def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[S
     if not isinstance(value, tuple(_TYPES[name][0] for name in types)):
         yield SettingError(path, f"{value!r} has the wrong type", " or ".join(_TYPES[name][1] for name in types))
     elif "enum" in schema and value not in schema["enum"]:
-        yield _unknown_name(path, str(value), f"{value!r} is not a rule of {path[0]}", schema["enum"], most=40)
+        yield _unknown_name(path, str(value), f"{value!r} is not a rule of {path[0]}", schema["enum"], max_names=40)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _wrong_type((*path, index), item, schema["items"])
 
 
-def _unknown_name(path: Path, name: str, message: str, names: Collection[str], most: int = 12) -> SettingError:
+def _unknown_name(path: Path, name: str, message: str, names: Collection[str], max_names: int = 12) -> SettingError:
     from training_platform.config.reading.section import enumeration  # noqa: PLC0415 # loads pydantic
 
-    return SettingError(path, message, enumeration(names, most), find_nearest(name, names))
+    return SettingError(path, message, enumeration(names, max_names), find_nearest(name, names))
 
 
 def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Iterator[SettingError]:

@@ -48,8 +48,10 @@ def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[li
     sentences = [
         f"quotas of {snapshot.project} are compared only with this stack's demand: other stacks are not counted"
     ]
-    others = [project for project in ledgers if project != snapshot.project]
-    sentences += [f"quotas of {project} are not checked: the snapshot is of another project" for project in others]
+    other_projects = [project for project in ledgers if project != snapshot.project]
+    sentences += [
+        f"quotas of {project} are not checked: the snapshot is of another project" for project in other_projects
+    ]
     return ledger_findings(Workspace(Path()), mine, ()), [*sentences, *map(str, notes)]
 
 

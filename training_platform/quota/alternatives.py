@@ -35,18 +35,18 @@ class Short(NamedTuple):
 class Room(NamedTuple):
     """The room that limits leave for a pool in a zone.
 
-    ``left`` is what is left of the limit on its chips or GPUs: ``inf`` where there is none, or where no quota counts
-    them, and None where it is not known. ``short`` is the first limit that does not hold the pool.
+    ``headroom`` is what is left of the limit on its chips or GPUs: ``inf`` without a limit, or if no quota counts them,
+    and None if it is not known. ``short`` is the first limit that does not hold the pool.
     """
 
     zone: str
-    left: float | None
+    headroom: float | None
     short: Short | None
 
     @property
     def fits(self) -> bool:
         """Whether the limit on the pool's chips or GPUs is known, and no known limit is too low."""
-        return self.left is not None and self.short is None
+        return self.headroom is not None and self.short is None
 
 
 class Alternatives:
@@ -62,8 +62,8 @@ class Alternatives:
     def of(self, line: Line, held: Held, *, more: int = 0) -> Iterator[str]:
         """Yield the alternatives for a holder, the closest to its wish first, and at the end the limits to request."""
         yield from self.today(line, held)
-        others = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""
-        yield f"request {shown(line.used)} {line.unit}{others} (training-platform quota plan)"
+        more_limits = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""
+        yield f"request {shown(line.used)} {line.unit}{more_limits} (training-platform quota plan)"
 
     def counts_chips(self, line: Line, held: Held) -> bool:
         """Whether a limit counts the TPUs or GPUs of its holder, a pool."""
@@ -111,12 +111,12 @@ class Alternatives:
             quota = pool.accelerator.quotas.get(capacity)
             if quota is None or capacity in (pool.spec.charged, "reservation"):
                 continue
-            left = self.left(quota_key(self.project, quota, pool.zone or pool.region))
-            if left is not None and left >= pool.max_chips:
+            headroom = self.headroom(quota_key(self.project, quota, pool.zone or pool.region))
+            if headroom is not None and headroom >= pool.max_chips:
                 queued = " or queued-provisioning" if capacity == "flex-start" and pool.machine.kind == "gpu" else ""
-                yield capacity, f"capacity {capacity}{queued}, with {shown(left)} of {quota.quota_id} left"
+                yield capacity, f"capacity {capacity}{queued}, with {shown(headroom)} of {quota.quota_id} left"
 
-    def left(self, key: QuotaKey, but: Holder | None = None) -> float | None:
+    def headroom(self, key: QuotaKey, but: Holder | None = None) -> float | None:
         """Return the rest of a limit together with one holder's part, or None if the limit is unknown."""
         return self._left(key, self._held.get(but[:3], {}) if but else {})
 
@@ -134,16 +134,16 @@ class Alternatives:
         return self._rooms[same]
 
     def _room(self, vms: VmUsage, quota: QuotaId | None, held_now: Mapping[QuotaKey, float]) -> Room:
-        left: float | None = math.inf
+        headroom: float | None = math.inf
         short: Short | None = None
         for usage in vm_usage(vms):
             key = next((key for key in usage.keys if self._limit(key)), usage.keys[0])  # like the ledger
             room = self._left(key, held_now)
             if quota and usage.keys[0].quota_id == quota.quota_id:
-                left = room
+                headroom = room
             if room is not None and room < usage.amount:
                 short = short or Short(key, (self._limit(key) or 0) - room + usage.amount, usage.unit)
-        return Room(vms.location, left, short)
+        return Room(vms.location, headroom, short)
 
     def _left(self, key: QuotaKey, held_now: Mapping[QuotaKey, float]) -> float | None:
         limit = self._limit(key)
@@ -192,18 +192,20 @@ def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
     )
 
 
-def named(rooms: Iterable[Room], unit: str, most: int = MOST_REGIONS) -> str:
+def named(rooms: Iterable[Room], unit: str, max_regions: int = MOST_REGIONS) -> str:
     """Return zones of the first regions with their room, such as ``us-east4-a, us-east4-b (32 GPUs left)``."""
     regions = [list(of_region) for _, of_region in groupby(rooms, key=lambda room: region_of(room.zone))]
     parts = []
-    for region in regions[:most]:
-        left = region[0].left
+    for region in regions[:max_regions]:
+        headroom = region[0].headroom
         zones = ", ".join(room.zone for room in region)
-        if left is None:
+        if headroom is None:
             parts.append(zones)
-        elif math.isinf(left):
+        elif math.isinf(headroom):
             parts.append(f"{zones} (no limit)")
         else:
-            parts.append(f"{zones} ({shown(max(0, left))} {unit} left)")
-    rest = len(regions) - most
-    return ", ".join(parts) + (f" and {rest} more region{'s' if rest > 1 else ''}" if rest > 0 else "")
+            parts.append(f"{zones} ({shown(max(0, headroom))} {unit} left)")
+    omitted_count = len(regions) - max_regions
+    return ", ".join(parts) + (
+        f" and {omitted_count} more region{'s' if omitted_count > 1 else ''}" if omitted_count > 0 else ""
+    )

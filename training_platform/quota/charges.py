@@ -238,13 +238,13 @@ def network_usage(project: str, quota: str, count: int, region: str) -> Usage:
     return _usage(project, region, count, GENERAL_QUOTAS[quota])
 
 
-def upgrade_vms(most: int, *, blue_green: bool, max_surge: int) -> int:
-    """Return the additional VMs of a pool of ``most`` during an upgrade: the surge, or all again if blue-green.
+def upgrade_vms(max_vms: int, *, blue_green: bool, max_surge: int) -> int:
+    """Return the additional VMs of a pool of ``max_vms`` during an upgrade: the surge, or all again if blue-green.
 
     Pools of a cluster are upgraded one after the other, so the sum over pools is on the safe side. Source: GKE docs,
     Ensure resources for node upgrades, read 2026-11-21.
     """
-    return most if blue_green else max_surge
+    return max_vms if blue_green else max_surge
 
 
 def _usage(project: str, location: str, amount: float, *quotas: QuotaId) -> Usage:

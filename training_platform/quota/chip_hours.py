@@ -146,13 +146,13 @@ def question(environment: Environment, name: str, month: str, now: datetime) -> 
     clusters = "|".join(cluster_name(scope, key, spec) for key, spec in environment.clusters.items())
     only = f'replica_role!="follower",cluster=~"{clusters}",resource=~"{"|".join(ACCELERATORS)}"'
     held = f"kueue_cluster_queue_resource_usage{{{only}}}"
-    most, least = (f"{pick} by (cluster, cluster_queue, flavor, resource) ({held})" for pick in ("max", "min"))
+    maximum, minimum = (f"{pick} by (cluster, cluster_queue, flavor, resource) ({held})" for pick in ("max", "min"))
 
     def summed(chips: str) -> str:
         samples = f"sum by (cluster, cluster_queue, flavor) (sum_over_time({chips}[{seconds}s:{STEP_MINUTES}m]))"
         return f"{samples} / {60 // STEP_MINUTES}"
 
-    return Question(summed(most), summed(f"({most} - {least})"), end)
+    return Question(summed(maximum), summed(f"({maximum} - {minimum})"), end)
 
 
 def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, name: str) -> Hours:
@@ -180,12 +180,12 @@ def refuse_disputed(hours: Hours, disputed: Hours, month: str) -> None:
 
     Whoever may write metrics of the project can write such a series, and no label proves who did.
     """
-    part, least = DISPUTED
+    part, min_hours = DISPUTED
     for team, clusters in disputed.items():
         for cluster, flavors in clusters.items():
             for flavor, differ in flavors.items():
                 counted = hours[team][cluster][flavor]
-                if differ > max(part * counted, least):
+                if differ > max(part * counted, min_hours):
                     raise UserError(
                         f"Series of what queue {team} held of {flavor} in {cluster} disagree by {differ:,.0f} of "
                         f"{counted:,.0f} chip-hours of {month}, so no ledger was written. Something other than Kueue "

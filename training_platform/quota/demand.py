@@ -180,11 +180,11 @@ class _Stack:
             accelerator_count=pool.accelerator_count,
         )
         slices = pool.hosts > 1  # the stack file counts slices, each a GKE node pool; elsewhere it counts VMs
-        most = 1 if slices else pool.total_max_nodes or pool.max_nodes or 1
-        least = self._running_slices[pool.origin] if slices else pool.total_min_nodes or pool.min_nodes or 0
-        holder = _holder(pool, "max_nodes", 0, max(1, least))
+        maximum = 1 if slices else pool.total_max_nodes or pool.max_nodes or 1
+        minimum = self._running_slices[pool.origin] if slices else pool.total_min_nodes or pool.min_nodes or 0
+        holder = _holder(pool, "max_nodes", 0, max(1, minimum))
         for usage in vm_usage(vms):
-            yield usage.by(holder._replace(step=usage.amount / most))
+            yield usage.by(holder._replace(step=usage.amount / maximum))
         if slices or pool.capacity == "flex-start":
             return  # a slice is recreated as a whole, and flex-start VMs are replaced when they end
         more = upgrade_vms(
@@ -233,11 +233,11 @@ class _Stack:
     def _persistent_pool(self, pool: PersistentPoolView) -> Iterator[Charge]:
         if pool.machine is None:
             return
-        most = pool.most_vms
+        max_vms = pool.most_vms
         vms = VmUsage(
             project=pool.project or self.project,
             machine_type=pool.machine.name,
-            nodes=most,
+            nodes=max_vms,
             capacity="on-demand",
             location=pool.region,
             disk_type=pool.disk_type or VERTEX_DEFAULT_DISK,
@@ -246,12 +246,12 @@ class _Stack:
             accelerator_count=pool.accelerator_count,
         )
         field = "replica_count"
-        least = 1
+        minimum = 1
         if pool.max_replicas is not None:
             field = "max_replicas"
-            least = 1 if pool.min_replicas is None else pool.min_replicas
+            minimum = 1 if pool.min_replicas is None else pool.min_replicas
         for usage in vertex_usage(vms):
-            yield usage.by(_holder(pool, field, usage.amount / most if most else 0, least))
+            yield usage.by(_holder(pool, field, usage.amount / max_vms if max_vms else 0, minimum))
 
     def _network_holder(self, part: CountedView) -> Holder:
         """Return the holder of a part of a network: a cluster, its GPUs, a gateway, or the network itself."""
@@ -276,14 +276,14 @@ class _Stack:
         return {region_of(cluster.location): cluster.origin for cluster in reversed(clusters)}
 
 
-def _holder(view: View, field: str, step: float, least: int) -> Holder:
+def _holder(view: View, field: str, step: float, base: int) -> Holder:
     """Return the holder of a charge by its section of the stack file, or by the resource's name if unknown."""
     label = str(view.origin[-1]) if view.origin else view.name
     if _without_chips(view.origin):
         label = cpu_pool_name(str(view.origin[1]), view.origin[2:])
     if view.origin[-2:-1] == ("more_pools",):
         label = f"{view.origin[-3]}-{label}"
-    return Holder(view.stack, view.origin, label, view.path(field), step, least)
+    return Holder(view.stack, view.origin, label, view.path(field), step, base)
 
 
 def _without_chips(path: Path) -> bool:

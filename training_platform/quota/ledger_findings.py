@@ -61,7 +61,7 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
         if ledger.snapshot.placeholder:
             continue
         drafts.extend(_unknown(ledger, workspace, ledger.snapshot.source.file))
-        others = Alternatives(ledger, workspace)
+        alternatives = Alternatives(ledger, workspace)
         short: dict[tuple[str, Path], list[tuple[Line, Held]]] = defaultdict(list)  # by the field that can be lowered
         # A limit that one pool exceeds identifies the pool, also for limits that many pools share.
         for line in sorted((line for line in ledger.lines if line.over), key=lambda line: len(line.holders)):
@@ -72,7 +72,7 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
                 held = next(accused, in_stack[0])
                 short[stack, held.holder.field or held.holder.path].append((line, held))
         for lines in short.values():
-            drafts.extend(_exceeded(lines, workspace, others, ledger.snapshot))
+            drafts.extend(_exceeded(lines, workspace, alternatives, ledger.snapshot))
     return located(drafts)
 
 
@@ -153,14 +153,14 @@ QUOTA_EXCEEDED = declare(
 
 
 def _exceeded(
-    lines: Sequence[tuple[Line, Held]], workspace: Workspace, others: Alternatives, snapshot: Snapshot
+    lines: Sequence[tuple[Line, Held]], workspace: Workspace, alternatives: Alternatives, snapshot: Snapshot
 ) -> Iterator[Draft]:
     """Find the limits that one field exceeds, first the one on TPUs or GPUs; the others follow from it.
 
     A warning where the snapshot has no row for a spelling that is not verified.
     """
     guesses = {line.key: not snapshot.covers(line.key) and is_guess(line.key, listed=True) for line, _ in lines}
-    first, *more = sorted(lines, key=lambda short: (guesses[short[0].key], not others.counts_chips(*short)))
+    first, *more = sorted(lines, key=lambda short: (guesses[short[0].key], not alternatives.counts_chips(*short)))
     cause: str | None = None
     for line, held in (first, *more):
         holder = held.holder
@@ -180,8 +180,8 @@ def _exceeded(
         )
         if cause is None:
             cause = draft.place
-            allowed, fits = _fitting(lines, line, held, others)
-            ways = list(others.of(line, held, more=len(more)))
+            allowed, fits = _fitting(lines, line, held, alternatives)
+            ways = list(alternatives.of(line, held, more=len(more)))
             if fits:
                 ways.insert(0, fits)
             draft = replace(draft, allowed=allowed, nearest=tuple(ways))
@@ -189,7 +189,7 @@ def _exceeded(
 
 
 def _fitting(
-    lines: Sequence[tuple[Line, Held]], line: Line, held: Held, others: Alternatives
+    lines: Sequence[tuple[Line, Held]], line: Line, held: Held, alternatives: Alternatives
 ) -> tuple[str, str | None]:
     """Return the limit, and the largest value of the holder's field that fits all limits.
 
@@ -208,7 +208,7 @@ def _fitting(
     fits, tightest = min(fitting, key=itemgetter(0))
     if fits >= max(1, holder.base):
         return allowed, f"{holder.field[-1]} {fits} for {holder.label}"
-    if smaller := _smaller_disk(lines, others):
+    if smaller := _smaller_disk(lines, alternatives):
         return allowed, f"boot_disk.size_gb {smaller} for {holder.label}"
     beside_it = [other for other in tightest.holders if other.holder.label != holder.label]
     beside = (
@@ -219,9 +219,9 @@ def _fitting(
     return f"{allowed}; no {holder.field[-1]} of {holder.label} fits{beside}", None
 
 
-def _smaller_disk(lines: Sequence[tuple[Line, Held]], others: Alternatives) -> int | None:
+def _smaller_disk(lines: Sequence[tuple[Line, Held]], alternatives: Alternatives) -> int | None:
     """Return the size in GB of a pool's boot disks that fits the limits on disks; None if the default does not."""
-    pool = others.pool(lines[0][1].holder)
+    pool = alternatives.pool(lines[0][1].holder)
     if pool is None:
         return None
     rooms = {short.key: ((short.limit or 0) - (short.used - part.amount), part) for short, part in lines}
@@ -307,7 +307,7 @@ def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace |
     )
     cause: str | None = None
     for share in grown or enough or shares:
-        holders = _of_which(line.shares, most=MOST_NAMED if cause else len(line.shares))
+        holders = _of_which(line.shares, max_named=MOST_NAMED if cause else len(line.shares))
         message = f"{promised}, {holders}; its pools hold {shown(line.capacity)}"
         if share in grown and before:
             message += f"; {share.holder.label} had {shown(_amount_before(share, before) or 0)} before this change"
@@ -440,17 +440,17 @@ def _places(workspace: Workspace, stack: str, path: Path) -> tuple[Place, ...]:
     return (holder.at(path),) if holder else ()
 
 
-def _of_which(holders: tuple[Held, ...], stack: str | None = None, most: int = MOST_NAMED) -> str:
+def _of_which(holders: tuple[Held, ...], stack: str | None = None, max_named: int = MOST_NAMED) -> str:
     """Return the holders with their amounts; those outside the finding's ``stack`` are named with their stack."""
     names = [
         held.holder.label if stack in (None, held.holder.stack) else f"{held.holder.label} of {held.holder.stack}"
-        for held in holders[:most]
+        for held in holders[:max_named]
     ]
     if len(holders) == 1:
         return f"all of it by {names[0]}"
     parts = [f"{name} {shown(held.amount)}" for name, held in zip(names, holders, strict=False)]
-    if rest := holders[most:]:
-        parts.append(f"{len(rest):,} more {shown(sum(held.amount for held in rest))}")
+    if unnamed := holders[max_named:]:
+        parts.append(f"{len(unnamed):,} more {shown(sum(held.amount for held in unnamed))}")
     return f"of which {', '.join(parts[:-1])} and {parts[-1]}"  # readable: a list follows
 
 

@@ -75,7 +75,7 @@ def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectRequest
     requests = list(stack_requests(workspace))
     names = {request.key: request.name for request in requests}
     taken = {request.name for request in requests if request.stack is stack}
-    others = Alternatives(ledger, workspace)
+    alternatives = Alternatives(ledger, workspace)
     needed: list[NeededRequest] = []
     waiting: list[Line] = []
     for line in ledger.lines:
@@ -90,7 +90,9 @@ def _project_plan(ledger: ProjectLedger, workspace: Workspace) -> ProjectRequest
         for held in line.holders:
             largest.setdefault(held.holder.stack, held)
         instead = [
-            f"{name}/{held.holder.label}: {way}" for name, held in largest.items() for way in others.today(line, held)
+            f"{name}/{held.holder.label}: {way}"
+            for name, held in largest.items()
+            for way in alternatives.today(line, held)
         ]
         needed.append(NeededRequest(name=name, line=line, value=math.ceil(line.used), instead=tuple(instead)))
     return ProjectRequests(
@@ -137,9 +139,9 @@ def _entry_lines(need: NeededRequest, contact: str, justification: str | None) -
 
 def _justification(need: NeededRequest) -> str:
     largest = need.line.holders[:MOST_HOLDERS]
-    rest = need.line.holders[MOST_HOLDERS:]
+    unnamed = need.line.holders[MOST_HOLDERS:]
     named = ", ".join(f"{held.holder.label} of {held.holder.stack} {shown(held.amount)}" for held in largest)
-    return f"{need.line.unit} of the training platform: {named}{f' and {len(rest)} more' if rest else ''}."
+    return f"{need.line.unit} of the training platform: {named}{f' and {len(unnamed)} more' if unnamed else ''}."
 
 
 def with_requests(

@@ -118,9 +118,9 @@ def select(overview: Overview, selection: Selection) -> Overview:
 
 def may_borrow(line: CapacityLine, share: Held, workspace: Workspace) -> float:
     """Return the amount of a flavor that a team can borrow: what others may lend, up to its own limit."""
-    others = sum(may_lend(line, other, workspace) for other in line.shares if other is not share)
+    lendable = sum(may_lend(line, other, workspace) for other in line.shares if other is not share)
     limit = _share(line, share, workspace).borrowing_limit
-    return others + line.lent if limit is None else min(others + line.lent, limit)
+    return lendable + line.lent if limit is None else min(lendable + line.lent, limit)
 
 
 def may_lend(line: CapacityLine, share: Held, workspace: Workspace) -> float:

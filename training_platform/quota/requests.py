@@ -138,9 +138,9 @@ def _amount(request: StackRequest, ledger: ProjectLedger | None, snapshot: Snaps
         message = f"asks for {shown(request.value)} {line.unit}, and the stacks need {shown(line.used)}"
         yield finding(request, ("value",), message, rule=QUOTA_REQUEST, allowed=f"at least {needed}", nearest=needed)
     elif limit is not None and request.request.ignore_safety_check != _CHECK:
-        least = limit if math.isinf(limit) else limit * (100 - LARGEST_DECREASE) / 100
-        if request.value < least:
-            nearest = "-1" if math.isinf(least) else str(math.ceil(least))
+        minimum = limit if math.isinf(limit) else limit * (100 - LARGEST_DECREASE) / 100
+        if request.value < minimum:
+            nearest = "-1" if math.isinf(minimum) else str(math.ceil(minimum))
             message = f"lowers the limit of {shown(limit)} by more than {LARGEST_DECREASE}%, which Google refuses"
             allowed = f"at least {nearest}, or ignore_safety_check: {_CHECK}"
             yield finding(request, ("value",), message, rule=QUOTA_REQUEST, allowed=allowed, nearest=nearest)

@@ -68,8 +68,8 @@ def reservation_findings(workspace: Workspace) -> Iterator[Draft]:
 
 
 def _two_sizes(name: str, members: Sequence[_Consumer]) -> Draft:
-    first, *others = [member for member in members if member.size is not None]
-    other = next(member for member in others if member.size != first.size)
+    first, *other_members = [member for member in members if member.size is not None]
+    other = next(member for member in other_members if member.size != first.size)
     message = f"is {other.size:,}, and reservation {name} has {first.size:,} at {first.stack.place(first.reservation)}"
     return finding(
         other.stack,

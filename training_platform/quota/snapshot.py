@@ -59,7 +59,7 @@ class Limit(Section):
         return None if place == OTHERS else place
 
     @property
-    def others(self) -> dict[str, str]:
+    def other_dimensions(self) -> dict[str, str]:
         """The dimensions besides the location."""
         return self.__pydantic_extra__
 
@@ -67,14 +67,14 @@ class Limit(Section):
         """Whether the key has every dimension of the row."""
         if self.place not in (None, key.location):
             return False
-        return not self.others or self.others.items() <= dict(key.dimensions).items()
+        return not self.other_dimensions or self.other_dimensions.items() <= dict(key.dimensions).items()
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
         """Every dimension of the row, including a specific location."""
         places = (("region", self.region), ("zone", self.zone))
         named = tuple((name, value) for name, value in places if value and value != OTHERS)
-        return (*named, *sorted(self.others.items()))
+        return (*named, *sorted(self.other_dimensions.items()))
 
 
 class SnapshotFile(Section):
@@ -319,7 +319,7 @@ def _unit_findings(row: Limit, quota: KnownQuota | None, source: Source, path: P
 
 def _dimension_findings(row: Limit, quota: KnownQuota, source: Source, path: Path) -> Iterator[Draft]:
     """Yield findings about dimensions that the catalogue lacks for the quota."""
-    for name in row.others:
+    for name in row.other_dimensions:
         if name not in quota.dimensions:
             message = f"{name!r} is not a dimension of {path[-2]} in the catalogue, so nothing is charged to this row"
             allowed = enumeration(quota.dimensions) or "no dimension beside its place"

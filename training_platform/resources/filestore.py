@@ -359,13 +359,15 @@ def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
     return {"multishare": "true", "instance-storageclass-label": kubernetes_class(key), **largest}
 
 
-def claim_limits(classes: Mapping[str, FileClassSpec], team: str, others: Iterable[str] = ()) -> dict[str, str]:
+def claim_limits(
+    classes: Mapping[str, FileClassSpec], team: str, further_classes: Iterable[str] = ()
+) -> dict[str, str]:
     """Return a team's limits for claims of each class, as the ``hard`` part of a ResourceQuota.
 
-    ``others`` are further classes that it may not claim, beside GKE's.
+    ``further_classes`` are further classes that it may not claim, beside GKE's.
     """
     of_class = "{}.storageclass.storage.k8s.io/{}".format
-    limits = {of_class(name, "requests.storage"): "0Gi" for name in (*GKE_CLASSES, *others)}
+    limits = {of_class(name, "requests.storage"): "0Gi" for name in (*GKE_CLASSES, *further_classes)}
     for key, spec in classes.items():
         name = kubernetes_class(key)
         gib = spec.teams.get(team, 0)

@@ -317,8 +317,8 @@ def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, 
     """
     minutes = {capacity: PODS_READY_MINUTES[capacity] for capacity in capacities}
     ready = f"{max(minutes.values(), default=30)}m"
-    others = [limit for capacity, limit in minutes.items() if capacity != "flex-start"]
-    recovered = f"{max(others)}m" if others else ready
+    other_limits = [limit for capacity, limit in minutes.items() if capacity != "flex-start"]
+    recovered = f"{max(other_limits)}m" if other_limits else ready
     frameworks = list(FRAMEWORKS)
     if pods:
         frameworks += POD_FRAMEWORKS

@@ -80,15 +80,15 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
     The autoscaler takes the pair per zone, never the totals, which GKE refuses for slices. A permanent slice has the
     same minimum and maximum: created with a node count, it would be replaced once its minimum becomes 0.
     """
-    least, most = nodes_per_zone(pool, gke_pool)
+    minimum, maximum = nodes_per_zone(pool, gke_pool)
     resource = gcp.node_pool(
         f"{gke_pool.name}-pool",
         _options(pool, place),
         name=node_pool_name(pool, gke_pool),
-        initial_node_count=least,
+        initial_node_count=minimum,
         autoscaling={
-            "min_node_count": least,
-            "max_node_count": most,
+            "min_node_count": minimum,
+            "max_node_count": maximum,
             "total_min_node_count": None,
             "total_max_node_count": None,
             "location_policy": "ANY",

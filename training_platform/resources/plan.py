@@ -160,9 +160,9 @@ def text(template: str, *values: Any) -> Any:
     return compute(str.format, template, *values)
 
 
-def once(value: Any, *others: Any) -> Any:
-    """Return a value that is known only once the others are: whoever takes it waits for them."""
-    return compute(first, value, *others)
+def once(value: Any, *awaited: Any) -> Any:
+    """Return a value that is known only once the ``awaited`` values are: whoever takes it waits for them."""
+    return compute(first, value, *awaited)
 
 
 def first(value: Any, *_others: Any) -> Any:
@@ -246,8 +246,8 @@ class Plan(Component):
         needs = _needs(self)
         absent = [
             f"{node.name} needs {other.name} ({other.type})"
-            for node, others in needs.items()
-            for other in others
+            for node, needed in needs.items()
+            for other in needed
             if other not in needs
         ]
         if absent:

@@ -88,7 +88,7 @@ _INDEX = re.compile(r"\[[^\[\]]*\]")  # of an item, by its position or its key
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftFields:
+class UnmodelledFields:
     """Fields of a body as the API calls them, with all below them, and why they are not reported."""
 
     why: str
@@ -108,7 +108,7 @@ class ResourceType:
     inventory lists. ``document`` is the document and the message of its inputs, None where no discovery document has
     them. ``listed`` says how a project's are listed (``clients/project_contents.py``),
     once in a project or once in each ``listed_per``. Of a body, ``defaults`` names what the API fills in by itself,
-    and ``left`` are further fields that need no field of a stack file.
+    and ``unmodelled`` are further fields that need no field of a stack file.
 
     A change of a ``replacing`` input makes another resource, and deletes the old one with what is in it; None if these
     inputs are unknown. A ``sometimes_replacing`` input does so for some values only, which the table cannot tell, and
@@ -127,7 +127,7 @@ class ResourceType:
     listed: dict[str, str] | None = None
     listed_per: Literal["project", "zone", "region", "location"] = "project"
     defaults: str = ""
-    left: tuple[LeftFields, ...] = ()
+    unmodelled: tuple[UnmodelledFields, ...] = ()
     replacing: dict[str, tuple[str, ...]] | None = None
     sometimes_replacing: dict[str, tuple[str, ...]] | None = None
 
@@ -165,8 +165,8 @@ def api_of(resource_type: str) -> str | None:
 
     Raises LookupError for a module of pulumi-gcp that ``APIS`` lacks: its API would never be enabled.
     """
-    package, _, rest = resource_type.partition(":")
-    module = rest.partition("/")[0]
+    package, _, module_and_type = resource_type.partition(":")
+    module = module_and_type.partition("/")[0]
     if package != "gcp" or resource_type == SERVICE:
         return None
     if module not in _facts().apis:

@@ -7,6 +7,7 @@ policies here. Source: IAM docs, policy inheritance, principal identifiers and c
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -209,10 +210,10 @@ _ROLES: Final = re.compile(
     r"\.hasOnly\(\s*\[([^\]]*)\]\s*\)"
 )
 _COMPARE: Final[Mapping[str, Callable[[datetime, datetime], bool]]] = {
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 

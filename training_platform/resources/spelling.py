@@ -53,8 +53,8 @@ def _setting(value: Any) -> Any:
 @cache
 def camel_case(name: str) -> str:
     """Return a name as the wire has it."""
-    first, *others = name.split("_")
-    return first + "".join(other[:1].upper() + other[1:] for other in others)
+    first, *later_words = name.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in later_words)
 
 
 @cache

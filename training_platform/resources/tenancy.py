@@ -161,28 +161,28 @@ def resource_quota(
     memory = float(SPARE_MEMORY_GIB)
     for name, share in shares.items():
         flavor = flavors[name]
-        most = most_chips(share, flavor) + gated.get(name, 0)
-        chips[flavor.accelerator.resource] += most
+        max_chips = most_chips(share, flavor) + gated.get(name, 0)
+        chips[flavor.accelerator.resource] += max_chips
         largest = max(flavor.pools, key=lambda pool: pool.machine.vcpus / _chips(flavor))
-        hosts = ceil(most / _chips(flavor))
+        hosts = ceil(max_chips / _chips(flavor))
         vms += hosts * largest.places_per_gpu
         cpus += hosts * largest.machine.vcpus
         memory += hosts * largest.machine.memory_gb
     return {
-        **{f"requests.{resource}": str(most) for resource, most in chips.items()},
+        **{f"requests.{resource}": str(maximum) for resource, maximum in chips.items()},
         "pods": str(2 * vms + SPARE_PODS),
         "count/pods": str((2 + FINISHED_PODS_OF_VM) * vms + SPARE_PODS + FINISHED_PODS),
         "requests.cpu": str(ceil(cpus)),
         "requests.memory": f"{ceil(memory)}Gi",
-        **{kind: str(most) for kind, most in OBJECTS.items()},
+        **{kind: str(maximum) for kind, maximum in OBJECTS.items()},
     }
 
 
 def most_chips(share: Share, flavor: Flavor) -> int:
     """Return the most chips of a flavor that a team can have: its own, and all that it may borrow of the pools'."""
     nominal = share.nominal_quota
-    others = max(0, flavor.capacity_chips - nominal)
-    return nominal + (others if share.borrowing_limit is None else min(share.borrowing_limit, others))
+    borrowable = max(0, flavor.capacity_chips - nominal)
+    return nominal + (borrowable if share.borrowing_limit is None else min(share.borrowing_limit, borrowable))
 
 
 def _chips(flavor: Flavor) -> int:

@@ -149,8 +149,8 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
     fixed = instance.fixed_iops
     if per_tib is None and fixed is None:
         return
-    most = MOST_IOPS.get(instance.tier)
-    if most is None:
+    max_iops = MOST_IOPS.get(instance.tier)
+    if max_iops is None:
         message = f"{instance.tier} does not support custom performance"
         yield finding(instance, "iops_per_tb", message, allowed=", ".join(MOST_IOPS))
         return
@@ -165,9 +165,9 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
         allowed = f"multiples of {FIXED_IOPS_STEP:,} from {LEAST_FIXED_IOPS:,}"
         yield finding(instance, "fixed_iops", f"{fixed:,} IOPS", allowed=allowed, nearest=nearest)
     total = max(fixed or 0, (per_tib or 0) * capacity_tib)
-    if total > most:
+    if total > max_iops:
         field = "fixed_iops" if per_tib is None else "iops_per_tb"
-        yield finding(instance, field, f"{total:,.0f} total IOPS", allowed=f"at most {most:,}", nearest=most)
+        yield finding(instance, field, f"{total:,.0f} total IOPS", allowed=f"at most {max_iops:,}", nearest=max_iops)
 
 
 def _iops_per_tib(instance: FilestoreView, per_tib: int, capacity_tib: float) -> Iterator[Draft]:
@@ -333,7 +333,7 @@ def nearest_size(bands: Sequence[Band], size: int) -> int:
     fitting: list[int] = []
     for low, high, step in bands:
         steps = max(0, math.ceil((size - low) / step))
-        least = low + steps * step
-        if least <= high:
-            fitting.append(least)
+        fitting_size = low + steps * step
+        if fitting_size <= high:
+            fitting.append(fitting_size)
     return min(fitting, default=max(band.high_gib for band in bands))

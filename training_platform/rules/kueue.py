@@ -327,7 +327,7 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
         if value not in names:
             message = f"flavor {flavor.flavor} selects {label} {value}, which no node carries"
             nearest = find_nearest(value, names)
-            yield finding(flavor, "node_labels", message, allowed=enumeration(names, most=40), nearest=nearest)
+            yield finding(flavor, "node_labels", message, allowed=enumeration(names, max_names=40), nearest=nearest)
     topology = flavor.node_labels.get(TOPOLOGY_LABEL)
     model = flavor.node_labels.get(TPU_LABEL)
     if not topology or not model:
@@ -430,11 +430,11 @@ def partial_admission(view: ObjectView) -> Iterator[Draft]:
     completions = integer(spec, "completions")
     minimum = string(annotations, _MIN_PARALLELISM)
     if minimum is not None:
-        most = min(parallelism, completions or parallelism) - 1
-        if not re.fullmatch(r"[+-]?[0-9]+", minimum) or not 1 <= int(minimum) <= most:
-            allowed = f"1 to {most}" if most else "a parallelism of 2 or more first"
-            message = f"{_MIN_PARALLELISM} is {minimum}, for {most + 1} pods"
-            yield finding(view, _ANNOTATIONS, message, allowed=allowed, nearest=str(most) if most else None)
+        maximum = min(parallelism, completions or parallelism) - 1
+        if not re.fullmatch(r"[+-]?[0-9]+", minimum) or not 1 <= int(minimum) <= maximum:
+            allowed = f"1 to {maximum}" if maximum else "a parallelism of 2 or more first"
+            message = f"{_MIN_PARALLELISM} is {minimum}, for {maximum + 1} pods"
+            yield finding(view, _ANNOTATIONS, message, allowed=allowed, nearest=str(maximum) if maximum else None)
     if string(annotations, _EQUAL_COMPLETIONS) in _TRUE:
         if spec.get("completionMode") in (None, "NonIndexed"):
             yield finding(
@@ -601,8 +601,8 @@ def _slice_findings(view: ObjectView, path: str, annotations: Json, pods: int | 
             view, path, "a slice needs both its topology and its size", allowed=f"both {_SLICE} and {_SLICE_SIZE}"
         )
     size = string(annotations, _SLICE_SIZE)
-    most = _MOST_PODS if pods is None else pods
-    if size is not None and not (_INTEGER.match(size) and 1 <= int(size) <= most):
+    max_pods = _MOST_PODS if pods is None else pods
+    if size is not None and not (_INTEGER.match(size) and 1 <= int(size) <= max_pods):
         yield finding(
             view, path, f"{_SLICE_SIZE} is {size!r}", allowed=f"1 to {pods}" if pods else "a number of pods, at least 1"
         )

@@ -56,7 +56,7 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         return
     pods = {pool: pool.max_pods or cluster.max_pods or DEFAULT_PODS for pool in pools_of(cluster, program)}
     # A node's block has twice its pods, in a power of two, /28 at least.
-    blocks = {pool: max(16, 1 << (2 * most - 1).bit_length()) for pool, most in pods.items()}
+    blocks = {pool: max(16, 1 << (2 * max_pods - 1).bit_length()) for pool, max_pods in pods.items()}
     total = sum(block * pool.most_vms for pool, block in blocks.items())
     if total > room.num_addresses:
         largest = max(blocks, key=lambda pool: blocks[pool] * pool.most_vms)
@@ -65,11 +65,12 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
             f"{total:,} ({largest.name} most of them)"
         )
         prefix = 32 - (total - 1).bit_length()
-        least = sum(block * pool.least_vms for pool, block in blocks.items())
+        min_addresses = sum(block * pool.least_vms for pool, block in blocks.items())
         yield finding(
             cluster, "pods_range", message, allowed=f"a /{prefix} or larger",
             nearest=f"{room.network_address}/{prefix}",
-            severity=None if least > room.num_addresses else "warning",  # an autoscaler may never reach its maximum
+            # An autoscaler may never reach its maximum.
+            severity=None if min_addresses > room.num_addresses else "warning",
             rests_on=pods,
         )  # fmt: skip
 
@@ -219,12 +220,14 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
     reserved = network_of(instance.reserved_range)
     if reserved is None:
         return
-    others = [(view.name, room) for room, _, view in program.once(_taken).get(_network_name(instance, program), ())]
+    other_ranges = [
+        (view.name, room) for room, _, view in program.once(_taken).get(_network_name(instance, program), ())
+    ]
     for other in _beside(instance, program):
         room = network_of(other.reserved_range)
         if room is not None and other.name < instance.name:
-            others.append((other.name, room))
-    for name, room in others:
+            other_ranges.append((other.name, room))
+    for name, room in other_ranges:
         if reserved.overlaps(room):
             message = f"{reserved} overlaps {room} of {name}"
             nearest = _free_range(instance, program, reserved.prefixlen)
@@ -286,9 +289,9 @@ def filestore_range_given(instance: FilestoreView, program: Program) -> Iterator
 def _free_range(instance: FilestoreView, program: Program, prefix: int) -> IPv4Network | None:
     """Return a range of the instance's VPC that this program leaves free, another for each instance without one."""
     network = _network_name(instance, program)
-    others = _beside(instance, program)
-    earlier = sum(not other.reserved_range and other.name < instance.name for other in others)
-    return _free(_rooms(network, others, program), prefix, earlier)
+    other_instances = _beside(instance, program)
+    earlier = sum(not other.reserved_range and other.name < instance.name for other in other_instances)
+    return _free(_rooms(network, other_instances, program), prefix, earlier)
 
 
 def _rooms(network: str, files: Iterable[FilestoreView], program: Program) -> list[IPv4Network]:

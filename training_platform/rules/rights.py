@@ -338,12 +338,12 @@ def _submissions(workspace: Workspace) -> Iterator[Draft]:
             users.setdefault(project, []).append(stack.name)
     for stack, team, home in workspace.teams():
         project = team.project or home.project
-        others = [name for name in users[project] if name != stack.name]
-        if team.vertex.members_submit and others:
-            use = "uses" if len(others) == 1 else "use"
+        other_teams = [name for name in users[project] if name != stack.name]
+        if team.vertex.members_submit and other_teams:
+            use = "uses" if len(other_teams) == 1 else "use"
             message = (
-                f"members would start jobs in {project}, which {enumeration(others)} also {use}: a job can run as any "
-                "of its accounts"
+                f"members would start jobs in {project}, which {enumeration(other_teams)} also {use}: a job can run as "
+                "any of its accounts"
             )
             allowed = "a project of only this team, or vertex_submitters of the environment"
             yield finding(

@@ -106,8 +106,8 @@ def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, forms[1], message, allowed="one form", nearest=_FORMS[forms[0]])
     if pool.data_cache_ssds and pool.data_cache_ssds > (pool.ephemeral_ssds or pool.data_cache_ssds):
         message = f"{pool.data_cache_ssds} local SSDs are for the data cache, but the nodes have {pool.ephemeral_ssds}"
-        most = pool.ephemeral_ssds
-        yield finding(pool, "data_cache_ssds", message, allowed=f"at most {most}", nearest=most)
+        maximum = pool.ephemeral_ssds
+        yield finding(pool, "data_cache_ssds", message, allowed=f"at most {maximum}", nearest=maximum)
 
 
 _FORMS = {"ephemeral_ssds": "ephemeral storage", "block_ssds": "raw blocks", "legacy_ssds": "the older count"}

@@ -44,19 +44,19 @@ class Suggestions:
         stack = self._workspace.stacks.get(finding.stack or "")
         if suggest is None or stack is None or not isinstance(view, View):
             return finding
-        others = self._alternatives.get(self._workspace.project_of(stack) or "")
-        pool = others.pool(Holder(stack.name, view.origin[:_POOL], "")) if others else None
-        if pool is None or others is None:
+        alternatives = self._alternatives.get(self._workspace.project_of(stack) or "")
+        pool = alternatives.pool(Holder(stack.name, view.origin[:_POOL], "")) if alternatives else None
+        if pool is None or alternatives is None:
             return finding
-        return suggest(finding, pool, others, self._workspace)
+        return suggest(finding, pool, alternatives, self._workspace)
 
 
-def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives, _: Workspace) -> Finding:
+def _zones(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, _: Workspace) -> Finding:
     """List the zones with the machine by whether the pool fits the limits there, and suggest the nearest that fits.
 
     Zones of other regions, which need another cluster, are listed only if the cluster's region has none.
     """
-    rooms = others.elsewhere(finding.stack or "", pool)
+    rooms = alternatives.elsewhere(finding.stack or "", pool)
     if not rooms:
         return finding
     here = [room for room in rooms if region_of(room.zone) == pool.region]
@@ -68,7 +68,7 @@ def _zones(finding: Finding, pool: ExpandedPool, others: Alternatives, _: Worksp
     }
     allowed = "; ".join(f"{title}: {named(group, unit, _MOST_REGIONS)}" for title, group in groups.items() if group)
     best = next((room for room in here or rooms if room.fits), (here or rooms)[0])
-    nearest = _nearest(best, unit, others.project)
+    nearest = _nearest(best, unit, alternatives.project)
     if not here:
         allowed = f"a pool in a cluster of another region, {allowed}"
         nearest = f"a cluster in {region_of(best.zone)}, zone {nearest}"
@@ -84,22 +84,22 @@ def _nearest(room: Room, unit: str, project: str) -> str:
     return f"{room.zone}, with a request for {shown(needed)} {counted} of {key}"
 
 
-def _capacity(finding: Finding, pool: ExpandedPool, others: Alternatives, _: Workspace) -> Finding:
+def _capacity(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, _: Workspace) -> Finding:
     """Suggest the provisioning models whose quota holds the pool; if none does, add the first model's quota."""
-    fitting = [text for _, text in others.capacities(pool)]
+    fitting = [text for _, text in alternatives.capacities(pool)]
     if fitting:
         return dataclasses.replace(finding, nearest="; or ".join(fitting))
     first = pool.machine.capacities[0]
     quota = pool.accelerator.quotas.get(first)
     if quota is None or first == "reservation":
         return finding
-    key = quota_key(others.project, quota, pool.zone or pool.region)
-    left = others.left(key)
-    room = "whose limit is not known" if left is None else f"which has {shown(max(0, left))} left"
+    key = quota_key(alternatives.project, quota, pool.zone or pool.region)
+    headroom = alternatives.headroom(key)
+    room = "whose limit is not known" if headroom is None else f"which has {shown(max(0, headroom))} left"
     return dataclasses.replace(finding, nearest=f"{finding.nearest}, charged to {key}, {room}")
 
 
-def _topology(finding: Finding, pool: ExpandedPool, others: Alternatives, workspace: Workspace) -> Finding:
+def _topology(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, workspace: Workspace) -> Finding:
     """Suggest the topology whose flavor teams name and no pool has; if it does not fit the limits, a smaller one too.
 
     Where the files name the pool's flavor as it is now, the suggestion says so, since that name changes.
@@ -114,24 +114,26 @@ def _topology(finding: Finding, pool: ExpandedPool, others: Alternatives, worksp
     topology = next(missing, topology)
     if not legal_for(pool.machine, topology):
         return finding
-    suggestion = topology + _quota_of_slice(topology, pool, others, environment)
+    suggestion = topology + _quota_of_slice(topology, pool, alternatives, environment)
     if positions := team_flavors.get(flavor_name(pool)):
         renamed = _flavor_with(pool, topology)
         suggestion += f"; its flavor then becomes {renamed}: change it at {enumeration(positions)}"
     return dataclasses.replace(finding, nearest="; or ".join((suggestion, *further)))
 
 
-def _quota_of_slice(topology: str, pool: ExpandedPool, others: Alternatives, stack: str) -> str:
+def _quota_of_slice(topology: str, pool: ExpandedPool, alternatives: Alternatives, stack: str) -> str:
     """Return the slice that fits the quota that is left, to continue a suggestion; empty if this one fits."""
     quota = pool.accelerator.quotas.get(pool.spec.charged)
     if quota is None:
         return ""
-    left = others.left(quota_key(others.project, quota, pool.zone or pool.region), Holder(stack, pool.path, pool.name))
+    headroom = alternatives.headroom(
+        quota_key(alternatives.project, quota, pool.zone or pool.region), Holder(stack, pool.path, pool.name)
+    )
     needed = (chips_in(topology) or 0) * pool.spec.slices
-    if left is None or math.isinf(left) or needed <= left:
+    if headroom is None or math.isinf(headroom) or needed <= headroom:
         return ""
-    smaller = largest_slice(pool, left)
-    quota_left = f"{shown(max(0, left))} chips of quota"
+    smaller = largest_slice(pool, headroom)
+    quota_left = f"{shown(max(0, headroom))} chips of quota"
     room = f"{smaller} fits the {quota_left} that are left" if smaller else f"{quota_left} are left"
     return f"; {room}, {topology} takes {shown(needed)}"
 

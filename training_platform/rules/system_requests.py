@@ -77,10 +77,10 @@ def _too_small(stack: Stack, path: Path, name: str, cluster: ClusterSpec) -> Ite
 
 def usable_vcpus(pool: CpuPoolSpec) -> float:
     """Return the vCPUs of a VM for controllers: without what GKE reserves, and without GKE's agents on each VM."""
-    vcpus = rest = float(MACHINE_TYPES[pool.machine_type].vcpus)
+    vcpus = remaining_vcpus = float(MACHINE_TYPES[pool.machine_type].vcpus)
     for step, share in ((1, 0.06), (1, 0.01), (2, 0.005), (vcpus, 0.0025)):
-        vcpus -= min(rest, step) * share
-        rest = max(0.0, rest - step)
+        vcpus -= min(remaining_vcpus, step) * share
+        remaining_vcpus = max(0.0, remaining_vcpus - step)
     return vcpus - _GKE_NODE
 
 

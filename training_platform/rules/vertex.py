@@ -80,24 +80,24 @@ def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
 def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find replica counts below 1, a minimum not below the maximum, or an initial count outside of both."""
     count = pool.replica_count
-    least = pool.min_replicas
-    most = pool.max_replicas
+    minimum = pool.min_replicas
+    maximum = pool.max_replicas
     if count is not None and count < 1:
         yield finding(pool, "replica_count", f"is {count}", allowed="at least 1", nearest=1)
-    if least is None and most is None:
+    if minimum is None and maximum is None:
         return
-    if least is None or most is None:
-        field = "max_replicas" if least is None else "min_replicas"
+    if minimum is None or maximum is None:
+        field = "max_replicas" if minimum is None else "min_replicas"
         yield finding(pool, field, "autoscaling needs both a minimum and a maximum", allowed="both")
         return
-    if least < 1:
-        yield finding(pool, "min_replicas", f"the minimum is {least}", allowed="at least 1", nearest=1)
-    if least >= most:
-        message = f"the maximum, {most}, is not above the minimum, {least}"
-        yield finding(pool, "max_replicas", message, allowed=f"at least {least + 1}", nearest=least + 1)
-    elif count is not None and not least <= count <= most:
-        nearest = min(max(count, least), most)
-        yield finding(pool, "replica_count", f"is {count}", allowed=f"{least} to {most}", nearest=nearest)
+    if minimum < 1:
+        yield finding(pool, "min_replicas", f"the minimum is {minimum}", allowed="at least 1", nearest=1)
+    if minimum >= maximum:
+        message = f"the maximum, {maximum}, is not above the minimum, {minimum}"
+        yield finding(pool, "max_replicas", message, allowed=f"at least {minimum + 1}", nearest=minimum + 1)
+    elif count is not None and not minimum <= count <= maximum:
+        nearest = min(max(count, minimum), maximum)
+        yield finding(pool, "replica_count", f"is {count}", allowed=f"{minimum} to {maximum}", nearest=nearest)
 
 
 @rule(

@@ -29,9 +29,9 @@ def read(tmp_path: Path) -> Read:
     """Return a function that reads a job of team vision; a keyword such as ``lab_vision`` replaces that stack."""
     roots = (tmp_path / str(number) for number in count())
 
-    def read(gke: str, rest: str = "", **files: str) -> tuple[ResolvedJob | None, list[Finding]]:
+    def read(gke: str, fields: str = "", **files: str) -> tuple[ResolvedJob | None, list[Finding]]:
         workspace = read_workspace(write_lab(next(roots), **{"lab": LAB, **files}))
-        return parse_job(parse_source(f"{HEAD}{rest}gke: {gke}\n", "jobs/vision/prepare.yaml"), workspace)
+        return parse_job(parse_source(f"{HEAD}{fields}gke: {gke}\n", "jobs/vision/prepare.yaml"), workspace)
 
     return read
 
@@ -40,8 +40,8 @@ def read(tmp_path: Path) -> Read:
 def take(read: Read) -> Take:
     """Return a function that reads a valid job."""
 
-    def take(gke: str, rest: str = "", **files: str) -> ResolvedJob:
-        job, findings = read(gke, rest, **files)
+    def take(gke: str, fields: str = "", **files: str) -> ResolvedJob:
+        job, findings = read(gke, fields, **files)
         assert job is not None, [str(finding) for finding in findings]
         return job
 
@@ -49,7 +49,7 @@ def take(read: Read) -> Take:
 
 
 @pytest.mark.parametrize(
-    ("gke", "rest", "cpus", "memory"),
+    ("gke", "fields", "cpus", "memory"),
     [
         ("{cluster: gpus, pool: general, nodes: 2}", "", 14, "52Gi"),
         ("{cluster: gpus, pool: one, nodes: 2}", "", 1, "5Gi"),
@@ -59,9 +59,9 @@ def take(read: Read) -> Take:
     ids=["a VM each", "a small VM each", "a part", "a part with its own memory"],
 )
 def test_a_pod_gets_a_vm_of_the_pool_to_itself_unless_it_says_its_cpus(
-    take: Take, *, gke: str, rest: str, cpus: int, memory: str
+    take: Take, *, gke: str, fields: str, cpus: int, memory: str
 ) -> None:
-    job = take(gke, rest)
+    job = take(gke, fields)
 
     resources = container(job)["resources"]
     assert (resources["requests"]["cpu"], resources["limits"]["memory"]) == (str(cpus), memory)
@@ -104,12 +104,12 @@ def test_it_costs_its_machines_on_demand(take: Take) -> None:
 
     assert whole.an_hour.keys() == {"on-demand"}
     assert [(row.machine_type, row.vms) for row in whole.machines] == [("n2-standard-16", 2)]
-    assert part.an_hour["on-demand"].most == pytest.approx(whole.an_hour["on-demand"].most * 4 / 16)
+    assert part.an_hour["on-demand"].maximum == pytest.approx(whole.an_hour["on-demand"].maximum * 4 / 16)
     assert part.part == ", 4 of 16 vCPUs each"
 
 
 @pytest.mark.parametrize(
-    ("gke", "rest", "path", "allowed"),
+    ("gke", "fields", "path", "allowed"),
     [
         ("{cluster: gpus, pool: genral, nodes: 1}", "", "gke.pool", "general, one"),
         ("{cluster: gpus, pool: general}", "", "gke", "nodes"),
@@ -127,9 +127,9 @@ def test_it_costs_its_machines_on_demand(take: Take) -> None:
     ],
 )
 def test_a_demand_that_its_pool_cannot_meet_is_a_finding_at_its_line(
-    read: Read, *, gke: str, rest: str, path: str, allowed: str
+    read: Read, *, gke: str, fields: str, path: str, allowed: str
 ) -> None:
-    job, findings = read(gke, rest)
+    job, findings = read(gke, fields)
     (finding,) = findings or judge(job, "gke", TODAY).findings if job else findings
 
     assert (finding.path, finding.severity) == (path, "error")
@@ -138,12 +138,12 @@ def test_a_demand_that_its_pool_cannot_meet_is_a_finding_at_its_line(
 
 
 def test_as_many_pods_as_fit_have_no_findings(take: Take) -> None:
-    for gke, rest in (
+    for gke, fields in (
         ("{cluster: gpus, pool: general, nodes: 4}", ""),
         ("{cluster: gpus, pool: general, nodes: 16}", "cpu: 4\n"),
         ("{cluster: gpus, pool: general, nodes: 1}", "cpu: 15\nmemory_gib: 63\n"),
     ):
-        assert judge(take(gke, rest), "gke", TODAY).findings == ()
+        assert judge(take(gke, fields), "gke", TODAY).findings == ()
 
 
 def test_a_team_may_request_no_more_vcpus_than_its_namespace_has(take: Take) -> None:
@@ -158,9 +158,9 @@ def test_a_team_may_request_no_more_vcpus_than_its_namespace_has(take: Take) -> 
 def test_a_queue_with_only_topologies_would_never_admit_it(take: Take) -> None:
     mega = "          mega: {machine_type: a3-megagpu-8g, zone: us-central1-a, max_nodes: 8, topology_aware: true}\n"
     lab = LAB.replace("          small:", f"{mega}          small:")
-    others = "        h100: {nominal_quota: 32, borrowing_limit: 8}\n        a100-40: {nominal_quota: 16}\n"
+    other_shares = "        h100: {nominal_quota: 32, borrowing_limit: 8}\n        a100-40: {nominal_quota: 16}\n"
     alone = "        h100-mega: {nominal_quota: 8}\n"
-    for shares, rules in ((alone, ["job-pool-queue"]), (alone + others, [])):
-        team = VISION.replace(others, shares)
+    for shares, rules in ((alone, ["job-pool-queue"]), (alone + other_shares, [])):
+        team = VISION.replace(other_shares, shares)
         job = take("{cluster: gpus, pool: general, nodes: 1}", lab=lab, lab_vision=team)
         assert [finding.rule for finding in judge(job, "gke", TODAY).findings] == rules

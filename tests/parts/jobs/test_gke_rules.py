@@ -55,15 +55,15 @@ def test_kueue_counts_the_chips_of_whole_slices_and_the_gpus_of_whole_vms(take: 
 
 
 @pytest.mark.parametrize(
-    ("target", "nominal", "most"),
+    ("target", "nominal", "reachable"),
     [
         (tpu("tpu-v5e-4x8", "slices: 1"), 32, 32 + 64),  # borrows up to 96, and nlp lends 64 of its 96
         (gpu("h100", "nodes: 1"), 32, 32 + 8),  # nlp lends all of its 32, and the team borrows 8 at most
         (tpu("tpu-v5e-2x4", "slices: 1"), 64, 64),  # no limit, and nobody to borrow from
     ],
 )
-def test_a_team_can_have_its_own_and_what_others_lend(take: Take, target: str, nominal: int, most: int) -> None:
-    assert reach(take(target)) == (nominal, most)
+def test_a_team_can_have_its_own_and_what_others_lend(take: Take, target: str, nominal: int, reachable: int) -> None:
+    assert reach(take(target)) == (nominal, reachable)
 
 
 def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -> None:
@@ -105,7 +105,7 @@ def test_a_job_may_ask_for_what_the_team_can_ever_have_and_no_more(
 
 
 @pytest.mark.parametrize(
-    ("share", "others", "nearest"),
+    ("share", "other_share", "nearest"),
     [
         ("{nominal_quota: 4, borrowing_limit: 0}", "{nominal_quota: 56}",
          "nominal_quota: 8 at stacks/Pulumi.lab-vision.yaml:14"),
@@ -115,10 +115,10 @@ def test_a_job_may_ask_for_what_the_team_can_ever_have_and_no_more(
     ],
 )  # fmt: skip
 def test_a_share_smaller_than_a_vm_is_found_with_the_field_to_raise(
-    take: Take, new_lab: Lab, share: str, others: str, nearest: str
+    take: Take, new_lab: Lab, share: str, other_share: str, nearest: str
 ) -> None:
     vision = VISION.replace("{nominal_quota: 32, borrowing_limit: 8}", share)
-    nlp = NLP.replace("h100: {nominal_quota: 32}", f"h100: {others}")
+    nlp = NLP.replace("h100: {nominal_quota: 32}", f"h100: {other_share}")
 
     job = take(gpu("h100", "nodes: 1"), workspace=read_workspace(new_lab(lab_vision=vision, lab_nlp=nlp)))
 
@@ -139,12 +139,12 @@ def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
 
 
 @pytest.mark.parametrize(
-    ("zone", "nodes", "most"),
+    ("zone", "nodes", "max_nodes"),
     [("zone: us-central1-a, ", 6, 5), ("zone: us-central1-a, ", 5, 0), ("", 6, 5), ("", 5, 0)],
     ids=["two pools", "the larger pool", "three zones", "one of three zones"],
 )
 def test_queued_vms_of_a_job_come_from_one_zone_of_one_pool(
-    take: Take, new_lab: Lab, zone: str, nodes: int, most: int
+    take: Take, new_lab: Lab, zone: str, nodes: int, max_nodes: int
 ) -> None:
     root = new_lab()
     queued = f"machine_type: a3-highgpu-8g, {zone}capacity: queued-provisioning"
@@ -159,7 +159,7 @@ def test_queued_vms_of_a_job_come_from_one_zone_of_one_pool(
 
     findings = gke_findings(take(gpu("h100-queued-provisioning", f"nodes: {nodes}"), workspace=read_workspace(root)))
 
-    expected = [("job-fits-pools", "gke.nodes", str(most))] if most else []
+    expected = [("job-fits-pools", "gke.nodes", str(max_nodes))] if max_nodes else []
     assert rules([finding for finding in findings if finding.severity == "error"]) == expected
     for finding in findings:
         assert finding.message.endswith("come from one zone of one node pool, and the largest holds 40")
@@ -309,8 +309,11 @@ def test_nodes_pull_from_the_location_that_serves_them(take: Take, new_lab: Lab,
     root = new_lab(lab=ENVIRONMENT.replace("    labels:", f"    images: {images}\n    labels:", 1))
     location_match = re.search("location: ([a-z]+)", images)
     assert location_match is not None
-    rest = "docker.pkg.dev/example-lab/lab-images/train:1"
-    for name, expected in ((f"{location_match[1]}-{rest}", f"{pulled}-{rest}"), ("ghcr.io/train:1", "ghcr.io/train:1")):
+    image_path = "docker.pkg.dev/example-lab/lab-images/train:1"
+    for name, expected in (
+        (f"{location_match[1]}-{image_path}", f"{pulled}-{image_path}"),
+        ("ghcr.io/train:1", "ghcr.io/train:1"),
+    ):
         job = take(f"image: {name}\nenvironment: lab\n" + gpu("h100", "nodes: 1"), workspace=read_workspace(root))
 
         assert container(job)["image"] == expected
@@ -444,9 +447,9 @@ def test_a_queued_job_without_a_time_asks_for_the_pools(job: Callable[[str], Res
     assert annotations == {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": str(48 * 3600)}
 
 
-@pytest.mark.parametrize("rest", ["", ", max_run_hours: 3"])
-def test_a_job_on_other_flavors_says_no_time_to_gke(job: Callable[[str], ResolvedJob], rest: str) -> None:
-    assert "annotations" not in jobset(job(f"flavor: class-best, nodes: 2{rest}"))["metadata"]
+@pytest.mark.parametrize("target_fields", ["", ", max_run_hours: 3"])
+def test_a_job_on_other_flavors_says_no_time_to_gke(job: Callable[[str], ResolvedJob], target_fields: str) -> None:
+    assert "annotations" not in jobset(job(f"flavor: class-best, nodes: 2{target_fields}"))["metadata"]
 
 
 def test_a_job_of_a_class_selects_the_class_and_no_pool(job: Callable[[str], ResolvedJob]) -> None:
@@ -488,11 +491,11 @@ def test_a_run_that_outlasts_its_flex_start_vms_is_a_warning(job: Callable[[str]
     assert [finding.severity for finding in gke_findings(job(queued))] == ["error"]
 
 
-@pytest.mark.parametrize(("rest", "hours"), [("", 24), (", max_run_hours: 3", 3), (", max_run_hours: 30", 30)])
+@pytest.mark.parametrize(("target_fields", "hours"), [("", 24), (", max_run_hours: 3", 3), (", max_run_hours: 30", 30)])
 def test_the_cost_of_a_run_on_flex_start_ends_with_its_vms(
-    job: Callable[[str], ResolvedJob], rest: str, hours: int
+    job: Callable[[str], ResolvedJob], target_fields: str, hours: int
 ) -> None:
-    assert job_cost(job(f"flavor: h100-flex-start, nodes: 2{rest}"), "gke").hours == hours
+    assert job_cost(job(f"flavor: h100-flex-start, nodes: 2{target_fields}"), "gke").hours == hours
 
 
 def test_a_run_is_no_longer_than_its_team_may_run(take: Take) -> None:
@@ -722,13 +725,13 @@ def test_quota_and_pools_are_counted_in_the_gpus_of_each_vm(take: Take) -> None:
 def test_a_part_of_a_vm_costs_that_part(take: Take) -> None:
     whole, part = (job_cost(take(f"{ALL}1{gpus}}}"), "gke") for gpus in ("", ", gpus: 2"))
 
-    assert part.an_hour["spot"].most == pytest.approx(whole.an_hour["spot"].most * 2 / 8)
+    assert part.an_hour["spot"].maximum == pytest.approx(whole.an_hour["spot"].maximum * 2 / 8)
     assert "1 x a3-highgpu-8g, 2 of 8 GPUs each" in cost_text(part)
     assert "each" not in cost_text(whole)
 
 
 @pytest.mark.parametrize(
-    ("rest", "field", "idle"),
+    ("fields", "field", "idle"),
     [
         ("memory_gib: 250\n", "memory_gib", 3),
         ("memory_gib: 73\n", "memory_gib", 0),
@@ -738,8 +741,8 @@ def test_a_part_of_a_vm_costs_that_part(take: Take) -> None:
         ("disk_gib: 30\n", "disk_gib", 3),
     ],
 )
-def test_gpus_that_stand_idle_beside_a_large_job_are_counted(take: Take, rest: str, field: str, idle: int) -> None:
-    findings = gke_findings(take(f"{rest}gke: {{cluster: gpus, flavor: a100-40, gpus: 1}}"))
+def test_gpus_that_stand_idle_beside_a_large_job_are_counted(take: Take, fields: str, field: str, idle: int) -> None:
+    findings = gke_findings(take(f"{fields}gke: {{cluster: gpus, flavor: a100-40, gpus: 1}}"))
 
     assert [(row.rule, row.path, row.severity) for row in findings] == [("job-part", field, "warning")] * bool(idle)
     assert all(f"{idle} of the 3 other GPUs of its VM stay idle" in row.message for row in findings)
@@ -760,7 +763,7 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest", "path", "host"),
+    ("fields", "path", "host"),
     [
         ("command: [bash, -c, pip install torch && python train.py]\n", "command", "the package index"),
         ("command: [a]\nargs: [--model=google/gemma-3-27b-it]\n", "args", "huggingface.co"),
@@ -771,8 +774,8 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
         ("command: [pip, install, --no-index, wheels]\n", None, ""),
     ],
 )
-def test_a_host_that_egress_does_not_allow_is_found(take: Take, rest: str, path: str | None, host: str) -> None:
-    findings = [row for row in gke_findings(take(rest + gpu("a100-40", "nodes: 1"))) if row.rule == "job-egress"]
+def test_a_host_that_egress_does_not_allow_is_found(take: Take, fields: str, path: str | None, host: str) -> None:
+    findings = [row for row in gke_findings(take(fields + gpu("a100-40", "nodes: 1"))) if row.rule == "job-egress"]
 
     assert [(row.path, row.severity) for row in findings] == ([(path, "warning")] if path else [])
     assert all(host in row.message for row in findings)

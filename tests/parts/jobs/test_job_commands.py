@@ -216,7 +216,7 @@ OF_OTHERS = (
 
 
 @pytest.mark.parametrize(
-    ("words", "others"),
+    ("words", "other_modules"),
     [
         (["render", "jobs/nlp/pretrain.yaml", "--target", "gke"],
          ("parts.jobs.vertex", "parts.jobs.job_cost", "rules", *OF_STACKS)),
@@ -228,13 +228,13 @@ OF_OTHERS = (
     ],
 )  # fmt: skip
 def test_a_job_imports_nothing_of_other_commands_targets_and_rules(
-    tmp_path: Path, words: list[str], others: tuple[str, ...]
+    tmp_path: Path, words: list[str], other_modules: tuple[str, ...]
 ) -> None:
     root = tmp_path / "organisation"
     shutil.copytree(ORGANISATION, root, ignore=shutil.ignore_patterns("inventories"))
     head, _, _ = (root / "jobs" / "nlp" / "pretrain.yaml").read_text().partition("\nvertex:")
     (root / "jobs" / "nlp" / "on-gke.yaml").write_text(head + "\n")
-    ours = [f"training_platform.{name}" for name in (*others, *OF_OTHERS)]
+    ours = [f"training_platform.{name}" for name in (*other_modules, *OF_OTHERS)]
     assert [name for name in ours if find_spec(name) is None] == []
     unused = {*ours, "rich", "tarfile", "concurrent.futures"}
     argv = ["training-platform", "job", *words]
@@ -262,9 +262,9 @@ VERTEX = (
 
 
 def test_machines_are_paid_by_the_hour(take: Take) -> None:
-    one_vm = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1).most
+    one_vm = machines_cost(MACHINE_TYPES["a3-highgpu-8g"], "on-demand", "us-central1", 0, 1).maximum
 
-    assert job_cost(take(H100), "gke").an_hour["on-demand"].most == pytest.approx(2 * one_vm)
+    assert job_cost(take(H100), "gke").an_hour["on-demand"].maximum == pytest.approx(2 * one_vm)
     assert one_vm > 0
 
 
@@ -297,9 +297,9 @@ def test_the_head_of_a_job_of_pathways_is_paid_on_demand_beside_its_slices(take:
 
     head = machines_cost(MACHINE_TYPES["n2-standard-64"], "on-demand", "us-central1", 1, 1)
     assert headed.machines == (("n2-standard-64", 1), ("ct5lp-hightpu-4t", 2 * 8))
-    assert head.most > 0
+    assert head.maximum > 0
     for way in ("on-demand", "spot"):
-        assert headed.an_hour[way].most == pytest.approx(alone.an_hour[way].most + head.most)
+        assert headed.an_hour[way].maximum == pytest.approx(alone.an_hour[way].maximum + head.maximum)
     assert "1 x n2-standard-64 and 16 x ct5lp-hightpu-4t" in cost_text(headed)
 
 
@@ -316,7 +316,7 @@ def test_the_longest_run_is_the_time_out_on_vertex_ai_and_nothing_limits_one_on_
     gke = job_cost(take(H100), "gke")
 
     assert sum(machine.vms for machine in vertex.machines) == 3
-    assert vertex.longest_run("spot") == pytest.approx(72 * vertex.an_hour["spot"].most)
+    assert vertex.longest_run("spot") == pytest.approx(72 * vertex.an_hour["spot"].maximum)
     assert (gke.hours, gke.longest_run("spot")) == (None, None)
 
 
@@ -435,8 +435,8 @@ def test_a_machine_with_attached_gpus_costs_both(take: Take) -> None:
     cost = job_cost(job, "vertex")
 
     assert cost.machines == (("n1-standard-8 with 2 t4", 1),)
-    assert cost.an_hour["on-demand"].most == pytest.approx(
-        job_cost(plain, "vertex").an_hour["on-demand"].most + 2 * t4.usd["on-demand"]["us-central1"]
+    assert cost.an_hour["on-demand"].maximum == pytest.approx(
+        job_cost(plain, "vertex").an_hour["on-demand"].maximum + 2 * t4.usd["on-demand"]["us-central1"]
     )
 
 

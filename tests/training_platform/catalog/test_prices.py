@@ -24,7 +24,7 @@ def test_a_region_without_a_price_is_reported_and_never_counted_as_free() -> Non
     cost = machines_cost(MACHINE_TYPES["ct4p-hightpu-4t"], "on-demand", "europe-west4", 1, 2)
 
     assert cost.unpriced == ("ct4p-hightpu-4t on-demand",)
-    assert cost.most == 0
+    assert cost.maximum == 0
 
 
 def test_no_machines_cost_nothing_and_need_no_price() -> None:
@@ -36,8 +36,8 @@ def test_a_reservation_is_paid_for_whether_it_is_used_or_not() -> None:
 
     cost = machines_cost(machine, "reservation", "us-west4", 0, 8)
 
-    assert cost.least == cost.most == pytest.approx(8 * (hourly_usd(machine, "on-demand", "us-west4") or 0))
-    assert cost.most > 0
+    assert cost.minimum == cost.maximum == pytest.approx(8 * (hourly_usd(machine, "on-demand", "us-west4") or 0))
+    assert cost.maximum > 0
 
 
 def test_on_demand_costs_between_its_fewest_and_its_most_machines() -> None:
@@ -46,8 +46,8 @@ def test_on_demand_costs_between_its_fewest_and_its_most_machines() -> None:
 
     cost = machines_cost(machine, "on-demand", "us-west4", 1, 8)
 
-    assert cost.least == pytest.approx(one_vm)
-    assert cost.most == pytest.approx(8 * one_vm)
+    assert cost.minimum == pytest.approx(one_vm)
+    assert cost.maximum == pytest.approx(8 * one_vm)
 
 
 def test_a_sum_keeps_the_oldest_date_and_every_machine_without_a_price() -> None:
@@ -56,7 +56,7 @@ def test_a_sum_keeps_the_oldest_date_and_every_machine_without_a_price() -> None
 
     assert total.unpriced == ("x", "y")
     assert total.read == priced.read
-    assert total.least == priced.least
+    assert total.minimum == priced.minimum
 
 
 def test_what_a_price_leaves_out_of_a_vm_is_said() -> None:
@@ -65,7 +65,7 @@ def test_what_a_price_leaves_out_of_a_vm_is_said() -> None:
     priced = replace(machine.price, usd={"on-demand": {"*": 80.0}}, without=("local SSD", "licence"))
     cost = machines_cost(replace(machine, price=priced), "on-demand", "us-central2", 0, 1)
 
-    assert cost.most == 80
+    assert cost.maximum == 80
     assert cost.unpriced == ("local-ssd in us-central2", "licence of a3-highgpu-8g")
 
 

@@ -35,7 +35,7 @@ def test_a_change_of_nothing_plans_nothing(repository: Any) -> None:
     report = repository.compare()
 
     assert comparison(report).stacks == ()
-    assert comparison(report).others == 2
+    assert comparison(report).other_stacks == 2
     assert report.stacks == ()
 
 
@@ -45,7 +45,7 @@ def test_a_team_s_file_plans_only_that_team_and_reports_the_difference(repositor
     report = repository.compare()
 
     stack = only_stack(report)
-    assert (stack.name, stack.kind, comparison(report).others) == ("small-vision", "changed", 1)
+    assert (stack.name, stack.kind, comparison(report).other_stacks) == ("small-vision", "changed", 1)
     ((queue,)) = [resource for resource in stack.resources if resource.name == "share-c-queues-cluster-queue"]
     assert queue.kind == "changed"
     assert [(change.old, change.new) for change in queue.inputs if change.path.endswith("nominalQuota")] == [
@@ -64,14 +64,14 @@ def test_an_environment_s_file_plans_its_teams_too(repository: Any) -> None:
 
     assert [stack.name for stack in comparison(report).stacks] == ["small", "small-vision"]
     ((gpus,)) = comparison(report).stacks[0].accelerators
-    assert (gpus.flavor, gpus.most) == ("a100-40", (2 * 8, 3 * 8))
+    assert (gpus.flavor, gpus.maximum) == ("a100-40", (2 * 8, 3 * 8))
     quotas = {quota.key.quota_id: quota.used for quota in comparison(report).quotas}
     assert quotas["NVIDIA-A100-GPUS-per-project-region"].delta == 8
-    least = comparison(report).stacks[0].least_usd
-    most = comparison(report).stacks[0].most_usd
-    assert least.delta == 0
-    assert most.delta is not None
-    assert most.delta > 0
+    minimum = comparison(report).stacks[0].least_usd
+    maximum = comparison(report).stacks[0].most_usd
+    assert minimum.delta == 0
+    assert maximum.delta is not None
+    assert maximum.delta > 0
 
 
 @pytest.mark.parametrize("file", ["stacks/exemptions.yaml", "stacks/quotas/example-small.yaml", "requirements.txt"])
@@ -231,9 +231,9 @@ def test_if_the_code_changed_the_base_is_planned_by_its_own(repository: Any) -> 
     report = repository.compare(selected=("small",))
 
     assert comparison(report).own_program
-    (cluster_change, *others) = only_stack(report).resources
-    assert {change.kind for change in (cluster_change, *others)} == {"replaced"}
-    assert {(change.path, change.old) for resource in others for change in resource.forcing} == {
+    (cluster_change, *other_changes) = only_stack(report).resources
+    assert {change.kind for change in (cluster_change, *other_changes)} == {"replaced"}
+    assert {(change.path, change.old) for resource in other_changes for change in resource.forcing} == {
         ("cluster", "c-cluster")
     }
     assert [(change.path, change.old) for change in cluster_change.forcing] == [("datapathProvider", "LEGACY_DATAPATH")]

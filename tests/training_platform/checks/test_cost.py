@@ -41,7 +41,7 @@ def test_the_environment_s_reserved_and_standing_machines_are_its_least_cost() -
 
     cost = stack_cost(section)
 
-    assert 0 < cost.least < cost.most
+    assert 0 < cost.minimum < cost.maximum
 
 
 def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
@@ -57,7 +57,7 @@ def test_a_sum_names_the_machines_that_it_leaves_out_beside_it() -> None:
 
     half = price(priced + unpriced)
 
-    assert half == f"at least $0.00 to ${priced.most:,.2f} per hour; 2 VMs without a price: a3-highgpu-8g spot"
+    assert half == f"at least $0.00 to ${priced.maximum:,.2f} per hour; 2 VMs without a price: a3-highgpu-8g spot"
 
 
 def test_there_is_no_sum_where_more_than_half_of_the_vms_have_no_price() -> None:
@@ -72,7 +72,7 @@ def test_there_is_no_sum_where_more_than_half_of_the_vms_have_no_price() -> None
 def test_a_machine_without_a_price_of_its_own_costs_at_least_what_its_gpus_cost() -> None:
     cost = machines_cost(MACHINE_TYPES["a4-highgpu-8g"], "spot", "us-central1", 0, 2)
 
-    assert cost.most > 2 * 8 * 4.07575  # of the list of 2026-08-19; and its local SSD
+    assert cost.maximum > 2 * 8 * 4.07575  # of the list of 2026-08-19; and its local SSD
     assert cost.read is not None
     assert cost.sums_up
     assert "prices not verified: GPUs of a4-highgpu-8g" in price_note(cost, DAY)
@@ -97,9 +97,9 @@ def test_resources_around_machines_are_in_the_sum() -> None:
     machine = machines_cost(MACHINE_TYPES["e2-standard-8"], "on-demand", "us-central1", 1, 3)
     disk = 100 * 0.1 / HOURS_OF_MONTH
 
-    assert bare.least == pytest.approx(machine.least + disk + 0.10 + 0.0448 + 0.005)
-    assert bare.most == pytest.approx(machine.most + 3 * disk + 0.10 + 0.0448 + 0.005)
-    assert more.least - bare.least == pytest.approx(2 * 0.005)
+    assert bare.minimum == pytest.approx(machine.minimum + disk + 0.10 + 0.0448 + 0.005)
+    assert bare.maximum == pytest.approx(machine.maximum + 3 * disk + 0.10 + 0.0448 + 0.005)
+    assert more.minimum - bare.minimum == pytest.approx(2 * 0.005)
 
 
 def test_pools_of_cpus_are_in_the_sum_up_to_their_most_vms() -> None:
@@ -110,8 +110,8 @@ def test_pools_of_cpus_are_in_the_sum_up_to_their_most_vms() -> None:
     machine = machines_cost(MACHINE_TYPES["n2-standard-16"], "on-demand", "us-central1", 1, 4)
     disk = 100 * 0.1 / HOURS_OF_MONTH
 
-    assert more.least - bare.least == pytest.approx(machine.least + disk)
-    assert more.most - bare.most == pytest.approx(machine.most + 4 * disk)
+    assert more.minimum - bare.minimum == pytest.approx(machine.minimum + disk)
+    assert more.maximum - bare.maximum == pytest.approx(machine.maximum + 4 * disk)
 
 
 def test_local_ssd_of_h100_is_in_the_price_of_its_vms() -> None:
@@ -122,10 +122,10 @@ def test_local_ssd_of_h100_is_in_the_price_of_its_vms() -> None:
 
     assert on_demand.unpriced == spot.unpriced == ()
     alone = service_cost("local-ssd", "us-central1", ssd, 2 * ssd)
-    assert alone.least == pytest.approx(ssd * 0.08 / HOURS_OF_MONTH)
-    assert on_demand.most > 2 * alone.least
+    assert alone.minimum == pytest.approx(ssd * 0.08 / HOURS_OF_MONTH)
+    assert on_demand.maximum > 2 * alone.minimum
     assert H100.price is not None
-    assert spot.most == pytest.approx(H100.price.usd["spot"]["us-central1"] + ssd * 0.032 / HOURS_OF_MONTH)
+    assert spot.maximum == pytest.approx(H100.price.usd["spot"]["us-central1"] + ssd * 0.032 / HOURS_OF_MONTH)
 
 
 def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
@@ -144,7 +144,7 @@ def test_a_price_of_ones_own_holds_for_instances_with_iops_of_their_own_too(tmp_
     files = {"a": {"location": "us-central1-a", "capacity_gib": 1024, "iops": 4000}}
     own_prices = book(tmp_path, "read: 2026-11-01\nservices: {filestore-ZONAL: {us-central1: 0.1}}\n")
 
-    more = stack_cost(environment(filestore=files), own_prices).least - stack_cost(environment(), own_prices).least
+    more = stack_cost(environment(filestore=files), own_prices).minimum - stack_cost(environment(), own_prices).minimum
     assert more == pytest.approx(1024 * 0.1 / HOURS_OF_MONTH)
 
 
@@ -153,9 +153,9 @@ def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_pa
     having = environment(lustre=lustre, private_services_range="10.200.0.0/20")
     own_prices = book(tmp_path, "read: 2026-11-01\nservices: {lustre-500: {us-central1: 0.3}}\n")
 
-    listed = stack_cost(having).least - stack_cost(environment()).least
+    listed = stack_cost(having).minimum - stack_cost(environment()).minimum
     assert listed == pytest.approx(36000 * 0.34 / HOURS_OF_MONTH)
-    more = stack_cost(having, own_prices).least - stack_cost(environment(), own_prices).least
+    more = stack_cost(having, own_prices).minimum - stack_cost(environment(), own_prices).minimum
     assert more == pytest.approx(36000 * 0.3 / HOURS_OF_MONTH)
 
 
@@ -169,7 +169,7 @@ def test_managed_lustre_is_named_by_its_throughput_and_takes_an_own_price(tmp_pa
 def test_storage_has_a_price_only_where_its_source_has_one(
     name: str, region: str, month: float, elsewhere: str
 ) -> None:
-    assert service_cost(name, region, 1, 1).least * HOURS_OF_MONTH == pytest.approx(month, rel=0.001)
+    assert service_cost(name, region, 1, 1).minimum * HOURS_OF_MONTH == pytest.approx(month, rel=0.001)
     assert service_cost(name, elsewhere, 1, 1).unpriced == (f"{name} in {elsewhere}",)
 
 
@@ -189,7 +189,7 @@ def test_hyperdisk_ml_pays_for_the_throughput_that_it_was_given() -> None:
     cost = stack_cost(environment(data_sets={"d": {"hyperdisk_ml": disk}}))
 
     assert cost.unpriced == ()
-    more = (cost.least - stack_cost(environment()).least) * HOURS_OF_MONTH
+    more = (cost.minimum - stack_cost(environment()).minimum) * HOURS_OF_MONTH
     assert more == pytest.approx(1000 * 0.127 + 1200 * 0.191)
 
 
@@ -199,7 +199,7 @@ def test_a_bucket_is_priced_by_class_and_size_and_left_out_without() -> None:
         named = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"]}
         return Team.model_validate({**named, "buckets": {"b": bucket}}, strict=False)
 
-    assert stack_cost(team(size_gib=5000)).least == pytest.approx(5000 * 0.01 / HOURS_OF_MONTH)
+    assert stack_cost(team(size_gib=5000)).minimum == pytest.approx(5000 * 0.01 / HOURS_OF_MONTH)
     assert stack_cost(team()) == Cost()
 
 
@@ -221,15 +221,15 @@ services: {filestore-ZONAL: {us-central1: 0.25}, address: {"*": 0.001}}
 """,
     )
 
-    assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own_prices).most == 120
+    assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own_prices).maximum == 120
     assert machines_cost(H100, "on-demand", "us-central1", 1, 2, book=own_prices).read == own_prices.read
     assert machines_cost(H100, "spot", "us-central1", 1, 1, book=own_prices) == machines_cost(
         H100, "spot", "us-central1", 1, 1
     )
-    assert service_cost("filestore-ZONAL", "us-central1", 1024, 1024, own_prices).most == pytest.approx(
+    assert service_cost("filestore-ZONAL", "us-central1", 1024, 1024, own_prices).maximum == pytest.approx(
         1024 * 0.25 / HOURS_OF_MONTH
     )
-    assert service_cost("address", "us-west4", 1, 1, own_prices).most == 0.001
+    assert service_cost("address", "us-west4", 1, 1, own_prices).maximum == 0.001
 
 
 def test_a_discount_is_a_share_of_the_list_price_and_never_of_an_own_price(tmp_path: Path) -> None:
@@ -243,17 +243,17 @@ discounts: {machines: 0.25, a3-highgpu-8g: 0.5, services: 0.1, cluster-fee: 1}
     )
     tpu = MACHINE_TYPES["ct5lp-hightpu-4t"]
 
-    ssd = service_cost("local-ssd", "us-central1", 6000, 6000, own_prices).most
-    listed = machines_cost(H100, "on-demand", "us-central1", 1, 1).most - ssd / 0.9
-    assert machines_cost(H100, "on-demand", "us-central1", 1, 1, book=own_prices).most == pytest.approx(
+    ssd = service_cost("local-ssd", "us-central1", 6000, 6000, own_prices).maximum
+    listed = machines_cost(H100, "on-demand", "us-central1", 1, 1).maximum - ssd / 0.9
+    assert machines_cost(H100, "on-demand", "us-central1", 1, 1, book=own_prices).maximum == pytest.approx(
         listed * 0.5 + ssd
     )
-    assert machines_cost(tpu, "on-demand", "us-west4", 1, 1, book=own_prices).most == pytest.approx(
-        machines_cost(tpu, "on-demand", "us-west4", 1, 1).most * 0.75
+    assert machines_cost(tpu, "on-demand", "us-west4", 1, 1, book=own_prices).maximum == pytest.approx(
+        machines_cost(tpu, "on-demand", "us-west4", 1, 1).maximum * 0.75
     )
-    assert service_cost("nat-gateway", "us-west4", 1, 1, own_prices).most == pytest.approx(0.0448 * 0.9)
-    assert service_cost("cluster-fee", "us-west4", 1, 1, own_prices).most == 0
-    assert service_cost("address", "us-west4", 1, 1, own_prices).most == 0.004
+    assert service_cost("nat-gateway", "us-west4", 1, 1, own_prices).maximum == pytest.approx(0.0448 * 0.9)
+    assert service_cost("cluster-fee", "us-west4", 1, 1, own_prices).maximum == 0
+    assert service_cost("address", "us-west4", 1, 1, own_prices).maximum == 0.004
 
 
 def test_a_mistake_in_own_prices_is_found_at_its_line(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def ended(root: Path, number: signal.Signals, *arguments: str) -> tuple[int, str
     check.send_signal(number)
     _, errors = check.communicate(timeout=60)
     until = time.monotonic() + 10
-    while (left := list(marked(f"TMPDIR={temporary}"))) and time.monotonic() < until:
+    while (survivors := list(marked(f"TMPDIR={temporary}"))) and time.monotonic() < until:
         time.sleep(0.1)
-    return check.returncode, errors, left
+    return check.returncode, errors, survivors
 
 
 def never_ends(root: Path) -> None:
@@ -73,9 +73,9 @@ def test_the_base_s_process_and_files_end_with_the_check(number: signal.Signals,
     repository.git("branch", "--force", "main")
     (root / "own_resources.py").unlink()
 
-    code, errors, left = ended(root, number, "small", "--base", "main")
+    code, errors, survivors = ended(root, number, "small", "--base", "main")
 
-    assert (code, left) == (SIGNALS[number], [])
+    assert (code, survivors) == (SIGNALS[number], [])
     assert "Traceback" not in errors
     assert list((root.parent / "temporary").iterdir()) == []
 
@@ -85,7 +85,7 @@ def test_the_base_s_process_and_files_end_with_the_check(number: signal.Signals,
 def test_a_check_ends_with_the_exit_code_of_its_signal(number: signal.Signals, repository: Any) -> None:
     never_ends(repository.root)
 
-    code, errors, left = ended(repository.root, number, "small")
+    code, errors, survivors = ended(repository.root, number, "small")
 
-    assert (code, left) == (SIGNALS[number], [])
+    assert (code, survivors) == (SIGNALS[number], [])
     assert "Traceback" not in errors

@@ -214,10 +214,10 @@ def test_one_cluster_takes_anothers_place_and_no_queue_is_lost(repository: Repos
 
     repository.edit("small-vision", SHARE, "")
     repository.edit("small-vision", "    hold: {c: HoldAndDrain}\n", "")
-    left = step("small-vision")
-    assert left[CLUSTER_QUEUE, "share-c-queues-cluster-queue"] == "removed"
-    assert {name for (_, name), kind in left.items() if kind != "removed"} == {"dashboard-team"}
-    assert not [name for _, name in left if "share-d" in name]
+    changes = step("small-vision")
+    assert changes[CLUSTER_QUEUE, "share-c-queues-cluster-queue"] == "removed"
+    assert {name for (_, name), kind in changes.items() if kind != "removed"} == {"dashboard-team"}
+    assert not [name for _, name in changes if "share-d" in name]
 
     repository.path("small").write_text(second, encoding="utf-8")
     last = step("small")

@@ -33,8 +33,10 @@ def taken_by(*subnets: dict[str, str]) -> Environment:
     return Environment(project="example-other", clusters=clusters)
 
 
-def text(*pools: FirstPool, others: tuple[Environment, ...] = ()) -> str:
-    return environment_text(name="dev", project="example-lab", production=False, pools=pools, others=others)
+def text(*pools: FirstPool, other_environments: tuple[Environment, ...] = ()) -> str:
+    return environment_text(
+        name="dev", project="example-lab", production=False, pools=pools, other_environments=other_environments
+    )
 
 
 def clusters(file: str) -> dict[str, dict[str, object]]:
@@ -43,7 +45,7 @@ def clusters(file: str) -> dict[str, dict[str, object]]:
 
 
 def test_clusters_have_the_first_ranges_that_are_free_in_all_environments() -> None:
-    first_clusters = clusters(text(H100, ELSEWHERE, others=(environment(0, 2),)))
+    first_clusters = clusters(text(H100, ELSEWHERE, other_environments=(environment(0, 2),)))
 
     assert [first_clusters[name]["subnet"] for name in ("us-central1", "europe-west4")] == [ranges(1), ranges(3)]
 
@@ -52,14 +54,14 @@ def test_clusters_have_the_first_ranges_that_are_free_in_all_environments() -> N
 def test_a_range_that_one_part_of_a_subnet_takes_is_not_free(part: str) -> None:
     other = taken_by({**ranges(9), part: ranges(0)[part]})
 
-    assert clusters(text(H100, others=(other,)))["us-central1"]["subnet"] == ranges(1)
+    assert clusters(text(H100, other_environments=(other,)))["us-central1"]["subnet"] == ranges(1)
 
 
 def test_32_clusters_have_ranges_and_the_next_one_is_refused() -> None:
-    assert clusters(text(H100, others=(environment(*range(31)),)))["us-central1"]["subnet"] == ranges(31)
+    assert clusters(text(H100, other_environments=(environment(*range(31)),)))["us-central1"]["subnet"] == ranges(31)
 
     with pytest.raises(UserError, match="address ranges only you know"):
-        text(H100, others=(environment(*range(32)),))
+        text(H100, other_environments=(environment(*range(32)),))
 
 
 def test_a_cluster_in_somebody_elses_network_is_not_written() -> None:

@@ -128,8 +128,8 @@ V5E = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: %s, slice
 
 
 def family(**regions: int) -> str:
-    rows = "".join(f"\n        - {{limit: {most}, region: {key.replace('_', '-')}, gpu_family: NVIDIA_H100}}"
-                   for key, most in regions.items())  # fmt: skip
+    rows = "".join(f"\n        - {{limit: {limit}, region: {key.replace('_', '-')}, gpu_family: NVIDIA_H100}}"
+                   for key, limit in regions.items())  # fmt: skip
     return f"{SUGGESTED_LIMITS}{DISKS}      GPUS-PER-GPU-FAMILY-per-project-region:{rows}\n"
 
 
@@ -261,6 +261,9 @@ def test_a_project_without_a_ledger_keeps_what_the_rule_says(build: Build) -> No
 def test_regions_beyond_the_first_are_counted() -> None:
     rooms = [Room(f"{region}-a", 8, None) for region in ("us-central1", "us-east4", "us-east5", "us-west1")]
 
-    assert named(rooms[:2], "GPUs", most=1) == "us-central1-a (8 GPUs left) and 1 more region"
-    assert named(rooms, "GPUs", most=2) == "us-central1-a (8 GPUs left), us-east4-a (8 GPUs left) and 2 more regions"
-    assert named(rooms[:1], "GPUs", most=1) == "us-central1-a (8 GPUs left)"
+    assert named(rooms[:2], "GPUs", max_regions=1) == "us-central1-a (8 GPUs left) and 1 more region"
+    assert (
+        named(rooms, "GPUs", max_regions=2)
+        == "us-central1-a (8 GPUs left), us-east4-a (8 GPUs left) and 2 more regions"
+    )
+    assert named(rooms[:1], "GPUs", max_regions=1) == "us-central1-a (8 GPUs left)"

@@ -397,7 +397,7 @@ def test_a_team_claims_of_a_class_what_it_is_given_and_else_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "most", "claims"),
+    ("section", "maximum", "claims"),
     [
         ({"tier": "ZONAL"}, 0, "0"),
         ({"tier": "ZONAL", "teams": {"team": 100}}, 1024, "1"),  # one instance, as large as the smallest
@@ -411,10 +411,10 @@ def test_a_team_claims_of_a_class_what_it_is_given_and_else_nothing() -> None:
         ({"tier": "ENTERPRISE", "multishare": True, "teams": {"team": 1300}}, 1536, "13"),
     ],
 )
-def test_a_class_comes_to_what_its_teams_may_claim_of_it(section: dict[str, object], most: int, claims: str) -> None:
+def test_a_class_comes_to_what_its_teams_may_claim_of_it(section: dict[str, object], maximum: int, claims: str) -> None:
     spec = FileClassSpec.model_validate(section, strict=False)
 
-    assert most_gib(spec) == most
+    assert most_gib(spec) == maximum
     assert claim_limits({"x": spec}, "team")["files-x.storageclass.storage.k8s.io/persistentvolumeclaims"] == claims
 
 
@@ -459,8 +459,8 @@ def test_claims_cost_nothing_at_the_least_and_all_that_teams_may_claim_at_the_mo
         stack_cost(Environment.model_validate(section, strict=False), book) for section in (DECLARED, ENVIRONMENT)
     )
 
-    assert cost.least == without.least
-    assert cost.most - without.most == pytest.approx((2048 - 1024) * 0.5 / HOURS_OF_MONTH)
+    assert cost.minimum == without.minimum
+    assert cost.maximum - without.maximum == pytest.approx((2048 - 1024) * 0.5 / HOURS_OF_MONTH)
 
 
 def test_a_largest_share_without_shares_is_refused() -> None:

@@ -210,7 +210,7 @@ def _compared(
     """Return the differences between both sides, none of them without a base."""
     comparison = Comparison(
         ref=base_options.ref,
-        others=len(head_check.files.workspace.stacks) - len(scope.head),
+        other_stacks=len(head_check.files.workspace.stacks) - len(scope.head),
         own_program=scope.own_program,
         deployed=base_options.deployed,
     )
@@ -260,9 +260,9 @@ def _stacks(
         gone = _stack(name, name, head, base)
         state = base_options.states.get(name)
         if name in left_behind or (state and state.resources):  # none of its use is freed
-            least = gone.least_usd.before
-            most = gone.most_usd.before
-            gone = replace(gone, accelerators=(), least_usd=Amount(least, least), most_usd=Amount(most, most))
+            minimum = gone.least_usd.before
+            maximum = gone.most_usd.before
+            gone = replace(gone, accelerators=(), least_usd=Amount(minimum, minimum), most_usd=Amount(maximum, maximum))
             gone = replace(gone, kind="left", resources=())
         yield gone
 
@@ -271,7 +271,7 @@ def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
     """Return the change of a stack that the base calls ``was``; a side may lack it."""
     head_report = head.stacks.get(name)
     base_report = base.stacks.get(was)
-    least, most = cost_changes(base_report, head_report)
+    minimum, maximum = cost_changes(base_report, head_report)
     unplanned = []
     if base_report and was not in base.resources:
         unplanned.append("the base")
@@ -286,8 +286,8 @@ def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
         was=was if was != name else None,
         resources=resources,
         accelerators=accelerator_changes(base_report, head_report),
-        least_usd=least,
-        most_usd=most,
+        least_usd=minimum,
+        most_usd=maximum,
         unknown=f"not planned in {' and '.join(unplanned)}" if unplanned else None,
         head=head.workspace.stacks.get(name),
         base=base.workspace.stacks.get(was),
@@ -395,7 +395,7 @@ def _known_fingerprints(base: CheckResult, scope: Affected) -> Iterator[str]:
     """Yield the fingerprints of the base's findings, with files under the new names of their stacks."""
     files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
     identities = (identity(finding) for finding in base.report.all_findings())
-    return fingerprints((rule, files.get(file, file), *rest) for rule, file, *rest in identities)
+    return fingerprints((rule, files.get(file, file), *other_parts) for rule, file, *other_parts in identities)
 
 
 @dataclass(frozen=True, kw_only=True)

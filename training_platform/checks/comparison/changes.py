@@ -167,10 +167,10 @@ def _size(resource: FlatResource) -> str:
     inputs = resource.inputs
     if resource.type == resource_types.NODE_POOL:
         zones = inputs.get("nodeLocations") or [inputs.get("location", "")]
-        most = inputs.get("autoscaling.totalMaxNodeCount")
-        if most is None:
-            most = int(inputs.get("autoscaling.maxNodeCount") or inputs.get("nodeCount") or 0) * len(zones)
-        return f"{int(most):,} VMs of {inputs.get('nodeConfig.machineType')} in {', '.join(map(str, zones))}"
+        max_vms = inputs.get("autoscaling.totalMaxNodeCount")
+        if max_vms is None:
+            max_vms = int(inputs.get("autoscaling.maxNodeCount") or inputs.get("nodeCount") or 0) * len(zones)
+        return f"{int(max_vms):,} VMs of {inputs.get('nodeConfig.machineType')} in {', '.join(map(str, zones))}"
     if resource.type == resource_types.PERSISTENT_RESOURCE:
         return f"VMs of {inputs.get('resourcePools[0].machineSpec.machineType')} in {inputs.get('location')}"
     return ""
@@ -182,22 +182,22 @@ def accelerator_changes(base: StackReport | None, head: StackReport | None) -> t
     new = _accelerators(head)
     changes = []
     for key in sorted({*old, *new}):
-        most = Amount(old.get(key, 0), new.get(key, 0))
-        if most.delta:
-            changes.append(AcceleratorChange(*key, most))
+        maximum = Amount(old.get(key, 0), new.get(key, 0))
+        if maximum.delta:
+            changes.append(AcceleratorChange(*key, maximum))
     return tuple(changes)
 
 
 def _accelerators(stack: StackReport | None) -> dict[tuple[str, str, str], int]:
     """Return the most chips or GPUs of a stack, by region, flavor and unit."""
-    return {(row.region, row.flavor, row.unit): row.most for row in stack.accelerators} if stack else {}
+    return {(row.region, row.flavor, row.unit): row.maximum for row in stack.accelerators} if stack else {}
 
 
 def cost_changes(base: StackReport | None, head: StackReport | None) -> tuple[Amount, Amount]:
-    """Return a stack's least and most cost in USD per hour; a side without the stack costs nothing."""
-    least = Amount(_cost(base)[0], _cost(head)[0])
-    most = Amount(_cost(base)[1], _cost(head)[1])
-    return least, most
+    """Return a stack's minimum and maximum cost in USD per hour; a side without the stack costs nothing."""
+    minimum = Amount(_cost(base)[0], _cost(head)[0])
+    maximum = Amount(_cost(base)[1], _cost(head)[1])
+    return minimum, maximum
 
 
 def _cost(stack: StackReport | None) -> tuple[float | None, float | None]:
@@ -206,7 +206,7 @@ def _cost(stack: StackReport | None) -> tuple[float | None, float | None]:
         return 0.0, 0.0
     cost = stack.cost
     unknown = cost.read is None and (cost.unpriced or stack.kind == "rejected")
-    return (cost.least, cost.most) if cost.sums_up and not unknown else (None, None)
+    return (cost.minimum, cost.maximum) if cost.sums_up and not unknown else (None, None)
 
 
 def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:
@@ -331,15 +331,15 @@ def _redirected(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
     """Yield the inputs whose values, unknown on both sides, are outputs of another resource than before."""
     for name, sources in new.inputs_from.items():
         before = old.inputs_from.get(name, ())
-        left = [key[1] for key in before if key not in sources]
+        removed_sources = [key[1] for key in before if key not in sources]
         joined = [key[1] for key in sources if key not in before]
-        if not left or not joined:
+        if not removed_sources or not joined:
             continue
         unknown = [path for path in _paths_below(name, new) if _is_unknown(new.inputs[path])]
         redirected = [path for path in unknown if new.inputs[path] == old.inputs.get(path)]
         if not redirected:
             continue
-        was = ", ".join(left)
+        was = ", ".join(removed_sources)
         now = ", ".join(joined)
         if any(resource_types.forces_replacement(new.type, path, also=new.replacing) for path in redirected):
             yield InputChange(name, was, now, True, effect_of_loss(new.type))

@@ -62,8 +62,8 @@ class Teams:
     def between(self, principal: str, resource: str) -> tuple[str, str] | None:
         """Return the stacks of a principal's team and of another team that has a resource, if it is so."""
         teams = self._of_principal.get(principal, set())
-        others = self._of_resource.get(resource, set()) - teams
-        return (min(teams), min(others)) if teams and others else None
+        other_teams = self._of_resource.get(resource, set()) - teams
+        return (min(teams), min(other_teams)) if teams and other_teams else None
 
 
 def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[ForeignGrant]:

@@ -49,7 +49,7 @@ def html_report(report: Report, links: str = "") -> str:
     """Return the page; ``links`` goes before the paths of files, which are plain text without it."""
     result = conclusion(report)
     verdict = joined(el("p", str(result), cls=f"verdict {result.state}"), el("p", _origin(report), cls="note"))
-    footer = "Quotas are charged at the most machines that autoscaling may start."
+    footer = "Quotas are charged for the maximum number of machines that autoscaling may start."
     return whole_page("training-platform check", verdict, list(_sections(report, links)), footer, f": {result}")
 
 
@@ -181,8 +181,8 @@ def _stack_change(stack: StackChange) -> Markup:
         (el("span", kind, cls=kind), name, joined(el("div", line) for line in inputs))
         for kind, name, inputs in resource_rows(stack, felt=True)
     ]
-    if rest := unfelt(stack):
-        rows.append((Markup(), rest, Markup()))
+    if unfelt_changes := unfelt(stack):
+        rows.append((Markup(), unfelt_changes, Markup()))
     if not rows:
         return el("p", title, cls="plain")
     resources = table(f"Resources of {stack.name}", ("what", "resource", "inputs: before → after"), rows)
@@ -268,8 +268,8 @@ def _promised_bar(line: CapacityLine | FileLine, name: str, capacity: str, more:
 def _quota_bar(line: Line) -> Markup:
     full = fullness(line)
     state = "full" if full == "nearly" and line.used == line.limit else _STATES[full]
-    left = f"{shown(line.used - (line.limit or 0))} too many" if line.over else f"{headroom(line)} left"
-    numbers = f"{shown(line.used)} of {limit(line)} {line.unit}, {left}"
+    headroom_text = f"{shown(line.used - (line.limit or 0))} too many" if line.over else f"{headroom(line)} left"
+    numbers = f"{shown(line.used)} of {limit(line)} {line.unit}, {headroom_text}"
     if line.limit is not None and math.isinf(line.limit):
         numbers = f"{shown(line.used)} {line.unit}, unlimited"
     requested = line.open_request
@@ -290,15 +290,15 @@ def _quota_bar(line: Line) -> Markup:
     )
 
 
-def _bar(holders: Sequence[tuple[str, float]], most: float | None, requested: float | None = None) -> Markup:
+def _bar(holders: Sequence[tuple[str, float]], maximum: float | None, requested: float | None = None) -> Markup:
     """Return a bar with a part for each holder; its length is the largest of limit, use and request.
 
     Where it is longer than the limit a mark shows the limit, and an outline reaches from there to the request. The
     numbers beside it have the same content, so the bar itself is hidden from screen readers.
     """
-    if most is None or math.isinf(most):
+    if maximum is None or math.isinf(maximum):
         return el("span", cls="bar", aria_hidden="true")
-    scale = max(sum(amount for _, amount in holders), most, requested or 0) or 1
+    scale = max(sum(amount for _, amount in holders), maximum, requested or 0) or 1
 
     def percent(amount: float) -> str:
         return f"{100 * amount / scale:.2f}%"
@@ -308,9 +308,9 @@ def _bar(holders: Sequence[tuple[str, float]], most: float | None, requested: fl
     )
     outline: Child = ""
     if requested is not None:
-        style = f"left:{percent(most)};width:{percent(requested - most)}"
+        style = f"left:{percent(maximum)};width:{percent(requested - maximum)}"
         outline = el("u", style=style, title=f"{shown(requested)} requested")
-    mark = el("b", style=f"left:{percent(most)}") if scale > most else ""
+    mark = el("b", style=f"left:{percent(maximum)}") if scale > maximum else ""
     return el("span", drawn, outline, mark, cls="bar", aria_hidden="true")
 
 

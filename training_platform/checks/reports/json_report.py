@@ -62,12 +62,12 @@ def _stack(stack: StackReport) -> Json:
         "planned": stack.planned,
         "resources": {branch.name: branch.kinds for branch in stack.branches},
         "accelerators": [
-            {"region": row.region, "flavor": row.flavor, "unit": row.unit, "min": row.least, "max": row.most}
+            {"region": row.region, "flavor": row.flavor, "unit": row.unit, "min": row.minimum, "max": row.maximum}
             for row in stack.accelerators
         ],
         "usd_per_hour": {
-            "min": round(stack.cost.least, 4) if stack.cost.sums_up else None,
-            "max": round(stack.cost.most, 4) if stack.cost.sums_up else None,
+            "min": round(stack.cost.minimum, 4) if stack.cost.sums_up else None,
+            "max": round(stack.cost.maximum, 4) if stack.cost.sums_up else None,
             "vms": stack.cost.vms,
             "vms_without_price": stack.cost.vms_without,
             "unpriced": list(stack.cost.unpriced),
@@ -184,7 +184,7 @@ def changes_document(comparison: Comparison) -> Json:
     return {
         "base": comparison.ref,
         "commit": comparison.commit,
-        "other_stacks": comparison.others,
+        "other_stacks": comparison.other_stacks,
         "own_program": comparison.own_program,
         "unknown": comparison.unknown,
         "deployed": list(comparison.deployed),
@@ -248,7 +248,7 @@ def _stack_change(stack: StackChange) -> Json:
             for resource in stack.resources
         ],
         "accelerators": [
-            {"region": row.region, "flavor": row.flavor, "unit": row.unit, "max": _amount(row.most)}
+            {"region": row.region, "flavor": row.flavor, "unit": row.unit, "max": _amount(row.maximum)}
             for row in stack.accelerators
         ],
         "usd_per_hour": {"min": _amount(stack.least_usd, 4), "max": _amount(stack.most_usd, 4)},

@@ -97,8 +97,8 @@ def _findings(report: Report, links: str) -> str:
             break
         rows.append(row)
     head = ["| severity | place | finding | allowed, nearest |", "| --- | --- | --- | --- |"]
-    rest = len(groups) - len(rows)
-    left_out = f"\n\nand {counted(rest, 'more finding')}" if rest else ""
+    omitted_count = len(groups) - len(rows)
+    left_out = f"\n\nand {counted(omitted_count, 'more finding')}" if omitted_count else ""
     return "\n".join(head + rows) + f"{left_out}\n\n{more_about(groups[0][0])}"
 
 
@@ -113,8 +113,10 @@ def _quotas(report: Report) -> str:
     rows = [ReportRow((project, *cells), state) for project, line in full for cells, state in (quota_row(line),)]
     quotas = f"quota above {NEARLY_FULL:.0%} or requested"
     columns = ("project", "location", quotas, ">needs", ">limit", ">left", "held by")
-    rest = f"\n\nand {len(rows) - _MOST_QUOTAS:,} more quotas" if len(rows) > _MOST_QUOTAS else ""
-    return section_table(ReportSection(title="", columns=columns, rows=rows[:_MOST_QUOTAS], stressed=3)) + rest
+    omitted_quotas = f"\n\nand {len(rows) - _MOST_QUOTAS:,} more quotas" if len(rows) > _MOST_QUOTAS else ""
+    return (
+        section_table(ReportSection(title="", columns=columns, rows=rows[:_MOST_QUOTAS], stressed=3)) + omitted_quotas
+    )
 
 
 def _folded(report: Report) -> Iterator[tuple[str, str]]:
@@ -146,11 +148,14 @@ def _folded(report: Report) -> Iterator[tuple[str, str]]:
 def _changes(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the folded parts of a change: all except replaced resources."""
     titles = [escaped(stack_title(stack)) for stack in comparison.stacks if stack_title(stack) != stack.name]
-    rest = _resources_that(comparison, "removed", "changed", "added")
-    if rest or titles:
-        left = f"\n\nand {len(rest) - _MOST_CHANGES:,} more" if len(rest) > _MOST_CHANGES else ""
+    change_rows = _resources_that(comparison, "removed", "changed", "added")
+    if change_rows or titles:
+        omitted_rows = f"\n\nand {len(change_rows) - _MOST_CHANGES:,} more" if len(change_rows) > _MOST_CHANGES else ""
         lines = "".join(f"- {title}\n" for title in titles) + ("\n" if titles else "")
-        yield "Changed resources", lines + (table(_CHANGES, rest[:_MOST_CHANGES]) + left if rest else "")
+        yield (
+            "Changed resources",
+            lines + (table(_CHANGES, change_rows[:_MOST_CHANGES]) + omitted_rows if change_rows else ""),
+        )
     for section in amounts(comparison):
         yield f"{section.title}: before → after", section_table(section)
 

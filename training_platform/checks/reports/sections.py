@@ -65,7 +65,7 @@ def capacity(report: Report) -> Iterator[ReportSection]:
             rows.append(ReportRow((*names, *amounts, shares_of(line)), "over" if line.over else "fits"))
         yield ReportSection(
             title="capacity of the clusters",
-            unit="chips or GPUs, whole slices, at the most machines",
+            unit="chips or GPUs, whole slices, at the pools' maximum",
             columns=("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"),
             rows=rows,
             subject=2,
@@ -100,20 +100,20 @@ def file_section(lines: Iterable[FileLine]) -> ReportSection:
 
 
 def accelerators(stacks: Iterable[StackReport]) -> Iterator[ReportSection]:
-    """Yield the chips and GPUs of each stack, at the fewest and the most machines."""
+    """Yield the chips and GPUs of each stack, at the minimum and the maximum of machines."""
     rows = [
-        ReportRow((stack.name, row.region, row.flavor, f"{row.least:,}", f"{row.most:,}", row.unit))
+        ReportRow((stack.name, row.region, row.flavor, f"{row.minimum:,}", f"{row.maximum:,}", row.unit))
         for stack in stacks
         for row in stack.accelerators
     ]
     if rows:
-        columns = ("stack", "region", "flavor", ">fewest", ">most", "unit")
+        columns = ("stack", "region", "flavor", ">minimum", ">maximum", "unit")
         yield ReportSection(title="accelerators", columns=columns, rows=rows, subject=2, grouped=True)
 
 
 def cost(report: Report) -> Iterator[ReportSection]:
     """Yield the cost of each stack, and their sum."""
-    priced = [stack for stack in report.stacks if stack.cost.most or stack.cost.unpriced]
+    priced = [stack for stack in report.stacks if stack.cost.maximum or stack.cost.unpriced]
     rows = [
         ReportRow((stack.name, price(stack.cost) or "not known", price_note(stack.cost, report.today)))
         for stack in priced
@@ -157,14 +157,14 @@ def parts(stack: StackReport) -> ReportSection:
     return ReportSection(title=f"{stack.name}: {count}", columns=("part", ">resources", "by kind"), rows=rows)
 
 
-def amounts(comparison: Comparison, *, most: int | None = None) -> list[ReportSection]:
+def amounts(comparison: Comparison, *, max_quotas: int | None = None) -> list[ReportSection]:
     """Return the differences of a change in quotas, capacity, accelerators and cost, without empty sections.
 
-    Where there are more quotas than ``most``, those of which the change needs less are counted in a note.
+    Where there are more quotas than ``max_quotas``, those of which the change needs less are counted in a note.
     """
     quotas = comparison.quotas
     less = 0
-    if most is not None and len(quotas) > most:
+    if max_quotas is not None and len(quotas) > max_quotas:
         quotas = tuple(change for change in quotas if (change.used.delta or 0) >= 0)
         less = len(comparison.quotas) - len(quotas)
     sections = [
@@ -189,17 +189,17 @@ def amounts(comparison: Comparison, *, most: int | None = None) -> list[ReportSe
         ),
         ReportSection(
             title="Accelerators",
-            columns=("stack", "region", "flavor", ">most"),
+            columns=("stack", "region", "flavor", ">maximum"),
             subject=2,
             rows=[
-                ReportRow((stack.name, row.region, row.flavor, f"{amount(row.most)} {row.unit}"))
+                ReportRow((stack.name, row.region, row.flavor, f"{amount(row.maximum)} {row.unit}"))
                 for stack in comparison.stacks
                 for row in stack.accelerators
             ],
         ),
         ReportSection(
             title="Cost in USD per hour, at least",
-            columns=("stack", ">least", ">most"),
+            columns=("stack", ">minimum", ">maximum"),
             rows=[
                 ReportRow(
                     (stack.name, amount(stack.least_usd, "{:,.2f}".format), amount(stack.most_usd, "{:,.2f}".format))
@@ -226,21 +226,21 @@ def change_summary(comparison: Comparison) -> str:
     """Return a change in one line."""
     counts = Counter(resource.kind for stack in comparison.stacks for resource in stack.resources)
     kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind]) or "no resource differs"
-    left = sum(stack.kind == "left" for stack in comparison.stacks)
-    compared = sum(not stack.unknown for stack in comparison.stacks) - left
-    unplanned = len(comparison.stacks) - compared - left
+    left_behind = sum(stack.kind == "left" for stack in comparison.stacks)
+    compared = sum(not stack.unknown for stack in comparison.stacks) - left_behind
+    unplanned = len(comparison.stacks) - compared - left_behind
     differ = [f"{kinds} in {counted(compared, 'stack')}"] if compared else []
-    if left:
-        differ.append(f"{counted(left, 'stack')} left behind")
+    if left_behind:
+        differ.append(f"{counted(left_behind, 'stack')} left behind")
     if unplanned:
         differ.append(f"resources of {counted(unplanned, 'stack')} were not compared")
-    others = f"; {counted(comparison.others, 'other')} cannot be affected" if comparison.others else ""
+    unaffected = f"; {counted(comparison.other_stacks, 'other')} cannot be affected" if comparison.other_stacks else ""
     since = f"Since {comparison.ref} ({comparison.commit[:12]})"
     if comparison.unknown:
         return f"{since}: what changed is not known"
     if not comparison.stacks:
         return f"{since}: nothing that a stack depends on"
-    return f"{since}: {'; '.join(differ)}{others}"
+    return f"{since}: {'; '.join(differ)}{unaffected}"
 
 
 def stack_title(stack: StackChange) -> str:
@@ -295,8 +295,8 @@ def _basis(comparison: Comparison) -> str:
     if not comparison.deployed:
         return git
     state = f"the deployed state of {enumeration(comparison.deployed)}"
-    others = any(stack.name not in comparison.deployed for stack in comparison.stacks)
-    return f"{state}, and else with {git}" if others else state
+    some_from_git = any(stack.name not in comparison.deployed for stack in comparison.stacks)
+    return f"{state}, and else with {git}" if some_from_git else state
 
 
 def _inputs(comparison: Comparison) -> Iterator[InputChange]:
@@ -315,7 +315,8 @@ def unfelt(stack: StackChange) -> str:
     kinds = Counter(kind_of(resource.type) for resource in stack.resources if not is_felt(resource))
     if not kinds:
         return ""
-    return f"without effect on people: {listed([f'{count:,} {kind}' for kind, count in kinds.most_common()], most=8)}"
+    counts = [f"{count:,} {kind}" for kind, count in kinds.most_common()]
+    return f"without effect on people: {listed(counts, max_names=8)}"
 
 
 def resource_rows(stack: StackChange, *, felt: bool = False) -> Iterator[tuple[str, str, list[str]]]:
@@ -403,11 +404,11 @@ def headroom(line: Line) -> str:
     return "?" if line.headroom is None else shown(line.headroom)
 
 
-def held_by(line: Line, most: int = 3) -> str:
+def held_by(line: Line, max_holders: int = 3) -> str:
     """Return the largest holders of a line, with their amounts."""
-    holders = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:most]]
-    rest = len(line.holders) - len(holders)
-    return ", ".join(holders) + (f" and {rest} more" if rest > 0 else "")
+    holders = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:max_holders]]
+    omitted_count = len(line.holders) - len(holders)
+    return ", ".join(holders) + (f" and {omitted_count} more" if omitted_count > 0 else "")
 
 
 def taken(ledger: ProjectLedger) -> str:
@@ -419,9 +420,9 @@ def taken(ledger: ProjectLedger) -> str:
 
 def file_throughput(line: FileLine) -> str | None:
     """Return the highest MiB/s of an instance for readers and writers, or None if unknown."""
-    most = line.throughput
-    if most:
-        return f"{most.read_mibps:,}/{most.write_mibps:,}"
+    throughput = line.throughput
+    if throughput:
+        return f"{throughput.read_mibps:,}/{throughput.write_mibps:,}"
     return "by IOPS" if line.custom else None
 
 

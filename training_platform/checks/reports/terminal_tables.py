@@ -94,32 +94,34 @@ def fitting_table(
     before the subject are a line above it. Of words only those of the subject, else of the widest column, are broken. A
     title that begins with ``>`` is aligned to the right.
     """
-    left = list(range(len(columns)))
+    kept_columns = list(range(len(columns)))
     wide = _widths(columns, rows)
     words = _widths(columns, rows, str.split)
     for name in drop:
-        if _total(wide[column] for column in left) <= width:
+        if _total(wide[column] for column in kept_columns) <= width:
             break
-        left.remove(columns.index(name))
-    if subject and left[0] < subject and _total(words[column] for column in left) > width:
-        places = [Text(" ").join(row[column] for column in left if column < subject) for row in rows]
+        kept_columns.remove(columns.index(name))
+    if subject and kept_columns[0] < subject and _total(words[column] for column in kept_columns) > width:
+        places = [Text(" ").join(row[column] for column in kept_columns if column < subject) for row in rows]
         below = [
             [Text("\n").join((place, row[subject])), *row[subject + 1 :]]
             for place, row in zip(places, rows, strict=True)
         ]
-        rest = columns[subject:]
-        return fitting_table(rest, below, width, drop=[name for name in drop if name in rest], subject=0)
-    excess = _total(wide[column] for column in left) - width
-    while excess > 0 and (able := [column for column in left if wide[column] > words[column]]):
+        lower_columns = columns[subject:]
+        return fitting_table(
+            lower_columns, below, width, drop=[name for name in drop if name in lower_columns], subject=0
+        )
+    excess = _total(wide[column] for column in kept_columns) - width
+    while excess > 0 and (able := [column for column in kept_columns if wide[column] > words[column]]):
         wide[max(able, key=lambda column: (column != subject, wide[column]))] -= 1
         excess -= 1
     if excess > 0:
-        broken = max(left, key=wide.__getitem__) if subject is None else subject
+        broken = max(kept_columns, key=wide.__getitem__) if subject is None else subject
         wide[broken] = max(1, wide[broken] - excess)
     return _table(
-        [columns[column] for column in left],
-        [[row[column] for column in left] for row in rows],
-        [wide[column] for column in left],
+        [columns[column] for column in kept_columns],
+        [[row[column] for column in kept_columns] for row in rows],
+        [wide[column] for column in kept_columns],
     )
 
 

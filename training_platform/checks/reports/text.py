@@ -125,7 +125,7 @@ def _stack(stack: StackReport, width: int, today: date) -> Iterator[RenderableTy
         yield Padding(Text("not planned: only the model was checked", style="dim"), (0, 0, 0, INDENT), expand=False)
     for section in accelerators((stack,)):
         yield Padding(section_table(section, width - INDENT, skip=1), (1, 0, 0, INDENT), expand=False)
-    if stack.cost.most or stack.cost.unpriced:
+    if stack.cost.maximum or stack.cost.unpriced:
         usd = price(stack.cost)
         note = price_note(stack.cost, today)
         line = Text.assemble((usd, "bold"), "; " if usd else "", (note, "" if usd else "dim"))
@@ -154,7 +154,7 @@ def _stacks(stacks: Sequence[StackReport], width: int, today: date) -> Renderabl
         if stack.kind == "rejected":
             rows.append([Text(stack.name, style="bold red"), Text(), Text(), Text("rejected: see below"), Text()])
             continue
-        units = {unit: sum(row.most for row in stack.accelerators if row.unit == unit) for unit in ("chips", "GPUs")}
+        units = {unit: sum(row.maximum for row in stack.accelerators if row.unit == unit) for unit in ("chips", "GPUs")}
         rows.append(
             [
                 Text(stack.name, style="bold"),
@@ -165,8 +165,8 @@ def _stacks(stacks: Sequence[StackReport], width: int, today: date) -> Renderabl
             ]
         )
     price_column = f"price{' (example)' if any(stack.cost.is_example(today) for stack in stacks) else ''}"
-    columns = ("stack", "project", ">resources", "at the most", price_column)
-    return fitting_table(columns, rows, width, drop=("project", "at the most"))
+    columns = ("stack", "project", ">resources", "at maximum", price_column)
+    return fitting_table(columns, rows, width, drop=("project", "at maximum"))
 
 
 def _quotas(report: Report, width: int) -> Iterator[RenderableType]:
@@ -200,10 +200,10 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
         for line in report.capacity:
             amounts[line.unit, " lent to all" if line.lends else ""] += line.unpromised
         unpromised = [f"{amount:,} {unit}{how}" for (unit, how), amount in sorted(amounts.items()) if amount]
-        rest = f"; unassigned: {listed(unpromised)}" if unpromised else ""
+        notes = f"; unassigned: {listed(unpromised)}" if unpromised else ""
         if any(line.uncounted for line in report.capacity):
-            rest += "; shares in files that are rejected or cannot be read are not counted"
-        yield Text(f"{flavors}: no team is promised more than the pools hold{rest}")
+            notes += "; shares in files that are rejected or cannot be read are not counted"
+        yield Text(f"{flavors}: no team is promised more than the pools hold{notes}")
         return
     yield Text(f"{flavors}, {len(over):,} promised beyond what the pools hold:")
     rows = [
@@ -237,7 +237,7 @@ def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[Rend
         if not stack.empty:
             yield Text(f"  {stack_title(stack)}", style="bold")
             yield from _resources(stack, fold=fold)
-    for section in amounts(comparison, most=_MOST_QUOTAS if fold else None):
+    for section in amounts(comparison, max_quotas=_MOST_QUOTAS if fold else None):
         yield Padding(Text(section.title, style="bold"), (1, 0, 0, INDENT), expand=False)
         if section.rows:
             yield Padding(section_table(section, width - INDENT), (0, 0, 0, INDENT), expand=False)
@@ -251,7 +251,7 @@ def _resources(stack: StackChange, *, fold: bool) -> Iterator[RenderableType]:
     if fold and stack.resources and stack.kind in ("added", "removed", "left"):
         kinds = Counter(kind_of(resource.type) for resource in stack.resources).most_common()
         parts_of = [f"{count:,} {kind}" for kind, count in kinds]
-        counts = f"{counted(len(stack.resources), 'resource')}: {listed(parts_of, most=8)}{_WITH_ALL}"
+        counts = f"{counted(len(stack.resources), 'resource')}: {listed(parts_of, max_names=8)}{_WITH_ALL}"
         yield Padding(Text(counts), (0, 0, 0, 4), expand=False)
         return
     rows = list(resource_rows(stack, felt=fold))
@@ -263,8 +263,8 @@ def _resources(stack: StackChange, *, fold: bool) -> Iterator[RenderableType]:
     if not fold:
         return
     more = [f"and {len(rows) - _MOST_CHANGES:,} more"] if len(rows) > _MOST_CHANGES else []
-    if rest := unfelt(stack):
-        more.append(rest)
+    if unfelt_changes := unfelt(stack):
+        more.append(unfelt_changes)
     if more:
         yield Padding(Text(f"{'; '.join(more)}{_WITH_ALL}", style="dim"), (0, 0, 0, 4), expand=False)
 
@@ -291,8 +291,8 @@ def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
 
 def finding_text(finding: Finding) -> Text:
     """Return a finding: position, problem and rule, and on the next line what is allowed."""
-    first, _, rest = str(finding).partition("\n")
+    first, _, details = str(finding).partition("\n")
     text = Text.assemble((finding.severity, _SEVERITIES[finding.severity]), " ", first, (f"  [{finding.rule}]", "dim"))
-    if rest:
-        text.append(f"\n{rest}", style="dim")
+    if details:
+        text.append(f"\n{details}", style="dim")
     return text

@@ -103,7 +103,7 @@ def price(cost: Cost) -> str:
     without = (
         f"; {counted(cost.vms_without, 'VM')} without a price: {', '.join(cost.machines)}" if cost.machines else ""
     )
-    return f"at least ${cost.least:,.2f} to ${cost.most:,.2f} per hour{without}"
+    return f"at least ${cost.minimum:,.2f} to ${cost.maximum:,.2f} per hour{without}"
 
 
 def price_note(cost: Cost, today: date) -> str:

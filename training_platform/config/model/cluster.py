@@ -75,7 +75,7 @@ class AutoProvisioningSpec(Section):
         """The type for new node pools: the file's, else the first that every limited accelerator supports."""
         if self.boot_disk.type:
             return self.boot_disk.type
-        supported: dict[str, set[str]] = {label: set() for label, most in self.accelerators.items() if most}
+        supported: dict[str, set[str]] = {label: set() for label, limit in self.accelerators.items() if limit}
         for machine in MACHINE_TYPES.values():
             label = machine.accelerator.gke_label if machine.accelerator else ""
             supported.get(label, set()).update(machine.boot_disk_types)

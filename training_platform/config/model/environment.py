@@ -545,16 +545,16 @@ class Environment(Consistent):
 
     def _conflicts_of_homes(self, path: tuple[str, ...], instance: str, region: str) -> Iterator[Problem]:
         """Yield an instance for homes of notebooks that is missing, belongs to one team, or is in another region."""
-        others = [name for name, spec in self.filestore.items() if spec.team is None]
-        near = [name for name in others if region_of(self.filestore[name].location) == region]
+        shared_instances = [name for name, spec in self.filestore.items() if spec.team is None]
+        near = [name for name in shared_instances if region_of(self.filestore[name].location) == region]
         if instance not in self.filestore:
             message = f"{instance!r} is not a Filestore instance of this environment"
             allowed = enumeration(self.filestore) or "none is declared under filestore"
             yield Problem(path, message, allowed, find_nearest(instance, self.filestore))
-        elif instance not in others:
+        elif instance not in shared_instances:
             message = f"belongs to team {self.filestore[instance].team}, and homes are those of all users of notebooks"
-            allowed = enumeration(others) or "an instance without team, to be declared under filestore"
-            yield Problem(path, message, allowed, min(others, default=None))
+            allowed = enumeration(shared_instances) or "an instance without team, to be declared under filestore"
+            yield Problem(path, message, allowed, min(shared_instances, default=None))
         elif instance not in near:
             message = f"{instance!r} is in {self.filestore[instance].location}: notebooks in {region} cannot mount it"
             allowed = enumeration(near) or f"an instance in {region}, to be declared under filestore"
@@ -591,14 +591,16 @@ class Environment(Consistent):
                 continue
             path = ("data_sets", name, "filestore", "instance")
             instance = data.filestore.instance
-            others = enumeration(self.filestore.keys() - homes) or "another instance, to be declared under filestore"
+            other_instances = (
+                enumeration(self.filestore.keys() - homes) or "another instance, to be declared under filestore"
+            )
             if instance not in self.filestore:
                 message = f"{instance!r} is not a Filestore instance of this environment"
-                allowed = enumeration(self.filestore) or others
+                allowed = enumeration(self.filestore) or other_instances
                 yield Problem(path, message, allowed, find_nearest(instance, self.filestore))
             elif instance in homes:
                 message = f"{instance!r} holds the homes of all users of notebooks"
-                yield Problem(path, message, others, min(self.filestore.keys() - homes, default=None))
+                yield Problem(path, message, other_instances, min(self.filestore.keys() - homes, default=None))
             elif (team := self.filestore[instance].team) and (
                 not data.teams or {*data.teams, data.writer or team} != {team}
             ):

@@ -267,7 +267,7 @@ class CpuPoolSpec(Consistent):
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a least number of VMs above the most."""
+        """Yield a minimum number of VMs above the maximum."""
         return above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes)
 
 
@@ -309,9 +309,11 @@ class NodePoolSpec(NodeOptions):
     topology: Annotated[str, AfterValidator(_topology)] | None = Field(
         default=None, description="TPU: topology of a slice, in chips; required.", examples=["4x8", "2x2x4"]
     )
-    slices: int = Field(default=1, ge=1, le=MOST_SLICES, description="TPU: most slices of the pool.")
+    slices: int = Field(default=1, ge=1, le=MOST_SLICES, description="TPU: maximum number of slices.")
     min_slices: int = Field(default=0, ge=0, le=MOST_SLICES, description="TPU: slices that are always running.")
-    max_nodes: int = Field(default=1, ge=1, description="GPU: most VMs; in a regional cluster without zone, per zone.")
+    max_nodes: int = Field(
+        default=1, ge=1, description="GPU: maximum number of VMs; in a regional cluster without zone, per zone."
+    )
     min_nodes: int = Field(
         default=0, ge=0, description="GPU: VMs that are always running; in a regional cluster without zone, per zone."
     )
@@ -376,8 +378,8 @@ class NodePoolSpec(NodeOptions):
         if tpu:
             yield from self._conflicts_of_slices(machine)
         if not wrong_counts:  # else the count that was meant is written in the other kind's field
-            least, most = ("min_slices", "slices") if tpu else ("min_nodes", "max_nodes")
-            yield from above(least, getattr(self, least), most, getattr(self, most))
+            minimum_field, maximum_field = ("min_slices", "slices") if tpu else ("min_nodes", "max_nodes")
+            yield from above(minimum_field, getattr(self, minimum_field), maximum_field, getattr(self, maximum_field))
         yield from reservation_conflicts(self.capacity, self.reservation)
         if self.topology_aware and not self.topology_levels:
             message = (

@@ -35,7 +35,7 @@ class Stack:
 
     ``below`` is the path of that section in the file; a section's own paths stand below it. ``production`` is what the
     environment's file says; a team's is known once all files are read, and None is a file that does not say.
-    ``rest`` is a rejected team without the fields that were refused: only what it refers to is read.
+    ``partial_team`` is a rejected team without the fields that were refused: only what it refers to is read.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Stack:
     config: Mapping[str, Any]
     below: Path = ()
     findings: tuple[Finding, ...] = ()
-    rest: Team | None = None
+    partial_team: Team | None = None
 
     @property
     def environment_name(self) -> str:
@@ -158,7 +158,7 @@ def parse_stack(name: str, source: Source) -> Stack:
     if isinstance(section, Environment) and not re.match(NAME, name):
         section = None
         problems = located([_wrong_name(name, key, source)])
-    rest = None if section or SECTIONS[key] is not Team else right_part(config[key], Team)
+    partial_team = None if section or SECTIONS[key] is not Team else right_part(config[key], Team)
     switches = {f"{dotted(('config', key))}.{row.path}" for row in problems if row.allowed == "true or false"}
     findings = [*(row for row in findings if row.path not in switches), *problems]  # `no` is one mistake
     if section is None:  # so nobody can read what refers to it
@@ -171,7 +171,7 @@ def parse_stack(name: str, source: Source) -> Stack:
         environment=section if isinstance(section, Environment) else None,
         production=section.production if isinstance(section, Environment) else None,
         team=section if isinstance(section, Team) else None,
-        rest=rest,
+        partial_team=partial_team,
         findings=tuple(findings),
     )
 

@@ -101,8 +101,8 @@ class ResourcePoolSpec(VmSpec):
         return self
 
     @property
-    def most(self) -> int:
-        """The most VMs that the pool can have."""
+    def max_vms(self) -> int:
+        """The largest number of VMs that the pool can have."""
         return self.max_replicas or self.replicas
 
 

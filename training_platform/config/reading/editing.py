@@ -76,9 +76,9 @@ def without_entry(text: str, file: str, path: Path) -> str:
     row = position.line - 1
     column = position.column - 1
     if rows[row][:column].strip():  # between the braces of a mapping in one line
-        rest = re.sub(r"""^("[^"]*"|'[^']*'|[^:]*):\s+[^,}]*(,\s*)?""", "", rows[row][column:])
+        following_text = re.sub(r"""^("[^"]*"|'[^']*'|[^:]*):\s+[^,}]*(,\s*)?""", "", rows[row][column:])
         before = rows[row][:column]
-        rows[row] = (before.rstrip(" ,") if rest.startswith("}") else before) + rest
+        rows[row] = (before.rstrip(" ,") if following_text.startswith("}") else before) + following_text
     else:
         end = next((index for index in range(row + 1, len(rows)) if _leaves(rows[index], column + 1)), len(rows))
         while end > row + 1 and (not rows[end - 1].strip() or _indent(rows[end - 1]) <= column):

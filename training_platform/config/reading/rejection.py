@@ -175,23 +175,23 @@ def _later_keys(source: Source, path: Path) -> list[str]:
 
 def right_part(value: Any, model: type[_Model]) -> _Model | None:
     """Return a value's model without the fields that it rejects, None if it rejects the rest too."""
-    rest = copy.deepcopy(value)
+    accepted_part = copy.deepcopy(value)
     for _ in range(3):  # a section may be rejected for lack of a dropped field
         try:
-            return model.model_validate_json(json.dumps(rest))
+            return model.model_validate_json(json.dumps(accepted_part))
         except ValidationError as error:
             for detail in error.errors(include_url=False):
-                _drop(rest, detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"])
+                _drop(accepted_part, detail["loc"][:-1] if detail["type"] == "missing" else detail["loc"])
     return None
 
 
 def _drop(value: Any, path: Path) -> None:
     if not path:
         return
-    head, *rest = path
+    head, *remaining_path = path
     inner = value.get(head) if isinstance(value, dict) else None
-    if rest and isinstance(inner, dict):
-        _drop(inner, tuple(rest))
+    if remaining_path and isinstance(inner, dict):
+        _drop(inner, tuple(remaining_path))
     elif isinstance(value, dict):
         value.pop(head, None)
 
@@ -266,7 +266,7 @@ def _unknown_field(section: type[Section] | None, name: str, value: object) -> t
         nearest: str | None = f"below {home}: the line, and those below it, indented by 2 more spaces"
     else:
         nearest = section.ELSEWHERE.get(name) or _in_sections(section, name) or find_nearest(name, section.model_fields)
-    return message, enumeration(section.model_fields, most=20), nearest
+    return message, enumeration(section.model_fields, max_names=20), nearest
 
 
 def _home_inside(section: type[Section] | None, value: object) -> str | None:

@@ -84,13 +84,13 @@ class NamesWhere(Collection[str], Generic[_Row]):
 class OneOf:
     """A string that is one of the catalogue's ``names``; the error has what is allowed and the nearest name.
 
-    ``instead`` is suggested for a name without a similar one, and for one of ``others``, which are valid elsewhere;
-    ``elsewhere`` says where. ``called`` returns other names that people use, with the catalogue's.
+    ``instead`` is suggested for a name without a similar one, and for one of ``names_elsewhere``, which are valid where
+    ``elsewhere`` says. ``called`` returns other names that people use, with the catalogue's.
     """
 
     kind: str
     names: Collection[str]
-    others: Collection[str] = ()
+    names_elsewhere: Collection[str] = ()
     instead: str | None = None
     elsewhere: str | None = None
     called: Callable[[], Mapping[str, str]] = dict
@@ -99,7 +99,7 @@ class OneOf:
         """Return a name of the catalogue. Raises PydanticCustomError for another."""
         if value in self.names:
             return value
-        if value in self.others:
+        if value in self.names_elsewhere:
             raise unknown_name(self.kind, value, (), self.names, self.elsewhere or self.instead)
         if meant := self.called().get(value.strip().casefold()):
             raise unknown_name(self.kind, value, (), self.names, meant)
@@ -128,15 +128,15 @@ def article(noun: str) -> str:
     return "an" if noun[0] in "aeiou" else "a"
 
 
-def enumeration(names: Collection[str], most: int = 12) -> str:
-    """Return names in alphabetical order as one line, at most ``most`` of them."""
-    return listed(sorted(names), most)
+def enumeration(names: Collection[str], max_names: int = 12) -> str:
+    """Return names in alphabetical order as one line, at most ``max_names`` of them."""
+    return listed(sorted(names), max_names)
 
 
-def listed(ordered: Sequence[str], most: int = 12) -> str:
-    """Return names as one line, at most ``most`` of them."""
-    rest = len(ordered) - most
-    return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
+def listed(ordered: Sequence[str], max_names: int = 12) -> str:
+    """Return names as one line, at most ``max_names`` of them."""
+    omitted_count = len(ordered) - max_names
+    return ", ".join(ordered[:max_names]) + (f" and {omitted_count} more" if omitted_count > 0 else "")
 
 
 _Listed = TypeVar("_Listed", str, int)
@@ -293,11 +293,13 @@ class Problem(NamedTuple):
     nearest: str | None = None
 
 
-def above(least_name: str, least: int, most_name: str, most: int) -> Iterator[Problem]:
+def above(minimum_name: str, minimum: int, maximum_name: str, maximum: int) -> Iterator[Problem]:
     """Yield a conflict if a minimum is more than the maximum."""
-    if least > most:
-        message = f"is {least}, which is more than {most_name} ({most})"
-        yield Problem((least_name,), message, f"at most {most}, or {most_name} of at least {least}", str(most))
+    if minimum > maximum:
+        message = f"is {minimum}, which is more than {maximum_name} ({maximum})"
+        yield Problem(
+            (minimum_name,), message, f"at most {maximum}, or {maximum_name} of at least {minimum}", str(maximum)
+        )
 
 
 def refuse_conflicts(conflicts: Iterable[Problem]) -> None:

@@ -217,9 +217,9 @@ class Reader:
 
     def _replay(self, name: str, path: Path) -> Any:
         """Return the value of an anchor's events."""
-        first, *rest = self.anchors[name]
+        first, *following_events = self.anchors[name]
         outer_events = self.events
-        self.events = iter(rest)
+        self.events = iter(following_events)
         self.open.append(name)
         value = self._value(first, path)
         self.open.pop()

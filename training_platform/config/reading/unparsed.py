@@ -72,14 +72,16 @@ def _unclosed(lines: Sequence[str], error: yaml.MarkedYAMLError) -> _Why:
     context = error.context or ""
     if start is None or start.line >= len(lines):
         return None
-    rest = "\n".join((lines[start.line][start.column :], *lines[start.line + 1 :]))
+    unclosed_text = "\n".join((lines[start.line][start.column :], *lines[start.line + 1 :]))
     if "quoted scalar" in context and "end of stream" in (error.problem or ""):
-        return _position(start), f"the quote is not closed; write {rest[0]} at its end"
-    if "flow" not in context or rest[:1] not in _ENDS:
+        return _position(start), f"the quote is not closed; write {unclosed_text[0]} at its end"
+    if "flow" not in context or unclosed_text[:1] not in _ENDS:
         return None
-    if not _closed(rest, rest[0]):
-        return _position(start), f"the {rest[0]} is not closed; write {_ENDS[rest[0]]} at its end"
-    return _position(error.problem_mark or start), f"no comma is between two entries of {rest[0]} {_ENDS[rest[0]]}"
+    if not _closed(unclosed_text, unclosed_text[0]):
+        return _position(start), f"the {unclosed_text[0]} is not closed; write {_ENDS[unclosed_text[0]]} at its end"
+    return _position(
+        error.problem_mark or start
+    ), f"no comma is between two entries of {unclosed_text[0]} {_ENDS[unclosed_text[0]]}"
 
 
 def _closed(text: str, opened: str) -> bool:
@@ -106,11 +108,11 @@ def _second_key(lines: Sequence[str], mark: yaml.Mark) -> _Why:
     keys = _SECOND_KEY.match(line)
     if keys is None or mark.column <= keys.start("rest"):
         return None
-    rest = keys["rest"].strip()
-    if rest.endswith("}") and "{" not in rest:
-        message = f"the }} has no {{; write {{{rest}"
+    second_entry = keys["rest"].strip()
+    if second_entry.endswith("}") and "{" not in second_entry:
+        message = f"the }} has no {{; write {{{second_entry}"
     else:
-        message = f"two keys are on one line; write {{{rest}}}, or quotes if it is a string"
+        message = f"two keys are on one line; write {{{second_entry}}}, or quotes if it is a string"
     return Position(mark.line + 1, keys.start("rest") + 1), message
 
 

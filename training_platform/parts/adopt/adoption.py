@@ -144,7 +144,9 @@ def unplanned(stacks: Sequence[AdoptedStack], contents: Contents) -> list[Unplan
     ]
 
 
-def lines(stacks: Sequence[AdoptedStack], others: Sequence[Unplanned], unread: Mapping[str, str]) -> Iterator[str]:
+def lines(
+    stacks: Sequence[AdoptedStack], unplanned_resources: Sequence[Unplanned], unread: Mapping[str, str]
+) -> Iterator[str]:
     """Yield the lines of the report; ``unread`` has the reasons of unreadable lists."""
     yield from (f"could not be listed, so that all of its kind is planned as new: {why}" for why in unread.values())
     for stack in stacks:
@@ -159,9 +161,9 @@ def lines(stacks: Sequence[AdoptedStack], others: Sequence[Unplanned], unread: M
             yield from [f"  {title}:", *texts] if texts else ()
         if stack.replaced:
             yield f"  {len(stack.replaced)} would be replaced: correct the stack file before the first `pulumi up`"
-    if others:
+    if unplanned_resources:
         yield "exists in the project, and no stack plans it:"
-        yield from (f"  {resource.kind} {resource.id}" for resource in others)
+        yield from (f"  {resource.kind} {resource.id}" for resource in unplanned_resources)
 
 
 def _fields(by_path: Mapping[str, Sequence[Difference]]) -> Iterator[str]:

@@ -94,21 +94,21 @@ def adopt(
         paths = sorted(planned_clusters(resources) & contents.of(CLUSTER).keys())
         contents = replace(contents, clusters=reach_clusters(paths, kubeconfig))
     stacks = [compared(name, plan_resources, contents) for name, plan_resources in plans.items()]
-    others = unplanned(stacks, contents)
+    unplanned_resources = unplanned(stacks, contents)
     if output_format == "json":
         print_json(
             {
                 "unread": contents.unread,
                 "stacks": [as_json(adopted) for adopted in stacks],
-                "unplanned": [resource._asdict() for resource in others],
+                "unplanned": [resource._asdict() for resource in unplanned_resources],
             }
         )
     else:
-        for line in lines(stacks, others, contents.unread):
+        for line in lines(stacks, unplanned_resources, contents.unread):
             say(line)
     if not dry_run:
         _write(folder, stacks, overwrite=overwrite, quiet=output_format == "json")
-    sys.exit(int(bool(others) or any(adopted.changes for adopted in stacks)))
+    sys.exit(int(bool(unplanned_resources) or any(adopted.changes for adopted in stacks)))
 
 
 def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:

@@ -83,24 +83,26 @@ def _changes(planned: Any, current: Any, path: tuple[Key, ...]) -> Iterator[tupl
         for key, value in planned.items():
             yield from _changes(value, below.get(key), (*path, key))
     elif _is_list(planned) and any(isinstance(item, Mapping) for item in planned):
-        rest = list(current or ())
+        unmatched_entries = list(current or ())
         for index, entry in enumerate(planned):
-            counterpart = _counterpart(entry, rest, single=len(planned) == 1 == len(rest))
+            counterpart = _counterpart(entry, unmatched_entries, single=len(planned) == 1 == len(unmatched_entries))
             if counterpart is not None:
-                rest.remove(counterpart)
+                unmatched_entries.remove(counterpart)
             yield from _changes(entry, counterpart, (*path, index))
-        for extra in rest:
+        for extra in unmatched_entries:
             yield path, extra, GONE
     elif not same(planned, current):
         yield path, current, planned
 
 
-def _counterpart(entry: Json, rest: Sequence[Json], *, single: bool) -> Json | None:
+def _counterpart(entry: Json, candidates: Sequence[Json], *, single: bool) -> Json | None:
     """Return the entry of a list that corresponds to another: with the same key, or the only one."""
     key = next((identity for identity in _IDENTITIES if identity in entry), None)
     if key is None or single:
-        return next((item for item in rest if not list(_changes(entry, item, ()))), rest[0] if rest else None)
-    return next((item for item in rest if same(entry[key], item.get(key))), None)
+        return next(
+            (item for item in candidates if not list(_changes(entry, item, ()))), candidates[0] if candidates else None
+        )
+    return next((item for item in candidates if same(entry[key], item.get(key))), None)
 
 
 def _unsaid(planned: StackResource, body: Mapping[str, Any]) -> Iterator[Difference]:
@@ -109,15 +111,18 @@ def _unsaid(planned: StackResource, body: Mapping[str, Any]) -> Iterator[Differe
     if field is None:
         return
     about = RESOURCE_TYPES[planned.type]
-    left = [name for row in TABLE["left"] for name in row["fields"]]
-    left += [name for row in about.left for name in row.fields]
+    ignored_patterns = [name for row in TABLE["unmodelled"] for name in row["fields"]]
+    ignored_patterns += [name for row in about.unmodelled for name in row.fields]
     ignored = [field_of(name, field) for name in planned.options.get("ignoreChanges", ())]
-    left += [_text(place.path) for place in ignored if place]
+    ignored_patterns += [_text(place.path) for place in ignored if place]
     expected = copy.deepcopy(body_of(leaves(planned.type, planned.inputs)))
     fill_in(expected, about.defaults)
     for path, value in _extra(expected, body, field, ()):
         text = _text(path)
-        if not any(fnmatchcase(text, pattern) or text.startswith((f"{pattern}.", f"{pattern}[")) for pattern in left):
+        if not any(
+            fnmatchcase(text, pattern) or text.startswith((f"{pattern}.", f"{pattern}["))
+            for pattern in ignored_patterns
+        ):
             yield Difference(text, value, None, replaces=False)
 
 

@@ -386,8 +386,14 @@ def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterato
             message = f"{key} is still being filled by team {data.writer or 'nobody'}"
             yield finding(job, path, message, rule=JOB_DATA_SET, allowed=f"filled: true of data_sets.{key}, once it is")
         elif region != here and not data.bucket:
-            others = {name: spec for name, spec in job.environment.data_sets.items() if spec.readable_by(job.team.name)}
-            near = [name for name in others if region_of(data_location(others[name], job.environment)) == region]
+            readable_data_sets = {
+                name: spec for name, spec in job.environment.data_sets.items() if spec.readable_by(job.team.name)
+            }
+            near = [
+                name
+                for name in readable_data_sets
+                if region_of(data_location(readable_data_sets[name], job.environment)) == region
+            ]
             message = f"{key} is in {here} and the job in {region}: only a bucket is mounted from another region"
             allowed = enumeration(near) or f"a data set in {region}, or a job in {here}"
             yield finding(job, path, message, rule=JOB_DATA_SET, allowed=allowed)

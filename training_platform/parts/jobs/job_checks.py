@@ -197,10 +197,10 @@ def _queue_note(job: ResolvedJob) -> str:
             f"asks for {demand(job):,} vCPUs of pool {gke.pool} in {gke.cluster} ({counted(hosts, 'pod')}), "
             f"which no queue counts; team {job.team.name} may request {cpu_quota(job):,} there"
         )
-    nominal, most = reach(job)
+    nominal, reachable = reach(job)
     return (
         f"asks for {demand(job):,} {flavor.accelerator.resource} of {flavor.name} in {gke.cluster} ({vms}); "
-        f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(most)}"
+        f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(reachable)}"
     )
 
 

@@ -75,7 +75,7 @@ class JobCost:
     def longest_run(self, capacity: Capacity) -> float | None:
         """Return USD of the longest run; None if no price is known, or the run has no limit."""
         cost = self.an_hour[capacity]
-        return None if self.hours is None or not _has_sum(cost) else cost.most * self.hours * self.trials
+        return None if self.hours is None or not _has_sum(cost) else cost.maximum * self.hours * self.trials
 
     def as_json(self) -> dict[str, Any]:
         """Return the cost for programs."""
@@ -83,7 +83,7 @@ class JobCost:
         for capacity, cost in self.an_hour.items():
             longest_run = self.longest_run(capacity)
             at_least_usd[capacity] = {
-                "an_hour": round(cost.most, 2) if _has_sum(cost) else None,
+                "an_hour": round(cost.maximum, 2) if _has_sum(cost) else None,
                 "longest_run": None if longest_run is None else round(longest_run, 2),
                 "unpriced": list(cost.unpriced),
                 "prices_of": str(cost.read) if cost.read else None,
@@ -155,7 +155,7 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
         trials=trials,
         parallel=trials,
         an_hour={
-            way: replace(cost, least=cost.least * fraction, most=cost.most * fraction)
+            way: replace(cost, minimum=cost.minimum * fraction, maximum=cost.maximum * fraction)
             for way, cost in whole_vms.items()
         },
         part=part,
@@ -269,7 +269,7 @@ def team_cost(workspace: Workspace, team: Team, usages: Usages, month: str, book
                 pool = shape(declared[name])
                 an_hour = _an_hour(((pool.machine, 1),), pool.region, book).get(pool.spec.charged, Cost())
                 if _has_sum(an_hour):
-                    usd = round(an_hour.most / pool.machine.chips * hours, 2)
+                    usd = round(an_hour.maximum / pool.machine.chips * hours, 2)
             rows.append((cluster, name, hours, usd))
     return TeamCost(month=month, rows=tuple(rows), budgets=team.monthly_chip_hours, held=team.hold.keys())
 
@@ -308,7 +308,7 @@ def cost_text(cost: JobCost) -> str:
         bound = "at least " if an_hour.unpriced else ""
         if capacity == "flex-start" and cost.borrowed:
             bound = "about " if an_hour.unpriced else "at most "
-        usd = an_hour.most if _has_sum(an_hour) else None
+        usd = an_hour.maximum if _has_sum(an_hour) else None
         rows.append((f"{capacity}{mark}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
     trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
     lines = [
@@ -331,9 +331,9 @@ def _advice(cost: JobCost, way: Capacity) -> str:
     current = cost.an_hour.get(cost.capacity, Cost())
     other = cost.an_hour[way]
     parts = [_MEANS[way], cost.how[way]]
-    if _has_sum(current) and _has_sum(other) and round(other.most, 2) != round(current.most, 2):
-        percent = round(100 * abs(1 - other.most / current.most))
-        parts.insert(0, f"{percent}% {'less' if other.most < current.most else 'more'} than this job")
+    if _has_sum(current) and _has_sum(other) and round(other.maximum, 2) != round(current.maximum, 2):
+        percent = round(100 * abs(1 - other.maximum / current.maximum))
+        parts.insert(0, f"{percent}% {'less' if other.maximum < current.maximum else 'more'} than this job")
     return "; ".join(parts)
 
 

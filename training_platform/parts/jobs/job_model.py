@@ -177,8 +177,8 @@ class Range(Consistent):
     """The values of one parameter: a list, or for a search the range between two bounds."""
 
     values: tuple[Value, ...] = Field(default=(), description="The values; a grid tries each.")
-    min: int | float | None = Field(default=None, description="Search: least value.")
-    max: int | float | None = Field(default=None, description="Search: largest value.")
+    min: int | float | None = Field(default=None, description="Search: minimum.")
+    max: int | float | None = Field(default=None, description="Search: maximum.")
     scale: Literal["linear", "log"] = Field(
         default="linear", description="Search: distribution of values between the bounds."
     )

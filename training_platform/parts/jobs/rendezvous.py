@@ -108,8 +108,8 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -
             number = nodes * (chips or 1)
         else:
             continue
-        least, _, most = value.partition(":")
-        if least.isdecimal() and not int(least) <= number <= int(most or least):
+        minimum, _, maximum = value.partition(":")
+        if minimum.isdecimal() and not int(minimum) <= number <= int(maximum or minimum):
             yield finding(
                 job,
                 path,

@@ -211,8 +211,8 @@ def _agent(policies: Policies, name: str, project: str) -> str:
 
 def _by_id(policies: Policies, resource: str) -> str:
     """Return a resource with its project's id in place of the number, if the cloud knows the project."""
-    kind, _, rest = resource.partition("/")
-    project, slash, below = rest.partition("/")
+    kind, _, project_path = resource.partition("/")
+    project, slash, below = project_path.partition("/")
     ids = {number: name for name, number in policies.numbers.items()}
     if kind != "projects" or project not in ids:
         return resource

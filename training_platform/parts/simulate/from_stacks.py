@@ -73,6 +73,6 @@ def _machines(flavor: Flavor, book: PriceBook) -> FlavorMachines:
         capacity=flavor.capacity,
         chips=flavor.capacity_chips,
         per_slice=flavor.chips_per_slice if flavor.accelerator.kind == "tpu" else 1,
-        usd=cost.most / pool.machine.chips if cost.most else None,
+        usd=cost.maximum / pool.machine.chips if cost.maximum else None,
         largest_request=flavor.request_chips,
     )

@@ -85,7 +85,7 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
         median = duration(INVENTED_SECONDS)
         notes.append(f"No job of {path} has ended, so run times are invented, with a median of {median}.")
     if workloads.left_out:
-        names = enumeration(workloads.left_out, most=_MOST_NAMES)
+        names = enumeration(workloads.left_out, max_names=_MOST_NAMES)
         notes.append(f"Not played, since inactive, of an unknown queue, or unreadable: {names}.")
     return Waits(moment=now, runs=len(runs), notes=tuple(notes), jobs=tuple(waiting_jobs))
 

@@ -105,14 +105,14 @@ class Search:
     today: date
     _passing: dict[frozenset[tuple[str, str]], bool] = field(init=False, default_factory=dict, repr=False)  # by texts
 
-    def run(self, most: int, progress: Callable[[str], None]) -> Recommendation:
-        """Play at most ``most`` candidates, and return the best. Raises UserError if the trace decides nothing."""
+    def run(self, max_candidates: int, progress: Callable[[str], None]) -> Recommendation:
+        """Play up to ``max_candidates``, and return the best. Raises UserError if the trace decides nothing."""
         baseline = self._begin()
         best = baseline.candidate
         played = 1
-        while played < most:
+        while played < max_candidates:
             progress(f"{played} played: {baseline.verdict(best)}, ${best.usd:,.0f} a day")
-            neighbours = list(islice(self._neighbours(best, baseline), most - played))
+            neighbours = list(islice(self._neighbours(best, baseline), max_candidates - played))
             played += len(neighbours)
             neighbours.sort(key=_sorting_key)
             better = (candidate for candidate in neighbours if candidate.rank < best.rank)

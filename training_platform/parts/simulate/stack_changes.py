@@ -70,8 +70,8 @@ class SingleChanges:
             yield from self._raised_limits(holding, total)
             yield from self._reservation_sizes(holding)
             if holding.team in self.gaining:
-                others = [other for other in changeable if other is not holding]
-                yield from self._raised_quotas(holding, others, free)
+                other_holdings = [other for other in changeable if other is not holding]
+                yield from self._raised_quotas(holding, other_holdings, free)
         if free and flavor.capacity != "reservation":
             yield from self._new_shares(cluster, flavor, free)
 
@@ -87,18 +87,18 @@ class SingleChanges:
     def _raised_limits(self, holding: Holding, total: int) -> Iterator[Texts]:
         """Yield limits raised until they no longer restrict anything; ``total`` is the quota of all teams."""
         share = holding.share
-        others = total - share.nominal_quota
-        if share.borrowing_limit is not None and share.borrowing_limit < others:
-            yield holding.with_number(self.texts, "borrowing_limit", others)
+        other_quota = total - share.nominal_quota
+        if share.borrowing_limit is not None and share.borrowing_limit < other_quota:
+            yield holding.with_number(self.texts, "borrowing_limit", other_quota)
         if share.lending_limit is not None and share.lending_limit < share.nominal_quota:
             yield holding.with_number(self.texts, "lending_limit", share.nominal_quota)
 
-    def _raised_quotas(self, holding: Holding, others: Iterable[Holding], free: int) -> Iterator[Texts]:
+    def _raised_quotas(self, holding: Holding, other_holdings: Iterable[Holding], free: int) -> Iterator[Texts]:
         """Yield more quota for a team, from another team or from the ``free`` quota that nobody was promised."""
         flavor = holding.flavor
         unit = flavor.chips_per_slice
         quota = holding.share.nominal_quota
-        for other in others:
+        for other in other_holdings:
             available = other.share.nominal_quota
             for amount in sorted({unit, flavor.in_whole_slices(available // 2), available}):
                 if 0 < amount <= available:
@@ -127,7 +127,7 @@ class SingleChanges:
         file = self.workspace.stacks[self.environment].source.file
         cluster = holding.cluster
         for pool in holding.flavor.pools:
-            most = self.reservations.get(cluster, {}).get(pool.name, 0)
+            max_size = self.reservations.get(cluster, {}).get(pool.name, 0)
             if pool.accelerator.kind == "tpu":
                 size_field = "slices"
                 minimum_field = "min_slices"
@@ -140,10 +140,10 @@ class SingleChanges:
             current = int(getattr(pool.spec, size_field))
             minimum = int(getattr(pool.spec, minimum_field) or 0)
             has_minimum = minimum_field in pool.spec.model_fields_set
-            for size in sorted({current - 1, current // 2, current + 1, current * 2, most} - {current}):
+            for size in sorted({current - 1, current // 2, current + 1, current * 2, max_size} - {current}):
                 quota = holding.share.nominal_quota + (size - current) * unit
                 may_change = size < current or holding.team in self.gaining
-                if not 1 <= size <= most or quota < 0 or not may_change:
+                if not 1 <= size <= max_size or quota < 0 or not may_change:
                     continue
                 text = with_number(self.texts[file], file, (*path, size_field), size)
                 if has_minimum and (minimum == current or minimum > size):

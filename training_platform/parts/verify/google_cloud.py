@@ -135,9 +135,9 @@ def _limit(key: QuotaKey, rows: Any) -> int | None:
     key_dimensions = dict(key.dimensions)
     for row in sorted(rows, key=lambda row: -len(row.dimensions)):
         locations = {value for name, value in row.dimensions.items() if name in ("region", "zone")}
-        others = {name: value for name, value in row.dimensions.items() if name not in ("region", "zone")}
+        other_dimensions = {name: value for name, value in row.dimensions.items() if name not in ("region", "zone")}
         in_location = not locations or key.location in locations
-        if in_location and others.items() <= key_dimensions.items():
+        if in_location and other_dimensions.items() <= key_dimensions.items():
             return None if row.limit == -1 else row.limit
     return 0
 

@@ -39,14 +39,14 @@ _NAMESPACE_OF_NODES: Final = "default"
 class PodProgram(NamedTuple):
     """A program of ``pods.yaml``: what it shows, its shell script, and its image or the image's catalogue name.
 
-    ``expects`` has the value of each line of the message, with the promise; ``least`` has lower bounds of numbers.
+    ``expects`` has the value of each line of the message, with the promise; ``minimums`` has lower bounds of numbers.
     """
 
     shows: str
     image: str
     script: str
     expects: Mapping[str, str] = {}
-    least: Mapping[str, float] = {}
+    minimums: Mapping[str, float] = {}
     seconds: float = 600.0
 
 
@@ -190,13 +190,13 @@ def _judged(result: ProgramResult, program: PodProgram) -> Iterator[Answer]:
             yield proven(says, f"{key}={expected}")
         else:
             yield refuted(f"{says}: {key} is {result.values[key]!r}, not {expected!r}", result.message)
-    for key, least in program.least.items():
+    for key, minimum in program.minimums.items():
         value = _number(result, key)
         if value is None:
             yield undecided(f"{program.shows}: {key} was not measured", result.message)
             continue
-        answer = proven if value >= least else refuted
-        yield answer(f"{program.shows}: {key} is {value:,g}, of at least {least:,g}", f"{key}={result.values[key]}")
+        answer = proven if value >= minimum else refuted
+        yield answer(f"{program.shows}: {key} is {value:,g}, of at least {minimum:,g}", f"{key}={result.values[key]}")
 
 
 def _number(result: ProgramResult, key: str) -> float | None:

@@ -104,8 +104,8 @@ class Additions:
         below: dict[str, list[Addition]] = defaultdict(list)
         for addition in additions:
             if addition.path:
-                step, *rest = addition.path
-                below[step].append(addition._replace(path=tuple(rest)))
+                step, *later_steps = addition.path
+                below[step].append(addition._replace(path=tuple(later_steps)))
             else:
                 limits = _joined(limits, addition)
         entry = shape.entry

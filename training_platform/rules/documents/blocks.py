@@ -153,11 +153,11 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
 
 def _listed(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Reporter) -> None:
     """Report lists with more entries than a case allows, or with entries of another form."""
-    for key, most in case.max_items.items():
+    for key, maximum in case.max_items.items():
         items = value.get(key)
-        if isinstance(items, list) and len(items) > most:
+        if isinstance(items, list) and len(items) > maximum:
             message = f"{key} has {len(items)} entries, and {why}"
-            report(BrokenConstraint("range", (where, key), message, f"at most {most} of {key}"))
+            report(BrokenConstraint("range", (where, key), message, f"at most {maximum} of {key}"))
     for key, form in case.format.items():
         is_right, example = FORMS[form]
         items = value.get(key)

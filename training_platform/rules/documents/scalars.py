@@ -169,7 +169,7 @@ def _outside(where: Where, value: Any, number: float, bounds: tuple[float, float
 
 
 def _quantity(limits: Constraint) -> InputCheck:
-    least, _ = _numbers(limits, float("-inf"), float("inf"))
+    minimum, _ = _numbers(limits, float("-inf"), float("inf"))
     step = limits.multiple_of
 
     def check(value: Any, where: Where, report: Reporter) -> None:
@@ -177,8 +177,8 @@ def _quantity(limits: Constraint) -> InputCheck:
         if not is_number and not (isinstance(value, str) and _QUANTITY.match(value)):
             allowed = "a number, with a unit as in 500m or 16Gi"
             report(refused("format", where, value, "which is not a quantity", allowed))
-        elif measured(value)[1] < least:
-            report(refused("range", where, value, "which is out of range", f"at least {least}"))
+        elif measured(value)[1] < minimum:
+            report(refused("range", where, value, "which is out of range", f"at least {minimum}"))
         elif step:
             problem = _off_step(str(value), str(step), where)
             if problem:

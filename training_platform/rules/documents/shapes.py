@@ -310,14 +310,14 @@ def _blocks(value: Any, where: Where, report: Reporter, check: InputCheck, *, st
 
 
 def _size_check(limits: Constraint) -> InputCheck | None:
-    fewest = limits.min_items or 0
-    most = limits.max_items
-    if not fewest and most is None:
+    minimum = limits.min_items or 0
+    maximum = limits.max_items
+    if not minimum and maximum is None:
         return None
 
     def check(value: Any, where: Where, report: Reporter) -> None:
-        if len(value) < fewest or (most is not None and len(value) > most):
-            bound = f"at least {fewest}" if most is None else f"{fewest} to {most}"
+        if len(value) < minimum or (maximum is not None and len(value) > maximum):
+            bound = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
             report(BrokenConstraint("range", where, f"has {len(value)} entries", f"{bound} entries"))
 
     return check

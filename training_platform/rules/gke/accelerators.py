@@ -331,9 +331,9 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     vms = sum(by_name.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
     room = network_of(subnet.cidr) if vms else None
     if room is not None and vms > room.num_addresses - RESERVED_ADDRESSES:
-        most = max(0, room.num_addresses - RESERVED_ADDRESSES)
+        addresses = max(0, room.num_addresses - RESERVED_ADDRESSES)
         prefix = 32 - (vms + RESERVED_ADDRESSES - 1).bit_length()
-        message = f"subnet {subnet.name} ({room}) has {most:,} addresses for an interface of each of {vms:,} VMs"
+        message = f"subnet {subnet.name} ({room}) has {addresses:,} addresses for an interface of each of {vms:,} VMs"
         larger = f"{room.network_address}/{prefix}"
         yield finding(subnet, "cidr", message, allowed=f"a subnet of /{prefix} or larger", nearest=larger)
 

@@ -39,11 +39,11 @@ def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
     for limit, machines in view.accelerators():
         smallest = min(machines, key=lambda machine: (machine.chips, machine.vcpus))
         needed = {limit.resource: smallest.chips, "cpu": smallest.vcpus, "memory": smallest.memory_gb}
-        for resource, least in needed.items():
-            most = view.limit(resource)
-            if most is not None and most < least:
-                message = f"the limit of {resource} is {most:,}, but one {smallest.name} has {least:,.0f}"
-                yield finding(view, resource, message, allowed=f"at least {least:,.0f}", nearest=f"{least:.0f}")
+        for resource, minimum in needed.items():
+            maximum = view.limit(resource)
+            if maximum is not None and maximum < minimum:
+                message = f"the limit of {resource} is {maximum:,}, but one {smallest.name} has {minimum:,.0f}"
+                yield finding(view, resource, message, allowed=f"at least {minimum:,.0f}", nearest=f"{minimum:.0f}")
 
 
 @rule("auto-provisioning-type", ruleset="auto-provisioning", severity="warning", source=f"xpk 367c838, nap.py; {_CA}")
@@ -54,7 +54,7 @@ def auto_provisioning_type(view: AutoProvisioningView) -> Iterator[Draft]:
         if limit.resource and limit.resource not in labels and limit.resource not in BUILT_IN:
             message = f"{limit.resource!r} is not an accelerator in the catalogue"
             nearest = find_nearest(limit.resource, labels)
-            yield finding(view, "limits", message, allowed=enumeration(sorted(labels), most=40), nearest=nearest)
+            yield finding(view, "limits", message, allowed=enumeration(sorted(labels), max_names=40), nearest=nearest)
 
 
 @rule(
@@ -103,7 +103,7 @@ def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
         if view.zones and offered and not set(view.zones) & set(offered):
             message = f"{limit.resource} is not listed in {enumeration(view.zones)}"
             nearest = find_nearest(view.zones[0], offered)
-            yield finding(view, "zones", message, allowed=enumeration(offered, most=40), nearest=nearest)
+            yield finding(view, "zones", message, allowed=enumeration(offered, max_names=40), nearest=nearest)
 
 
 @rule("auto-provisioning-upgrades", ruleset="auto-provisioning", source=SURGE_SOURCE)
@@ -156,9 +156,9 @@ def compute_class_priority(view: ComputeClassView) -> Iterator[Draft]:
 
 def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
     written = set(priority.written)
-    others = written - BESIDE_POOLS
-    if "nodepools" in written and others:
-        yield f"nodepools excludes {', '.join(sorted(others))}", "only nodepools"
+    excluded_fields = written - BESIDE_POOLS
+    if "nodepools" in written and excluded_fields:
+        yield f"nodepools excludes {', '.join(sorted(excluded_fields))}", "only nodepools"
     if {"machineType", "machineFamily"} <= written:
         yield "machineType and machineFamily exclude each other", "one of the two"
     if "machineType" in written and written & {"minCores", "minMemoryGb"}:

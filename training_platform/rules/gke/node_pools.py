@@ -52,11 +52,11 @@ def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
 def pool_bounds(pool: NodePoolView) -> Iterator[Draft]:
     """Find a minimum number of nodes above the maximum."""
     for low, high in (("min_nodes", "max_nodes"), ("total_min_nodes", "total_max_nodes")):
-        least = getattr(pool, low)
-        most = getattr(pool, high)
-        if least is not None and most is not None and least > most:
-            message = f"the minimum, {least}, is above the maximum, {most}"
-            yield finding(pool, low, message, allowed=f"at most {most}", nearest=most)
+        minimum = getattr(pool, low)
+        maximum = getattr(pool, high)
+        if minimum is not None and maximum is not None and minimum > maximum:
+            message = f"the minimum, {minimum}, is above the maximum, {maximum}"
+            yield finding(pool, low, message, allowed=f"at most {maximum}", nearest=maximum)
 
 
 @rule("max-pods", ruleset="pools", source=PODS_SOURCE)
@@ -72,9 +72,9 @@ def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
 
     Slices pass, since Google lists larger ones; GKE may accept more VMs of other machines too, as sources on A4 say.
     """
-    most = pool.most_vms // pool.zone_count
-    if most > MOST_NODES_IN_A_ZONE and pool.hosts == 1:
-        message = f"{most:,} VMs of one pool in one zone: GKE documents a limit of {MOST_NODES_IN_A_ZONE:,}"
+    vms_per_zone = pool.most_vms // pool.zone_count
+    if vms_per_zone > MOST_NODES_IN_A_ZONE and pool.hosts == 1:
+        message = f"{vms_per_zone:,} VMs of one pool in one zone: GKE documents a limit of {MOST_NODES_IN_A_ZONE:,}"
         allowed = f"at most {MOST_NODES_IN_A_ZONE:,} per pool, or more if Google has granted it"
         yield finding(pool, "max_nodes", message, allowed=allowed, nearest=MOST_NODES_IN_A_ZONE)
 
@@ -279,9 +279,9 @@ def placement_size(pool: NodePoolView) -> Iterator[Draft]:
         return
     if pool.most_vms > machine.compact_max_nodes:
         message = f"{pool.most_vms:,} {machine.name} cannot be placed together"
-        most = machine.compact_max_nodes
+        max_vms = machine.compact_max_nodes
         yield finding(
-            pool, "max_nodes", message, allowed=f"at most {most:,} per pool", nearest=f"several pools of {most:,}"
+            pool, "max_nodes", message, allowed=f"at most {max_vms:,} per pool", nearest=f"several pools of {max_vms:,}"
         )
 
 

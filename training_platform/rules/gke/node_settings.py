@@ -102,12 +102,12 @@ def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
     if machine is None or not pages_gib:
         return
     share = PAGES_OF_SMALL if machine.memory_gb < SMALL_GB else PAGES_OF_LARGE
-    most = machine.memory_gb * share
-    if pages_gib > most:
+    max_gib = machine.memory_gb * share
+    if pages_gib > max_gib:
         field = "huge_pages_1g" if pool.huge_pages_1g else "huge_pages_2m"
         message = f"huge pages take {pages_gib:g} GiB, but {machine.name} has {machine.memory_gb:g} GB of memory"
         severity: Severity | None = None if pages_gib > machine.memory_gb else "warning"
-        yield finding(pool, field, message, allowed=f"at most {share:.0%} of it, {most:g} GiB", severity=severity)
+        yield finding(pool, field, message, allowed=f"at most {share:.0%} of it, {max_gib:g} GiB", severity=severity)
 
 
 @rule("gpu-driver-image", ruleset="nodes", when="driver", severity="warning", source=f"{_SCHEMA}; (inferred)")
@@ -313,7 +313,7 @@ def listed(machine: MachineType, zone: str) -> bool:
 def where_offered(machine: MachineType, region: str) -> str:
     """Return the zones of a region that offer a machine, if any, and the other regions that do."""
     here = enumeration([zone for zone in machine.zones if region_of(zone) == region])
-    elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, most=40)
+    elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, max_names=40)
     return "; ".join(part for part in (here, f"regions {elsewhere}" if elsewhere else "") if part)
 
 

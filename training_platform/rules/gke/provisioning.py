@@ -268,11 +268,11 @@ def reservation_room(reservation: ReservationView, program: Program) -> Iterator
     count = reservation.count if pools else None
     if count is None:
         return
-    most = sum(pool.most_vms for pool in pools)
-    if most > count:
-        message = f"reservation {reservation.name} has {count} VMs, but its pools may have {most}"
+    max_vms = sum(pool.most_vms for pool in pools)
+    if max_vms > count:
+        message = f"reservation {reservation.name} has {count} VMs, but its pools may have {max_vms}"
         yield finding(pools[0], "max_nodes", message, allowed=f"at most {count}", nearest=count)
-    if most != count:
+    if max_vms != count:
         return
     for pool in pools:
         surge = pool.max_surge if pool.upgrades else SURGE_BY_DEFAULT
@@ -304,9 +304,9 @@ def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
 def reservation_ahead(pool: NodePoolView) -> Iterator[Draft]:
     """Find a future reservation for a pool with a minimum of VMs: a pool created before it opens ends in an error."""
     opens = pool.node_labels.get(RESERVED_LABELS[0])
-    least = pool.total_min_nodes or pool.min_nodes or 0
-    if opens and least:
-        message = f"the reservation opens on {opens}, but {least:,} VMs are needed at once"
+    min_vms = pool.total_min_nodes or pool.min_nodes or 0
+    if opens and min_vms:
+        message = f"the reservation opens on {opens}, but {min_vms:,} VMs are needed at once"
         yield finding(pool, "min_nodes", message, allowed="0 until it is open", nearest=0)
 
 

@@ -93,8 +93,8 @@ def auto_provisioning_floor(view: AutoProvisioningView) -> Iterator[Draft]:
         floors = [machine.minimum_gke.get("auto-provisioning") for machine in machines]
         listed = [floor for floor in floors if floor]
         if listed and len(listed) == len(floors):
-            least = min(listed, key=lambda floor: parse(floor) or ())
-            yield from _floor(view, view.cluster.version, least, f"auto-provisioning of {limit.resource}")
+            lowest_floor = min(listed, key=lambda floor: parse(floor) or ())
+            yield from _floor(view, view.cluster.version, lowest_floor, f"auto-provisioning of {limit.resource}")
 
 
 @rule("add-on-floor", ruleset="versions", across=True, source="Cluster Toolkit v1.95.0, gke-cluster, read 2026-08")
@@ -216,13 +216,13 @@ def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]
     if chart is None or release.version is None:
         return
     cluster = release.name.removesuffix(f"{chart.name}-release")
-    others = {other.name: other for other in program.all(ReleaseView) if other.version is not None}
+    releases = {other.name: other for other in program.all(ReleaseView) if other.version is not None}
     for row in RELEASES.values():
         if row.chart != chart.name or not release.of_minor(row.minor):
             continue
         ours = f"{release.version} of {chart.name}"
         for name, minors in row.breaks.items():
-            other = others.get(f"{cluster}{name}-release")
+            other = releases.get(f"{cluster}{name}-release")
             if other is not None and any(map(other.of_minor, minors)):
                 message = f"{other.version} of {name} is incompatible with {ours} in the same cluster"
                 fits = row.goes_with[name]
@@ -258,8 +258,8 @@ def below(version: str | None, floor: str) -> Severity | None:
     newest that fits, and a release channel moves on.
     """
     numbers = parse(version)
-    least = parse(floor)
-    if numbers is None or least is None or numbers >= least[: len(numbers)]:
+    floor_numbers = parse(floor)
+    if numbers is None or floor_numbers is None or numbers >= floor_numbers[: len(numbers)]:
         return None
     return "error" if len(numbers) == FULL else "warning"
 

@@ -344,9 +344,9 @@ def limit_range(view: ObjectView) -> Iterator[Draft]:
     for index, row in rows:
         for low, high in pairwise(order):
             for name, amount in block(row, low).items():
-                least = quantity(amount)
-                most = quantity(block(row, high).get(name))
-                if least is not None and most is not None and least > most:
+                lower = quantity(amount)
+                upper = quantity(block(row, high).get(name))
+                if lower is not None and upper is not None and lower > upper:
                     message = f"{low} of {name}, {amount}, is above {high}"
                     yield finding(
                         view, f"spec.limits[{index}].{low}", message, allowed=f"at most {block(row, high)[name]}"

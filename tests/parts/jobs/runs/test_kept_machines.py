@@ -137,9 +137,9 @@ def test_a_resource_is_idle_if_no_vm_is_used_and_old_after_30_days() -> None:
 
 
 def test_the_cost_counts_the_current_vms() -> None:
-    one_vm = machines_cost(MACHINE_TYPES["a2-highgpu-1g"], "on-demand", "us-central1", 1, 1).least
+    one_vm = machines_cost(MACHINE_TYPES["a2-highgpu-1g"], "on-demand", "us-central1", 1, 1).minimum
 
-    assert answer(1, timedelta(days=1)).cost.least == 2 * one_vm > 0
+    assert answer(1, timedelta(days=1)).cost.minimum == 2 * one_vm > 0
 
 
 def test_attached_gpus_are_in_the_cost() -> None:
@@ -149,7 +149,7 @@ def test_attached_gpus_are_in_the_cost() -> None:
         region="us-central1", machine_type="n1-standard-8", accelerator="t4", accelerator_count=2
     )
 
-    cost = kept_machines(t4, body, MADE).cost.least
+    cost = kept_machines(t4, body, MADE).cost.minimum
 
-    assert cost == pytest.approx(machines_cost(t4.machine, "on-demand", "us-central1", 3, 3).least)
-    assert cost > machines_cost(MACHINE_TYPES["n1-standard-8"], "on-demand", "us-central1", 3, 3).least
+    assert cost == pytest.approx(machines_cost(t4.machine, "on-demand", "us-central1", 3, 3).minimum)
+    assert cost > machines_cost(MACHINE_TYPES["n1-standard-8"], "on-demand", "us-central1", 3, 3).minimum

@@ -99,7 +99,7 @@ def test_a_run_that_needs_one_domain_says_which_and_of_how_many_vms() -> None:
 
     lines = explanation(
         jobset=jobset, workload=workload(condition("QuotaReserved", False, "no place")), flavor="h100-reservation",
-        resource="nvidia.com/gpu", demand=24, unit=8, quota=32, most=32,
+        resource="nvidia.com/gpu", demand=24, unit=8, quota=32, reachable=32,
     )  # fmt: skip
 
     assert "Its placement is required: it waits until one subblock of h100-reservation has room for all 3 VMs." in lines
@@ -122,7 +122,7 @@ def test_the_explanation_says_how_much_would_start_now() -> None:
 
     lines = explanation(
         queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
-        resource="nvidia.com/gpu", demand=32, unit=8, quota=32, most=40,
+        resource="nvidia.com/gpu", demand=32, unit=8, quota=32, reachable=40,
     )  # fmt: skip
 
     assert "What the team's own share holds now: a run of 16 nvidia.com/gpu." in lines
@@ -131,7 +131,7 @@ def test_the_explanation_says_how_much_would_start_now() -> None:
 def test_more_than_the_team_reaches_never_starts() -> None:
     lines = explanation(
         workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100", resource="nvidia.com/gpu",
-        demand=48, unit=8, quota=32, most=40,
+        demand=48, unit=8, quota=32, reachable=40,
     )  # fmt: skip
 
     assert "It can never start: 48 are more than the 40 that the team reaches." in lines
@@ -403,10 +403,10 @@ def test_slices_with_the_same_trouble_are_one_sentence(take: Take) -> None:
     job = take(SLICES)
     well: dict[str, Json] = {"slices-0": {}, "slices-1": {}}
 
-    first, *rest = sentences(job, {**well, "slices-2": {"status": "ERROR"}, "slices-3": {"status": "ERROR"}})
+    first, *other_sentences = sentences(job, {**well, "slices-2": {"status": "ERROR"}, "slices-3": {"status": "ERROR"}})
 
     assert first.startswith("Pool slices has at most 32 VMs of ct5lp-hightpu-4t in us-west4-a, on-demand")
-    assert rest == ["Node pool slices-2 (and 1 more) is ERROR."]
+    assert other_sentences == ["Node pool slices-2 (and 1 more) is ERROR."]
     assert sentences(job, well)[1:] == ["Node pool slices-2 (and 1 more) is not there."]
 
 
@@ -472,7 +472,7 @@ def test_a_reservation_without_a_total_holds_nothing() -> None:
 
     lines = explanation(
         queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
-        resource="nvidia.com/gpu", demand=32, unit=8, quota=32, most=40,
+        resource="nvidia.com/gpu", demand=32, unit=8, quota=32, reachable=40,
     )  # fmt: skip
 
     assert any("holds 0 of its 32" in line for line in lines)

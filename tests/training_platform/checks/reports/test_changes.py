@@ -58,7 +58,7 @@ CHANGES = Comparison(
         ),
         StackChange(name="prod-sight", kind="renamed", was="prod-vision"),
     ),
-    others=3,
+    other_stacks=3,
     quotas=(
         QuotaChange(
             QuotaKey("example", "compute.googleapis.com", "GPUS-per-project-region", "us-central1"),
@@ -79,7 +79,7 @@ def report(build_report: Callable[..., Report]) -> Report:
 
 @pytest.mark.parametrize("to", SHOWN)
 def test_a_change_that_affects_no_stack_says_so(to: str, build_report: Callable[..., Report]) -> None:
-    text = render(build_report(comparison=replace(CHANGES, stacks=(), others=5)), to).replace("\\", "")
+    text = render(build_report(comparison=replace(CHANGES, stacks=(), other_stacks=5)), to).replace("\\", "")
 
     assert "Since origin/main (0123456789ab): nothing that a stack depends on" in text
 
@@ -104,8 +104,10 @@ def test_people_read_what_happens_to_what_and_what_forces_it(to: str, report: Re
 def test_a_stack_that_was_not_planned_is_not_reported_as_unchanged(build_report: Callable[..., Report]) -> None:
     unplanned = replace(CHANGES.stacks[0], kind="removed", resources=(), unknown="not planned in the base")
 
-    part = render(build_report(comparison=replace(CHANGES, stacks=(*CHANGES.stacks, unplanned), others=0)), "text")
-    nothing = render(build_report(comparison=replace(CHANGES, stacks=(unplanned,), others=0)), "text")
+    part = render(
+        build_report(comparison=replace(CHANGES, stacks=(*CHANGES.stacks, unplanned), other_stacks=0)), "text"
+    )
+    nothing = render(build_report(comparison=replace(CHANGES, stacks=(unplanned,), other_stacks=0)), "text")
 
     assert ": 1 replaced, 1 added in 2 stacks; resources of 1 stack were not compared" in part
     assert "(0123456789ab): resources of 1 stack were not compared" in nothing

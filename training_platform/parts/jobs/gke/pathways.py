@@ -193,21 +193,27 @@ def _head(job: ResolvedJob) -> Iterator[Draft]:
     gke, _ = gke_target(job)
     pool = job.environment.clusters[gke.cluster].pathways
     if pool is None:
-        others = [name for name, spec in job.environment.clusters.items() if spec.pathways]
+        clusters_with_heads = [name for name, spec in job.environment.clusters.items() if spec.pathways]
         message = f"cluster {gke.cluster} has no pool for heads of Pathways jobs"
-        allowed = enumeration(others) or f"pathways: {{}} of the cluster in {job.spec.environment}"
+        allowed = enumeration(clusters_with_heads) or f"pathways: {{}} of the cluster in {job.spec.environment}"
         yield finding(job, ("gke", "pathways"), message, rule=JOB_PATHWAYS, allowed=allowed, nearest="false")
         return
     machine = MACHINE_TYPES[pool.machine_type]
     cpus, memory = (sum(int(limits[name].removesuffix("G")) for limits in OWN_LIMITS) for name in ("cpu", "memory"))
-    for field, requested, left in (
+    for field, requested, available in (
         ("cpu", job.spec.cpu or 0, machine.vcpus - cpus),
         ("memory_gib", job.spec.memory_gib or 0, int(machine.memory_gb) - memory),
     ):
-        if requested >= left:
+        if requested >= available:
             message = (
-                f"is {requested}, and the head's {pool.machine_type} has {left} left beside Pathways' own containers"
+                f"is {requested}, and the head's {pool.machine_type} has {available} left beside Pathways' own "
+                "containers"
             )
             yield finding(
-                job, (field,), message, rule=JOB_PATHWAYS, allowed=f"less than {left}", nearest=max(1, int(left) - 1)
+                job,
+                (field,),
+                message,
+                rule=JOB_PATHWAYS,
+                allowed=f"less than {available}",
+                nearest=max(1, int(available) - 1),
             )

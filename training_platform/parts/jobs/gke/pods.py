@@ -350,13 +350,13 @@ def resources(job: ResolvedJob, chips: dict[str, str], parts: Parts | None = Non
     Source: Kubernetes v1.36.3, pkg/kubelet/eviction, whose evictions for a pod's own limits are no disruptions.
     """
     spec = job.spec
-    most = {"memory": parts.memory if parts else spec.memory_gib, "ephemeral-storage": spec.disk_gib}
+    sizes_gib = {"memory": parts.memory if parts else spec.memory_gib, "ephemeral-storage": spec.disk_gib}
     if parts and not spec.disk_gib:
         caches = sum(mount.file_cache_gib for mount in spec.mounts)  # of a sidecar, counted with the pod
-        most["ephemeral-storage"] = parts.disk + caches
+        sizes_gib["ephemeral-storage"] = parts.disk + caches
     cpus = cpus_each(job) or (parts.cpus if parts else 0)
     cpu = {"cpu": str(cpus)} if cpus else {}
-    limits = {name: f"{size}Gi" for name, size in most.items() if size}
+    limits = {name: f"{size}Gi" for name, size in sizes_gib.items() if size}
     local = {spec.local_checkpoints.medium: spec.local_checkpoints.size_gib} if spec.local_checkpoints else {}
     in_memory = (spec.shared_memory_gib or 0) + local.get("memory", 0)
     on_disk = local.get("ssd", 0)
@@ -377,10 +377,10 @@ def usable_memory_gib(pool: ExpandedPool) -> int:
 
     Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
     """
-    usable = rest = float(pool.machine.memory_gb)
+    usable = remaining_gb = float(pool.machine.memory_gb)
     for step, share in ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (usable, 0.02)):
-        usable -= min(rest, step) * share
-        rest = max(0.0, rest - step)
+        usable -= min(remaining_gb, step) * share
+        remaining_gb = max(0.0, remaining_gb - step)
     pages = value_at(pool.spec.provider_inputs, _PAGES) or {}
     usable -= 0.1  # the kubelet evicts below 100 MiB
     usable -= pages.get("hugepage_size2m", 0) / 512 + pages.get("hugepage_size1g", 0)

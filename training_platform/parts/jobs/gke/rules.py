@@ -159,9 +159,9 @@ def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterato
     unit_chips = needed // count
     unit = "slice" if flavor.accelerator.kind == "tpu" else "VM"
     capacity = _pool_capacity(job, flavor, unit_chips)
-    nominal, most = reach(job)
+    nominal, reachable = reach(job)
     reason: str
-    if capacity <= most:
+    if capacity <= reachable:
         rule = JOB_FITS_POOLS
         limit: float = capacity
         reason = f"the pools of {flavor.name} hold {capacity:,}"
@@ -169,8 +169,8 @@ def _accelerator_counts(job: ResolvedJob, flavor: Flavor, count: int) -> Iterato
             reason = f"queued VMs come from one zone of one node pool, and the largest holds {capacity:,}"
     else:
         rule = JOB_FITS_SHARE
-        limit = most
-        reason = f"team {job.team.name} has {nominal:,} and can have {shown(most)} with what it borrows"
+        limit = reachable
+        reason = f"team {job.team.name} has {nominal:,} and can have {shown(reachable)} with what it borrows"
     if needed <= limit:
         return
     fitting = int(limit) // unit_chips
@@ -259,11 +259,11 @@ def _larger_share(job: ResolvedJob, flavor: Flavor, needed: int) -> str:
     """Return what to raise so that the team can have the needed chips: its quota, its borrowing limit, or the pools."""
     cluster = gke_target(job)[0].cluster
     share = job.team.shares[cluster][flavor.name]
-    others = list(_other_shares(job, job.environment))
+    other_shares = list(_other_shares(job, job.environment))
     position = job.stack.place(("shares", cluster, flavor.name))
-    if needed <= flavor.queue_chips - sum(other.nominal_quota for other in others):
+    if needed <= flavor.queue_chips - sum(other.nominal_quota for other in other_shares):
         return f"nominal_quota: {needed} at {position}"
-    if needed <= share.nominal_quota + sum(map(_lent, others)):
+    if needed <= share.nominal_quota + sum(map(_lent, other_shares)):
         return f"borrowing_limit: {needed - share.nominal_quota} at {position}"
     return f"larger pools of {flavor.name} ({', '.join(pool.name for pool in flavor.pools)})"
 
@@ -324,17 +324,17 @@ def _idle_gpus(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
         share = max(1, usable // places)
         if not requested or requested >= available:
             continue  # _machine finds what no VM has
-        others = places - gke.gpus
+        other_gpus = places - gke.gpus
         usable_by_others = max(0, usable - requested) // share
-        idle = others - min(others, usable_by_others)
+        idle = other_gpus - min(other_gpus, usable_by_others)
         if idle > 0:
             message = (
-                f"is {requested:,}: {idle} of the {others} other GPUs of its VM stay idle, since a job on one has "
+                f"is {requested:,}: {idle} of the {other_gpus} other GPUs of its VM stay idle, since a job on one has "
                 f"{share:,} {unit} by default, and jobs on a VM of {flavor.name} have {usable:,} together"
             )
-            most = share * gke.gpus
-            allowed = f"at most {most:,}, or gpus: {min(places, math.ceil(requested / share))}"
-            yield finding(job, (field,), message, rule=JOB_PART, severity="warning", allowed=allowed, nearest=most)
+            maximum = share * gke.gpus
+            allowed = f"at most {maximum:,}, or gpus: {min(places, math.ceil(requested / share))}"
+            yield finding(job, (field,), message, rule=JOB_PART, severity="warning", allowed=allowed, nearest=maximum)
 
 
 def _image(job: ResolvedJob) -> Iterator[Draft]:
@@ -555,10 +555,10 @@ def _run_time(job: ResolvedJob) -> Iterator[Draft]:
     if not gke.max_run_hours:
         return
     if limits and gke.max_run_hours > min(limits):
-        most = min(limits)
-        subject = f"VMs of {flavor.name} run" if most == vm_limit else f"jobs of team {job.team.name} may run"
-        message = f"{subject} for at most {most:,} hours: then Kueue deactivates the job"
-        yield finding(job, path, message, rule=rule, allowed=f"at most {most:,}", nearest=most)
+        max_hours = min(limits)
+        subject = f"VMs of {flavor.name} run" if max_hours == vm_limit else f"jobs of team {job.team.name} may run"
+        message = f"{subject} for at most {max_hours:,} hours: then Kueue deactivates the job"
+        yield finding(job, path, message, rule=rule, allowed=f"at most {max_hours:,}", nearest=max_hours)
     elif longest_vm and gke.max_run_hours > longest_vm:
         message = (
             f"is {gke.max_run_hours:,}, and GKE deletes VMs of {flavor.name} after {longest_vm:,} hours: the run then "
@@ -580,9 +580,11 @@ def _names(job: ResolvedJob) -> Iterator[Draft]:
     jobs, hosts = layout(*gke_target(job))
     longest = len(f"{longest_name(job)}-{ROLE}-{jobs - 1}-{hosts - 1}-{_RANDOM_SUFFIX}")
     if longest > LONGEST_NAME:
-        most = len(job.name) - (longest - LONGEST_NAME)
+        max_characters = len(job.name) - (longest - LONGEST_NAME)
         message = f"names of its pods would have {longest} characters, but Kubernetes allows {LONGEST_NAME}"
-        yield finding(job, (), message, rule=JOB_NAME_RULE, allowed=f"a file name of at most {most} characters")
+        yield finding(
+            job, (), message, rule=JOB_NAME_RULE, allowed=f"a file name of at most {max_characters} characters"
+        )
 
 
 def _large_pools(job: ResolvedJob, flavor: Flavor) -> list[ExpandedPool]:
@@ -666,10 +668,10 @@ def _grace(job: ResolvedJob) -> Iterator[Draft]:
         message = f"is {gke.grace_seconds}, and VMs of {flavor.name} end {SPOT_SECONDS} seconds after their notice"
         allowed = f"at most {SPOT_SECONDS}"
         yield finding(job, path, message, rule=JOB_GRACE, allowed=allowed, nearest=SPOT_SECONDS)
-    most = job.environment.max_grace_seconds
-    if gke.grace_seconds > most:
+    max_seconds = job.environment.max_grace_seconds
+    if gke.grace_seconds > max_seconds:
         message = f"is {gke.grace_seconds}, and the cluster refuses pods that take longer than max_grace_seconds"
-        yield finding(job, path, message, rule=JOB_GRACE_REFUSED, allowed=f"at most {most}", nearest=most)
+        yield finding(job, path, message, rule=JOB_GRACE_REFUSED, allowed=f"at most {max_seconds}", nearest=max_seconds)
 
 
 def _sweep(job: ResolvedJob) -> Iterator[Draft]:

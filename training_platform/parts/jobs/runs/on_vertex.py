@@ -163,8 +163,8 @@ def _elsewhere(support: VertexSupport | None, region: str) -> str:
     """Return the other regions in which Vertex AI trains on an accelerator, as the end of a sentence."""
     if support is None:
         return ""
-    others = [other for other in support.regions if other != region]
-    return f"; the machine is in {', '.join(others)} too" if others else ""
+    other_regions = [other for other in support.regions if other != region]
+    return f"; the machine is in {', '.join(other_regions)} too" if other_regions else ""
 
 
 def _machine(body: Json) -> str:

@@ -133,8 +133,8 @@ def places_of_run(
         )
     in_file = [place_of(job, target) for job in named for target in targets(job)]
     keys = {(place.target, place.key) for place in in_file}
-    others = _places(jobs, workspace, team=team or owners[0])
-    return in_file, [place for place in others if (place.target, place.key) not in keys]
+    other_places = _places(jobs, workspace, team=team or owners[0])
+    return in_file, [place for place in other_places if (place.target, place.key) not in keys]
 
 
 def _jobs(root: Path, workspace: Workspace) -> Iterator[ResolvedJob]:

@@ -235,8 +235,8 @@ def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
     """Return why a run on Vertex AI waits or failed, and its team's other runs. Raises GoogleError."""
     sentences = list(why_on_vertex(run, *vertex_bodies(vertex, run.identity)))
     if run.state == "waiting":
-        others = [other.name for other in vertex_runs(vertex, place) if other.state == "running"]
-        if holding := sorted(name for name in others if name != run.name):
+        running_names = [other.name for other in vertex_runs(vertex, place) if other.state == "running"]
+        if holding := sorted(name for name in running_names if name != run.name):
             sentences.append(f"Runs of team {run.team} that have VMs there: {', '.join(holding)}.")
     return sentences
 
@@ -254,10 +254,10 @@ def wait(
         if (run.state, bool(run.waiting_reason)) != printed:  # pulls of an image alternate between two reasons
             changed(run)
             printed = (run.state, bool(run.waiting_reason))
-        left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
-        if left <= 0:
+        pause_seconds = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
+        if pause_seconds <= 0:
             return run
-        time.sleep(left)
+        time.sleep(pause_seconds)
 
 
 def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -300,7 +300,7 @@ def _demand_and_share(job: ResolvedJob | None) -> dict[str, Any]:
     if gke.pool:
         return {}
     slices, hosts = layout(gke, flavor)
-    nominal, most = reach(job)
+    nominal, reachable = reach(job)
     units = slices if flavor.accelerator.kind == "tpu" else slices * hosts
     return {
         "flavor": flavor.name,
@@ -308,5 +308,5 @@ def _demand_and_share(job: ResolvedJob | None) -> dict[str, Any]:
         "demand": demand(job),
         "unit": demand(job) // units,
         "quota": nominal,
-        "most": None if most == float("inf") else int(most),
+        "reachable": None if reachable == float("inf") else int(reachable),
     }

@@ -37,7 +37,7 @@ class Seen:
     """Objects around a run; None or empty if they do not exist, or may not be read.
 
     ``pending`` are the workloads that wait in the run's LocalQueue, first come first, as Kueue shows them.
-    ``quota`` is the team's nominal quota of the flavor in chips or GPUs, ``most`` what it reaches with what it borrows
+    ``quota`` is the team's nominal quota of the flavor in chips or GPUs, ``reachable`` includes what it may borrow
     (None: no limit), and ``demand`` is the run's own; ``flavor`` is the flavor's name. ``holders`` are the team's
     runs that have some of it, ``ahead`` those that wait and were there before; ``vms`` are sentences about its pools.
     ``nodes`` are those of its pods.
@@ -56,7 +56,7 @@ class Seen:
     demand: int | None = None
     unit: int = 1
     quota: int | None = None
-    most: int | None = None
+    reachable: int | None = None
     holders: Sequence[Run] = ()
     ahead: Sequence[Run] = ()
     vms: Sequence[str] = ()
@@ -118,15 +118,15 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
     reserved = ((seen.queue or {}).get("status") or {}).get("flavorsReservation") or ()
     rows = [row for flavor in reserved if flavor.get("name") == seen.flavor for row in flavor.get("resources") or ()]
     used = sum(int(str(row.get("total") or 0)) for row in rows if row.get("name") == seen.resource)
-    reach = "without a limit" if seen.most is None else f"up to {seen.most:,}"
+    reach = "without a limit" if seen.reachable is None else f"up to {seen.reachable:,}"
     yield (
         f"It asks for {seen.demand:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
         f"{seen.quota:,}, and reaches {reach} while other teams lend theirs."
     )
     if holders := [_holder(holder) for holder in seen.holders]:
         yield f"Runs of the team that hold some: {', '.join(holders)}."
-    if seen.most is not None and seen.demand > seen.most:
-        yield f"It can never start: {seen.demand:,} are more than the {seen.most:,} that the team reaches."
+    if seen.reachable is not None and seen.demand > seen.reachable:
+        yield f"It can never start: {seen.demand:,} are more than the {seen.reachable:,} that the team reaches."
         return
     free = seen.quota - used
     fits = free // seen.unit * seen.unit if free > 0 else 0
@@ -162,9 +162,11 @@ def _before(seen: Seen) -> Iterator[str]:
     uid = ((seen.workload or {}).get("metadata") or {}).get("name")
     for place, pending in enumerate(seen.pending):
         if pending["metadata"]["name"] == uid:
-            others = int(pending.get("positionInClusterQueue") or place) - place
-            ahead = f"{place} of the team's own" + (f" and {others} more of the ClusterQueue" if others > 0 else "")
-            yield f"Runs before it: {ahead}." if place or others > 0 else "No run is before it."
+            other_runs = int(pending.get("positionInClusterQueue") or place) - place
+            ahead = f"{place} of the team's own" + (
+                f" and {other_runs} more of the ClusterQueue" if other_runs > 0 else ""
+            )
+            yield f"Runs before it: {ahead}." if place or other_runs > 0 else "No run is before it."
             return
 
 

@@ -224,15 +224,15 @@ def _resource(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         replicas[worker_pool.vm.title] += worker_pool.replicas
         machines[worker_pool.vm.title] = worker_pool.vm
     for machine_title, vm in machines.items():
-        most = resource.pool_for(vm, target.boot_disk).most
-        if replicas[machine_title] > most:
+        max_vms = resource.pool_for(vm, target.boot_disk).max_vms
+        if replicas[machine_title] > max_vms:
             yield finding(
                 job,
                 ("vertex", "replicas"),
-                f"is {replicas[machine_title]}, and {title} has at most {most} VMs",
+                f"is {replicas[machine_title]}, and {title} has at most {max_vms} VMs",
                 rule=JOB_VERTEX_RESOURCE,
-                allowed=f"at most {most}",
-                nearest=most,
+                allowed=f"at most {max_vms}",
+                nearest=max_vms,
             )
 
 

@@ -182,11 +182,10 @@ JOB_QUOTA_HEADROOM = vertex_rule(
 def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float, headroom: float) -> Draft:
     """Return the finding about a job that needs more than the stacks leave of a limit."""
     line = charge.line
-    left = max(0, headroom)
+    available = max(0, headroom)
     holder = next(held.holder for held in line.holders if held.holder.stack != job.source.file)
-    lower = (
-        f"lower {dotted(holder.field or holder.path)} of {holder.stack} by {shown(charge.amount - left)} {line.unit}"
-    )
+    missing = f"{shown(charge.amount - available)} {line.unit}"
+    lower = f"lower {dotted(holder.field or holder.path)} of {holder.stack} by {missing}"
     request = f"request {shown(line.used)} {line.unit} (training-platform quota plan)"
     stacks = f"the stacks, with all that they may run, leave {shown(headroom)} of {shown(limit)}"
     return finding(
@@ -194,8 +193,10 @@ def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float
         path,
         f"{line.key} is charged {shown(charge.amount)} {line.unit}, and {stacks}",
         rule=JOB_QUOTA_HEADROOM,
-        allowed=f"at most {shown(left)} {line.unit}" if left else f"a limit of {shown(charge.amount)} {line.unit}",
-        nearest=_replicas_within(job, charge, left) or f"{lower}; or {request}",
+        allowed=f"at most {shown(available)} {line.unit}"
+        if available
+        else f"a limit of {shown(charge.amount)} {line.unit}",
+        nearest=_replicas_within(job, charge, available) or f"{lower}; or {request}",
     )
 
 

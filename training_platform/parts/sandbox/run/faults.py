@@ -69,8 +69,8 @@ def fault_lines(faults: Sequence[Mapping[str, Any]], before: Mapping[str, int]) 
             idle.append(fault["fault"])
             continue
         events = [event["what"] for event in fault["events"]][-hits:]
-        rest = f" and {hits - _MOST_EVENTS} more" if hits > _MOST_EVENTS else ""
-        yield f"Fault {fault['fault']} hit {hits}: {', '.join(events[:_MOST_EVENTS])}{rest}."
+        more_events = f" and {hits - _MOST_EVENTS} more" if hits > _MOST_EVENTS else ""
+        yield f"Fault {fault['fault']} hit {hits}: {', '.join(events[:_MOST_EVENTS])}{more_events}."
     if idle:
         yield f"Faults that hit nothing: {', '.join(idle)}."
 

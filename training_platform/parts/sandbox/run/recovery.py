@@ -51,9 +51,9 @@ class Holdings(NamedTuple):
     cloud: Mapping[str, Mapping[str, Any]]
     objects: frozenset[tuple[str, str, str]]  # cluster, kind and id
 
-    def without(self, others: Iterable[Mapping[str, Any]]) -> Holdings:
+    def without(self, other_resources: Iterable[Mapping[str, Any]]) -> Holdings:
         """Return the contents without the cloud resources in other stacks' states."""
-        ids = {resource.get("id") for resource in others}
+        ids = {resource.get("id") for resource in other_resources}
         return self._replace(cloud={name: body for name, body in self.cloud.items() if name not in ids})
 
 
