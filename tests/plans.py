@@ -32,8 +32,8 @@ class PlannedStack:
         """Return the only resource of a type (and name). Raises LookupError unless exactly one exists."""
         matching = [resource for resource in self.of(resource_type) if name in (None, resource.name)]
         if len(matching) != 1:
-            others = ", ".join(f"{resource.type} {resource.name}" for resource in matching or self.resources)
-            raise LookupError(f"{len(matching)} resources are {resource_type} {name or ''}; there are: {others}")
+            names = ", ".join(f"{resource.type} {resource.name}" for resource in matching or self.resources)
+            raise LookupError(f"{len(matching)} resources are {resource_type} {name or ''}; there are: {names}")
         return matching[0]
 
 

@@ -79,10 +79,10 @@ class _Sites(ast.NodeVisitor):
         before = "".join(self.lines[: line - 1])
         return len(before) + len(self.lines[line - 1].encode()[:column].decode())
 
-    def _swap(self, operator: ast.AST, left: ast.expr, right: ast.expr) -> None:
+    def _swap(self, operator: ast.AST, first: ast.expr, second: ast.expr) -> None:
         old, new = SWAPS.get(type(operator), ("", ""))
-        begin = self._offset(left.end_lineno or 0, left.end_col_offset or 0)
-        end = self._offset(right.lineno, right.col_offset)
+        begin = self._offset(first.end_lineno or 0, first.end_col_offset or 0)
+        end = self._offset(second.lineno, second.col_offset)
         position = self.source.find(old, begin, end)
         if old and position >= 0 and "#" not in self.source[begin:end]:
             line = self.source.count("\n", 0, position) + 1
@@ -90,13 +90,13 @@ class _Sites(ast.NodeVisitor):
 
     def visit_Compare(self, node: ast.Compare) -> None:
         operands = [node.left, *node.comparators]
-        for operator, left, right in zip(node.ops, operands, node.comparators, strict=False):
-            self._swap(operator, left, right)
+        for operator, first, second in zip(node.ops, operands, node.comparators, strict=False):
+            self._swap(operator, first, second)
         self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        for left, right in itertools.pairwise(node.values):
-            self._swap(node.op, left, right)
+        for first, second in itertools.pairwise(node.values):
+            self._swap(node.op, first, second)
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:

@@ -77,8 +77,8 @@ def written(text: str, needs: str) -> str:
     """
     source = metrics()[needs]
     usual = _file()["labels"][needs]
-    name, _, rest = text.partition("{")
-    labels_of_series = dict(_LABEL.findall(rest))
+    name, _, label_text = text.partition("{")
+    labels_of_series = dict(_LABEL.findall(label_text))
     base = next((name.removesuffix(end) for end in OF_HISTOGRAMS if name.endswith(end)), name)
     labels_of_metric = source["metrics"].get(name, source["metrics"].get(base))
     if labels_of_metric is None:

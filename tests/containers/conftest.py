@@ -74,7 +74,7 @@ def _ended(cluster: Cluster) -> Iterator[None]:
     cluster.client.delete(JOBSETS, params={"propagationPolicy": "Background"})
     for pod in cluster.items(PODS):
         cluster.client.delete(f"{PODS}/{pod['metadata']['name']}", params={"gracePeriodSeconds": 1})
-    until(lambda: len(cluster.items(JOBSETS) + cluster.items(PODS)), lambda left: left == 0)
+    until(lambda: len(cluster.items(JOBSETS) + cluster.items(PODS)), lambda count: count == 0)
 
 
 @pytest.fixture

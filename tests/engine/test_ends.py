@@ -128,8 +128,8 @@ def test_a_retired_team_leaves_only_what_it_keeps(
     assert up(fleet, "dev-sight") == with_vision
     destroy(fleet, "dev-sight")
 
-    left = held(fleet.sandbox.folder) - before_vision
-    assert [name for name in left if not KEPT.match(name)] == [KEPT_BUCKET]
+    remaining_records = held(fleet.sandbox.folder) - before_vision
+    assert [name for name in remaining_records if not KEPT.match(name)] == [KEPT_BUCKET]
     assert before_vision - held(fleet.sandbox.folder) == Counter()
     assert_nothing_to_do(fleet, "dev", "dev-audio")
 

@@ -158,8 +158,8 @@ def test_a_shipped_stack_comes_up_changes_and_goes_down(fleet: Fleet, monkeypatc
     assert {stack: state(fleet.sandbox.folder, stack) for stack in stacks} == {stack: set() for stack in stacks}
     assert calls.refused == []
     assert {method for method in calls.called - principals()["deployer"].methods if is_judged(method)} == set()
-    left = {name for name in held(fleet.sandbox.folder) if not KEPT.match(name)}
-    assert left == {name for name in stays if not KEPT.match(name)}
+    remaining_records = {name for name in held(fleet.sandbox.folder) if not KEPT.match(name)}
+    assert remaining_records == {name for name in stays if not KEPT.match(name)}
 
 
 def test_the_provider_says_what_iam_refuses_and_leaves_nothing(fleet: Fleet) -> None:
@@ -168,7 +168,7 @@ def test_the_provider_says_what_iam_refuses_and_leaves_nothing(fleet: Fleet) -> 
     name = levels(workspace)[0][0]
     project = workspace.project_of(workspace.stacks[name])
     nobody = fleet.sandbox("up", name, "--as", "serviceAccount:nobody@example-admin.iam.gserviceaccount.com")
-    left = {record for record in held(fleet.sandbox.folder) if not KEPT.match(record)}
+    remaining_records = {record for record in held(fleet.sandbox.folder) if not KEPT.match(record)}
     set_up(workspace, fleet.ask)
     role = f"iam/v1/projects/{project}/roles/deploy_{name.replace('-', '_')}"
     permissions_ = fleet.ask("GET", role)["includedPermissions"]
@@ -186,7 +186,7 @@ def test_the_provider_says_what_iam_refuses_and_leaves_nothing(fleet: Fleet) -> 
 
     assert nobody.returncode == ran.returncode == 1
     assert "denied" in nobody.stdout + nobody.stderr
-    assert left <= {thing.record for thing in existing_resources(workspace)}
+    assert remaining_records <= {thing.record for thing in existing_resources(workspace)}
     output = ran.stdout + ran.stderr
     assert lacks in output
     assert "Traceback" not in output

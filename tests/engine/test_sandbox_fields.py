@@ -47,8 +47,8 @@ class Place:
 
     def write(self, kind: Kind, section: dict[str, Any]) -> tuple[FlatResource, ...]:
         """Write the files that a kind needs, and return what ``check`` plans for the one stack."""
-        for left in (self.root / "stacks").glob("Pulumi.*.yaml"):
-            left.unlink()  # the team as its own last round left it fits no other environment
+        for old_file in (self.root / "stacks").glob("Pulumi.*.yaml"):
+            old_file.unlink()  # the team as its own last round left it fits no other environment
         for name, text in files(kind, section):
             (self.root / "stacks" / name).write_text(text, encoding="utf-8")
         checked = check_stacks(self.root, [kind.stack], CheckOptions(today=date(2026, 11, 22), inputs=True))
@@ -59,8 +59,8 @@ class Place:
 
     def make_parts_of_others(self) -> None:
         """Create what a section names and no stack creates: buckets, a backup, subnets of notebook VMs."""
-        project, others = (kind.section["project"] for kind in (ENV, MATES))
-        cloud = judged_cloud([project, others], store=Store(self.sandbox.folder.cloud))
+        project, other_project = (kind.section["project"] for kind in (ENV, MATES))
+        cloud = judged_cloud([project, other_project], store=Store(self.sandbox.folder.cloud))
 
         def ask(service: str, path: str, body: dict[str, Any], **query: str) -> None:
             code, answer = cloud.handle(service, "POST", path, list(query.items()), body)
@@ -72,8 +72,8 @@ class Place:
             path, _, name = backup.rpartition("/")
             source = f"projects/{project}/locations/us-central1-a/instances/env-a"
             ask("file", f"v1/{path}", {"sourceInstance": source, "sourceFileShare": "one"}, backupId=name)
-        ask("serviceusage", f"v1/projects/{others}/services/compute.googleapis.com:enable", {})
-        networks = f"projects/{others}/global/networks"
+        ask("serviceusage", f"v1/projects/{other_project}/services/compute.googleapis.com:enable", {})
+        networks = f"projects/{other_project}/global/networks"
         ask("compute", f"v1/{networks}", {"name": "others", "autoCreateSubnetworks": False})
         for number, subnet in enumerate(
             sorted({subnet_name for subnet_name in named("subnet") if isinstance(subnet_name, str)})

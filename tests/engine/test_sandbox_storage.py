@@ -110,8 +110,8 @@ def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -
         == created["filestore-files-plan"]
         == {"create"}
     )
-    others = [f"filestore-{name}-instance" for name in tiers(grown=False)]
-    assert {name: created[name] for name in others} == {name: {"create"} for name in others}
+    other_instances = [f"filestore-{name}-instance" for name in tiers(grown=False)]
+    assert {name: created[name] for name in other_instances} == {name: {"create"} for name in other_instances}
     place.ask("storage", "v1/b", {"name": "example-images", "location": "US-CENTRAL1"}, project=CLOUD_PROJECT)
     team = place.run("up", "files-vision")
     assert team["data-disk-main-volume"] == team["data-files-main-claim"] == {"create"}
@@ -128,7 +128,7 @@ def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -
     assert restored["filestore-restored-instance"] == {"create"}
     assert restored.get("filestore-files-instance", {"same"}) == {"same"}
     assert restored["data-disk-disk"] == {"update"}
-    assert {name: restored[name] for name in others} == {name: {"update"} for name in others}
+    assert {name: restored[name] for name in other_instances} == {name: {"update"} for name in other_instances}
     again = place.run("up", "files")
     assert {name for name, ops in again.items() if ops != {"same"}} == set()
     readers = place.run("up", "files-vision")

@@ -262,8 +262,8 @@ def ask() -> Callable[[str, str, Any], tuple[int, Any]]:
     cloud = judged_cloud([PROJECT], store=Store(None), clock=Clock(lambda: 1.8e9))
 
     def asked(verb: str, path: str, body: Any) -> tuple[int, Any]:
-        service, _, rest = path.partition("/")
-        return cloud.handle(service, verb, rest, [], body)
+        service, _, service_path = path.partition("/")
+        return cloud.handle(service, verb, service_path, [], body)
 
     apis = [f"{api}.googleapis.com" for api in ("aiplatform", "compute", "container", "file", "iam", "storage")]
     assert asked("POST", f"serviceusage/v1/projects/{PROJECT}/services:batchEnable", {"serviceIds": apis})[0] == 200

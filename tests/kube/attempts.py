@@ -209,8 +209,10 @@ def near(affinity: str, strength: str, **other: Any) -> Json:
 
 def _keeping_away() -> Iterator[Attempt]:
     """Yield affinity to, and away from, the pods of another team."""
-    others: tuple[dict[str, Any], ...] = ({"namespaces": ["nlp"]}, {"namespaceSelector": {}})
-    for affinity, strength, other in product(("podAffinity", "podAntiAffinity"), ("required", "preferred"), others):
+    foreign_selectors: tuple[dict[str, Any], ...] = ({"namespaces": ["nlp"]}, {"namespaceSelector": {}})
+    for affinity, strength, other in product(
+        ("podAffinity", "podAntiAffinity"), ("required", "preferred"), foreign_selectors
+    ):
         way = f"keep another team's pods away, by {strength} {affinity} with {' and '.join(other)}"
         says = "affinity may name only pods of the pod's own namespace"
         yield pod(way, says, PLACES, affinity=near(affinity, strength, **other))
@@ -438,8 +440,8 @@ def command(tried: ProbeCommand, who: dict[str, str], *, part: str) -> Attempt:
 
 def spoiled_mounts(**change: str) -> list[Json]:
     """Return the mounts of TCPX's daemon, whose folder of sockets is an emptyDir of the pod."""
-    *others, sockets = TCPX.daemons[0]["volumeMounts"]
-    return [*others, {**sockets, **change}]
+    *other_mounts, sockets = TCPX.daemons[0]["volumeMounts"]
+    return [*other_mounts, {**sockets, **change}]
 
 
 EMPTY_DIRS = [{"name": volume["name"], "emptyDir": {}} for volume in TCPXO.volumes]

@@ -284,13 +284,13 @@ class Queues:
             namespace_object["metadata"]["name"] for namespace_object in self.get("/api/v1/namespaces")["items"]
         ):
             self.delete(f"/apis/batch/v1/namespaces/{namespace}/jobs")
-        until(lambda: self.get(f"{KUEUE}/workloads")["items"], lambda left: not left)
+        until(lambda: self.get(f"{KUEUE}/workloads")["items"], lambda items: not items)
         for kind in reversed(REPLACED):
-            every = self.get(PATHS[kind].replace("/namespaces/{}", ""))["items"]
-            for obj in every:
+            collection = PATHS[kind].replace("/namespaces/{}", "")
+            for obj in self.get(collection)["items"]:
                 path = PATHS[kind].format(obj["metadata"].get("namespace", ""))
                 self.delete(f"{path}/{obj['metadata']['name']}")
-            until(lambda kind=kind: self.get(PATHS[kind].replace("/namespaces/{}", ""))["items"], lambda left: not left)  # type: ignore[misc]
+            until(lambda path=collection: self.get(path)["items"], lambda items: not items)  # type: ignore[misc]
 
 
 def until(read: Callable[[], T], right: Callable[[T], bool], seconds: float = SECONDS) -> T:

@@ -231,4 +231,4 @@ def test_a_namespace_is_deleted_with_the_jobs_in_it(team: Team) -> None:
     def names() -> list[str]:
         return [namespace["metadata"]["name"] for namespace in team.get("/api/v1/namespaces")["items"]]
 
-    until(names, lambda left: "leaving" not in left)
+    until(names, lambda namespaces: "leaving" not in namespaces)

@@ -182,15 +182,15 @@ def _rounds(kind: field_changes.Kind, changes: Changes, pair: Callable[[Json], t
     ``pair`` returns an environment and a team with the section. A change that the other one rules out is left out.
     """
     yield kind.section
-    left = list(_side_by_side(changes))
-    while left:
-        every = left.pop()
+    pending_changes = list(_side_by_side(changes))
+    while pending_changes:
+        every = pending_changes.pop()
         section = field_changes.Round(every).applied(kind.section)
         if _taken(*pair(section)):
             yield section
         elif len(every) > 1:
             rows = list(every.items())
-            left += [dict(rows[::2]), dict(rows[1::2])]
+            pending_changes += [dict(rows[::2]), dict(rows[1::2])]
 
 
 def _side_by_side(changes: Changes) -> list[dict[field_changes.Path_, Any]]:
@@ -254,8 +254,8 @@ def test_every_object_is_accepted(server: ApiServer, objects: list[Rendered]) ->
         for rendered_object in objects
         if rendered_object.kind in server.kinds
     }
-    others = [rendered_object for rendered_object in distinct.values() if rendered_object.kind[1] != "Namespace"]
-    refusals = {rendered_object.name: server.refusal(rendered_object.body) for rendered_object in others}
+    other_objects = [rendered_object for rendered_object in distinct.values() if rendered_object.kind[1] != "Namespace"]
+    refusals = {rendered_object.name: server.refusal(rendered_object.body) for rendered_object in other_objects}
 
     assert {name: refusal for name, refusal in refusals.items() if refusal} == {}
     assert len(distinct) > 500
@@ -327,7 +327,7 @@ def _clear(queues: Queues) -> None:
             queues.delete(f"{PATHS[kind].format(obj['metadata'].get('namespace', ''))}/{obj['metadata']['name']}")
     for kind in QUEUE_KINDS:
         path = PATHS[kind].replace("/namespaces/{}", "")
-        until(lambda path=path: queues.get(path)["items"], lambda left: not left)  # type: ignore[misc]
+        until(lambda path=path: queues.get(path)["items"], lambda items: not items)  # type: ignore[misc]
 
 
 @pytest.fixture(scope="module")

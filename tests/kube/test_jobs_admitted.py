@@ -271,10 +271,10 @@ def command(container: Json) -> list[str]:
 
 
 def lab(
-    pool: Json, target: Json, *others: Json, cpu_pools: Json | None = None, **spec: Any
+    pool: Json, target: Json, *other_pools: Json, cpu_pools: Json | None = None, **spec: Any
 ) -> tuple[Workspace, ResolvedJob]:
     """Return stacks with the pools, of whose flavors the team has all, and a job on the first."""
-    pools = {"pool": pool, **{f"other-{index}": other for index, other in enumerate(others)}}
+    pools = {"pool": pool, **{f"other-{index}": other for index, other in enumerate(other_pools)}}
     clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools, "cpu_pools": cpu_pools or {}}}
     flavors = stacks({"clusters": clusters}, {}).flavors("lab", "main")
     (flavor,) = (name for name, candidate in flavors.items() if candidate.pools[0].name == "pool")

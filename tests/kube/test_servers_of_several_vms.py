@@ -75,8 +75,8 @@ def groups(cluster: tuple[Groups, MetricsApi]) -> Iterator[Groups]:
     groups.clear()
 
 
-def team(flavor: str, chips: int, most: int, **server: object) -> dict[str, Json]:
-    chat = {**SERVER, "flavor": flavor, "max_replicas": most, **server}
+def team(flavor: str, chips: int, max_replicas: int, **server: object) -> dict[str, Json]:
+    chat = {**SERVER, "flavor": flavor, "max_replicas": max_replicas, **server}
     shares = {"main": {flavor: {"nominal_quota": chips}}}
     return {"vision": {"shares": shares, "serving": {"main": {"chat": chat}}}}
 

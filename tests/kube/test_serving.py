@@ -121,9 +121,11 @@ def test_the_api_server_takes_what_the_adapter_is_made_of(cluster: tuple[Servers
         servers.apply(body, ADAPTER_PATHS, dryRun="All")
 
 
-def team(gpus: int, most: int, **fields: Any) -> dict[str, Json]:
+def team(gpus: int, max_replicas: int, **fields: Any) -> dict[str, Json]:
     shares = {"main": {"h100-reservation": {"nominal_quota": gpus}}}
-    return {"vision": {"shares": shares, "serving": {"main": {"chat": {**SERVER, "max_replicas": most}}}, **fields}}
+    return {
+        "vision": {"shares": shares, "serving": {"main": {"chat": {**SERVER, "max_replicas": max_replicas}}}, **fields}
+    }
 
 
 def test_pods_follow_the_load_between_the_fewest_and_the_most(servers: Servers, metrics: MetricsApi) -> None:

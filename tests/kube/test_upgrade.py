@@ -85,9 +85,9 @@ def variable_of(name: str, when: When) -> str:
 
 
 @contextmanager
-def api_server(name: str, folder: Path, *others: When) -> Iterator[ApiServer]:
+def api_server(name: str, folder: Path, *other_versions: When) -> Iterator[ApiServer]:
     """Run an API server; the test is skipped where one of the other versions is not named."""
-    for variable in (variable_of(name, when) for when in others):
+    for variable in (variable_of(name, when) for when in other_versions):
         if variable not in os.environ:
             pytest.skip(f"{variable} names no other {name}")
     with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), folder) as planes:

@@ -257,8 +257,10 @@ class Played:
                 evictions = counted
                 evicted_at = time.monotonic()
             now = time.monotonic()
-            most = max((row.evictions - before.get(name, 0) for name, row in state.items()), default=0)
-            looping = now - started > LOOP_SECONDS and now - evicted_at < BUSY_SECONDS and most >= LOOP_EVICTIONS
+            max_evictions = max((row.evictions - before.get(name, 0) for name, row in state.items()), default=0)
+            looping = (
+                now - started > LOOP_SECONDS and now - evicted_at < BUSY_SECONDS and max_evictions >= LOOP_EVICTIONS
+            )
             assert looping or now - started < 3 * LOOP_SECONDS, f"{self.scenario['name']} does not settle"
             if now - since >= SAME_SECONDS + (delay or 0) or now - changed >= BUSY_SECONDS + (delay or 0) or looping:
                 break

@@ -54,9 +54,9 @@ class Client:
     caller: Caller | None = None
 
     def __call__(self, verb: str, path: str, body: Any = None, **query: str) -> Asked:
-        service, _, rest = path.partition("/")
+        service, _, service_path = path.partition("/")
         sent = copy.deepcopy(body)  # what the cloud keeps is its own
-        code, answer = self.cloud.handle(service, verb, rest, list(query.items()), sent, caller=self.caller)
+        code, answer = self.cloud.handle(service, verb, service_path, list(query.items()), sent, caller=self.caller)
         assert code != 500, answer
         return Asked(code, answer)
 

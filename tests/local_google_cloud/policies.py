@@ -61,8 +61,8 @@ def cloud_of(
         binding: dict[str, Any] = {"role": role, "members": [grant.principal]}
         if grant.condition:
             binding["condition"] = {"expression": grant.condition}
-        kind, _, rest = grant.resource.partition("/")
-        name = f"storage/b/{rest}" if kind == "buckets" else f"cloudresourcemanager/{grant.resource}"
+        kind, _, resource_name = grant.resource.partition("/")
+        name = f"storage/b/{resource_name}" if kind == "buckets" else f"cloudresourcemanager/{grant.resource}"
         record = cloud.store.get(name) or Record(name=name, project="", body={"createTime": cloud.time()})
         record.meta.setdefault("policy", {"bindings": []})["bindings"].append(binding)
         cloud.store.put(record)

@@ -170,8 +170,8 @@ def queued(office: Office) -> None:
 
 def asks(office: Office, verb: str, path: str, body: Any = None) -> None:
     """Send a request that a researcher's other programs send."""
-    service, _, rest = path.partition("/")
-    code, answer = office.cloud.handle(service, verb, rest, [], body, caller=Caller(RESEARCHER, LAB))
+    service, _, service_path = path.partition("/")
+    code, answer = office.cloud.handle(service, verb, service_path, [], body, caller=Caller(RESEARCHER, LAB))
     assert code != 403, answer
 
 

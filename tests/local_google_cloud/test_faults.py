@@ -80,7 +80,7 @@ class Create:
     collection: str
     body: Json
     query: dict[str, str]
-    left: tuple[str, str] | None
+    error: tuple[str, str] | None
 
 
 CREATES = (
@@ -103,10 +103,10 @@ def test_a_create_that_fails_half_way_leaves_what_google_leaves(http: Faulty, cr
     http.wait(1)
 
     response = http.get(f"{path}/it")
-    if create.left is None:
+    if create.error is None:
         assert response.status_code == 404
     else:
-        assert response.json()[create.left[0]] == create.left[1]
+        assert response.json()[create.error[0]] == create.error[1]
         assert http.delete(f"{path}/it").status_code == 200
         http.wait(100)
     assert http.post(path, json=create.body, params=create.query).status_code == 200
@@ -150,8 +150,8 @@ def test_a_sold_out_machine_fails_the_operation_and_leaves_the_pool_in_error_unt
         in (ended["statusMessage"])
     )
     assert f"The zone 'projects/{PROJECT}/zones/us-central1-a' does not have enough" in ended["error"]["message"]
-    left = http.pool()
-    assert (left["status"], left["statusMessage"]) == ("ERROR", ended["statusMessage"])
+    failed = http.pool()
+    assert (failed["status"], failed["statusMessage"]) == ("ERROR", ended["statusMessage"])
     assert http.hits() == [f"create container/{LOCATION}/clusters/one/nodePools/cpu"]
 
     http.clear("stockout=e2-standard-4")

@@ -195,8 +195,8 @@ def planned_cloud(grants: Sequence[PolicyGrant]) -> LocalCloud:
 
 def answer(step: Step, grants: Sequence[PolicyGrant]) -> tuple[int, str]:
     """Return the code and the message of the local cloud's answer to a step."""
-    service, rest = step.path.split("/", 1)
-    path, _, query = rest.partition("?")
+    service, path_and_query = step.path.split("/", 1)
+    path, _, query = path_and_query.partition("?")
     pairs = [tuple(pair.split("=")) for pair in query.split("&") if pair]
     caller = Caller(step.member, step.quota_project)
     code, body = planned_cloud(grants).handle(service, step.verb, path, pairs, step.body, caller=caller)  # type: ignore[arg-type]

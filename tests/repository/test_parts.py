@@ -21,8 +21,8 @@ def _without_jobs(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
 
     def ignore(folder: str, names: list[str]) -> set[str]:
-        left = {"jobs"} if f"{folder}/jobs" == left_out else set()
-        return {*ignored(folder, names), *left}
+        parts = {"jobs"} if f"{folder}/jobs" == left_out else set()
+        return {*ignored(folder, names), *parts}
 
     shutil.copytree(package, tmp_path / "training_platform", ignore=ignore)
     shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")

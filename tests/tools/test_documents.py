@@ -64,13 +64,13 @@ def test_every_resource_type_of_google_cloud_has_a_document() -> None:
 
 
 def test_every_input_has_a_field_or_a_reason_to_have_none(planned: google.Reader) -> None:
-    left = {name for row in google.PATHS["left"] for name in row["inputs"]}
+    without_field = {name for row in google.PATHS["left"] for name in row["inputs"]}
     missing = {
-        input_path if input_path in left else input_path.rpartition(".")[2]
+        input_path if input_path in without_field else input_path.rpartition(".")[2]
         for input_path in planned.missing - _output()
     }
 
-    assert missing == left
+    assert missing == without_field
 
 
 def test_every_renamed_input_is_one_that_the_provider_has(written: tuple[Path, google.Reader]) -> None:

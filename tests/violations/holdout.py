@@ -168,7 +168,7 @@ def everything(checkouts: Sequence[Path]) -> tuple[list[Drawn], list[Drawn]]:
 
 
 def accepted_of(
-    objects: list[Drawn], most: int, draw: random.Random, authority: Authority
+    objects: list[Drawn], max_outcomes: int, draw: random.Random, authority: Authority
 ) -> tuple[list[Drawn], list[Outcome]]:
     """Return objects that their authority takes, or that none here knows, and what the rules find of them.
 
@@ -178,7 +178,7 @@ def accepted_of(
     outcomes: list[Outcome] = []
     taken: list[Drawn] = []
     for drawn_object in turns:
-        if len(outcomes) == most:
+        if len(outcomes) == max_outcomes:
             break
         says = authority.says(drawn_object, drawn_object.inputs)
         if says:
@@ -190,7 +190,7 @@ def accepted_of(
 
 
 def violations_of(
-    taken: list[Drawn], most: int, draw: random.Random, authority: Authority
+    taken: list[Drawn], max_outcomes: int, draw: random.Random, authority: Authority
 ) -> tuple[list[Outcome], list[Outcome]]:
     """Return violations, half of them Google Cloud's if enough exist, and accepted changes with an error."""
     changes = Changes([(drawn_object.type, drawn_object.inputs) for drawn_object in taken], draw.getrandbits(32))
@@ -206,7 +206,7 @@ def violations_of(
         ]
         count = 0
         for drawn_object, change in in_turns(draw.sample(damages, len(damages)), lambda row: row[0].type):
-            if count == most // 2:
+            if count == max_outcomes // 2:
                 break
             kind = f"{drawn_object.type.partition(':')[0]}, {change.constraint if change else 'other values'}"
             values = change.values if change else {}
@@ -353,8 +353,8 @@ def _kubernetes(version: str, document: Json) -> tuple[str, Json] | None:
     metadata["name"] = metadata.get("name") or f"{metadata.pop('generateName', 'thing-')}0"
     if document["kind"] not in CLUSTER_WIDE:
         metadata["namespace"] = "default"
-    rest = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata", "status")}
-    return type_, {"metadata": metadata, **rest}
+    inputs = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    return type_, {"metadata": metadata, **inputs}
 
 
 def _google(kind: str, document: Json) -> tuple[str, Json] | None:

@@ -190,7 +190,7 @@ def _differences(before: Inputs, after: Inputs) -> Iterator[tuple[str, str]]:
         if (kind, name) in before:
             rows = inputs ^ before[kind, name]
         else:
-            rows = inputs.difference(*(others for (of, _), others in before.items() if of == kind))
+            rows = inputs.difference(*(other_inputs for (of, _), other_inputs in before.items() if of == kind))
         yield from ((kind, path) for path, _ in rows)
 
 

@@ -84,8 +84,10 @@ def _made(schema: Mapping[str, Any], texts: list[str], words: set[str], draw: ra
         names = list(dict.fromkeys([*schema.get("required", ()), *names])) or [next(iter(schema["properties"]))]
         return {name: _made(schema["properties"][name], texts, words, draw, keep=keep) for name in names}
     if kind == "array":
-        least = max(schema.get("minItems", 0), 1)
-        return [_made(schema["items"], texts, words, draw, keep=keep) for _ in range(draw.randint(least, least + 1))]
+        min_items = max(schema.get("minItems", 0), 1)
+        return [
+            _made(schema["items"], texts, words, draw, keep=keep) for _ in range(draw.randint(min_items, min_items + 1))
+        ]
     if kind == "integer":
         low = schema.get("minimum", 1)
         high = min(schema.get("maximum", 100), schema.get("minimum", 1) + 100)
@@ -101,12 +103,12 @@ def _placed(inputs: Any, path: tuple[str, ...], value: Any) -> Any:
     """Return inputs with a value at a path, in the first entry of each list on the way."""
     if not path:
         return value
-    first, *rest = path
+    first, *keys_below = path
     if first == "[]":
         rows = list(inputs or [{}])
-        return [_placed(rows[0], tuple(rest), value), *rows[1:]]
+        return [_placed(rows[0], tuple(keys_below), value), *rows[1:]]
     block = dict(inputs or {})
-    return {**block, first: _placed(block.get(first), tuple(rest), value)}
+    return {**block, first: _placed(block.get(first), tuple(keys_below), value)}
 
 
 def _at(inputs: Any, path: tuple[str, ...]) -> Iterator[Any]:
@@ -147,10 +149,10 @@ def test_what_upstreams_rule_refuses_our_cases_refuse(rule: CelRule) -> None:
         if isinstance(value, dict) and isinstance(old, dict) and draw.random() < 0.5:
             value = {**copy.deepcopy(old), **value}
         inputs = _placed(copy.deepcopy(valid), rule.path, value)
-        others = [_verdict(program, inputs, path) for (path, _), program in programs.items()]
+        verdicts = [_verdict(program, inputs, path) for (path, _), program in programs.items()]
         if (
             _verdict(upstream, inputs, rule.path) is False
-            and False not in others
+            and False not in verdicts
             and not _errors(kind, inputs) - before
         ):
             differences.append(value)

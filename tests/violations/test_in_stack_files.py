@@ -37,10 +37,10 @@ def test_what_is_found_in_a_stack_file_says_what_is_allowed(findings_of_cases: l
 
 
 def test_every_violation_is_said_by_a_stack_file_or_has_a_reason() -> None:
-    rest = [row for row in RECORDED if not said(row)]
+    unsaid = [row for row in RECORDED if not said(row)]
 
-    assert [row for row in rest if not why_not(row)] == []
-    assert {"no field gives it a value", "put together by the program"} <= Counter(map(why_not, rest)).keys()
+    assert [row for row in unsaid if not why_not(row)] == []
+    assert {"no field gives it a value", "put together by the program"} <= Counter(map(why_not, unsaid)).keys()
 
 
 def test_a_field_of_the_table_moves_its_input() -> None:

@@ -41,18 +41,18 @@ def slices(
 
 
 def test_slices_that_are_killed_go_on_as_if_nothing_had_been(start: Start, tokens: Path, tmp_path: Path) -> None:
-    first, *others = slices(start, tokens, tmp_path / "whole")
+    first, *other_slices = slices(start, tokens, tmp_path / "whole")
     whole = first.ends_well()
-    assert all(other.ended() == 0 for other in others)
+    assert all(other.ended() == 0 for other in other_slices)
 
     killed = slices(start, tokens, tmp_path / "killed")
     killed[0].until("checkpoint 15 begun, .*")
     for program in killed:
         program.kill()
         assert program.ended() == -signal.SIGKILL
-    again, *others = slices(start, tokens, tmp_path / "killed")
+    again, *other_slices = slices(start, tokens, tmp_path / "killed")
     resumed = again.ends_well()
-    assert all(other.ended() == 0 for other in others)
+    assert all(other.ended() == 0 for other in other_slices)
 
     steps = [line.split()[1] for line in resumed if line.startswith("step ")]
     assert 10 <= int(last(resumed, "from").split()[-1]) < 60
@@ -69,9 +69,9 @@ def test_slices_that_start_again_read_local_checkpoints_or_else_the_output(
     start: Start, tokens: Path, tmp_path: Path, *, lost: bool, steps: set[int]
 ) -> None:
     local = tmp_path / "local"
-    whole, *others = slices(start, tokens, tmp_path / "whole")
+    whole, *other_slices = slices(start, tokens, tmp_path / "whole")
     final = last(whole.ends_well(), "step")
-    assert all(other.ended() == 0 for other in others)
+    assert all(other.ended() == 0 for other in other_slices)
     killed = slices(start, tokens, tmp_path / "killed", local=local)
     killed[0].until("checkpoint 35 begun, .*")
     for program in killed:
@@ -80,10 +80,10 @@ def test_slices_that_start_again_read_local_checkpoints_or_else_the_output(
     if lost:
         shutil.rmtree(local)
 
-    again, *others = slices(start, tokens, tmp_path / "killed", local=local)
+    again, *other_slices = slices(start, tokens, tmp_path / "killed", local=local)
     resumed = again.ends_well()
 
-    assert all(other.ended() == 0 for other in others)
+    assert all(other.ended() == 0 for other in other_slices)
     assert int(last(resumed, "from").split()[2]) in steps
     assert last(resumed, "step") == final
 

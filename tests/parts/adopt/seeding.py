@@ -26,8 +26,8 @@ class Seeded:
         self._paths: dict[tuple[str, str], str] = {}
 
     def ask(self, verb: str, path: str, body: Json | None = None, **query: str) -> Json:
-        service, _, rest = path.partition("/")
-        code, answer = self.cloud.handle(service, verb, rest, list(query.items()), body)
+        service, _, service_path = path.partition("/")
+        code, answer = self.cloud.handle(service, verb, service_path, list(query.items()), body)
         assert code == 200, (path, answer)
         return answer
 

@@ -76,11 +76,11 @@ VERTEX = {
 }
 
 
-@pytest.mark.parametrize("rest", [COMMON, GRID, COMMON + GRID, ""], ids=["all", "grid", "all in a grid", "least"])
-def test_a_server_with_the_crd_takes_every_field(take: Take, schema: CrdSchema, rest: str) -> None:
-    runs = point_runs(take(rest + GKE), "train-bcdfg")
+@pytest.mark.parametrize("fields", [COMMON, GRID, COMMON + GRID, ""], ids=["all", "grid", "all in a grid", "least"])
+def test_a_server_with_the_crd_takes_every_field(take: Take, schema: CrdSchema, fields: str) -> None:
+    runs = point_runs(take(fields + GKE), "train-bcdfg")
 
-    assert len(runs) == (4 if "sweep" in rest else 1)
+    assert len(runs) == (4 if "sweep" in fields else 1)
     assert [schema.errors(jobset(run)) for run in runs] == [[] for _ in runs]
 
 

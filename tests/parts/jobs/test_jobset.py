@@ -30,12 +30,12 @@ EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gk
 
 @pytest.mark.parametrize("target", [MULTISLICE, ONE_SLICE, ONE_HOST, SPOT, GPU, PART])
 @pytest.mark.parametrize(
-    "rest",
+    "fields",
     ["", "command: [a]\nargs: [b]\nenv: {A: b}\noutput: checkpoints\n"],
     ids=["least", "most"],
 )
-def test_a_server_with_the_jobset_crd_takes_it(take: Take, schema: CrdSchema, target: str, rest: str) -> None:
-    assert schema.errors(jobset(take(rest + target))) == []
+def test_a_server_with_the_jobset_crd_takes_it(take: Take, schema: CrdSchema, target: str, fields: str) -> None:
+    assert schema.errors(jobset(take(fields + target))) == []
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_a_job_is_limited_to_a_share_of_its_vm(take: Take, pool: str, memory: in
 
 
 @pytest.mark.parametrize(
-    ("rest", "disk"),
+    ("fields", "disk"),
     [
         ("", 3975),
         ("disk_gib: 50\n", 50),
         ("mounts: [{name: data, source: {bucket: checkpoints}, file_cache_gib: 100}]\n", 4075),
     ],
 )
-def test_a_cache_of_files_is_beside_what_the_program_may_fill(take: Take, rest: str, disk: int) -> None:
-    assert container(take(rest + GPU))["resources"]["limits"]["ephemeral-storage"] == f"{disk}Gi"
+def test_a_cache_of_files_is_beside_what_the_program_may_fill(take: Take, fields: str, disk: int) -> None:
+    assert container(take(fields + GPU))["resources"]["limits"]["ephemeral-storage"] == f"{disk}Gi"
 
 
 def test_an_exit_code_that_is_not_to_be_retried_ends_the_job(take: Take) -> None:
@@ -121,12 +121,12 @@ def test_an_exit_code_that_is_not_to_be_retried_ends_the_job(take: Take) -> None
 
 
 @pytest.mark.parametrize(
-    ("rest", "actions"),
+    ("fields", "actions"),
     [("", ["FailJobSet"]), ("retry_on: [75]\n", ["FailJobSet", "RestartJobSet", "FailJobSet"])],
     ids=["alone", "beside exit codes"],
 )
-def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, rest: str, actions: list[str]) -> None:
-    policy = jobset(take(f"count_interruptions: true\nretries: 20\n{rest}{GPU}"))["spec"]["failurePolicy"]
+def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, fields: str, actions: list[str]) -> None:
+    policy = jobset(take(f"count_interruptions: true\nretries: 20\n{fields}{GPU}"))["spec"]["failurePolicy"]
 
     assert policy["maxRestarts"] == 20
     assert [rule["action"] for rule in policy.get("rules", ())] == actions
@@ -336,7 +336,7 @@ def test_paths_and_caches_are_variables_by_the_mounts_name(take: Take) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest", "target", "volume"),
+    ("fields", "target", "volume"),
     [
         ("", GPU_TARGET, {"medium": "Memory", "sizeLimit": f"{1644 // 2}Gi"}),
         ("", ONE_GPU.replace("nodes", "gpus"), {"medium": "Memory", "sizeLimit": f"{70 // 2}Gi"}),
@@ -348,15 +348,15 @@ def test_paths_and_caches_are_variables_by_the_mounts_name(take: Take) -> None:
     ids=["8 GPUs", "1 GPU", "own memory", "TPUs", "a size", "none"],
 )
 def test_shared_memory_is_half_of_the_memory_beside_every_accelerator(
-    take: Take, rest: str, target: str, volume: dict[str, str] | None
+    take: Take, fields: str, target: str, volume: dict[str, str] | None
 ) -> None:
-    volumes = by_name(template(take(rest + target))["spec"].get("volumes", []))
+    volumes = by_name(template(take(fields + target))["spec"].get("volumes", []))
 
     assert volumes.get("shared-memory", {}).get("emptyDir") == volume
 
 
 @pytest.mark.parametrize(
-    ("rest", "medium"),
+    ("fields", "medium"),
     [
         ("", None),
         ("data_loaders: 8\n", {"medium": "Memory"}),
@@ -365,13 +365,13 @@ def test_shared_memory_is_half_of_the_memory_beside_every_accelerator(
     ids=["no data loaders", "data loaders", "a size"],
 )
 def test_shared_memory_is_memory_without_accelerators_for_data_loaders(
-    take: Take, rest: str, medium: dict[str, str] | None
+    take: Take, fields: str, medium: dict[str, str] | None
 ) -> None:
-    assert (shared_memory(take(rest + GPU_TARGET), chips=0) or {}).get("emptyDir") == medium
+    assert (shared_memory(take(fields + GPU_TARGET), chips=0) or {}).get("emptyDir") == medium
 
 
 @pytest.mark.parametrize(
-    ("rest", "requested", "limit"),
+    ("fields", "requested", "limit"),
     [
         ("", "0", "1644Gi"),
         ("shared_memory_gib: 16\n", "16Gi", "1644Gi"),
@@ -381,9 +381,9 @@ def test_shared_memory_is_memory_without_accelerators_for_data_loaders(
     ],
 )
 def test_shared_memory_is_part_of_the_memory_that_is_requested(
-    take: Take, rest: str, requested: str | None, limit: str | None
+    take: Take, fields: str, requested: str | None, limit: str | None
 ) -> None:
-    training = container(take(rest + GPU_TARGET))
+    training = container(take(fields + GPU_TARGET))
 
     assert training["resources"]["requests"].get("memory") == requested
     assert training["resources"]["limits"].get("memory") == limit
@@ -401,15 +401,15 @@ ONE_OF_FOUR = "gke: {cluster: gpus, flavor: a100-40, gpus: 1}"
 
 
 def test_a_job_beside_others_asks_for_its_part_of_the_vm(take: Take) -> None:
-    requests, most = parted(take(ONE_OF_FOUR))
+    requests, limits = parted(take(ONE_OF_FOUR))
 
     disk = int(0.75 * (0.9 * 100 - 6 - 0.35 * 100))
     assert requests == {"cpu": str(int(48 * 0.9 / 4)), "memory": "70Gi", "ephemeral-storage": f"{disk // 4}Gi"}
-    assert most == {"memory": "70Gi", "ephemeral-storage": "30Gi"}
+    assert limits == {"memory": "70Gi", "ephemeral-storage": "30Gi"}
 
 
 @pytest.mark.parametrize(
-    ("rest", "expected"),
+    ("fields", "expected"),
     [
         ("cpu: 3\n", ("3", "70Gi", None)),
         ("memory_gib: 100\n", ("10", "100Gi", None)),
@@ -417,8 +417,8 @@ def test_a_job_beside_others_asks_for_its_part_of_the_vm(take: Take) -> None:
         ("shared_memory_gib: 90\n", ("10", "90Gi", None)),
     ],
 )
-def test_its_own_figures_win_over_its_part(take: Take, rest: str, expected: tuple[str, str, str | None]) -> None:
-    requests, limits = parted(take(rest + ONE_OF_FOUR))
+def test_its_own_figures_win_over_its_part(take: Take, fields: str, expected: tuple[str, str, str | None]) -> None:
+    requests, limits = parted(take(fields + ONE_OF_FOUR))
     cpu, memory, disk = expected
 
     assert (requests["cpu"], requests["memory"]) == (cpu, memory)
@@ -483,7 +483,7 @@ MEMORY = LOCAL.replace("100", "100, medium: memory")
 
 
 @pytest.mark.parametrize(
-    ("rest", "folder", "requested", "limit"),
+    ("fields", "folder", "requested", "limit"),
     [
         (LOCAL, {"sizeLimit": "100Gi"}, ("0", "100Gi"), "1644Gi"),
         (MEMORY, {"medium": "Memory", "sizeLimit": "100Gi"}, ("100Gi", "0"), "1644Gi"),
@@ -493,9 +493,9 @@ MEMORY = LOCAL.replace("100", "100, medium: memory")
     ],
 )
 def test_local_checkpoints_count_as_memory_or_disk_of_the_pod(
-    take: Take, rest: str, folder: dict[str, str], requested: tuple[str, str], limit: str
+    take: Take, fields: str, folder: dict[str, str], requested: tuple[str, str], limit: str
 ) -> None:
-    job = take(rest + GPU_TARGET)
+    job = take(fields + GPU_TARGET)
     training = container(job)
     requests = training["resources"]["requests"]
 
@@ -507,8 +507,8 @@ def test_local_checkpoints_count_as_memory_or_disk_of_the_pod(
 
 
 def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take) -> None:
-    def plan(rest: str) -> str | None:
-        training = container(take(rest + GPU_TARGET))
+    def plan(fields: str) -> str | None:
+        training = container(take(fields + GPU_TARGET))
         return next((row["value"] for row in training["env"] if row["name"] == "TRAINING_LAUNCH"), None)
 
     assert plan(LOCAL) == '{"restarts": 3}'

@@ -184,14 +184,14 @@ def test_start_and_end_are_published_and_the_exit_code_stays(take: Take, google:
 
 
 @pytest.mark.parametrize(
-    "others",
+    "variables",
     [{"JOB_COMPLETION_INDEX": "1"}, {"CLUSTER_SPEC": '{"task": {"type": "workerpool1", "index": 0}}'}],
     ids=["GKE", "Vertex AI"],
 )
-def test_one_container_of_a_run_publishes(take: Take, google: Google, others: dict[str, str]) -> None:
+def test_one_container_of_a_run_publishes(take: Take, google: Google, variables: dict[str, str]) -> None:
     job = take(f'command: [python3, -c, "print(1)"]\nnotify: projects/example-lab/topics/runs\n{GPU}')
 
-    with start(google, job, others) as program:
+    with start(google, job, variables) as program:
         program.communicate(timeout=30)
 
     assert google.messages == []
@@ -299,7 +299,7 @@ LOCAL = "output: checkpoints\nlocal_checkpoints: {size_gib: 1, restarts: 2}\n"
 
 
 @pytest.mark.parametrize(
-    ("code", "rest", "starts"),
+    ("code", "fields", "starts"),
     [
         ("3", "", 3),
         ("0", "", 1),
@@ -310,10 +310,10 @@ LOCAL = "output: checkpoints\nlocal_checkpoints: {size_gib: 1, restarts: 2}\n"
     ids=["fails", "ends well", "fails once", "fails with a code", "fails with another code"],
 )
 def test_a_program_that_fails_starts_again_in_its_container_a_few_times(
-    take: Take, google: Google, tmp_path: Path, *, code: str, rest: str, starts: int
+    take: Take, google: Google, tmp_path: Path, *, code: str, fields: str, starts: int
 ) -> None:
     (tmp_path / "train.py").write_text(FAILS.format(code=code))
-    job = take(f"command: [python3, train.py]\n{LOCAL}{rest}{GPU}")
+    job = take(f"command: [python3, train.py]\n{LOCAL}{fields}{GPU}")
 
     with start(google, job, cwd=tmp_path, restarts=2) as program:
         ended = program.wait(60)
@@ -418,14 +418,14 @@ def write_tree(root: Path) -> None:
     subprocess.run(["git", "init", "-q", root], check=True)
 
 
-def folder_job(root: Path, rest: str) -> ResolvedJob | None:
-    job, findings = folder_read(root, rest)
+def folder_job(root: Path, fields: str) -> ResolvedJob | None:
+    job, findings = folder_read(root, fields)
     assert findings == []
     return job
 
 
-def folder_read(root: Path, rest: str) -> tuple[ResolvedJob | None, list[Finding]]:
-    text = f"environment: lab\nsource: {{folder: src, image: a:1}}\n{rest}\noutput: checkpoints\n{GPU}\n"
+def folder_read(root: Path, fields: str) -> tuple[ResolvedJob | None, list[Finding]]:
+    text = f"environment: lab\nsource: {{folder: src, image: a:1}}\n{fields}\noutput: checkpoints\n{GPU}\n"
     return parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(root))
 
 
@@ -511,7 +511,7 @@ def test_a_folder_that_cannot_be_packed_is_refused(new_lab: Lab, spoil: Callable
 
 
 @pytest.mark.parametrize(
-    ("source", "rest", "path"),
+    ("source", "fields", "path"),
     [
         ("{folder: src}", "", "source.folder"),
         ("{folder: src, module: a.b}", "command: [a]", "source.module"),
@@ -520,8 +520,8 @@ def test_a_folder_that_cannot_be_packed_is_refused(new_lab: Lab, spoil: Callable
         ("{folder: ../src}", "command: [a]", "source.folder"),
     ],
 )
-def test_a_folder_runs_a_command_of_its_own(new_lab: Lab, source: str, rest: str, path: str) -> None:
-    text = f"environment: lab\nsource: {source}\n{rest}\noutput: checkpoints\n{GPU}\n"
+def test_a_folder_runs_a_command_of_its_own(new_lab: Lab, source: str, fields: str, path: str) -> None:
+    text = f"environment: lab\nsource: {source}\n{fields}\noutput: checkpoints\n{GPU}\n"
 
     _, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(new_lab()))
 

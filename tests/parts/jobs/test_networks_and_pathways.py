@@ -63,8 +63,8 @@ def workspace(root: Path) -> Workspace:
 
 @pytest.fixture
 def job(take: Take, workspace: Workspace) -> Job:
-    def taken(flavor: str, nodes: int = 2, rest: str = "", head: str = "") -> ResolvedJob:
-        target = f"gke: {{cluster: gpus, flavor: {flavor}, nodes: {nodes}{rest}}}"
+    def taken(flavor: str, nodes: int = 2, target_fields: str = "", head: str = "") -> ResolvedJob:
+        target = f"gke: {{cluster: gpus, flavor: {flavor}, nodes: {nodes}{target_fields}}}"
         return take(f"{head}{target}", workspace=workspace)
 
     return taken
@@ -241,9 +241,9 @@ def test_an_unconfined_program_keeps_its_system_calls_and_setuid_programs(take: 
     assert "securityContext" not in container(take(target))
 
 
-@pytest.mark.parametrize("rest", ["", "pathways: true, "])
-def test_a_job_with_mounts_has_the_group_that_may_write_to_them(take: Take, rest: str) -> None:
-    target = f"gke: {{cluster: tpus, flavor: tpu-v5e-4x8, {rest}slices: 1}}\noutput: checkpoints\ncommand: [a]"
+@pytest.mark.parametrize("target_fields", ["", "pathways: true, "])
+def test_a_job_with_mounts_has_the_group_that_may_write_to_them(take: Take, target_fields: str) -> None:
+    target = f"gke: {{cluster: tpus, flavor: tpu-v5e-4x8, {target_fields}slices: 1}}\noutput: checkpoints\ncommand: [a]"
     mounts = "mounts: [{name: data, source: {bucket: checkpoints}}]\n"
     with_mounts, without = (jobset(take(text))["spec"]["replicatedJobs"][0] for text in (mounts + target, target))
     pods = [role["template"]["spec"]["template"]["spec"] for role in (with_mounts, without)]
@@ -509,11 +509,11 @@ def test_slices_that_kueue_places_are_found_in_a_queue_without_other_flavors(
     take: Take, tmp_path: Path, aware: bool, alone: bool, refused: bool
 ) -> None:
     pool = "slices: 4, min_slices: 4, topology_aware: true}" if aware else "slices: 4, min_slices: 4}"
-    others = re.findall(r"^        tpu-v5e-(?!4x8:).*\n", VISION, re.MULTILINE)
-    assert len(others) == 3
+    other_shares = re.findall(r"^        tpu-v5e-(?!4x8:).*\n", VISION, re.MULTILINE)
+    assert len(other_shares) == 3
     vision = VISION
     if alone:
-        for line in others:
+        for line in other_shares:
             vision = vision.replace(line, "")
     root = write_lab(tmp_path, lab=ENVIRONMENT.replace("slices: 4, min_slices: 2}", pool), lab_vision=vision)
 

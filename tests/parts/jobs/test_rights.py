@@ -38,8 +38,8 @@ def refused_on_vertex(job: ResolvedJob) -> list[Finding]:
 
 def test_rights_of_the_stacks_keep_what_a_job_file_says(take: Take) -> None:
     mounts = "mounts:\n- {name: i, source: {data_set: images}}\n- {name: c, source: {bucket: checkpoints}}\n"
-    rest = "output: checkpoints\nsecrets: {TOKEN: token}\n"
-    job = take(HEAD + SOURCE + rest + mounts + GPU + VERTEX)
+    fields = "output: checkpoints\nsecrets: {TOKEN: token}\n"
+    job = take(HEAD + SOURCE + fields + mounts + GPU + VERTEX)
 
     assert on_gke(job) == []
     assert refused_on_vertex(job) == []

@@ -20,12 +20,12 @@ CPU = "region: us-central1, machine_type: n2-standard-8"
 TUNING = "region: us-central1, machine_type: a2-highgpu-1g, persistent_resource: tuning, boot_disk: {size_gb: 200}"
 
 
-def body(take: Take, target: str, rest: str = "") -> dict[str, Any]:
-    return custom_job(take(f"{rest}vertex: {{{target}}}"))
+def body(take: Take, target: str, fields: str = "") -> dict[str, Any]:
+    return custom_job(take(f"{fields}vertex: {{{target}}}"))
 
 
-def spec(take: Take, target: str, rest: str = "") -> dict[str, Any]:
-    job_spec = body(take, target, rest)["jobSpec"]
+def spec(take: Take, target: str, fields: str = "") -> dict[str, Any]:
+    job_spec = body(take, target, fields)["jobSpec"]
     assert isinstance(job_spec, dict)
     return job_spec
 
@@ -340,9 +340,9 @@ def test_all_vms_start_again_together_or_none_does(
 
 
 def test_places_and_names_are_written_as_the_service_wants_them(take: Take) -> None:
-    rest = "output: checkpoints\ntensorboard: true\nexperiment: vit\nprofiler: true\n"
+    fields = "output: checkpoints\ntensorboard: true\nexperiment: vit\nprofiler: true\n"
     key = "projects/example-lab/locations/us-central1/keyRings/a/cryptoKeys/b"
-    body = custom_job(take(f"{rest}vertex: {{{CPU_BODY}, network: projects/1/global/networks/lab, kms_key: {key}}}"))
+    body = custom_job(take(f"{fields}vertex: {{{CPU_BODY}, network: projects/1/global/networks/lab, kms_key: {key}}}"))
     contexts = "projects/example-lab/locations/us-central1/metadataStores/default/contexts"
 
     assert body["encryptionSpec"] == {"kmsKeyName": key}

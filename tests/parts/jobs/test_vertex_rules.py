@@ -28,8 +28,8 @@ TPU = "region: us-west4, machine_type: ct5lp-hightpu-4t"
 TUNING = "region: us-central1, machine_type: a2-highgpu-1g, persistent_resource: tuning, boot_disk: {size_gb: 200}"
 
 
-def findings_for(take: Take, target: str, rest: str = "") -> list[Finding]:
-    return vertex_findings(take(f"{rest}vertex: {{{target}}}"))
+def findings_for(take: Take, target: str, fields: str = "") -> list[Finding]:
+    return vertex_findings(take(f"{fields}vertex: {{{target}}}"))
 
 
 @pytest.mark.parametrize(
@@ -152,16 +152,16 @@ def test_a_container_has_100_variables_at_most_with_those_of_the_platform(
 ) -> None:
     variables = ", ".join(f"V{index}: a" for index in range(count))
 
-    rest = f"output: checkpoints\nenv: {{{variables}}}\n"
+    fields = f"output: checkpoints\nenv: {{{variables}}}\n"
 
-    assert [(finding.rule, finding.path) for finding in findings_for(take, H100, rest)] == findings
+    assert [(finding.rule, finding.path) for finding in findings_for(take, H100, fields)] == findings
 
 
 @pytest.mark.parametrize(("length", "findings"), [(50_000, []), (50_001, [("job-vertex-args", "args")])])
 def test_arguments_have_100000_characters_at_most(take: Take, length: int, findings: list[tuple[str, str]]) -> None:
-    rest = f"args: [{'a' * 50_000}, {'b' * length}]\n"
+    fields = f"args: [{'a' * 50_000}, {'b' * length}]\n"
 
-    assert [(finding.rule, finding.path) for finding in findings_for(take, H100, rest)] == findings
+    assert [(finding.rule, finding.path) for finding in findings_for(take, H100, fields)] == findings
 
 
 def test_a_bucket_in_another_region_is_a_warning_with_one_that_is_near(take: Take) -> None:
@@ -241,11 +241,11 @@ def test_a_charge_is_shown_with_limit_and_headroom(verdict: Judge) -> None:
     h100 = "CustomModelTrainingPreemptibleH100GPUsPerProjectPerRegion in us-central1"
     disks = "CustomModelTrainingPDSSDPerProjectPerRegion in us-central1"
     day = "as of 2026-11-01"
-    left = f"{4_000 - 4 * 200:,}"  # the stacks hold 4 VMs of 200 GB at most, those of the persistent resource
+    headroom = f"{4_000 - 4 * 200:,}"  # the stacks hold 4 VMs of 200 GB at most, those of the persistent resource
     assert rendered.findings == ()
     assert rendered.notes == (
         f"charges {2 * 8} GPUs to {h100} of example-lab; limit 32, {day}; headroom 32 beside the stacks",
-        f"charges {2 * 100} GB to {disks} of example-lab; limit 4,000, {day}; headroom {left} beside the stacks",
+        f"charges {2 * 100} GB to {disks} of example-lab; limit 4,000, {day}; headroom {headroom} beside the stacks",
     )
 
 

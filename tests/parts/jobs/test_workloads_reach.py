@@ -35,8 +35,8 @@ def two(new_lab: Lab) -> Workspace:
             "        cpu_pools: {general: {}}\n        node_pools:\n          queue",
         )
         *head, gpus = text.partition("gpus:\n")
-        gpus, *rest = gpus.partition("    buckets:")
-        path.write_text("".join([*head, gpus, "      more:\n", gpus, *rest]))
+        gpus, *following_parts = gpus.partition("    buckets:")
+        path.write_text("".join([*head, gpus, "      more:\n", gpus, *following_parts]))
         other = path.read_text().replace("environment: lab", "environment: lob").replace("example-lab", "example-lob")
         (root / "stacks" / name.replace("lab", "lob")).write_text(other)
     workspace = read_workspace(root)

@@ -76,8 +76,8 @@ def test_unreadable_rows_of_slurm_are_reported_at_once_with_line_and_column(tmp_
 
 
 def test_jobs_of_the_standard_workload_format_are_those_that_used_processors(tmp_path: Path) -> None:
-    rest = "-1 -1 16 7200 -1 1 5 7 -1 -1 1 -1 -1"  # group 7, partition 1
-    text = f"; a header\n1 0 10 3600 8 {rest}\n2 60 10 3600 -1 {rest}\n3 90 -1 -1 8 {rest}\nbroken\n"
+    columns = "-1 -1 16 7200 -1 1 5 7 -1 -1 1 -1 -1"  # group 7, partition 1
+    text = f"; a header\n1 0 10 3600 8 {columns}\n2 60 10 3600 -1 {columns}\n3 90 -1 -1 8 {columns}\nbroken\n"
 
     done = imported(tmp_path, "swf", text)
 

@@ -169,11 +169,11 @@ class Lab:
         if grant.permissions is not None:
             body: dict[str, Any] = {"name": grant.role, "includedPermissions": sorted(grant.permissions)}
             self.cloud.store.put(Record(name=f"iam/{grant.role}", project=PROJECT, body=body))
-        kind, _, rest = grant.resource.partition("/")
+        kind, _, resource_name = grant.resource.partition("/")
         collection = grant.resource.split("/")[-2]
         if kind != "buckets" and collection not in _SERVICES:
             return
-        name = f"storage/b/{rest}" if kind == "buckets" else f"{_SERVICES[collection]}/{grant.resource}"
+        name = f"storage/b/{resource_name}" if kind == "buckets" else f"{_SERVICES[collection]}/{grant.resource}"
         record = self.cloud.store.get(name) or Record(name=name, project=PROJECT, body={})
         policy = record.meta.setdefault("policy", {"bindings": []})
         policy["bindings"].append({"role": grant.role, "members": [grant.principal]})

@@ -100,14 +100,14 @@ def test_a_page_says_nothing_secret_and_has_the_channels_of_the_environment(lab:
     assert not any(code in part for answer in answers for part in answer)
 
 
-@pytest.mark.parametrize(("name", "least"), [("vertex-refusals", 20), ("monitoring-refusals", 4)])
-def test_all_requests_are_refused_as_the_table_has_it(lab: Lab, tmp_path: Path, name: str, least: int) -> None:
+@pytest.mark.parametrize(("name", "minimum"), [("vertex-refusals", 20), ("monitoring-refusals", 4)])
+def test_all_requests_are_refused_as_the_table_has_it(lab: Lab, tmp_path: Path, name: str, minimum: int) -> None:
     with lab.platform(tmp_path) as platform:
         (answer,) = answers_of(name, platform)
 
     count, _, of = answer.says.split()[:3]
     assert count == of
-    assert int(count) >= least
+    assert int(count) >= minimum
 
 
 def test_a_dry_run_without_the_right_to_create_decides_nothing(lab: Lab, tmp_path: Path) -> None:

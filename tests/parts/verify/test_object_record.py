@@ -158,13 +158,13 @@ def test_a_run_killed_at_any_moment_leaves_nothing_and_touches_nothing_else(tmp_
                 cluster.put(path, {"metadata": {"name": path.rpartition("/")[2], **labels}})
             policy = cluster.put_policy({"userLabels": {"verify-run": record.run}})
             planted.add(f"{GOOGLE}{policy['name']}")
-            others = planted | kept
+            other_objects = planted | kept
             cluster.deleted.clear()
 
             Maker(record, {"lab": api}, google=partial(google_api_at, address)).remove()
 
-            assert cluster.objects.keys() == others
-            kept = others
+            assert cluster.objects.keys() == other_objects
+            kept = other_objects
             assert ObjectRecord.read(record.path).open == {}
 
 

@@ -25,10 +25,10 @@ READERS = ("training_platform/cli/catalog.py", "training_platform/catalog/decidi
 
 
 def test_none_is_left_over() -> None:
-    left = [key for key in undecided() if decision(*key) is None]
+    without_decision = [key for key in undecided() if decision(*key) is None]
 
     assert len(undecided()) > 90
-    assert left == []
+    assert without_decision == []
 
 
 @pytest.mark.parametrize("pattern", [pattern for row in ROWS for pattern in row["facts"]])

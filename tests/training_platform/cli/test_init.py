@@ -132,8 +132,8 @@ def test_amounts_of_an_earlier_version_are_marked_as_placeholders(root: Path) ->
     run(root, "quota", "init")
     file = root / "stacks" / "quotas" / "example-lab.yaml"
     marked = file.read_text()
-    schema, _, rest = marked.partition("\n")
-    body = rest.partition("`placeholder`.\n")[2].replace("placeholder: true\n", "")
+    schema, _, after_schema = marked.partition("\n")
+    body = after_schema.partition("`placeholder`.\n")[2].replace("placeholder: true\n", "")
     file.write_text(f"{schema}\n# Written without looking at Google Cloud: what stacks need.\n{body}")
 
     assert run(root, "quota", "init").stdout.startswith("stacks/quotas/example-lab.yaml: written")
@@ -328,10 +328,10 @@ def test_a_new_team_is_told_its_share_and_how_the_next_one_gets_one(root: Path) 
     second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
 
     assert "  share of h100-spot in us-central1: 8 of 8 GPUs\n" in first.stdout
-    left = "Nothing is left for another team: lower a nominal_quota in stacks/Pulumi.dev-vision.yaml first, or"
-    assert left in first.stdout
+    advice = "Nothing is left for another team: lower a nominal_quota in stacks/Pulumi.dev-vision.yaml first, or"
+    assert advice in first.stdout
     assert "  no share: all capacity of dev is promised to teams\n" in second.stdout
-    assert left in second.stdout
+    assert advice in second.stdout
     third = init(root, "team", "speech", "--member", "group:speech@example.com", "--share", "h100=0")
     assert "stacks/Pulumi.dev-vision.yaml first, or give it --share FLAVOR=0, to borrow.\n" in second.stdout
     assert "It can only borrow: for GPUs or chips of its own, lower a nominal_quota in stacks/" in third.stdout

@@ -295,8 +295,8 @@ def test_every_field_that_may_be_left_out_says_what_holds_then() -> None:
 def test_no_object_takes_a_key_that_means_nothing() -> None:
     for path, schema_object in objects(SCHEMA):
         assert "additionalProperties" in schema_object, path
-        rest = schema_object["additionalProperties"]
-        assert rest is False or (isinstance(rest, dict) and "properties" not in schema_object), path
+        additional = schema_object["additionalProperties"]
+        assert additional is False or (isinstance(additional, dict) and "properties" not in schema_object), path
 
 
 @pytest.mark.parametrize(

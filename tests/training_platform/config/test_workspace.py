@@ -460,9 +460,9 @@ def test_a_copy_with_other_stacks_derives_flavors_from_them() -> None:
     with_gpus = workspace({"vision": {GPU: 8}})
     assert GPU in with_gpus.flavors("lab", "c")
     lab = files({})["lab"]["environment"]
-    others = workspace({}, clusters={"c": {**lab["clusters"]["c"], "node_pools": {}}})
+    without_pools = workspace({}, clusters={"c": {**lab["clusters"]["c"], "node_pools": {}}})
 
-    copied = dataclasses.replace(with_gpus, stacks=others.stacks)
+    copied = dataclasses.replace(with_gpus, stacks=without_pools.stacks)
 
     assert copied.flavors("lab", "c") == {}
     assert GPU in with_gpus.flavors("lab", "c")
@@ -473,9 +473,9 @@ def test_unpromised_capacity_is_counted_in_whole_slices() -> None:
     lab_workspace = workspace({"vision": {GPU: 24, TPU: 10}, "nlp": {GPU: 16}}, cohorts=cohorts)
 
     # 64 GPUs less 24, 16 and 8; 32 chips less 10 are 22, of which two slices of 8 are whole.
-    left = {GPU: 64 - 24 - 16 - 8, TPU: 16}
-    assert unpromised(lab_workspace, "lab") == {"c": left}
-    assert {line.flavor.name: line.unpromised for line in capacity_ledger(lab_workspace)} == left
+    amounts = {GPU: 64 - 24 - 16 - 8, TPU: 16}
+    assert unpromised(lab_workspace, "lab") == {"c": amounts}
+    assert {line.flavor.name: line.unpromised for line in capacity_ledger(lab_workspace)} == amounts
 
 
 @pytest.mark.parametrize("promised", [64, 72])

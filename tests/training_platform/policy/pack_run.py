@@ -49,7 +49,7 @@ def urn(resource_type: str, name: str, stack: str, project: str = PROJECT) -> st
     return f"urn:pulumi:{stack}::{project}::{resource_type}::{name}"
 
 
-def pool(name: str = "main-h100-pool", most: Any = 4.0, size: Any = 200.0, **config: Any) -> Given:
+def pool(name: str = "main-h100-pool", max_nodes: Any = 4.0, size: Any = 200.0, **config: Any) -> Given:
     node = {
         "machineType": "a3-highgpu-8g",
         "bootDisk": {"sizeGb": size, "diskType": "pd-ssd"},
@@ -65,7 +65,7 @@ def pool(name: str = "main-h100-pool", most: Any = 4.0, size: Any = 200.0, **con
         "cluster": "main",
         "location": "us-central1-a",
         "nodeConfig": node,
-        "autoscaling": {"maxNodeCount": most},
+        "autoscaling": {"maxNodeCount": max_nodes},
         "upgradeSettings": {"maxSurge": 0.0, "maxUnavailable": 1.0},
         "networkConfig": {"enablePrivateNodes": True, "additionalNodeNetworkConfigs": DATA_NETWORKS},
     }

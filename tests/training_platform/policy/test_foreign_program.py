@@ -14,11 +14,11 @@ def messages(messages_by_policy: dict[str, list[str]], policy: str, rule: str) -
     return [message for message in messages_by_policy.get(policy, []) if f"Rule: {rule}." in message]
 
 
-@pytest.mark.parametrize(("most", "count"), [(8.0, 0), (9.0, 1)])
-def test_one_stack_is_compared_with_the_snapshot_of_the_config(most: float, count: int) -> None:
+@pytest.mark.parametrize(("max_nodes", "count"), [(8.0, 0), (9.0, 1)])
+def test_one_stack_is_compared_with_the_snapshot_of_the_config(max_nodes: float, count: int) -> None:
     snapshot = yaml.safe_load(SNAPSHOT)
 
-    reported = Run(None, project="another")(pool(most=most), quota={"snapshot": snapshot})
+    reported = Run(None, project="another")(pool(max_nodes=max_nodes), quota={"snapshot": snapshot})
 
     assert len(messages(reported, "quota", "quota-exceeded")) == count
     assert any("other stacks are not counted" in message for message in reported["stack-advice"])
@@ -28,7 +28,7 @@ def test_limits_that_come_as_floats_are_whole_numbers(tmp_path: Path) -> None:
     limits = {"GPUS-PER-GPU-FAMILY-per-project-region": [{"limit": 64.0, "region": "us-central1"}]}
     snapshot = {"project": "example-train", "taken": "2026-11-01", "limits": {"compute.googleapis.com": limits}}
 
-    reported = Run(tmp_path, project="another")(pool(most=9.0), quota={"snapshot": snapshot})
+    reported = Run(tmp_path, project="another")(pool(max_nodes=9.0), quota={"snapshot": snapshot})
 
     assert len(messages(reported, "quota", "quota-exceeded")) == 1
 
@@ -47,7 +47,7 @@ def test_a_snapshot_is_read_from_its_path(tmp_path: Path) -> None:
 
 
 def test_projects_that_the_snapshot_is_not_of_are_named() -> None:
-    kind, name, inputs = pool(most=9.0)
+    kind, name, inputs = pool(max_nodes=9.0)
     snapshot = yaml.safe_load(SNAPSHOT)
 
     reported = Run(None, project="another")(

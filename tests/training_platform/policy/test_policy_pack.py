@@ -150,9 +150,9 @@ def test_stack_policies_read_inputs_and_not_the_engines_state(checkout: Path) ->
     assert urn(NODE_POOL, "main-v5e-pool", "dev") in run.urns
 
 
-@pytest.mark.parametrize(("most", "count"), [(8.0, 0), (9.0, 1)])
-def test_quota_is_counted_from_the_plan(checkout: Path, most: float, count: int) -> None:
-    quota_messages = Run(checkout)(pool(most=most)).get("quota", [])
+@pytest.mark.parametrize(("max_nodes", "count"), [(8.0, 0), (9.0, 1)])
+def test_quota_is_counted_from_the_plan(checkout: Path, max_nodes: float, count: int) -> None:
+    quota_messages = Run(checkout)(pool(max_nodes=max_nodes)).get("quota", [])
 
     assert len(quota_messages) == count
     assert all(
@@ -163,7 +163,7 @@ def test_quota_is_counted_from_the_plan(checkout: Path, most: float, count: int)
 def test_quota_counts_other_stacks_from_their_files(checkout: Path) -> None:
     (checkout / "stacks" / "Pulumi.stage.yaml").write_text(STACK)  # 4 * 8 of the 64
 
-    quota_messages = Run(checkout)(pool(most=5.0))["quota"]
+    quota_messages = Run(checkout)(pool(max_nodes=5.0))["quota"]
 
     assert len(quota_messages) == 1
     assert "needs 72, of which h100 40 and h100 of stage 32" in quota_messages[0]  # readable: a list follows
@@ -208,7 +208,7 @@ def test_exemptions_that_are_rejected_exempt_nothing_and_that_is_said(checkout: 
 
 
 def test_what_cannot_be_counted_is_advice(checkout: Path) -> None:
-    reported = Run(checkout)(pool(most=UNKNOWN_NUMBER_VALUE))
+    reported = Run(checkout)(pool(max_nodes=UNKNOWN_NUMBER_VALUE))
 
     assert any("max_nodes is not known before deployment" in message for message in reported["stack-advice"])
     assert "quota" not in reported

@@ -223,8 +223,8 @@ def test_quota_of_a_cohort_is_promised_beside_that_of_teams(tmp_path: Path) -> N
 def test_quota_of_a_cohort_that_pools_do_not_hold_whole_is_found_at_its_line(
     tmp_path: Path, more: int, rules: list[str]
 ) -> None:
-    left = int(line_of(read_workspace(ORGANISATION)).headroom)
-    workspace = with_cohort(tmp_path, left + more)
+    headroom = int(line_of(read_workspace(ORGANISATION)).headroom)
+    workspace = with_cohort(tmp_path, headroom + more)
 
     findings = [
         finding for finding in capacity_findings(capacity_ledger(workspace), workspace) if finding.stack == "prod"

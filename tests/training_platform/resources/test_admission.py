@@ -55,12 +55,12 @@ SLICES = Bounds(exclusive=[ExclusiveNodes(SLICE, POOL)])
 
 def leading(nodes: dict[str, str] = SLICE, key: str = "1", priority: str = "0", **term: Any) -> dict[str, Any]:
     """Return the first pod of a slice as JobSet's webhook makes it; its own key is 1 and its priority 0."""
-    others = [
+    expressions = [
         {"key": JOB_KEY, "operator": "Exists"},
         {"key": JOB_KEY, "operator": "NotIn", "values": [key]},
         {"key": "jobset.sigs.k8s.io/priority", "operator": "In", "values": [priority]},
     ]
-    selector = {"matchExpressions": others}
+    selector = {"matchExpressions": expressions}
     affinity_term = {"topologyKey": POOL, "labelSelector": selector, "namespaceSelector": {}, **term}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [affinity_term]}}
     return {"nodeSelector": nodes, "affinity": apart}

@@ -315,7 +315,7 @@ def test_the_minimum_and_maximum_are_over_all_zones(scope: Scope) -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "least", "most", "initial_nodes"),
+    ("location", "minimum", "maximum", "initial_nodes"),
     [
         ("us-west4-a", 2, 6, 2),
         ("us-west4", 3, 6, 1),
@@ -325,8 +325,10 @@ def test_the_minimum_and_maximum_are_over_all_zones(scope: Scope) -> None:
         ("us-west4", 1, 2, 0),
     ],
 )
-def test_a_zone_starts_with_its_part_of_the_minimum(location: str, least: int, most: int, initial_nodes: int) -> None:
-    spec = SystemPoolSpec(min_nodes=least, max_nodes=most)
+def test_a_zone_starts_with_its_part_of_the_minimum(
+    location: str, minimum: int, maximum: int, initial_nodes: int
+) -> None:
+    spec = SystemPoolSpec(min_nodes=minimum, max_nodes=maximum)
 
     assert initial_nodes_per_zone(spec, location) == initial_nodes
 

@@ -354,13 +354,13 @@ def test_the_api_takes_it(kind: str) -> None:
 def test_tiles_fill_the_grid_without_lying_on_each_other(kind: str) -> None:
     taken: set[tuple[int, int]] = set()
     for tile in tiles(SUBJECTS[kind]):
-        left = tile.get("xPos", 0)
+        first_column = tile.get("xPos", 0)
         cells = {
             (x, y)
-            for x in range(left, left + tile["width"])
+            for x in range(first_column, first_column + tile["width"])
             for y in range(tile["yPos"], tile["yPos"] + tile["height"])
         }
-        assert left + tile["width"] <= COLUMNS
+        assert first_column + tile["width"] <= COLUMNS
         assert not cells & taken
         taken |= cells
 

@@ -121,7 +121,7 @@ def test_without_a_zone_a_regional_clusters_pool_takes_all_zones_and_counts_per_
 
 
 @pytest.mark.parametrize(
-    ("kind", "least", "most"),
+    ("kind", "minimum", "maximum"),
     [
         ("v4 slices", 16 // 4, 16 // 4),  # the first of two slices is always there
         ("v5e hosts", 1, 8),
@@ -131,12 +131,12 @@ def test_without_a_zone_a_regional_clusters_pool_takes_all_zones_and_counts_per_
     ],
 )
 def test_a_pool_scales_by_the_pair_per_zone(
-    kind: str, least: int, most: int, planned: Callable[..., StackResource]
+    kind: str, minimum: int, maximum: int, planned: Callable[..., StackResource]
 ) -> None:
     inputs = planned(kind).inputs
 
-    assert inputs["autoscaling"] == {"minNodeCount": least, "maxNodeCount": most, "locationPolicy": "ANY"}
-    assert inputs["initialNodeCount"] == least
+    assert inputs["autoscaling"] == {"minNodeCount": minimum, "maxNodeCount": maximum, "locationPolicy": "ANY"}
+    assert inputs["initialNodeCount"] == minimum
     assert "nodeCount" not in inputs
 
 

@@ -73,14 +73,14 @@ def test_every_token_has_a_row_and_a_row_without_one_says_only_what_judges_other
     names = [name for name in vars(resource_types) if name.isupper() and not name.startswith("_")]
     values = [getattr(resource_types, name) for name in names]
     tokens = {value for value in values if isinstance(value, str)} - {KUBERNETES}
-    others = {token: row for token, row in RESOURCE_TYPES.items() if token not in tokens}
+    other_rows = {token: row for token, row in RESOURCE_TYPES.items() if token not in tokens}
 
     assert tokens <= set(RESOURCE_TYPES)
-    assert others == {
+    assert other_rows == {
         token: ResourceType(kind=row.kind, labels=row.labels, document=row.document, replacing=row.replacing)
-        for token, row in others.items()
+        for token, row in other_rows.items()
     }
-    assert all(row.replacing or row.document for row in others.values())
+    assert all(row.replacing or row.document for row in other_rows.values())
 
 
 def test_no_other_file_spells_a_resource_type() -> None:

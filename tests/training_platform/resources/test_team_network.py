@@ -218,7 +218,7 @@ def test_what_a_namespace_may_beyond_baseline_is_said_one_by_one(
 
 
 @pytest.mark.parametrize(
-    ("share", "most"),
+    ("share", "maximum"),
     [
         (Share(nominal_quota=8), 4 * 8),  # all that the pools hold can be lent
         (Share(nominal_quota=8, borrowing_limit=8), 8 + 8),
@@ -228,9 +228,9 @@ def test_what_a_namespace_may_beyond_baseline_is_said_one_by_one(
     ],
 )
 def test_a_team_can_have_its_own_and_what_the_pools_hold_beside(
-    fleet: dict[str, Flavor], share: Share, most: int
+    fleet: dict[str, Flavor], share: Share, maximum: int
 ) -> None:
-    assert most_chips(share, fleet["h100"]) == most
+    assert most_chips(share, fleet["h100"]) == maximum
 
 
 def test_the_quota_is_what_the_teams_flavors_come_to(fleet: dict[str, Flavor]) -> None:

@@ -127,10 +127,12 @@ def test_the_namespace_holds_no_more_than_its_quota() -> None:
 
 
 def test_everything_is_in_the_namespace_and_after_it() -> None:
-    others = [resource for resource in plan().resources if "metadata" in resource.inputs and resource.type != NAMESPACE]
+    namespaced = [
+        resource for resource in plan().resources if "metadata" in resource.inputs and resource.type != NAMESPACE
+    ]
 
-    assert len(others) == 4 + 2
-    for resource in others:
+    assert len(namespaced) == 4 + 2
+    for resource in namespaced:
         assert resource.inputs["metadata"]["namespace"] == "vision"
         assert (NAMESPACE, "share-main-namespace") in resource.options["dependsOn"]
 

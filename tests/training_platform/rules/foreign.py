@@ -113,7 +113,7 @@ RESOURCES: Resources = {
             },
             "clusterAutoscaling": {
                 "enabled": True,
-                "resourceLimits": [{"resourceType": name, "maximum": most} for name, most in LIMITS],
+                "resourceLimits": [{"resourceType": name, "maximum": maximum} for name, maximum in LIMITS],
                 "autoProvisioningLocations": ["us-central1-a"],
                 "autoProvisioningDefaults": {"diskType": "pd-balanced", "diskSize": 100.0},
             },

@@ -51,7 +51,7 @@ def test_the_corpus_has_enough_of_every_kind() -> None:
     kinds = Counter(kind for entry in CORPUS.values() for kind in {row["type"] for row in _resources(entry).values()})
 
     assert len(CORPUS) >= 150
-    assert {kind: kinds[kind] for kind, least in LEAST.items() if kinds[kind] < least} == {}
+    assert {kind: kinds[kind] for kind, minimum in LEAST.items() if kinds[kind] < minimum} == {}
 
 
 def test_every_configuration_names_where_it_was_read() -> None:

@@ -33,8 +33,8 @@ FIELDS = {
 def written(**fields: str | None) -> str:
     """Return a file with one exemption; None leaves a field out."""
     written_fields = {name: value for name, value in {**FIELDS, **fields}.items() if value is not None}
-    first, *rest = (f"{name}: {value}" for name, value in written_fields.items())
-    return "\n".join(["exemptions:", f"  - {first}", *(f"    {line}" for line in rest)])
+    first, *other_lines = (f"{name}: {value}" for name, value in written_fields.items())
+    return "\n".join(["exemptions:", f"  - {first}", *(f"    {line}" for line in other_lines)])
 
 
 def read(today: date = TODAY, /, **fields: str | None) -> Exemptions:

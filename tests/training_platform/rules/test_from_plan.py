@@ -76,7 +76,7 @@ def test_queued_provisioning_is_charged_as_flex_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "most"),
+    ("inputs", "max_vms"),
     [
         ({"location": "us-central1", "autoscaling": {"maxNodeCount": 4}}, 4 * 3),
         ({"location": "us-central1", "nodeLocations": ["us-central1-a"], "autoscaling": {"maxNodeCount": 4}}, 4),
@@ -87,8 +87,8 @@ def test_queued_provisioning_is_charged_as_flex_start() -> None:
         ({"location": "us-central1-a"}, 1),
     ],
 )
-def test_most_vms_are_counted_over_all_zones(inputs: dict[str, Any], most: int) -> None:
-    assert pool(**inputs).most_vms == most
+def test_most_vms_are_counted_over_all_zones(inputs: dict[str, Any], max_vms: int) -> None:
+    assert pool(**inputs).most_vms == max_vms
 
 
 def test_upkeep_has_the_providers_defaults() -> None:

@@ -20,9 +20,9 @@ def planned(resource_type: str, name: str = "thing", **inputs: Any) -> StackReso
     return StackResource(stack="dev", type=resource_type, name=name, inputs=inputs)
 
 
-def pool(config: dict[str, Any], most: Any, name: str = "h100-pool", **inputs: Any) -> StackResource:
+def pool(config: dict[str, Any], max_nodes: Any, name: str = "h100-pool", **inputs: Any) -> StackResource:
     place = {"project": "p", "location": "us-central1", "nodeLocations": ["us-central1-a"], "upgradeSettings": IN_PLACE}
-    return planned(NODE_POOL, name, **{**place, **inputs}, nodeConfig=config, autoscaling={"maxNodeCount": most})
+    return planned(NODE_POOL, name, **{**place, **inputs}, nodeConfig=config, autoscaling={"maxNodeCount": max_nodes})
 
 
 def amounts(charges: list[Charge]) -> dict[str, float]:

@@ -74,23 +74,23 @@ def test_unknown_field_is_a_note_and_never_an_error() -> None:
 
 
 def test_optional_field_that_is_left_out_is_never_an_exception() -> None:
-    others = [make() for make in FLAWLESS]
+    other_views = [make() for make in FLAWLESS]
     for make in FLAWLESS:
         view = make()
         bare = type(view)(stack="dev", type=view.type, name="bare")
         for field, left_out in bare.values().items():
             if left_out is None:
-                found(make(**{field: None}), *others)
+                found(make(**{field: None}), *other_views)
 
 
 @pytest.mark.parametrize("kind", sorted(VIEWS_OF))
 def test_resource_without_inputs_is_never_an_exception(kind: str) -> None:
-    others = [make() for make in FLAWLESS]
+    other_views = [make() for make in FLAWLESS]
     nothing: list[Any] = [{}, UNKNOWN]
     for inputs in nothing:
         views = views_of_plan([StackResource(stack="dev", type=kind, name="bare", inputs=inputs)])
 
-        found(*views, *others)
+        found(*views, *other_views)
 
 
 def test_every_rule_says_where_it_is_from_and_what_it_finds() -> None:

@@ -13,8 +13,8 @@ from training_platform.views.vertex import PersistentPoolView
 T4 = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4"}
 
 
-def replicas(count: int | None, least: int | None, most: int | None) -> dict[str, int | None]:
-    return {"replica_count": count, "min_replicas": least, "max_replicas": most}
+def replicas(count: int | None, minimum: int | None, maximum: int | None) -> dict[str, int | None]:
+    return {"replica_count": count, "min_replicas": minimum, "max_replicas": maximum}
 
 
 TABLE = [

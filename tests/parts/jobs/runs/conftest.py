@@ -95,4 +95,4 @@ def submit(root: Path, job: Command, cluster: Cluster) -> Iterator[Callable[...,
     yield submitted
     path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{TEAM}/jobsets"
     cluster.client.delete(path, params={"propagationPolicy": "Background"})
-    until(lambda: cluster.items(path) + cluster.items(PODS), lambda left: not left)
+    until(lambda: cluster.items(path) + cluster.items(PODS), lambda items: not items)

@@ -171,9 +171,9 @@ def test_a_member_reaches_a_port_of_a_container(
 def test_a_member_of_another_team_reaches_nothing_of_the_run(
     inside: Inside, run: str, command: tuple[str, ...]
 ) -> None:
-    name, *rest = command
+    name, *arguments = command
 
-    code, out, errors = inside("grace", name, run, *rest)
+    code, out, errors = inside("grace", name, run, *arguments)
 
     assert (code, out) == (2, "")
     assert "grace" in errors or "not found" in errors or "may not" in errors, errors

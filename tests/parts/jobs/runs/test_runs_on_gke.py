@@ -235,10 +235,10 @@ def queue(cluster: Cluster) -> Iterator[Callable[[Json], None]]:
 
     yield with_parameters
     cluster.client.delete(JOBS, params={"propagationPolicy": "Background"})
-    until(lambda: cluster.items(JOBS), lambda left: not left)
+    until(lambda: cluster.items(JOBS), lambda objects: not objects)
     for path in reversed(created):
         cluster.client.delete(path)
-    until(lambda: [path for path in created if cluster.client.get(path).is_success], lambda left: not left)
+    until(lambda: [path for path in created if cluster.client.get(path).is_success], lambda objects: not objects)
 
 
 def _active(read: Json) -> bool:

@@ -271,10 +271,10 @@ def places_root(new_lab: Lab) -> Path:
 
 
 def test_a_run_is_looked_for_where_its_job_says(places_root: Path) -> None:
-    job_places, others = places_of_run(places_root, read_workspace(places_root), "train-bcdfg")
+    job_places, other_places = places_of_run(places_root, read_workspace(places_root), "train-bcdfg")
 
     assert [(place.target, place.key) for place in job_places] == [("gke", "gpus"), ("vertex", "us-central1")]
-    assert [(place.target, place.key) for place in others] == [("gke", "tpus")]
+    assert [(place.target, place.key) for place in other_places] == [("gke", "tpus")]
     assert job_places[0].contexts == ("gke_example-lab_us-central1_lab-gpus", "lab-gpus")
     assert job_places[0].log_in == (
         "gcloud container clusters get-credentials lab-gpus --location us-central1 --project example-lab --dns-endpoint"
@@ -302,8 +302,8 @@ def test_a_job_of_two_teams_needs_the_team(places_root: Path) -> None:
 
     with pytest.raises(UserError, match="Teams nlp and vision have a job 'train' each: say which with --team"):
         places_of_run(places_root, workspace, "train-bcdfg")
-    job_places, others = places_of_run(places_root, workspace, "train-bcdfg", team="nlp")
-    assert {place.team.name for place in (*job_places, *others)} == {"nlp"}
+    job_places, other_places = places_of_run(places_root, workspace, "train-bcdfg", team="nlp")
+    assert {place.team.name for place in (*job_places, *other_places)} == {"nlp"}
 
 
 def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(places_root: Path) -> None:

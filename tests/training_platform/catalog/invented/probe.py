@@ -79,8 +79,8 @@ def _done(cloud: LocalCloud, path: str, body: dict[str, Any]) -> None:
 
 
 def _answer(cloud: LocalCloud, path: str, body: dict[str, Any]) -> tuple[int, str]:
-    service, _, rest = path.partition("/")
-    code, answer = cloud.handle(service, "POST", rest, [], body)
+    service, _, service_path = path.partition("/")
+    code, answer = cloud.handle(service, "POST", service_path, [], body)
     return code, json.dumps(answer)
 
 
