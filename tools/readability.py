@@ -35,9 +35,10 @@ EXEMPT: Final = "# readable: "
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef
 
-VAGUE_NAMES: Final = frozenset(
-    {"asked", "at", "each", "found", "given", "known", "made", "one", "own", "said", "wanted", "what"}
-)
+VAGUE_NAMES: Final = frozenset({
+    "asked", "at", "each", "found", "given", "known", "least", "left", "made", "most", "one", "others", "own", "rest",
+    "said", "wanted", "what",
+})  # fmt: skip
 """Names that do not say what a value is."""
 
 PHRASES: Final = {

@@ -27,6 +27,7 @@ def kinds(source: str) -> list[str]:
         ("found = 3", "vague name"),
         ("for each in pools:\n    use(each)", "vague name"),
         ("def use(wanted): ...", "vague name"),
+        ("first, *rest = pools", "vague name"),
         ('def use():\n    """Read the file anew."""', "phrase in a docstring"),  # readable: a sample
         ("fail(f'{count} is no whole number')", "phrase in a text"),  # readable: a sample
     ],
