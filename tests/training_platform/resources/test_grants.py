@@ -262,7 +262,8 @@ def test_an_own_grant_that_lacks_inputs_is_of_something_unknown(token: str) -> N
     account = plan.add(Resource(type="gcp:serviceaccount/account:Account", name="account", inputs={}))
     role = plan.add(Resource(type="gcp:projects/iAMCustomRole:IAMCustomRole", name="role", inputs={}))
     member = account.output("member")
-    inputs = {"role": role.output("name"), **({"members": [member]} if "Binding" in token else {"member": member})}
+    members = {"members": [member]} if "Binding" in token else {"member": member}
+    inputs = {"role": role.output("name"), **members}
     plan.add(Resource(type=token, name="grant", inputs=inputs))
 
     (grant,) = plan_grants(plan)
