@@ -268,6 +268,12 @@ STARVING = [
     changed("take a Job out of its queue", sized("a2"), UNQUEUED, "only Kueue starts"),
     changed("enlarge a Job that runs", sized("a3"), {"spec": {"parallelism": 8}}, "keeps its size"),
     changed(
+        "enlarge a JobSet that runs",
+        {**jobset("a3"), "spec": {**jobset("a3")["spec"], "suspend": False}},
+        {"spec": {"replicatedJobs": [{**jobset("a3")["spec"]["replicatedJobs"][0], "replicas": 2}]}},
+        "keeps its size",
+    ),
+    changed(
         "enlarge a part of an admitted job",
         sized("a4", ownerReferences=[CONTROLLER], finalizers=["example.com/kept"]),
         {"spec": {"parallelism": 8}},

@@ -74,7 +74,7 @@ def _pod_templates(job: str) -> str:
 
 def queued_jobs(bounds: Bounds, images: Mapping[str, str], sources: Sequence[str] = ()) -> Policy:
     """Return the policy on Jobs and JobSets that people create or change; for ``images`` see ``policies``."""
-    sizes = ("spec.?parallelism", "spec.?completions")  # of Jobs; JobSet refuses to change its own
+    sizes = ("spec.?parallelism", "spec.?completions", f"spec.?replicatedJobs.orValue([]).map(r, {_JOBSET_SIZE})")
     variables, of_pods = template_baseline(images, sources)
     variables["small"] = f"({_pod_templates('object')}).map(t, {pairs_in_template()}).sum() <= {MOST_PAIRS}"
     return Policy(
@@ -117,6 +117,9 @@ def queued_operator_jobs(
         queued.append(policy)
     return tuple(queued)
 
+
+_JOBSET_SIZE = "[r.?replicas, r.template.spec.?parallelism, r.template.spec.?completions]"
+"""CEL for the size of a JobSet's replicated job ``r``: its webhook refuses to change it, unless gates let it."""
 
 _MANY_PAIRS = f"{pairs_in_template()} > {MOST_PAIRS // 20}"
 _TOO_LARGE = {
