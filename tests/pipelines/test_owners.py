@@ -1,0 +1,111 @@
+"""``pipelines/owners.py`` writes who reviews which files, and says when a file is not up to date."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.places import ORGANISATION, ROOT
+
+GITHUB = Path(".github/CODEOWNERS")
+GITLAB = Path(".gitlab/CODEOWNERS")
+MAP = """\
+platform: "@example-org/ml-platform"
+teams:
+  nlp: "@example-org/nlp"
+  vision: "@example-org/vision"
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
+    (tmp_path / "stacks" / "owners.yaml").write_text(MAP, encoding="utf-8")
+    (tmp_path / "pipelines").mkdir()
+    shutil.copy(ROOT / "pipelines" / "owners.py", tmp_path / "pipelines")
+    return tmp_path
+
+
+def owners(root: Path, *arguments: str) -> tuple[int, str]:
+    script = str(root / "pipelines" / "owners.py")
+    ran = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, check=False)
+    assert ran.stdout == ""
+    return ran.returncode, ran.stderr
+
+
+def last_owner(lines: list[str], path: str) -> str:
+    """Return the owner of a file by the last pattern that matches, as both services read a section."""
+    owner = ""
+    for pattern, name in (line.split() for line in lines if line and line[0] in "*/"):
+        if pattern == "*" or path.startswith(pattern.lstrip("/")):
+            owner = name
+    return owner
+
+
+def test_files_of_the_repository_are_up_to_date() -> None:
+    assert owners(ROOT, "--check") == (0, "")
+
+
+def test_a_team_owns_its_jobs_and_the_platform_all_else(root: Path) -> None:
+    assert owners(root) == (0, "")
+
+    lines = (root / GITHUB).read_text(encoding="utf-8").splitlines()
+    assert last_owner(lines, "jobs/vision/train.yaml") == "@example-org/vision"
+    for path in ("stacks/Pulumi.prod-vision.yaml", "stacks/exemptions.yaml", "own_resources.py", ".github/CODEOWNERS"):
+        assert last_owner(lines, path) == "@example-org/ml-platform"
+
+
+def test_on_gitlab_a_stack_file_needs_the_platform_and_its_team(root: Path) -> None:
+    owners(root)
+
+    _, platform, teams = (root / GITLAB).read_text(encoding="utf-8").split("\n[")
+    path = "stacks/Pulumi.prod-vision.yaml"
+    assert last_owner(platform.splitlines(), path) == "@example-org/ml-platform"
+    assert last_owner(teams.splitlines(), path) == "@example-org/vision"
+    assert last_owner(teams.splitlines(), "stacks/Pulumi.prod.yaml") == ""
+
+
+def test_a_stale_file_is_named(root: Path) -> None:
+    owners(root)
+    assert owners(root, "--check") == (0, "")
+    (root / GITHUB).write_text("* @somebody\n", encoding="utf-8")
+
+    code, said = owners(root, "--check")
+
+    assert (code, said.count("\n")) == (1, 1)
+    assert ".github/CODEOWNERS is not up to date" in said
+
+
+def test_without_a_map_there_is_nothing_to_do(root: Path) -> None:
+    (root / "stacks" / "owners.yaml").unlink()
+
+    assert owners(root, "--check") == (0, "")
+    assert not (root / GITHUB).exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("nlp:", "npl:", "'npl' is no team. Allowed: nlp, vision. Nearest: nlp."),
+        (
+            '"@example-org/nlp"',
+            "group:nlp@example.com",
+            "stacks/owners.yaml:3:3: teams.nlp: 'group:nlp@example.com' is no",
+        ),
+        ("platform:", "plattform:", "Nearest: platform"),
+        ("teams:", "teams: [", "owners.yaml"),
+    ],
+)
+def test_a_map_that_cannot_be_used_is_told_with_its_line(root: Path, old: str, new: str, said: str) -> None:
+    path = root / "stacks" / "owners.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+    code, text = owners(root)
+
+    assert code == 2
+    assert said in text
+    assert "Traceback" not in text
