@@ -386,6 +386,9 @@ class NodePoolSpec(NodeOptions):
                 f"does not go with {machine.name}, whose nodes have no labels of blocks, nor slices over several VMs"
             )
             yield Problem(("topology_aware",), message, _NO_FIELD, _LEAVE_OUT)
+        if not tpu and "gpu_direct" in self.model_fields_set and self.gpu_direct and machine.gpudirect is None:
+            message = f"does not go with {machine.name}, whose VMs have no GPUDirect"
+            yield Problem(("gpu_direct",), message, _NO_FIELD, _LEAVE_OUT)
 
     def _conflicts_of_attachment(self, machine: MachineType) -> Iterator[Problem]:
         """Yield GPUs attached to a machine with built-in chips, and a machine without to which none are."""
