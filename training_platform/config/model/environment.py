@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from training_platform.catalog import REGIONS
+from training_platform.catalog import REGIONS, ZONES
 from training_platform.catalog.locations import MULTI_REGIONS, region_of, serves
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.model.cluster import ClusterSpec
@@ -142,6 +142,9 @@ def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
     if foreign := sorted(set(value) & set(LEFT_TO_GOOGLE)):
         context = {"allowed": "region, zone, and the quota's own, such as gpu_family", "nearest": None}
         raise PydanticCustomError("dimension", f"a limit cannot be requested for one {foreign[0]}", context)
+    for place, known in (("region", REGIONS), ("zone", ZONES)):
+        if (name := value.get(place)) and name not in known:
+            raise unknown_name(place, name, known, known)
     return value
 
 

@@ -1,9 +1,11 @@
 """Storage of an environment: Filestore with snapshots and backups, Managed Lustre, data sets under one name each."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from training_platform.config.reading.section import (
     BUCKET_NAME,
@@ -199,10 +201,21 @@ class LustreSpec(Section):
 Folder = Annotated[str, Field(pattern=FOLDER, examples=["images/food101"])]
 
 
+def _bucket_of_yours(value: str) -> str:
+    """Refuse names that only Google's own buckets have. Source: Cloud Storage docs, bucket names, read 2026-11-28."""
+    if value.startswith("goog") or "google" in value or re.match(ADDRESS, value):
+        context = {"allowed": "a name without google, that does not begin with goog and is no IP address"}
+        raise PydanticCustomError("bucket", f"no bucket of yours is named {value!r}", context)
+    return value
+
+
+BucketName = Annotated[str, Field(pattern=BUCKET_NAME), AfterValidator(_bucket_of_yours)]
+
+
 class BucketData(Section):
     """Files of a Cloud Storage bucket, seen through Cloud Storage FUSE."""
 
-    name: str = Field(pattern=BUCKET_NAME, description="Name of the bucket, which exists.", examples=["example-images"])
+    name: BucketName = Field(description="Name of the bucket, which exists.", examples=["example-images"])
     location: Region = Field(description="Region of the bucket; Vertex AI mounts none of several regions.")
     path: Folder | None = Field(default=None, description="Folder of the bucket; default: all of it.")
     profile: Literal["training", "checkpointing", "serving"] | None = Field(
