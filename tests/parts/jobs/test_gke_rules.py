@@ -763,10 +763,10 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "path", "host"),
+    ("fields", "path", "answer"),
     [
-        ("command: [bash, -c, pip install torch && python train.py]\n", "command", "the package index"),
-        ("command: [a]\nargs: [--model=google/gemma-3-27b-it]\n", "args", "huggingface.co"),
+        ("command: [bash, -c, pip install torch && python train.py]\n", "command", "PIP_INDEX_URL under env"),
+        ("command: [a]\nargs: [--model=google/gemma-3-27b-it]\n", "args", "transfer.xethub.hf.co"),
         ("command: [a]\nargs: [--data, 'https://data.example.org/a.tar']\n", "args", "data.example.org"),
         ("env: {PROXY: 'http://proxy.example.com:3128'}\n", "env.PROXY", "proxy.example.com"),
         ("command: [a]\nargs: [--model=/mnt/models/gemma, --data=gs://bucket/a]\n", None, ""),
@@ -774,28 +774,55 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
         ("command: [pip, install, --no-index, wheels]\n", None, ""),
     ],
 )
-def test_a_host_that_egress_does_not_allow_is_found(take: Take, fields: str, path: str | None, host: str) -> None:
+def test_a_host_that_egress_does_not_allow_is_found(take: Take, fields: str, path: str | None, answer: str) -> None:
     findings = [row for row in gke_findings(take(fields + gpu("a100-40", "nodes: 1"))) if row.rule == "job-egress"]
 
     assert [(row.path, row.severity) for row in findings] == ([(path, "warning")] if path else [])
-    assert all(host in row.message for row in findings)
-    assert all(f"{{host: {host if '.' in host else 'HOST'}}}" in str(row.allowed) for row in findings)
+    assert all(answer in str(row.allowed) for row in findings)
 
 
 @pytest.mark.parametrize(
-    ("egress", "count"),
+    ("egress", "closed"),
     [
-        ([{"host": "*.example.org"}], 0),
-        ([{"host": "example.org"}], 1),
-        ([{"cidr": "203.0.113.0/24"}], 0),
+        ([{"host": "*.example.org"}], ["example.org", "eu.data.example.org"]),
+        ([{"host": "example.org"}], ["data.example.org", "eu.data.example.org"]),
+        ([{"host": "example.org"}, {"host": "*.example.org"}, {"host": "*.data.example.org"}], []),
+        ([{"cidr": "203.0.113.0/24"}], []),
     ],
 )
-def test_a_host_that_a_team_may_reach_is_no_finding(take: Take, egress: list[dict[str, str]], count: int) -> None:
-    job = take("args: ['https://data.example.org/a']\n" + gpu("a100-40", "nodes: 1"))
+def test_a_host_is_open_by_its_name_or_by_a_wildcard_for_one_label(
+    take: Take, egress: list[dict[str, str]], closed: list[str]
+) -> None:
+    hosts = ("example.org", "data.example.org", "eu.data.example.org")
+    addresses = [f"https://{host}/a" for host in hosts]
+    job = take(f"args: {addresses}\n" + gpu("a100-40", "nodes: 1"))
 
     findings = gke_findings(with_team(job, egress=tuple(map(Destination.model_validate, egress))))
 
-    assert len([row for row in findings if row.rule == "job-egress"]) == count
+    rows = ", ".join(f"{{host: {host}}}" for host in closed)
+    allowed = [str(row.allowed) for row in findings if row.rule == "job-egress"]
+    assert [text.partition(" in the team's")[0] for text in allowed] == ([f"egress: [{rows}]"] if closed else [])
+
+
+@pytest.mark.parametrize(
+    ("env", "command", "rule"),
+    [
+        ("{}", "pip install torch", "job-egress"),
+        ("{PIP_INDEX_URL: 'https://packages.example.org/simple'}", "pip install torch", None),
+        ("{PIP_INDEX_URL: 'https://packages.example.com/simple'}", "pip install torch", "job-egress"),
+        ("{}", "pip install --index-url https://packages.example.org/simple torch", None),
+        ("{UV_DEFAULT_INDEX: 'https://packages.example.org/simple'}", "uv pip install torch", None),
+    ],
+)
+def test_an_open_host_is_the_package_index_only_of_a_job_that_names_it(
+    take: Take, env: str, command: str, rule: str | None
+) -> None:
+    job = take(f"env: {env}\ncommand: [bash, -c, {command}]\n" + gpu("a100-40", "nodes: 1"))
+    opened = Destination(host="packages.example.org")
+
+    findings = gke_findings(with_team(job, egress=(opened,)))
+
+    assert [row.rule for row in findings if row.rule == "job-egress"] == ([rule] if rule else [])
 
 
 def test_requirements_of_a_source_need_the_package_index(take: Take, new_lab: Lab) -> None:

@@ -95,8 +95,9 @@ class Destination(Consistent):
     host: str | None = Field(
         default=None,
         pattern=DOMAIN,
-        description="A host name, or all names below one; only in clusters with fqdn_policies.",
-        examples=["api.wandb.ai", "*.huggingface.co"],
+        description="A host name; `*.` covers the names one label below, neither the name itself nor deeper ones. Only "
+        "in clusters with fqdn_policies.",
+        examples=["api.wandb.ai", "*.example.com"],
     )
     ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = Field(
         default=(443,), min_length=1, description="Ports there; default: 443 only, not all."
@@ -108,6 +109,12 @@ class Destination(Consistent):
         if (self.cidr is None) == (self.host is None):
             message = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
             yield Problem((), message, "one of cidr and host")
+
+    def covers(self, host: str) -> bool:
+        """Whether a host is the destination's: `*` stands for one label. Source: GKE docs, FQDN network policies."""
+        if self.host is None or not self.host.startswith("*."):
+            return host == self.host
+        return host.partition(".")[2] == self.host.removeprefix("*.")
 
 
 Destinations = tuple[Destination, ...]

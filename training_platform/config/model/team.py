@@ -266,7 +266,7 @@ class Team(Section):
     egress: Destinations = Field(
         default=(),
         description="Destinations that the team's pods may connect to, beside those of the environment.",
-        examples=[[{"host": "*.huggingface.co"}]],
+        examples=[[{"host": "huggingface.co"}]],
     )
     directories: dict[Name, DirectorySpec] = Field(default=NOTHING, description="Volumes on Filestore, by name.")
     buckets: dict[Name, BucketSpec] = Field(default=NOTHING, description="Cloud Storage buckets, by name.")

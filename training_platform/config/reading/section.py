@@ -222,7 +222,7 @@ FORMS = {
     _VERSION: 'a version in quotes, such as "1.33"',
     _TIME: "a time in UTC, such as 2026-12-20T00:00:00Z",
     _HOST: "a host name such as notebooks.example.com",
-    DOMAIN: "a host name such as api.example.com, or *.example.com for all names below one",
+    DOMAIN: "a host name such as api.example.com, or *.example.com for the names one label below",
     DIGEST: "sha256: and 64 hexadecimal digits",
     REGISTRY_URL: "the https:// address of a registry, such as https://registry-1.docker.io",
     RESERVATION_OR_ANY: "a reservation's name, of at most 63 lower-case letters, digits and dashes, or any",

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
-from typing import Any
+from collections.abc import Iterator
 
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.reading import table
 from training_platform.config.data_sets import reaches
 from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.lent_quota import lending
-from training_platform.config.model.environment import Destination, Environment
+from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.reading.declaration import Draft, finding, located
-from training_platform.config.reading.finding import Finding, Path, Severity
+from training_platform.config.reading.finding import Finding, Severity
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.common_rules import (
     JOB_LOCAL_CHECKPOINTS,
@@ -30,6 +26,7 @@ from training_platform.parts.jobs.common_rules import (
     disk_findings,
 )
 from training_platform.parts.jobs.container import Launch, launched
+from training_platform.parts.jobs.gke.egress import egress_findings
 from training_platform.parts.jobs.gke.gpu_direct import fabric_of, gpu_direct, usable_pools
 from training_platform.parts.jobs.gke.pathways import JOB_IMAGE_SOURCE, pathways_findings
 from training_platform.parts.jobs.gke.pods import (
@@ -86,7 +83,7 @@ def _drafts(job: ResolvedJob) -> list[Draft]:
         *_idle_gpus(job, flavor),
         *_slices(job, flavor, count),
         *_networks(job, flavor),
-        *_hosts(job),
+        *egress_findings(job),
         *_run_time(job),
         *_launcher(job, flavor),
         *pathways_findings(job),
@@ -475,64 +472,6 @@ def _zones_apart(job: ResolvedJob, flavor: Flavor, nodes: int) -> Iterator[Draft
             allowed=f"at most {largest_zone:,}",
             nearest=largest_zone,
         )
-
-
-_HOSTS: Sequence[Mapping[str, Any]] = table(__file__, "hosts.yaml")
-_URL = re.compile(r"\bhttps?://([A-Za-z0-9.-]+)")
-_GOOGLE = re.compile(r"(.*\.)?(googleapis\.com|gcr\.io|pkg\.dev|google\.internal|cluster\.local)|localhost|[\d.]+")
-_INDEX = "the package index"  # of hosts.yaml
-_INDEX_VARIABLE = "PIP_INDEX_URL"  # names the index, and so its host
-
-
-JOB_EGRESS = gke_rule(
-    "job-egress",
-    "Find an internet host, or a package index, that a job's program names but its pods may not reach.",
-    severity="warning",
-)
-
-
-def _hosts(job: ResolvedJob) -> Iterator[Draft]:
-    """Find internet hosts in a job's program to which its team's pods may not connect.
-
-    A team that may connect to some addresses has no findings, since it is unknown whose addresses they are.
-    """
-    spec = job.spec
-    environment = job.environment
-    allowed_destinations = (*environment.egress, *job.team.egress)
-    if environment.open_egress or any(destination.cidr for destination in allowed_destinations):
-        return
-    texts: list[tuple[Path, str]] = [(("env", name), text) for name, text in spec.env.items()]
-    texts.append((("command",), " ".join(spec.command)))
-    texts.append((("args",), " ".join(spec.args)))
-    if spec.source and spec.source.requirements:
-        texts.append((("source", "requirements"), "pip install"))
-    for path, text in texts:
-        closed: list[str] = []
-        for host in _named_hosts(text):
-            index_is_named = host == _INDEX and _INDEX_VARIABLE in spec.env
-            if not index_is_named and not _GOOGLE.fullmatch(host) and not _is_allowed(host, allowed_destinations):
-                closed.append(host)
-        if closed:
-            message = f"needs {enumeration(closed)}, and pods of team {job.team.name} reach only Google's APIs"
-            rows = ", ".join(f"{{host: {host if host != _INDEX else 'HOST'}}}" for host in closed)
-            allowed = f"egress: [{rows}] in the team's stack, an image that contains it, or a data set"
-            yield finding(job, path, message, rule=JOB_EGRESS, allowed=allowed)
-
-
-def _named_hosts(text: str) -> list[str]:
-    """Return the hosts of URLs, and of programs such as pip, each once."""
-    hosts = dict.fromkeys(_URL.findall(text))
-    for row in _HOSTS:
-        if re.search(row["pattern"], text):
-            hosts.update(dict.fromkeys(row["hosts"]))
-    return list(hosts)
-
-
-def _is_allowed(host: str, destinations: Iterable[Destination]) -> bool:
-    """Whether destinations have a host by its name or a pattern; any host of theirs may be the package index."""
-    if host == _INDEX:
-        return any(destination.host for destination in destinations)
-    return any(destination.host and fnmatchcase(host, destination.host) for destination in destinations)
 
 
 JOB_RUN_TIME = gke_rule(

@@ -1,0 +1,74 @@
+"""Findings about internet hosts that a job's program needs and its team's pods may not connect to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from training_platform.catalog.reading import table
+from training_platform.config.reading.declaration import Draft, finding
+from training_platform.config.reading.finding import Path
+from training_platform.config.reading.section import enumeration
+from training_platform.parts.jobs.job_rules import gke_rule
+from training_platform.parts.jobs.resolve import ResolvedJob
+
+JOB_EGRESS = gke_rule(
+    "job-egress",
+    "Find an internet host, or a package index, that a job's program names but its pods may not reach.",
+    severity="warning",
+)
+
+
+def egress_findings(job: ResolvedJob) -> Iterator[Draft]:
+    """Find internet hosts in a job's program to which its team's pods may not connect.
+
+    A team that may connect to some addresses has no findings, since it is unknown whose addresses they are.
+    """
+    spec = job.spec
+    environment = job.environment
+    destinations = (*environment.egress, *job.team.egress)
+    if environment.open_egress or any(destination.cidr for destination in destinations):
+        return
+    texts: list[tuple[Path, str]] = [(("env", name), text) for name, text in spec.env.items()]
+    texts.append((("command",), " ".join(spec.command)))
+    texts.append((("args",), " ".join(spec.args)))
+    if spec.source and spec.source.requirements:
+        texts.append((("source", "requirements"), "pip install"))
+    for path, text in texts:
+        hosts = _named_hosts(text)
+        if _INDEX in hosts:
+            hosts.remove(_INDEX)
+            if not (_INDEX_VARIABLES & spec.env.keys() or _INDEX_OPTION.search(text)):
+                yield _no_index(job, path)
+        closed = [host for host in hosts if not any(destination.covers(host) for destination in destinations)]
+        if closed:
+            message = f"needs {enumeration(closed)}, which no egress opens to pods of team {job.team.name}"
+            rows = ", ".join(f"{{host: {host}}}" for host in closed)
+            allowed = f"egress: [{rows}] in the team's stack, an image that contains it, or a data set"
+            yield finding(job, path, message, rule=JOB_EGRESS, allowed=allowed)
+
+
+_HOSTS: Sequence[Mapping[str, Any]] = table(__file__, "hosts.yaml")
+_URL = re.compile(r"\bhttps?://([A-Za-z0-9.-]+)")
+_GOOGLE = re.compile(r"(.*\.)?(googleapis\.com|gcr\.io|pkg\.dev|google\.internal|cluster\.local)|localhost|[\d.]+")
+_INDEX = "the package index"  # of hosts.yaml
+# What names the index, and so its host.
+_INDEX_VARIABLES = frozenset({"PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"})
+_INDEX_OPTION = re.compile(r"--(default-)?index(-url)?[ =]|(^| )-i ")
+
+
+def _named_hosts(text: str) -> list[str]:
+    """Return the hosts of URLs, without those of Google, and of programs such as pip, each once."""
+    hosts = [host for host in dict.fromkeys(_URL.findall(text)) if not _GOOGLE.fullmatch(host)]
+    for row in _HOSTS:
+        if any(re.search(pattern, text) for pattern in row["patterns"]):
+            hosts.extend(host for host in row["hosts"] if host not in hosts)
+    return hosts
+
+
+def _no_index(job: ResolvedJob, path: Path) -> Draft:
+    """Return the finding about packages that no index serves: which allowed host is one, only the job can tell."""
+    message = f"installs packages, and pods of team {job.team.name} reach no index that the job names"
+    allowed = "an image that contains them, or PIP_INDEX_URL under env with the address of an index under egress"
+    return finding(job, path, message, rule=JOB_EGRESS, allowed=allowed)
