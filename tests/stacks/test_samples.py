@@ -93,6 +93,5 @@ def test_the_experiment_with_storage_is_right_on_the_samples_as_they_are_shipped
 
     assert (len(copies), unreadable) == (2, [])
     assert {(finding.rule, finding.severity) for finding in findings} == {
-        ("job-egress", "warning"), ("job-vertex-mount", "warning"), ("job-vertex-shared-memory", "warning"),
-        ("job-vertex-submission", "note"),
+        ("job-vertex-mount", "warning"), ("job-vertex-shared-memory", "warning"), ("job-vertex-submission", "note"),
     }  # fmt: skip

@@ -111,7 +111,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
         in_file = cohort in environment.cohorts
         yield declared_name("cohorts", cohort), ("cohorts", cohort) if in_file else ("lend_unpromised",)
     yield from _keyed(environment, "quota_requests")
-    yield from (("images", ("images",)), ("alerts", ("alerts",)), ("budget", ("budget",)))
+    yield from (("images", ("images",)), ("python", ("python_repository",)))
+    yield from (("alerts", ("alerts",)), ("budget", ("budget",)))
     yield "dashboard", ("dashboards",)
 
 

@@ -38,6 +38,16 @@ EXISTING_RANGES_OVERLAP = declare(
     excuse="exemption",
 )
 
+REPOSITORY_PERIMETER = declare(
+    "repository-perimeter",
+    "Find remote repositories that VPC Service Controls may cut off from their upstream.",
+    ruleset="addresses",
+    severity="warning",
+    source="Artifact Registry API v1, VPCSCConfig, read 2026-11-28",
+    refused_by="VPC Service Controls",
+    excuse="exemption",
+)
+
 
 @dataclass(frozen=True)
 class Workspace:
@@ -224,6 +234,22 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
             path: Path = ("cohorts", name, "shares")
             yield from _share_references(stack, path, cohort.shares, environment, workspace)
         yield from _ranges_of_existing_subnets(stack, workspace)
+        yield from _repositories_in_a_perimeter(stack, environment)
+
+
+def _repositories_in_a_perimeter(stack: Stack, environment: Environment) -> Iterator[Draft]:
+    """Find repositories whose upstream a perimeter may cut off; no stack file has the setting of its owner."""
+    remotes: dict[Path, Collection[str]] = {}
+    if environment.python_repository:
+        remotes[("python_repository",)] = [environment.python_repository]
+    if environment.images and environment.images.remotes:
+        remotes[("images", "remotes")] = environment.images.locations
+    if environment.google_apis != "restricted":
+        return
+    for path, locations in remotes.items():
+        message = f"reads from the internet: VPC Service Controls block that in {enumeration(locations)} unless allowed"
+        allowed = "the setting vpcscConfig: ALLOW of Artifact Registry in each location, by the perimeter's owner"
+        yield finding(stack, path, message, rule=REPOSITORY_PERIMETER, allowed=allowed)
 
 
 class _ExistingRange(NamedTuple):

@@ -100,7 +100,13 @@ from training_platform.resources.project import (
 from training_platform.resources.queues import flavor_resources
 from training_platform.resources.resource_types import RELEASE
 from training_platform.resources.scope import Scope, environment_scope
-from training_platform.resources.storage import image_repositories, instance_id, lustre_address, lustre_instance
+from training_platform.resources.storage import (
+    image_repositories,
+    instance_id,
+    lustre_address,
+    lustre_instance,
+    python_repository,
+)
 from training_platform.resources.team_account import RepositoryRef, repository_grant
 from training_platform.resources.tenancy import admission
 from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
@@ -288,6 +294,9 @@ def _further_resources(plan: Plan, environment: Environment, scope: Scope, apis:
         for submitter in sorted(set(environment.vertex_submitters)):
             name = f"images-reader-{member_key(submitter)}"
             component.add(repository_grant(name, repository, "roles/artifactregistry.reader", submitter))
+    if environment.python_repository:
+        component = plan.component("training-platform:storage:PythonRepository", "python")
+        component.add(python_repository("python-repository", environment.python_repository, scope))
     if environment.quota_requests:
         component = plan.component("training-platform:cloudquota:QuotaRequests", "quotas")
         quota_requests(component, scope, environment.quota_requests)

@@ -178,6 +178,16 @@ def team_repository_id(environment_name: str, team: str) -> str:
     return short_name(f"{environment_name}-{team}-images", NAME_LIMIT)
 
 
+def python_repository_id(environment_name: str) -> str:
+    """Return the id of the repository in front of the public index of packages, ``{environment}-python``."""
+    return short_name(f"{environment_name}-python", NAME_LIMIT)
+
+
+def package_index(environment_name: str, project: str, location: str) -> str:
+    """Return the address of that repository as pip reads it."""
+    return f"https://{location}-python.pkg.dev/{project}/{python_repository_id(environment_name)}/simple/"
+
+
 def repository_url(repository: str, project: str, location: str) -> str:
     """Return the prefix of names of images in a repository, given by its id, without a scheme."""
     return f"{location}-docker.pkg.dev/{project}/{repository}"

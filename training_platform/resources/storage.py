@@ -12,7 +12,15 @@ from training_platform.config.names import declared_name
 from training_platform.resources import gcp
 from training_platform.resources.plan import Component, Options, Resource
 from training_platform.resources.provider_inputs import add_provider_inputs
-from training_platform.resources.scope import NAME_LIMIT, Scope, bucket_id, repository_id, secret_id, short_name
+from training_platform.resources.scope import (
+    NAME_LIMIT,
+    Scope,
+    bucket_id,
+    python_repository_id,
+    repository_id,
+    secret_id,
+    short_name,
+)
 
 if TYPE_CHECKING:
     from pulumi_gcp.artifactregistry import RepositoryCleanupPolicyArgsDict as CleanupPolicy
@@ -106,6 +114,23 @@ def image_repository(
         description=f"Images of {upstream or _holder(scope)}",
         kms_key_name=scope.key(location),
         cleanup_policies=_cleanup_policies(spec.keep_versions),
+        labels=scope.labels,
+    )
+
+
+def python_repository(name: str, location: str, scope: Scope) -> Resource:
+    """Return the repository that keeps what pip reads from the public index; a new one reads it again."""
+    return gcp.repository(
+        name,
+        Options(delete_before_replace=True),  # its id is taken until it is deleted
+        repository_id=python_repository_id(scope.environment),
+        project=scope.project,
+        location=location,
+        format="PYTHON",
+        mode="REMOTE_REPOSITORY",
+        remote_repository_config={"python_repository": {"public_repository": "PYPI"}},
+        description=f"Packages of {_holder(scope)}",
+        kms_key_name=scope.key(location),
         labels=scope.labels,
     )
 

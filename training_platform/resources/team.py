@@ -39,6 +39,7 @@ from training_platform.resources.scope import (
     Scope,
     bucket_id,
     environment_scope,
+    python_repository_id,
     repository_id,
     team_repository_id,
     team_scope,
@@ -195,6 +196,13 @@ def _account(
     kubernetes = None
     if environment.clusters:  # a project without clusters has no pool of identities
         kubernetes = KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT)
+    readable = dict(repositories)
+    if environment.python_repository:
+        readable[PYTHON_PACKAGES] = RepositoryRef(
+            project=environment.project,
+            location=environment.python_repository,
+            repository_id=python_repository_id(team.environment),
+        )
     return TeamAccount(
         scope=scope,
         buckets={key: bucket.output("name") for key, bucket in buckets.items()},
@@ -202,13 +210,14 @@ def _account(
         tensorboard=bool(team.vertex.tensorboards),
         registry=team.vertex.registry,
         metrics=team.writes_metrics,
-        repositories=repositories,
+        repositories=readable,
         kubernetes=kubernetes,
     )
 
 
 ENVIRONMENT_IMAGES = "images"
 TEAM_IMAGES = "team-images"
+PYTHON_PACKAGES = "python-packages"
 
 
 def _repositories(team: Team, environment: Environment) -> dict[str, RepositoryRef]:

@@ -58,8 +58,8 @@ class TeamAccount:
     """A service account, ``{environment}-{team}-jobs``, with what jobs need: the team's buckets, images, TensorBoards.
 
     ``buckets`` are names of buckets by their keys; ``members`` may start jobs that run as this account.
-    ``repositories`` are those of images, by names for their grants. ``tensorboard`` says whether the team has one that
-    its jobs write to, ``registry`` whether they register models, ``metrics`` whether they write metrics.
+    ``repositories`` are those of images and packages, by names for their grants. ``tensorboard`` says whether the team
+    has one that its jobs write to, ``registry`` whether they register models, ``metrics`` whether they write metrics.
     Pods get it by workload identity, in every cluster of the project, through one Kubernetes service account.
     """
 
@@ -135,7 +135,7 @@ def bucket_grants(name: str, bucket: Any, role: BucketRole, account: Resource) -
 
 
 def repository_grant(name: str, repository: RepositoryRef, role: RepositoryRole, member: Any) -> Resource:
-    """Return a role on an image repository: reader to pull, writer to push too."""
+    """Return a role on a repository: reader to pull, writer to push too."""
     return gcp.repository_member(
         name,
         project=repository.project,

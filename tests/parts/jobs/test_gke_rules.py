@@ -825,14 +825,28 @@ def test_an_open_host_is_the_package_index_only_of_a_job_that_names_it(
     assert [row.rule for row in findings if row.rule == "job-egress"] == ([rule] if rule else [])
 
 
-def test_requirements_of_a_source_need_the_package_index(take: Take, new_lab: Lab) -> None:
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        ("{file: train.py, requirements: [torch]}", "source.requirements"),
+        ("{package: src, module: train}", "source.package"),
+        ("{file: train.py}", None),
+    ],
+)
+def test_packages_of_source_need_an_index_or_the_environments_repository(
+    take: Take, new_lab: Lab, source: str, path: str | None
+) -> None:
     root = new_lab()
-    (root / "train.py").write_text("")
-    source = "environment: lab\nsource: {file: train.py, requirements: [torch]}\noutput: checkpoints\n"
+    (root / "src").mkdir()
+    for name in ("train.py", "src/pyproject.toml"):
+        (root / name).write_text("")
+    text = f"environment: lab\nsource: {source}\noutput: checkpoints\n{gpu('h100', 'nodes: 1')}"
+    job = take(text, workspace=read_workspace(root))
+    environment = job.environment.model_copy(update={"python_repository": "us"})
+    with_repository = dataclasses.replace(job, environment=environment)
 
-    findings = gke_findings(take(source + gpu("h100", "nodes: 1"), workspace=read_workspace(root)))
-
-    assert [row.path for row in findings if row.rule == "job-egress"] == ["source.requirements"]
+    assert [row.path for row in gke_findings(job) if row.rule == "job-egress"] == ([path] if path else [])
+    assert [row.path for row in gke_findings(with_repository) if row.rule == "job-egress"] == []
 
 
 def test_vms_whose_domain_no_pod_reaches_are_best_used_one_at_a_time(take: Take) -> None:

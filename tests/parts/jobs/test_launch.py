@@ -364,6 +364,31 @@ def test_a_missing_package_ends_the_program_before_it_starts(take: Take, google:
     assert google.requests[-1] == "/storage/v1/b/bucket/o/sources%2F1%2Ftrain-0.tar.gz?alt=media"
 
 
+@pytest.mark.parametrize("variables", [{}, {"PIP_INDEX_URL": "https://packages.example.org/simple"}])
+def test_pip_alone_gets_the_repository_with_a_token(
+    new_lab: Lab, google: Google, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    root = new_lab(lab=ENVIRONMENT + "    python_repository: us\n")
+    (root / "train.py").write_text("import os; print(os.environ.get('PIP_INDEX_URL'))\n")
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip" / "__init__.py").write_text("")
+    pip = "import os, pathlib; pathlib.Path('index').write_text(os.environ['PIP_INDEX_URL'])"
+    (tmp_path / "pip" / "__main__.py").write_text(pip)
+    text = f"environment: lab\nsource: {{file: train.py, requirements: [torch]}}\noutput: checkpoints\n{GPU}\n"
+    job, findings = parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(root))
+    assert job is not None, findings
+    assert job.spec.source is not None
+    google.package = packed_source(job.spec.source, root).content
+
+    with start(google, job, {"PYTHONPATH": f"{tmp_path}:{root}", **variables}, cwd=tmp_path) as program:
+        output, _ = program.communicate(timeout=60)
+
+    job_index = variables.get("PIP_INDEX_URL")
+    repository = "https://oauth2accesstoken:t@us-python.pkg.dev/example-lab/lab-python/simple/"
+    assert (tmp_path / "index").read_text() == (job_index or repository)
+    assert output == f"{job_index}\n"
+
+
 @pytest.mark.parametrize("member", ["link", "../own.py", "/own.py"])
 def test_an_archive_other_than_the_packed_one_is_not_unpacked(
     take: Take, google: Google, capfd: pytest.CaptureFixture[str], member: str

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
 
-from tests.parts.jobs.lab import Take
+from tests.parts.jobs.lab import ENVIRONMENT, Lab, Take
+from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import charges, custom_job, job_spec, training_pipeline, vertex_body
 from training_platform.parts.jobs.vertex.worker_pools import vms
-from training_platform.resources.launcher import launcher
+from training_platform.resources.launcher import PLAN_VARIABLE, launcher
 from training_platform.resources.scope import bucket_id, jobs_account_email, persistent_resource_id
 
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"
@@ -354,3 +356,22 @@ def test_places_and_names_are_written_as_the_service_wants_them(take: Take) -> N
         "experimentRun": f"{contexts}/vit-train",
         "enableDashboardAccess": True,
     }
+
+
+@pytest.mark.parametrize(("repository", "spec"), [("", "pythonPackageSpec"), ("us", "containerSpec")])
+def test_a_package_runs_under_the_launcher_where_pip_needs_the_repository(
+    take: Take, new_lab: Lab, repository: str, spec: str
+) -> None:
+    line = f"    python_repository: {repository}\n" if repository else ""
+    root = new_lab(lab=ENVIRONMENT + line)
+    (root / "train.py").write_text("")
+    text = "environment: lab\nsource: {file: train.py}\noutput: checkpoints\n"
+    job = take(f"{text}vertex: {{region: us-central1, machine_type: n1-standard-16}}", workspace=read_workspace(root))
+
+    (pool,) = custom_job(job)["jobSpec"]["workerPoolSpecs"]
+
+    assert spec in pool
+    plan = [row["value"] for row in pool[spec]["env"] if row["name"] == PLAN_VARIABLE]
+    assert [json.loads(value)["index"] for value in plan] == [
+        f"https://{repository}-python.pkg.dev/example-lab/lab-python/simple/"
+    ] * bool(repository)

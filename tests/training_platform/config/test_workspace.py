@@ -416,6 +416,32 @@ def test_an_egress_rule_that_cannot_be_enforced_is_found_at_its_line(
     assert message in finding.message
 
 
+@pytest.mark.parametrize(
+    ("fields", "paths", "places"),
+    [
+        ("python_repository: us", ["python_repository"], ["us"]),
+        (
+            "images: {location: us, caches: [asia], remotes: {hub: 'https://r.example.com'}}",
+            ["images.remotes"],
+            ["us", "asia"],
+        ),
+        ("images: {location: us, caches: [asia]}", [], []),
+    ],
+)
+def test_a_repository_that_reads_the_internet_is_found_behind_a_perimeter(
+    copy: Path, fields: str, paths: list[str], places: list[str]
+) -> None:
+    edit(copy, "dev", "    images:\n      location: us\n", f"    {fields}\n")
+    assert edit(copy, "dev", "    project:", "    google_apis: private\n    project:").stacks["dev"].findings == ()
+
+    findings = edit(copy, "dev", "google_apis: private", "google_apis: restricted").stacks["dev"].findings
+
+    assert [(row.rule, row.severity, row.path) for row in findings] == [
+        ("repository-perimeter", "warning", path) for path in paths
+    ]
+    assert all(place in row.message for row in findings for place in places)
+
+
 def test_public_addresses_go_with_open_egress(copy: Path) -> None:
     fields = "    google_apis: public\n    open_egress: true\n    project:"
 

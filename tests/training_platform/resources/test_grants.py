@@ -200,6 +200,16 @@ def test_members_push_to_the_teams_repository_alone() -> None:
     }
 
 
+def test_jobs_and_the_teams_notebooks_read_packages_of_the_environments_repository() -> None:
+    grants = granted("dev-vision", environment={"python_repository": "us"})
+
+    readers = {grant.principal for grant in grants if grant.resource.endswith("/us/repositories/dev-python")}
+    assert readers == {JOBS}
+    assert ("roles/artifactregistry.reader", f"projects/{PROJECT}/locations/us/repositories/dev-python") in rights(
+        grants, JOBS
+    )
+
+
 def test_vertex_ai_of_a_teams_own_project_pulls_images_of_environment_and_team() -> None:
     held = rights(granted("dev-vision", team={"project": "example-vision"}), agent("example-vision"))
 

@@ -172,6 +172,18 @@ def test_an_id_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
     assert repository_id("e" * 57) != repository_id("e" * 58)
 
 
+def test_a_python_repository_keeps_what_pip_reads_from_the_public_index() -> None:
+    repository = planned({**ENVIRONMENT, "python_repository": "us-west4"}, TEAM, "env").one(
+        REPOSITORY, "python-repository"
+    )
+
+    assert (repository.inputs["repositoryId"], repository.inputs["location"]) == ("env-python", "us-west4")
+    assert (repository.inputs["format"], repository.inputs["mode"]) == ("PYTHON", "REMOTE_REPOSITORY")
+    assert repository.inputs["remoteRepositoryConfig"] == {"pythonRepository": {"publicRepository": "PYPI"}}
+    assert repository.inputs["kmsKeyName"] == ENVIRONMENT["encryption"]["keys"][1]
+    assert "protect" not in repository.options
+
+
 SECRET = "gcp:secretmanager/secret:Secret"
 MEMBER = "gcp:secretmanager/secretIamMember:SecretIamMember"
 LABELS_SECRET = {"environment": "prod", "team": "vision", "managed-by": "training-platform"}

@@ -401,6 +401,12 @@ class Environment(Consistent):
     images: ImageRepositorySpec | None = Field(
         default=None, description="Artifact Registry repository for images; default: none."
     )
+    python_repository: ImageLocation | None = Field(
+        default=None,
+        description="Location of a Python repository of Artifact Registry in front of the public index, from which "
+        "jobs install the packages of their source without internet; default: none.",
+        examples=["us"],
+    )
     charts: dict[ChartName, ChartOverride] = Field(
         default=NOTHING, description="Other versions or sources for the Helm charts that are installed, by chart."
     )
@@ -579,6 +585,8 @@ class Environment(Consistent):
             **{("filestore", name, "location"): spec.location for name, spec in self.filestore.items()},
             **{("lustre", name, "location"): spec.location for name, spec in self.lustre.items()},
         }
+        if self.python_repository:
+            places[("python_repository",)] = self.python_repository
         if self.images:
             places[("images", "location")] = self.images.location
             places |= {("images", "caches", number): cache for number, cache in enumerate(self.images.caches)}

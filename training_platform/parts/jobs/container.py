@@ -20,7 +20,7 @@ from training_platform.parts.jobs.rendezvous import at_run_time
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.source_archive import archive_uri
 from training_platform.resources.launcher import PLAN_VARIABLE, launcher
-from training_platform.resources.scope import bucket_id, secret_id
+from training_platform.resources.scope import bucket_id, package_index, secret_id
 
 OUTPUT_VARIABLE = "OUTPUT_URI"
 PROFILE_VARIABLE = "PROFILE_URI"
@@ -126,13 +126,15 @@ def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
     """Return the variable with the launcher's plan; empty if it only waits for the program."""
     if not launched(job, launch):
         return {}
+    folder = job.spec.source and job.spec.source.folder
     plan: dict[str, Any] = {
         "secrets": {
             name: f"projects/{job.scope.project}/secrets/{secret_id(job.scope, key)}/versions/{version or 'latest'}"
             for name, text in job.spec.secrets.items()
             for key, _, version in [text.partition(":")]
         },
-        "folder" if job.spec.source and job.spec.source.folder else "package": archive_uri(job),
+        "folder" if folder else "package": archive_uri(job),
+        "index": None if folder else python_index(job),
         "nodes": launch.nodes,
         "restarts": launch.restarts,
         "retry_on": job.spec.retry_on if launch.restarts else None,
@@ -142,6 +144,14 @@ def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
     }
     work = {key: value for key, value in plan.items() if value}
     return {PLAN_VARIABLE: json.dumps(work)} if work else {}
+
+
+def python_index(job: ResolvedJob) -> str | None:
+    """Return the address of the environment's Python repository for a job with source to install."""
+    location = job.environment.python_repository
+    if location is None or job.spec.source is None:
+        return None
+    return package_index(job.team.environment, job.environment.project, location)
 
 
 LUSTRE: Final = "/mnt/lustre"

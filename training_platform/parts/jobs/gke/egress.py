@@ -10,6 +10,7 @@ from training_platform.catalog.reading import table
 from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import enumeration
+from training_platform.parts.jobs.container import python_index
 from training_platform.parts.jobs.job_rules import gke_rule
 from training_platform.parts.jobs.resolve import ResolvedJob
 
@@ -33,8 +34,11 @@ def egress_findings(job: ResolvedJob) -> Iterator[Draft]:
     texts: list[tuple[Path, str]] = [(("env", name), text) for name, text in spec.env.items()]
     texts.append((("command",), " ".join(spec.command)))
     texts.append((("args",), " ".join(spec.args)))
-    if spec.source and spec.source.requirements:
-        texts.append((("source", "requirements"), "pip install"))
+    if spec.source and not python_index(job):
+        if spec.source.requirements:
+            texts.append((("source", "requirements"), "pip install"))
+        if spec.source.package:
+            texts.append((("source", "package"), "pip install"))
     for path, text in texts:
         hosts = _named_hosts(text)
         if _INDEX in hosts:
@@ -70,5 +74,8 @@ def _named_hosts(text: str) -> list[str]:
 def _no_index(job: ResolvedJob, path: Path) -> Draft:
     """Return the finding about packages that no index serves: which allowed host is one, only the job can tell."""
     message = f"installs packages, and pods of team {job.team.name} reach no index that the job names"
-    allowed = "an image that contains them, or PIP_INDEX_URL under env with the address of an index under egress"
+    allowed = (
+        "packages of source with python_repository in the environment's stack, an image that contains them, or "
+        "PIP_INDEX_URL under env with the address of an index under egress"
+    )
     return finding(job, path, message, rule=JOB_EGRESS, allowed=allowed)

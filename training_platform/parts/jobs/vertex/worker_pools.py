@@ -29,6 +29,7 @@ from training_platform.parts.jobs.container import (
     launch_variables,
     module,
     named,
+    python_index,
     share_folder,
     variables,
 )
@@ -121,12 +122,13 @@ def node_variables(job: ResolvedJob, target: VertexTarget, machine: MachineType)
 def _program(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, Any]:
     """Return the container, or the package that one of Vertex AI's prebuilt containers installs and runs by itself.
 
-    A launcher that has to fetch secrets, send messages, or number the VMs installs the package too.
+    A launcher that has to fetch secrets, send messages, or number the VMs installs the package too, and so does one
+    with an index of packages: whether the service's own pip reads another index is (unverified).
     """
     spec = job.spec
     package = archive_uri(job)
     nodes = node_variables(job, target, pool.machine)
-    if package is None or spec.command or spec.secrets or spec.notify or at_run_time(nodes):
+    if package is None or python_index(job) or spec.command or spec.secrets or spec.notify or at_run_time(nodes):
         return {"containerSpec": container(job, ON_VERTEX, nodes)}
     package_spec: dict[str, Any] = {
         "executorImageUri": image(job),
