@@ -93,10 +93,11 @@ class ProviderSettings:
 
 
 class ResourceCall(NamedTuple):
-    """The kind of a call's resource, and the settings of its provider."""
+    """The kind and URN of a call's resource, and the settings of its provider."""
 
     kind: ObjectKind
     settings: ProviderSettings
+    urn: str
 
 
 class ResourceState(NamedTuple):
@@ -179,11 +180,18 @@ class Objects:
         if preview:
             self._store.rehearse(cluster, key, plain)
             return ResourceState("", _filled(inputs, {"metadata": _DRY_RUN}))
-        live = self._store.create(cluster, key, plain, call.kind.resource)
+        try:
+            live = self._store.create(cluster, key, plain, call.kind.resource)
+        except ObjectRefused as refusal:
+            words = "was not successfully created by the Kubernetes API server"
+            raise ObjectRefused(f'resource "{call.urn}" {words}: {refusal}') from refusal
         return ResourceState(f"{key.namespace}/{key.name}" if key.namespace else key.name, _filled(inputs, live))
 
     def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
-        """Return the live object, and as its inputs the fields that the program has set; in an import, all fields."""
+        """Return the live object, and as its inputs the fields that the program has set.
+
+        In an import these are all fields, and of a custom kind, of which the provider has no schema, only its name.
+        """
         cluster = call.settings.cluster
         key = _key(call.kind, identity)
         live = self._store.read(cluster, key)
@@ -194,6 +202,9 @@ class Objects:
         else:
             metadata = {name: value for name, value in live["metadata"].items() if name not in _SET_BY_SERVER}
             set_fields = {**live, "metadata": metadata}
+            if call.kind.namespaced is None:
+                named = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
+                set_fields = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": named}
         return ResourceState(identity, with_secrets(live, inputs), with_secrets(set_fields, inputs))
 
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
@@ -202,11 +213,16 @@ class Objects:
         key = _key(call.kind, identity)
         plain = readable(inputs)
         live = self._store.read(cluster, key)
-        if not preview:
-            live = self._store.update(cluster, key, plain, call.kind.resource)
-        elif not holds_unknown(plain):
+        if preview and holds_unknown(plain):
+            return ResourceState(identity, _filled(inputs, live) if live else inputs)
+        if live is None:
+            missing = f'{call.kind.resource} "{key.name}" not found'
+            raise ObjectRefused(f'update of resource "{call.urn}" failed: {missing}')
+        if preview:
             self._store.rehearse(cluster, key, plain)
-        return ResourceState(identity, _filled(inputs, live) if live else inputs)
+        else:
+            live = self._store.update(cluster, key, plain, call.kind.resource)
+        return ResourceState(identity, _filled(inputs, live))
 
     def delete(self, call: ResourceCall, identity: str) -> None:
         """Delete the object, if it exists."""

@@ -284,9 +284,10 @@ class ApiServer:
         headers = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
         return _plain(self.call("PATCH", path, params=options, json=obj, headers=headers))
 
-    def merge(self, path: str, body: Json) -> None:
-        """Change fields of an object by a merge patch; null deletes a field."""
-        self.call("PATCH", path, json=body, headers={"Content-Type": "application/merge-patch+json"})
+    def merge(self, path: str, body: Json, manager: str = "tests") -> None:
+        """Change fields of an object by a merge patch of a field manager; null deletes a field."""
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self.call("PATCH", path, params={"fieldManager": manager}, json=body, headers=headers)
 
     def delete(self, path: str, *, controlled: bool = False) -> None:
         """Delete an object, if it exists.

@@ -166,18 +166,21 @@ class ApiStore(ObjectStore):
         """Apply an object in a dry run; its namespace or kind may be missing, since they may be created before it."""
         server = self.server(cluster)
         with suppress(ObjectNotFound):
-            server.apply(_path(server, key, obj), obj, dry_run=True)
+            server.apply(_path(server, key, obj), obj, dry_run=True, force=True)
 
-    def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:  # noqa: ARG002 # as in ObjectStore
-        """Apply an object; like the released plugin, take over an existing one."""
+    def create(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
+        """Create an object, if it does not exist; by an apply, so that a later one deletes fields."""
+        if self.read(cluster, key) is not None:
+            raise ObjectRefused(f'{resource} "{key.name}" already exists')
         server = self.server(cluster)
         return server.apply(_path(server, key, obj), obj)
 
     def update(self, cluster: str, key: Key, obj: Json, resource: str) -> Json:
-        """Apply an object again."""
+        """Apply an object again; it takes over fields that others have set."""
         if self.read(cluster, key) is None:
             raise ObjectNotFound(f'{resource} "{key.name}" not found')
-        return self.create(cluster, key, obj, resource)
+        server = self.server(cluster)
+        return server.apply(_path(server, key, obj), obj, force=True)
 
     def delete(self, cluster: str, key: Key) -> None:
         """Delete an object, if it exists; with a namespace, delete everything in it."""

@@ -5,6 +5,7 @@ Charts cannot be pulled in a test: those of Kueue and JobSet have their CRDs alo
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from training_platform.parts.sandbox.run.user_cluster import MARKER
 pytestmark = [pytest.mark.kube, pytest.mark.engine, pytest.mark.timeout(900)]
 
 CONTEXT = "kind-lab"
+QUOTAS = "/api/v1/namespaces/vision/resourcequotas"
 ENVIRONMENT: dict[str, Any] = {
     "project": "example-lab", "production": False,
     "clusters": {
@@ -93,6 +95,7 @@ def test_the_kubernetes_half_comes_up_in_a_cluster_of_the_users_and_only_it_is_d
     assert marker["metadata"]["labels"] == {MARK: mark}
     assert set[str]().union(*lab.sandbox.steps("up", "lab-vision").values()) <= {"same", "read"}
 
+    _stack_files_win_over_other_field_managers(lab)
     _another_sandbox_is_refused(lab)
     _an_object_without_the_mark_stops_a_destroy(lab, f"{namespaces}/vision")
 
@@ -103,6 +106,28 @@ def test_the_kubernetes_half_comes_up_in_a_cluster_of_the_users_and_only_it_is_d
     assert "my-own" in names
     assert "vision" not in names
     assert lab.server.read(f"{namespaces}/default/configmaps/{MARKER}") is None
+
+
+def _stack_files_win_over_other_field_managers(lab: Lab) -> None:
+    """What the console or kubectl set is shown by a preview, and set back by an update, where neither may fail."""
+    share = {**TEAM, "shares": {"main": {"l4": {"nominal_quota": 1}}}}
+    lab.sandbox.write("lab-vision", share)
+    assert lab.sandbox("up", "lab-vision").returncode == 0  # after the first update kubectl is another manager
+    queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/vision"
+    (quota,) = (f"{QUOTAS}/{row['metadata']['name']}" for row in lab.server.call("GET", QUOTAS)["items"])
+    planned = {path: lab.server.call("GET", path)["spec"] for path in (queue, quota)}
+    lab.server.merge(quota, {"spec": {"hard": dict.fromkeys(planned[quota]["hard"], "9")}}, "GoogleCloudConsole")
+    groups = copy.deepcopy(planned[queue]["resourceGroups"])
+    groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = "9"
+    lab.server.merge(queue, {"spec": {"resourceGroups": groups}}, "kubectl-edit")
+
+    assert lab.sandbox("refresh", "lab-vision").returncode == 0
+    updated = {name for name, steps in lab.sandbox.steps("preview", "lab-vision").items() if "update" in steps}
+    up = lab.sandbox("up", "lab-vision")
+
+    assert len(updated) == 2
+    assert up.returncode == 0, up.stdout + up.stderr
+    assert {path: lab.server.call("GET", path)["spec"] for path in (queue, quota)} == planned
 
 
 def _another_sandbox_is_refused(lab: Lab) -> None:

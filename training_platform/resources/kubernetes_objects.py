@@ -89,6 +89,9 @@ def cluster_provider(
         # The objects' cluster. A changed kubeconfig replaces nothing while this stays the same.
         "clusterIdentifier": cluster_identifier(project, location, cluster_name),
         "enableServerSideApply": True,
+        # Stack files win over what others set in a cluster; without it one such field stops an update. Source:
+        # pulumi/pulumi-kubernetes #2280 and #4242, read 2026-11-28.
+        "enablePatchForce": True,
         "kubeconfig": compute(kubeconfig, endpoint),
     }
     return into.add(Resource(type=KUBERNETES_PROVIDER, name=name, inputs=inputs))

@@ -15,7 +15,7 @@ from local_google_cloud.kubernetes.object_store import from_struct
 from local_google_cloud.kubernetes.wire import wire_struct
 from training_platform.catalog.types import Json
 
-WAIT_SECONDS: Final = 10
+WAIT_SECONDS: Final = 30
 
 
 class CallRefused(Exception):
@@ -49,7 +49,13 @@ class Client:
         self.call("Handshake", pb.ProviderHandshakeRequest(engine_address="127.0.0.1:1", configure_with_urn=True))
         self.call("Attach", plugin_pb2.PluginAttach(address="127.0.0.1:1"))
         self.call("GetPluginInfo", Empty())
-        return self.call("Configure", pb.ConfigureRequest(urn=urn, args=wire_struct(args), acceptSecrets=True))
+        return self.set(urn, args)
+
+    def set(self, urn: str, args: Json) -> Any:
+        """Configure the provider; the released plugin reads its settings as variables."""
+        variables = {f"kubernetes:config:{name}": value for name, value in args.items()}
+        request = pb.ConfigureRequest(urn=urn, args=wire_struct(args), variables=variables, acceptSecrets=True)
+        return self.call("Configure", request)
 
     def check(self, token: str, name: str, news: Json, olds: Json | None = None, **more: Any) -> tuple[Json, Json]:
         """Return the completed inputs, and the reason for each refused property."""
@@ -74,20 +80,28 @@ class Client:
         answer = self.call("Create", request)
         return answer.id, from_struct(answer.properties)
 
-    def read(self, token: str, name: str, identity: str, inputs: Json | None = None) -> tuple[str, Json, Json]:
+    def read(
+        self, token: str, name: str, identity: str, inputs: Json | None = None, outputs: Json | None = None
+    ) -> tuple[str, Json, Json]:
         """Read a resource; returns its id, outputs and inputs. The id is empty if it does not exist."""
-        request = pb.ReadRequest(**_named(token, name), id=identity, inputs=wire_struct(inputs or {}))
+        old = wire_struct(outputs or {})
+        request = pb.ReadRequest(**_named(token, name), id=identity, inputs=wire_struct(inputs or {}), properties=old)
         answer = self.call("Read", request)
         return answer.id, from_struct(answer.properties), from_struct(answer.inputs)
 
-    def update(self, token: str, name: str, identity: str, news: Json, *, preview: bool = False) -> Json:
+    def update(
+        self, token: str, name: str, identity: str, news: Json, outputs: Json | None = None, *, preview: bool = False
+    ) -> Json:
         """Update a resource; returns its new outputs."""
-        request = pb.UpdateRequest(**_named(token, name), id=identity, news=wire_struct(news), preview=preview)
+        old = wire_struct(outputs or {})
+        request = pb.UpdateRequest(
+            **_named(token, name), id=identity, news=wire_struct(news), olds=old, preview=preview
+        )
         return from_struct(self.call("Update", request).properties)
 
-    def delete(self, token: str, name: str, identity: str) -> None:
+    def delete(self, token: str, name: str, identity: str, outputs: Json | None = None) -> None:
         """Remove a resource."""
-        self.call("Delete", pb.DeleteRequest(**_named(token, name), id=identity))
+        self.call("Delete", pb.DeleteRequest(**_named(token, name), id=identity, properties=wire_struct(outputs or {})))
 
 
 @contextmanager

@@ -30,7 +30,8 @@ def test_a_provider_is_known_by_its_cluster_and_not_by_its_kubeconfig() -> None:
 
     for host in ("a.gke.goog", "b.gke.goog"):
         assert provider(host) == {
-            "clusterIdentifier": identifier, "enableServerSideApply": "true", "kubeconfig": kubeconfig(host),
+            "clusterIdentifier": identifier, "enableServerSideApply": "true", "enablePatchForce": "true",
+            "kubeconfig": kubeconfig(host),
         }  # fmt: skip
 
 
