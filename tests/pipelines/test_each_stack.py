@@ -51,7 +51,10 @@ def repository(tmp_path: Path) -> Path:
     command = tmp_path / ".venv" / "bin" / "training-platform"
     command.parent.mkdir(parents=True)
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m training_platform.cli.main "$@"\n')
-    command.chmod(0o755)
+    python = command.with_name("python")
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    for program in (command, python):
+        program.chmod(0o755)
     (tmp_path / "policies" / "config").mkdir(parents=True)
     (tmp_path / "policies" / "config" / "prod.json").touch()
     pulumi = tmp_path / "bin" / "pulumi"

@@ -25,7 +25,11 @@ config:
 PULUMI = """\
 #!/bin/sh
 if [ "$1" = stack ]; then
-    [ "$4" = "$GONE" ] || printf '{\n  "urn": "urn:pulumi:%s::p::t$u::left",\n  "custom": true\n}\n' "$4"
+    if [ -n "$PROVIDER" ]; then cat "$PROVIDER"; exit; fi
+    echo '{"deployment": {"resources": ['
+    [ "$4" = "$GONE" ] ||
+        printf '{"type": "t",\n "urn": "urn:pulumi:%s::p::t$u::left",\n "custom": true\n}\n' "$4"
+    echo ']}}'
     exit 0
 fi
 echo "$@"
@@ -33,15 +37,19 @@ case "$*" in *"--stack $FAILING") exit 1;; esac
 """
 
 
-def run(repository: Path, script: str, *arguments: str, failing: str = "", gone: str = "") -> tuple[int, list[str]]:
-    shutil.copy(ROOT / "pipelines" / script, repository / "pipelines")
+def run(
+    repository: Path, script: str, *arguments: str, failing: str = "", gone: str = "", **variables: str
+) -> tuple[int, list[str]]:
+    """Run a script; the variable PROVIDER names the file that Pulumi exports as the state of each stack."""
+    for name in (script, "clusters.py"):
+        shutil.copy(ROOT / "pipelines" / name, repository / "pipelines")
     (repository / "stacks" / "clock.yaml").write_text('today: "2026-11-21"\n')
     (repository / "bin" / "pulumi").write_text(PULUMI)
     path = f"{repository / 'bin'}:/usr/bin:/bin"
     ran = subprocess.run(
         [str(repository / "pipelines" / script), *arguments],
-        env={"PATH": path, "FAILING": failing, "GONE": gone},
-        capture_output=True, text=True, check=False,
+        env={"PATH": path, "FAILING": failing, "GONE": gone, **variables},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
     return ran.returncode, ran.stdout.splitlines()
 

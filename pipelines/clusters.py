@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Asks the clusters of a stack, whose `pulumi stack export` is standard input, what Pulumi does not ask them.
+
+``clusters.py reach`` fails if one cannot be reached: a preview then says "unchanged". ``clusters.py queues`` fails if
+one has objects of Kueue that the stack does not have, with which a destroy never ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from training_platform.clients.deployed_clusters import deployed_clusters, objects_without_stack
+from training_platform.clients.kubernetes_api import ClusterError
+
+
+def main(question: str, resources: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return why a pipeline stops, None if it may go on."""
+    try:
+        for cluster in deployed_clusters(resources):
+            if question == "reach":
+                cluster.kinds("v1")
+            elif names := list(objects_without_stack(cluster, resources)):
+                return (
+                    f"cluster {cluster.name} has objects of Kueue that no stack has: {', '.join(names)}. "
+                    "Delete them first: docs/lifecycle.md#retire-an-environment"
+                )
+    except ClusterError as error:
+        return str(error)
+    return None
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in (["reach"], ["queues"]):
+        sys.stderr.write("usage: clusters.py reach|queues < EXPORT\n")
+        sys.exit(2)
+    sys.exit(main(sys.argv[1], (json.load(sys.stdin).get("deployment") or {}).get("resources") or []))

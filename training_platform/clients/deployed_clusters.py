@@ -1,0 +1,51 @@
+"""The clusters of a deployed stack, by the kubeconfigs in its state, and Kueue's objects in them that no stack has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from training_platform.clients.kubernetes_api import ClusterApi, connect
+from training_platform.resources.resource_types import KUBERNETES
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
+
+_KUEUE: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
+_LOG_IN: Final = "log in to Google Cloud, with gke-gcloud-auth-plugin on PATH"
+
+
+def deployed_clusters(resources: Iterable[Mapping[str, Any]]) -> Iterator[ClusterApi]:
+    """Yield the API of each cluster that a state's Kubernetes providers reach. Raises ClusterError."""
+    for resource in resources:
+        if resource["type"] == KUBERNETES_PROVIDER:
+            kubeconfig = resource["inputs"]["kubeconfig"]
+            context = json.loads(kubeconfig)["current-context"]
+            name = str(resource["inputs"].get("clusterIdentifier") or context).rpartition("/")[2]
+            with TemporaryDirectory() as folder:
+                file = Path(folder) / "kubeconfig"
+                file.touch(mode=0o600)
+                file.write_text(kubeconfig, encoding="utf-8")
+                api = connect(name, contexts=[context], kubeconfig=str(file), log_in=_LOG_IN)
+            yield api
+
+
+def objects_without_stack(api: ClusterApi, resources: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the kind and id of each object of Kueue that no state has; ``resources`` are those of states.
+
+    The uninstallation of Kueue deletes its controller first, and then waits in vain for each object with a finalizer.
+    Raises ClusterError.
+    """
+    owned = {
+        (resource["type"].rpartition(":")[2], resource.get("id"))
+        for resource in resources
+        if resource["type"].startswith(f"{KUBERNETES}kueue.x-k8s.io/")
+    }
+    kinds = next(filter(None, map(api.kinds, _KUEUE)), {})
+    for kind, (api_kind, _) in sorted(kinds.items()):
+        for obj in api.objects(api_kind, ""):
+            metadata = obj["metadata"]
+            identity = f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+            if (kind, identity) not in owned:
+                yield f"{kind} {identity}"
