@@ -6,6 +6,7 @@ Charts cannot be pulled in a test: those of Kueue and JobSet have their CRDs alo
 from __future__ import annotations
 
 import copy
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from training_platform.parts.sandbox.run.user_cluster import MARKER
 pytestmark = [pytest.mark.kube, pytest.mark.engine, pytest.mark.timeout(900)]
 
 CONTEXT = "kind-lab"
+LOCAL_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
 QUOTAS = "/api/v1/namespaces/vision/resourcequotas"
 ENVIRONMENT: dict[str, Any] = {
     "project": "example-lab", "production": False,
@@ -96,12 +98,13 @@ def test_the_kubernetes_half_comes_up_in_a_cluster_of_the_users_and_only_it_is_d
     assert set[str]().union(*lab.sandbox.steps("up", "lab-vision").values()) <= {"same", "read"}
 
     _stack_files_win_over_other_field_managers(lab)
+    _a_create_of_a_killed_run_is_imported(lab)
     _another_sandbox_is_refused(lab)
     _an_object_without_the_mark_stops_a_destroy(lab, f"{namespaces}/vision")
 
-    for stack in ("lab-vision", "lab"):
-        destroyed = lab.sandbox("destroy", stack, "--lift-protection")
-        assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
+    _destroy(lab, "lab-vision")
+    _kueue_stays_while_it_has_objects_of_no_stack(lab)
+    _destroy(lab, "lab")
     names = {row["metadata"]["name"] for row in lab.server.call("GET", namespaces)["items"]}
     assert "my-own" in names
     assert "vision" not in names
@@ -128,6 +131,42 @@ def _stack_files_win_over_other_field_managers(lab: Lab) -> None:
     assert len(updated) == 2
     assert up.returncode == 0, up.stdout + up.stderr
     assert {path: lab.server.call("GET", path)["spec"] for path in (queue, quota)} == planned
+
+
+def _a_create_of_a_killed_run_is_imported(lab: Lab) -> None:
+    """Pulumi's state has the beginning of the create alone, and the cluster the object."""
+    (file,) = lab.sandbox.folder.state.glob("**/stacks/**/lab-vision.json")
+    state = json.loads(file.read_text())
+    resources = state["checkpoint"]["latest"]["resources"]
+    queue = next(resource for resource in resources if resource["type"] == LOCAL_QUEUE)
+    assert queue["urn"] not in json.dumps([resource for resource in resources if resource is not queue])
+    resources.remove(queue)
+    create = {name: queue[name] for name in queue if name not in ("id", "outputs")}
+    state["checkpoint"]["latest"]["pending_operations"] = [{"resource": create, "type": "creating"}]
+    file.write_text(json.dumps(state))
+
+    refused = lab.sandbox("up", "lab-vision")
+    resumed = lab.sandbox("up", "lab-vision", "--resume")
+
+    assert "already exists" in refused.stderr
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert f"imported {queue['urn'].rpartition('::')[2]} as {queue['id']}" in resumed.stdout
+
+
+def _destroy(lab: Lab, stack: str) -> None:
+    destroyed = lab.sandbox("destroy", stack, "--lift-protection")
+    assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
+
+
+def _kueue_stays_while_it_has_objects_of_no_stack(lab: Lab) -> None:
+    queues = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+    lab.server.call("POST", queues, json={"metadata": {"name": "theirs"}, "spec": {"namespaceSelector": {}}})
+
+    refused = lab.sandbox("destroy", "lab", "--lift-protection")
+
+    assert refused.returncode == 2
+    assert "no stack has ClusterQueue theirs" in refused.stderr
+    lab.server.delete(f"{queues}/theirs")
 
 
 def _another_sandbox_is_refused(lab: Lab) -> None:

@@ -140,6 +140,16 @@ def test_only_creates_are_taken_from_what_was_under_way() -> None:
     assert [(create.urn, create.id, create.provider) for create in pending] == [("u::p::t::pool", None, "g")]
 
 
+def test_one_create_of_a_resource_counts_and_rather_the_one_that_succeeded() -> None:
+    pool = {"urn": "u::p::t::pool", "type": "gcp:container/nodePool:NodePool", "custom": True, "provider": "g::1f"}
+    path = "projects/p/locations/us-central1/clusters/c/nodePools/a100-0f1e2d"
+    names = ("a100-1111111", "a100-0f1e2d", "a100-2222222")
+    operations = [{"type": "creating", "resource": {**pool, "inputs": {**POOL, "name": name}}} for name in names]
+
+    assert [create.id for create in find_pending_creates(operations, holding(path), {})] == [path]
+    assert [create.id for create in find_pending_creates(operations, NOTHING, {})] == [None]
+
+
 def test_every_type_of_the_stacks_can_be_found_or_is_known_to_be_an_addition() -> None:
     workspace = read_workspace(ORGANISATION)
     plans = planned_stacks(workspace, plannable(workspace, workspace.stacks))

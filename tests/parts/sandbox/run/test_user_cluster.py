@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,16 @@ from training_platform.parts.sandbox.run.user_cluster import (
     chosen_cluster,
     claim,
     cluster_variables,
+    created_objects,
     program,
     read_context,
+    refuse_left,
     release,
 )
 from training_platform.resources.plan import Plan
+from training_platform.resources.resource_types import NAMESPACE, RELEASE
 from training_platform.resources.stack_plan import stack_plan
 
-NAMESPACE = "kubernetes:core/v1:Namespace"
 ENVIRONMENT = """\
 config:
   training-platform:environment:
@@ -234,11 +237,11 @@ class StubApi:
         return self.objects.pop((kind.plural, namespace, name), None) is not None
 
 
-def keep(folder: SandboxFolder, *names: str) -> None:
-    """Write a state with namespaces."""
+def keep(folder: SandboxFolder, *names: str, type_: str = NAMESPACE) -> None:
+    """Write a state with resources of a type."""
     state = folder.state / ".pulumi" / "stacks" / PROJECT
     state.mkdir(parents=True, exist_ok=True)
-    resources = [{"urn": f"u::{name}", "type": NAMESPACE, "id": name, "custom": True} for name in names]
+    resources = [{"urn": f"u::{name}", "type": type_, "id": name, "custom": True} for name in names]
     (state / "lab.json").write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
 
 
@@ -354,6 +357,38 @@ def test_the_mark_goes_with_the_last_object(
     release(UserCluster(tmp_path / "kubeconfig", "kind-lab", "ours", {}), folder)
 
     assert (("configmaps", "default", MARKER) in api.objects) is stays
+
+
+@pytest.mark.parametrize(("mark", "imported"), [("ours", True), ("theirs", False), (None, False)])
+def test_an_unfinished_create_is_imported_if_the_object_exists_with_the_mark(
+    mark: str | None, imported: bool, folder: SandboxFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = StubApi(("namespaces", "", "vision", mark))
+    monkeypatch.setattr(user_cluster, "connect", lambda *_, **__: api)
+    creates = [
+        {"resource": {"type": type_, "inputs": {"metadata": {"name": name}}}}
+        for type_, name in ((NAMESPACE, "vision"), (NAMESPACE, "nlp"), ("kubernetes:example.com/v1:Widget", "w"))
+    ]
+
+    found = list(created_objects(UserCluster(tmp_path / "kubeconfig", "kind-lab", "ours", {}), folder, creates))
+
+    assert found == ([(NAMESPACE, "vision")] if imported else [])
+
+
+@pytest.mark.parametrize(
+    ("type_", "left", "refused"),
+    [(RELEASE, ["ClusterQueue theirs"], True), (RELEASE, [], False), (NAMESPACE, ["ClusterQueue theirs"], False)],
+)
+def test_kueue_stays_while_it_has_objects_of_no_stack(
+    type_: str, left: list[str], refused: bool, folder: SandboxFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_cluster, "connect", lambda *_, **__: None)
+    monkeypatch.setattr(user_cluster, "objects_without_stack", lambda *_: left)
+    keep(folder, "some", type_=type_)
+    cluster = UserCluster(folder.path, "kind-lab", "ours", {})
+
+    with pytest.raises(CannotRun, match="no stack has ClusterQueue theirs") if refused else nullcontext():
+        refuse_left(cluster, folder, "lab")
 
 
 # The run

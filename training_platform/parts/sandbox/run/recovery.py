@@ -58,10 +58,7 @@ class Holdings(NamedTuple):
 
 
 def holdings(folder: SandboxFolder) -> Holdings:
-    """Read the stand-ins' contents from their files.
-
-    Objects in API servers are left out: creating one again takes over the existing one.
-    """
+    """Read the stand-ins' contents from their files; they have no objects in a cluster of the user's."""
     objects = ObjectStore(folder.kubernetes)
     keys = [(cluster, key) for cluster in objects.clusters() for key in objects.keys(cluster)]
     ids = {(cluster, key.kind, f"{key.namespace}/{key.name}" if key.namespace else key.name) for cluster, key in keys}
@@ -75,9 +72,9 @@ def find_pending_creates(
     """Return the creates among a state's pending operations, each with its id if the stand-ins have it.
 
     ``clusters`` are those of the Kubernetes providers, by URN. Components are left out, since creating one again
-    creates nothing.
+    creates nothing. Of several creates of one resource, by a killed run and the next, one that succeeded counts.
     """
-    creates = []
+    creates: dict[str, PendingCreate] = {}
     for resource in _created_by(operations):
         if resource.get("custom"):
             provider = resource.get("provider", "").rpartition("::")[0]
@@ -90,8 +87,9 @@ def find_pending_creates(
                 provider=provider,
                 inputs=inputs,
             )
-            creates.append(create)
-    return creates
+            if create.id is not None or create.urn not in creates:
+                creates[create.urn] = create
+    return list(creates.values())
 
 
 def _created_by(operations: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -59,7 +59,15 @@ from training_platform.parts.sandbox.run.reports import (
 )
 from training_platform.parts.sandbox.run.servers import Servers, provider_settings, running
 from training_platform.parts.sandbox.run.status import kubernetes_notes, quota_rows
-from training_platform.parts.sandbox.run.user_cluster import UserCluster, chosen_cluster, claim, program, release
+from training_platform.parts.sandbox.run.user_cluster import (
+    UserCluster,
+    chosen_cluster,
+    claim,
+    created_objects,
+    program,
+    refuse_left,
+    release,
+)
 from training_platform.resources.stack_plan import plannable, stack_plan
 
 
@@ -134,6 +142,8 @@ class Session:
         """Delete a stack's resources. Raises RunFailed if it is protected, or a team's stack is up in it."""
         self._refuse_destroy(name, lift)
         self._claim()
+        if self.cluster is not None:
+            refuse_left(self.cluster, self.folder, name)
         notes = self._lifted(name) if lift else []
         with self.engine(name) as engine:
             summary = self._run(name, "destroy", engine, notes)
@@ -243,7 +253,8 @@ class Session:
             notes.append("Resumed: restored the backup of the broken state.")
             preview = Timeline()
             engine.perform("preview", preview)
-            lost = lost_creates(preview.creates, self._held(name).without(self.folder.resources(name)))
+            held = self._held(name, preview.creates)
+            lost = lost_creates(preview.creates, held.without(self.folder.resources(name)))
             if lost:
                 notes += self._imported(name, engine, lost)
             self.folder.forget_broken(name)
@@ -251,7 +262,8 @@ class Session:
 
     def _imported(self, name: str, engine: Engine, operations: list[dict[str, Any]]) -> list[str]:
         """Import the unfinished creates that succeeded, and drop the others."""
-        creates = find_pending_creates(operations, self._held(name), clusters_of(self.folder.resources(name)))
+        held = self._held(name, operations)
+        creates = find_pending_creates(operations, held, clusters_of(self.folder.resources(name)))
         created = [create for create in creates if create.id is not None]
         self.say(f"resuming: {len(created)} of {len(creates)} unfinished creates succeeded")
         self.folder.save_pending(name, operations)
@@ -265,7 +277,7 @@ class Session:
 
     def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
         """Delete the half-created resources of failed creates, so that they are created again."""
-        broken = find_half_created(self.folder.resources(name), operations, self._held(name))
+        broken = find_half_created(self.folder.resources(name), operations, self._held(name, ()))
         for resource in broken:
             remove(self.servers.cloud, resource.id)
         targets = [f"--target={resource.urn}" for resource in broken if resource.in_state]
@@ -273,10 +285,16 @@ class Session:
             engine.run("refresh", "--yes", "--skip-preview", *targets)
         return [f"Resumed: deleted {name_of(resource.urn)}, which was half created." for resource in broken]
 
-    def _held(self, name: str) -> Holdings:
-        """Return the stand-ins' contents without resources of other stacks."""
+    def _held(self, name: str, creates: Iterable[Mapping[str, Any]]) -> Holdings:
+        """Return the stand-ins' contents without resources of other stacks; of the user's cluster, those of creates."""
+        held = holdings(self.folder)
+        if self.cluster is not None:
+            objects = list(created_objects(self.cluster, self.folder, creates))
+            clusters = {"", *clusters_of(self.folder.resources(name)).values()}  # only one has objects there
+            ids = {(cluster, type_.rpartition(":")[2], identity) for cluster in clusters for type_, identity in objects}
+            held = held._replace(objects=frozenset(ids))
         stacks = (stack for stack in self.folder.stacks() if stack != name)
-        return holdings(self.folder).without(resource for stack in stacks for resource in self.folder.resources(stack))
+        return held.without(resource for stack in stacks for resource in self.folder.resources(stack))
 
     def _refuse_destroy(self, name: str, lift: bool) -> None:
         if not self.folder.resources(name):

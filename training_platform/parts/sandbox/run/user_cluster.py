@@ -22,6 +22,7 @@ import yaml
 from local_google_cloud.api import read_json
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.types import Json
+from training_platform.clients.deployed_clusters import objects_without_stack
 from training_platform.clients.kubernetes_api import ApiKind, ClusterApi, ClusterError, connect
 from training_platform.parts.sandbox.run.folder import CannotRun, SandboxFolder
 from training_platform.parts.sandbox.run.redirection import MARK, is_object, redirect
@@ -219,6 +220,22 @@ def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *,
         )
 
 
+def refuse_left(cluster: UserCluster, folder: SandboxFolder, stack: str) -> None:
+    """Raise CannotRun if a stack has Kueue's release, and the cluster has objects of Kueue that no stack has."""
+    if not any(resource["type"] == RELEASE for resource in folder.resources(stack)):
+        return
+    resources = [resource for name in folder.stacks() for resource in folder.resources(name)]
+    try:
+        names = list(objects_without_stack(_connect(cluster, folder), resources))
+    except ClusterError as error:
+        raise CannotRun(str(error)) from error
+    if names:
+        raise CannotRun(
+            f"context {cluster.context}: no stack has {', '.join(names)}, and with them Kueue is never uninstalled: "
+            "delete them first."
+        )
+
+
 def release(cluster: UserCluster, folder: SandboxFolder) -> None:
     """Remove the mark from the cluster if no stack has an object in it."""
     if any(is_object(resource["type"]) for stack in folder.stacks() for resource in folder.resources(stack)):
@@ -266,17 +283,44 @@ def _namespaces(plans: Iterable[Plan]) -> set[str]:
 
 def _foreign(api: ClusterApi, objects: Iterable[Mapping[str, Any]], mark: str) -> Iterator[str]:
     """Yield the kind and name of each object in a state that exists without the mark."""
+    ids = ((resource["type"], str(resource.get("id", ""))) for resource in objects)
+    for type_, identity, live in _live(api, ids):
+        if _mark_of(live) != mark:
+            yield f"{type_.rpartition(':')[2]} {identity}"
+
+
+def created_objects(
+    cluster: UserCluster, folder: SandboxFolder, creates: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the type and id of each object of unfinished creates that exists in the cluster with the mark."""
+    ids = []
+    for create in creates:
+        resource = create["resource"]
+        if is_object(resource["type"]):
+            metadata = (resource.get("inputs") or {}).get("metadata") or {}
+            name = str(metadata.get("name"))
+            ids.append((resource["type"], f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name))
+    try:
+        for type_, identity, live in _live(_connect(cluster, folder), ids):
+            if _mark_of(live) == cluster.mark:
+                yield type_, identity
+    except ClusterError as error:
+        raise CannotRun(str(error)) from error
+
+
+def _live(api: ClusterApi, ids: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, Json]]:
+    """Yield the type, id and content of each object that exists, of those with these types and ids."""
     kinds: dict[str, Mapping[str, tuple[ApiKind, bool]]] = {}
-    for resource in objects:
-        version, kind = resource["type"].removeprefix(KUBERNETES).split(":")
+    for type_, identity in ids:
+        version, kind = type_.removeprefix(KUBERNETES).split(":")
         version = version.removeprefix("core/")
         if version not in kinds:
             kinds[version] = api.kinds(version)
-        namespace, _, name = str(resource.get("id", "")).rpartition("/")
+        namespace, _, name = identity.rpartition("/")
         if kind in kinds[version]:
             live = api.get(kinds[version][kind][0], namespace, name)
-            if live is not None and _mark_of(live) != mark:
-                yield f"{kind} {resource['id']}"
+            if live is not None:
+                yield type_, identity, live
 
 
 # The engine and the program
