@@ -22,7 +22,7 @@ from training_platform.resources import gcp
 from training_platform.resources.plan import Component, Options, Resource, compute
 from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.resource_types import STORAGE_CLASS
-from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
+from training_platform.resources.scope import NAME_LIMIT, Scope, complete_labels, short_name
 
 if TYPE_CHECKING:
     from pulumi_gcp import filestore
@@ -293,11 +293,13 @@ def storage_class(
     metadata: dict[str, Any] = {"name": class_name or tier_class(tier), "labels": scope.kubernetes_labels}
     if annotations:
         metadata["annotations"] = dict(annotations)
+    labels = complete_labels({}, scope.environment, scope.team)
     parameters = {
         "tier": FILESTORE_TIERS[tier].csi_tier,
         "network": network,
         # As the driver takes them. Source: Filestore CSI driver 2edb466 (2026-06-24), ``ConvertLabelsStringToMap``.
-        "labels": ",".join(f"{label}={value}" for label, value in sorted(scope.labels.items())),
+        # Without the stack file's own labels: any change of parameters replaces the class.
+        "labels": ",".join(f"{label}={value}" for label, value in sorted(labels.items())),
     }
     if private:
         parameters["connect-mode"] = "PRIVATE_SERVICE_ACCESS"

@@ -301,7 +301,7 @@ def test_no_other_team_sees_it() -> None:
 
 
 CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
-LABELS_CLASS = {"managed-by": "training-platform", "environment": "prod"}
+LABELS_CLASS = {"cost-center": "ml", "managed-by": "training-platform", "environment": "prod"}
 SUBNET = SubnetSpec(nodes="10.0.0.0/20", pods="10.1.0.0/16", services="10.2.0.0/20")
 
 
@@ -328,7 +328,7 @@ def test_claims_make_instances_in_the_platforms_own_network() -> None:
         "parameters": {
             "tier": "zonal",
             "network": "prod",
-            "labels": "environment=prod,managed-by=training-platform",
+            "labels": "environment=prod,managed-by=training-platform",  # another parameter replaces the class
         },
         "volumeBindingMode": "WaitForFirstConsumer",
         "allowVolumeExpansion": True,

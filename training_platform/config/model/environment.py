@@ -333,7 +333,10 @@ class Environment(Consistent):
     )
     renamed_from: FormerName = None
     retired: RetiredSpec | None = Field(default=None, description="How the stack ends; default: it goes on.")
-    labels: Labels = Field(default=NOTHING, description="Labels of every resource, beside environment and managed-by.")
+    labels: Labels = Field(
+        default=NOTHING,
+        description="Labels of every resource, beside environment and managed-by; not of Filestore instances by claims.",
+    )
     deletion_protection: bool = Field(
         default=True,
         description="Protects clusters, Filestore instances, buckets and other resources that hold data from deletion.",
