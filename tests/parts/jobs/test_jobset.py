@@ -11,7 +11,13 @@ from training_platform.catalog.types import MachineType
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS, GpuSharing
 from training_platform.config.model.queues import Share
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.gke.pods import pod_parts, shared_memory, usable_disk_gib, usable_memory_gib
+from training_platform.parts.jobs.gke.pods import (
+    NOT_MOVED,
+    pod_parts,
+    shared_memory,
+    usable_disk_gib,
+    usable_memory_gib,
+)
 from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import configuration
@@ -279,7 +285,7 @@ HOST = "kubernetes.io/hostname"
 
 
 def annotations_of(job: ResolvedJob) -> dict[str, str]:
-    return dict(template(job).get("metadata", {}).get("annotations", {}))
+    return dict(template(job)["metadata"]["annotations"])
 
 
 def by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -589,6 +595,7 @@ def test_each_slice_of_a_job_is_whole_where_kueue_knows_the_slices(take: Take) -
     placed = annotations_of(with_flavor(job, topology_levels=SLICE_LEVELS))
 
     assert placed == {
+        **NOT_MOVED,
         "kueue.x-k8s.io/podset-slice-required-topology": "cloud.google.com/gke-nodepool",
         "kueue.x-k8s.io/podset-slice-size": str(4 * 8 // 4),
     }

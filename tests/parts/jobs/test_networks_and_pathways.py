@@ -17,6 +17,7 @@ from training_platform.config.reading.declaration import located
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.pathways import VERSIONS, images, pathways_findings
+from training_platform.parts.jobs.gke.pods import NOT_MOVED
 from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.launcher import PLAN_VARIABLE
@@ -276,7 +277,7 @@ def test_the_environment_names_another_place_of_the_daemons_image(take: Take, ro
 def test_a_job_without_networks_between_gpus_gets_no_daemon_or_card(job: Job, flavor: str, nodes: int) -> None:
     resolved = job(flavor, nodes)
 
-    assert "metadata" not in template(resolved)
+    assert template(resolved)["metadata"]["annotations"] == NOT_MOVED
     assert "initContainers" not in pod(resolved)
     assert container(resolved)["securityContext"] == CONFINED
     (volume,) = pod(resolved)["volumes"]
@@ -450,6 +451,12 @@ def test_the_head_has_a_vm_of_its_pool_and_each_slice_a_node_pool_for_itself(man
     assert head["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu-np"}
     assert [toleration["key"] for toleration in head["tolerations"]] == ["training-platform/pathways"]
     assert workers["nodeSelector"]["training-platform/flavor"] == "tpu-v5e-4x8"
+
+
+def test_the_autoscaler_moves_neither_the_head_nor_a_worker(manifest: dict[str, Any]) -> None:
+    for replicated_job in manifest["spec"]["replicatedJobs"]:
+        annotations = replicated_job["template"]["spec"]["template"]["metadata"]["annotations"]
+        assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
 
 
 def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]) -> None:

@@ -188,10 +188,15 @@ def job_spec(pods: int, template: dict[str, Any], *rules: Mapping[str, Any]) -> 
     }
 
 
+# The cluster autoscaler would otherwise move a pod that uses less than half of its VM to another VM, which ends the run
+# at its last checkpoint. Source: kubernetes/autoscaler 0024f25, FAQ, pods that keep a node; google/tunix #2342, where a
+# mostly idle head was lost so; read 2026-11-28.
+NOT_MOVED: Final = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+
+
 def pod_template(annotations: Mapping[str, str], spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the template of a pod."""
-    metadata = {"metadata": {"annotations": dict(annotations)}} if annotations else {}
-    return {**metadata, "spec": spec}
+    """Return the template of a pod, which stays on its VM until it ends."""
+    return {"metadata": {"annotations": {**NOT_MOVED, **annotations}}, "spec": spec}
 
 
 def placement(gke: GkeTarget, flavor: Flavor, hosts: int) -> dict[str, str]:
