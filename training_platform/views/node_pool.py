@@ -145,6 +145,7 @@ class NodePoolView(View):
     huge_pages_2m = fields.whole("nodeConfig.linuxNodeConfig.hugepagesConfig.hugepageSize2m", place="")
     huge_pages_1g = fields.whole("nodeConfig.linuxNodeConfig.hugepagesConfig.hugepageSize1g", place="")
     shutdown_seconds = fields.whole("nodeConfig.kubeletConfig.shutdownGracePeriodSeconds", place="")
+    numa_policy = fields.text("nodeConfig.kubeletConfig.topologyManager.policy", place="")
     network_profile = fields.text("networkConfig.acceleratorNetworkProfile", place="")
     metadata_mode = fields.text("nodeConfig.workloadMetadataConfig.mode", place="")
     scopes = fields.texts("nodeConfig.oauthScopes", place="")

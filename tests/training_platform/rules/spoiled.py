@@ -253,6 +253,9 @@ ROWS = [
     Row("node-scopes", "warning", {"gpu.nodeConfig.oauthScopes": DROP}),
     Row("node-account", "warning", {"gpu.nodeConfig.serviceAccount": DROP}),
     Row("graceful-shutdown", "error", {"gpu.nodeConfig.kubeletConfig": {"shutdownGracePeriodSeconds": 30.0}}),
+    Row("numa-policy", "warning", {
+        "gpu.nodeConfig.kubeletConfig": {"topologyManager": {"policy": "single-numa-node"}},
+    }),
     # placement
     Row("placement-type", "error", {"slice.placementPolicy.type": "SPREAD"}),
     Row("placement-machine", "error", T4, {"gpu.placementPolicy": {"type": "COMPACT"}}),

@@ -224,6 +224,32 @@ def graceful_shutdown(pool: NodePoolView) -> Iterator[Draft]:
         )
 
 
+_SOCKETS = 2
+_GPUS_OF_TWO_SOCKETS = 8
+
+
+@rule(
+    "numa-policy",
+    ruleset="nodes",
+    when="numa_policy",
+    owner="house",
+    severity="warning",
+    source="Kubernetes docs, topology manager; pytorch/ci-infra #696, of machines with 4 of 8 GPUs on each socket; of "
+    "Google's machines with 8 GPUs it is inferred",
+)
+def numa_policy(pool: NodePoolView) -> Iterator[Draft]:
+    """Find a kubelet that refuses pods on both sockets of a VM, as all pods with more than half of its GPUs are."""
+    machine = pool.machine
+    if pool.numa_policy != "single-numa-node" or machine is None or machine.kind != "gpu":
+        return
+    if machine.chips >= _GPUS_OF_TWO_SOCKETS:
+        message = (
+            f"the kubelet refuses pods with more than {machine.chips // _SOCKETS} of the {machine.chips} GPUs, or with "
+            "as many on both sockets: they fail with TopologyAffinityError after Kueue admitted them"
+        )
+        yield finding(pool, "numa_policy", message, allowed="best-effort, restricted, none", nearest="best-effort")
+
+
 _WHOLE_FAMILIES = frozenset(row.name.partition("-")[0] for row in MACHINE_TYPES.values() if row.kind != "cpu")
 _ALIKE = 0.85  # a3-higpu-8g; not a5-highgpu-8g, which may be younger than the catalogue
 _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2026-11-21"

@@ -133,6 +133,16 @@ TABLE = [
     ),
     Rule("placement-capacity", slice_pool, passes=[{"queued": True, "flex_start": True}], finds=[]),
     Rule(
+        "placement-capacity",
+        gpu_pool,
+        passes=[
+            {**COMPACT, **RESERVED, "policy": "near"},
+            RESERVED,
+            {**COMPACT, "consume_reservation": "ANY_RESERVATION"},
+        ],
+        finds=[{**COMPACT, **RESERVED}],
+    ),
+    Rule(
         "workload-policy-missing",
         slice_pool,
         passes=[{**IRONWOOD, "policy": "slices"}, {**IRONWOOD, "tpu_topology": "2x2x1"}],

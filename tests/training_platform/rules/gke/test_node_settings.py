@@ -151,6 +151,16 @@ TABLE = [
         ],
     ),
     Rule(
+        "numa-policy",
+        gpu_pool,
+        passes=[
+            {"numa_policy": "best-effort"},
+            {"numa_policy": "restricted"},
+            {"numa_policy": "single-numa-node", "machine_type": "a2-highgpu-4g", "accelerator_count": 4},
+        ],
+        finds=[Found({"numa_policy": "single-numa-node"}, "best-effort")],
+    ),
+    Rule(
         "node-taints",
         gpu_pool,
         passes=[{"taints": (TAINT, TAINT._replace(effect="NO_EXECUTE"))}],
