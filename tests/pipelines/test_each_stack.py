@@ -233,6 +233,7 @@ def test_a_branch_s_name_is_never_run(service: object, tmp_path: Path) -> None:
     for name, text in (
         ("make", "exit 0"),
         ("git", "exit 0"),
+        (".venv/bin/python", "exit 0"),
         (".venv/bin/training-platform", 'printf "%s\\n" "$@" > given'),
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -109,3 +109,20 @@ def test_a_map_that_cannot_be_used_is_told_with_its_line(root: Path, old: str, n
     assert code == 2
     assert said in text
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(("owners_code", "check_code", "code"), [(0, 0, 0), (1, 0, 1), (1, 2, 2), (0, 1, 1)])
+def test_the_check_of_pipelines_fails_for_stale_owners_too(
+    tmp_path: Path, owners_code: int, check_code: int, code: int
+) -> None:
+    (tmp_path / "pipelines").mkdir()
+    script = shutil.copy(ROOT / "pipelines" / "check", tmp_path / "pipelines")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    programs = {"make": 0, ".venv/bin/python": owners_code, ".venv/bin/training-platform": check_code}
+    for name, ends_with in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {ends_with}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+
+    ran = subprocess.run([script], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False)
+
+    assert ran.returncode == code
