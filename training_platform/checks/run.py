@@ -32,12 +32,12 @@ def run_check(
     if base is None:
         return baseline.apply(check_stacks(root, selected or None, options).report)
     from training_platform.checks.comparison.against_base import BaseOptions, check_against  # noqa: PLC0415 # slow to import
-    from training_platform.checks.comparison.deployed import read_preview, read_state  # noqa: PLC0415
+    from training_platform.checks.comparison.deployed import once, read_preview, read_state  # noqa: PLC0415
 
     base_options = BaseOptions(
         ref=base,
-        states={state.stack: state for state in map(read_state, states)},
-        previews={preview.stack: preview for preview in map(read_preview, previews)},
+        states=once(map(read_state, states), "--state"),
+        previews=once(map(read_preview, previews), "--preview"),
     )
     return check_against(root, base_options, selected, options, baseline=baseline, new_only=new_only)
 

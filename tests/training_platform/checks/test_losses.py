@@ -475,17 +475,46 @@ def test_a_preview_is_judged_by_the_same_table(with_bucket: Repository, tmp_path
     assert (finding.rule, finding.path, finding.becomes) == ("loses-data", "buckets.data.location", "us-west4")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"steps": []}', '{"deployment": {"resources": []}}'])
+STATE = {"urn": DATA, "type": "gcp:storage/bucket:Bucket"}
+TEXTS = [
+    "", "[]", "{}", '{"steps": []}', '{"deployment": {"resources": []}}', '{"deployment": null}', "[" * 50_000,
+    '{"deployment": {"resources": [1]}}', '{"deployment": {"resources": [{"type": "a"}]}}',
+    json.dumps({"deployment": {"resources": [{**STATE, "urn": "prod"}]}}),
+    json.dumps({"deployment": {"resources": [{**STATE, "inputs": "secret-of-a-state"}]}}),
+    json.dumps({"version": 99, "deployment": {"resources": [STATE]}}),
+    '{"steps": [1]}', '{"steps": {}}', json.dumps({"steps": [{"op": "same", "urn": DATA, "oldState": 1}]}),
+    json.dumps({"steps": [{"op": 1, "urn": DATA, "detailedDiff": [1]}]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_a_file_that_the_engine_did_not_print_is_refused_in_one_sentence(
     repository: Repository, tmp_path: Any, text: str
 ) -> None:
     file = tmp_path / "printed.json"
     file.write_text(text)
 
-    with pytest.raises(UserError, match=r"printed\.json: "):
+    with pytest.raises(UserError, match=r"printed\.json is not what `pulumi stack export") as of_state:
         repository.compare(states=(file,))
-    with pytest.raises(UserError, match=r"printed\.json: "):
+    with pytest.raises(UserError, match=r"printed\.json is not what `pulumi preview --json") as of_preview:
         repository.compare(previews=(file,))
+    assert "secret-of-a-state" not in f"{of_state.value}{of_preview.value}"
+
+
+def test_an_interrupted_update_and_two_states_of_a_stack_are_refused(repository: Repository, tmp_path: Any) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"version": 3, "deployment": {"resources": [STATE]}}))
+    with pytest.raises(UserError, match="--state is given twice for the stack small-vision"):
+        repository.compare(states=(file, file))
+
+    file.write_text(json.dumps({"version": 3, "deployment": {"resources": [STATE], "pending_operations": [{}]}}))
+    with pytest.raises(UserError, match="operations pending: 1"):
+        repository.compare(states=(file,))
+
+    other = {**STATE, "urn": DATA.replace("small-vision", "small")}
+    file.write_text(json.dumps({"version": 3, "deployment": {"resources": [STATE, other]}}))
+    with pytest.raises(UserError, match="resources of 2 stacks: small, small-vision"):
+        repository.compare(states=(file,))
 
 
 def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_keeps(with_bucket: Repository) -> None:

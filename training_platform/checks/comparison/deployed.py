@@ -7,10 +7,11 @@ sdk/go/common/apitype/core.go.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
 
 from training_platform.checks.change_report import ResourceChange
 from training_platform.checks.comparison.changes import added, changed_by_engine, removed
@@ -22,7 +23,9 @@ _SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 # the key with which 
 _UNKNOWN = ("04da6b54-80e4-46f7-96ec-b56ff0331ba9", "output<string>")
 _DEFAULTS = "__defaults"
 _REPLACING = ("replace", "create-replacement", "delete-replaced")
-JsonMapping = Mapping[str, Any]
+_URN = r"^urn:pulumi:[^:]+::[^:]*::.+::.+$"
+_Document = TypeVar("_Document", bound=BaseModel)
+_OfStack = TypeVar("_OfStack", "DeployedStack", "Preview")
 
 
 class DeployedStack(NamedTuple):
@@ -39,63 +42,117 @@ class Preview(NamedTuple):
     changes: tuple[ResourceChange, ...]
 
 
+class _State(BaseModel):
+    """A resource as the engine stores it."""
+
+    urn: str = Field(pattern=_URN)
+    type: str
+    custom: bool = False
+    external: bool | None = False
+    delete: bool | None = False
+    inputs: dict[str, Any] = {}
+    protect: bool | None = None
+    retain_on_delete: bool | None = Field(default=None, alias="retainOnDelete")
+
+    @property
+    def is_deployed(self) -> bool:
+        """Whether it is a provider's resource, and neither only read nor to be deleted."""
+        return self.custom and not self.external and not self.delete and not self.type.startswith("pulumi:")
+
+
+class _Deployment(BaseModel):
+    resources: list[_State] = Field(min_length=1)
+    pending_operations: list[Any] | None = None
+
+
+class _Export(BaseModel):
+    """What ``pulumi stack export`` prints."""
+
+    version: Literal[3] = 3
+    deployment: _Deployment
+
+
+class _Difference(BaseModel):
+    kind: str = ""
+
+
+class _Step(BaseModel):
+    op: str
+    urn: str = Field(pattern=_URN)
+    old: _State | None = Field(default=None, alias="oldState")
+    new: _State | None = Field(default=None, alias="newState")
+    replace_reasons: list[str] | None = Field(default=None, alias="replaceReasons")
+    detailed_diff: dict[str, _Difference] | None = Field(default=None, alias="detailedDiff")
+
+    @property
+    def is_of_resource(self) -> bool:
+        """Whether it is a step of a provider's resource."""
+        state = self.new or self.old
+        return state is None or (state.custom and not state.type.startswith("pulumi:"))
+
+
+class _Steps(BaseModel):
+    """What ``pulumi preview --json`` prints."""
+
+    steps: list[_Step] = Field(min_length=1)
+
+
 def read_state(path: Path) -> DeployedStack:
     """Read the output of ``pulumi stack export``. Raises UserError."""
-    document = _document(path, "pulumi stack export")
-    rows = document.get("deployment")
-    resources = rows.get("resources", ()) if isinstance(rows, Mapping) else None
-    if resources is None:
-        raise UserError(f"{path}: has no deployment: write what `pulumi stack export --stack STACK` prints.")
-    deployed = [row for row in resources if _is_deployed(row)]
-    names = {_stack(str(row["urn"])) for row in resources}
-    if len(names) != 1:
-        raise UserError(f"{path}: is the state of no stack: its resources have {len(names)} stacks in their URNs.")
-    return DeployedStack(names.pop(), tuple(_flat(row) for row in deployed))
+    deployment = _read(path, _Export, "pulumi stack export --stack STACK").deployment
+    if deployment.pending_operations:
+        raise UserError(
+            f"{path}: the last update was interrupted, and nobody knows what exists (operations pending: "
+            f"{len(deployment.pending_operations)}). Run `pulumi refresh --stack STACK`, then write the state again."
+        )
+    deployed = tuple(_flat(state) for state in deployment.resources if state.is_deployed)
+    return DeployedStack(_only_stack(path, (state.urn for state in deployment.resources)), deployed)
 
 
 def read_preview(path: Path) -> Preview:
     """Read the output of ``pulumi preview --json``. Raises UserError."""
-    document = _document(path, "pulumi preview --json")
-    steps = document.get("steps")
-    if not isinstance(steps, list) or not steps:
-        raise UserError(f"{path}: has no steps: write what `pulumi preview --json --stack STACK` prints.")
-    names = {_stack(str(step["urn"])) for step in steps}
-    if len(names) != 1:
-        raise UserError(f"{path}: is the preview of no stack: its steps have {len(names)} stacks in their URNs.")
-    by_urn = {str(step["urn"]): _change(step) for step in _gravest(steps)}
-    return Preview(names.pop(), tuple(change for change in by_urn.values() if change))
+    steps = _read(path, _Steps, "pulumi preview --json --stack STACK").steps
+    by_urn = {step.urn: _change(step) for step in _gravest(steps)}
+    changes = tuple(change for change in by_urn.values() if change)
+    return Preview(_only_stack(path, (step.urn for step in steps)), changes)
 
 
-def _document(path: Path, command: str) -> JsonMapping:
+def once(rows: Iterable[_OfStack], option: str) -> dict[str, _OfStack]:
+    """Return states or previews by stack. Raises UserError for a second one of a stack."""
+    by_stack: dict[str, _OfStack] = {}
+    for row in rows:
+        if row.stack in by_stack:
+            raise UserError(f"{option} is given twice for the stack {row.stack}.")
+        by_stack[row.stack] = row
+    return by_stack
+
+
+def _read(path: Path, model: type[_Document], command: str) -> _Document:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        return model.model_validate_json(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise UserError(f"{path}: is no JSON, as `{command}` prints it.") from error
-    if not isinstance(document, dict):
-        raise UserError(f"{path}: is no document, as `{command}` prints it.")
-    return document
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False, include_context=False)
+        wrong = [f"{'.'.join(map(str, row['loc'])) or 'the document'}: {row['msg']}" for row in details[:3]]
+        more = f" and {len(details) - 3} more" if len(details) > 3 else ""
+        raise UserError(f"{path} is not what `{command}` prints: {'; '.join(wrong)}{more}.") from error
 
 
-def _stack(urn: str) -> str:
-    """Return the stack in ``urn:pulumi:<stack>::<project>::<types>::<name>``."""
-    return urn.removeprefix("urn:pulumi:").partition("::")[0]
+def _only_stack(path: Path, urns: Iterable[str]) -> str:
+    names = {urn.removeprefix("urn:pulumi:").partition("::")[0] for urn in urns}
+    if len(names) != 1:
+        raise UserError(f"{path} has resources of {len(names)} stacks: {', '.join(sorted(names))}.")
+    return names.pop()
 
 
-def _is_deployed(row: JsonMapping) -> bool:
-    """Whether a resource of a state is a provider's, and neither only read nor to be deleted."""
-    unowned = row.get("external") or row.get("delete")
-    return bool(row.get("custom")) and not unowned and not str(row.get("type", "")).startswith("pulumi:")
-
-
-def _flat(row: JsonMapping) -> FlatResource:
+def _flat(state: _State) -> FlatResource:
     planned = StackResource(
         stack="",
-        type=str(row["type"]),
-        name=str(row["urn"]).split("::", 3)[-1],
-        inputs=_plain(row.get("inputs", {})),
-        options={name: row.get(name) for name in ("protect", "retainOnDelete")},
+        type=state.type,
+        name=state.urn.split("::", 3)[-1],
+        inputs=_plain(state.inputs),
+        options={"protect": state.protect, "retainOnDelete": state.retain_on_delete},
     )
     return flat_resource(planned)
 
@@ -112,33 +169,27 @@ def _plain(value: Any) -> Any:
     return UNKNOWN if value in _UNKNOWN else value
 
 
-def _gravest(steps: Iterable[JsonMapping]) -> Iterator[JsonMapping]:
+def _gravest(steps: Iterable[_Step]) -> Iterator[_Step]:
     """Yield the steps, those of a replacement last, since the engine also notes its parts."""
-    rows = [step for step in steps if _is_owned(step)]
-    yield from (step for step in rows if step.get("op") not in _REPLACING)
-    yield from (step for step in rows if step.get("op") in _REPLACING)
+    rows = [step for step in steps if step.is_of_resource]
+    yield from (step for step in rows if step.op not in _REPLACING)
+    yield from (step for step in rows if step.op in _REPLACING)
 
 
-def _is_owned(step: JsonMapping) -> bool:
-    state = step.get("newState") or step.get("oldState") or {}
-    return bool(state.get("custom", True)) and "pulumi:" not in str(state.get("type", ""))[:7]
-
-
-def _change(step: JsonMapping) -> ResourceChange | None:
-    op = step.get("op")
-    old = step.get("oldState")
-    new = step.get("newState")
-    if op in ("delete", "discard") and old:
+def _change(step: _Step) -> ResourceChange | None:
+    old, new = step.old, step.new
+    if step.op in ("delete", "discard") and old:
         return removed(_flat(old))
-    if op == "create" and new:
+    if step.op == "create" and new:
         return added(_flat(new))
-    if not old or not new or op not in ("update", "same", *_REPLACING):
+    if not old or not new or step.op not in ("update", "same", *_REPLACING):
         return None
-    if op == "same":  # also of a resource of which only options differ
-        return changed_by_engine(_flat({**old, "inputs": {}}), _flat({**new, "inputs": {}}), None)
+    if step.op == "same":  # also of a resource of which only options differ
+        before, after = (_flat(state.model_copy(update={"inputs": {}})) for state in (old, new))
+        return changed_by_engine(before, after, None)
     forcing = None
-    if op in _REPLACING:
-        detailed = step.get("detailedDiff") or {}
-        paths = [path for path, row in detailed.items() if str(row.get("kind", "")).endswith("-replace")]
-        forcing = (*(step.get("replaceReasons") or ()), *paths)
+    if step.op in _REPLACING:
+        differences = step.detailed_diff or {}
+        paths = [path for path, difference in differences.items() if difference.kind.endswith("-replace")]
+        forcing = (*(step.replace_reasons or ()), *paths)
     return changed_by_engine(_flat(old), _flat(new), forcing)
