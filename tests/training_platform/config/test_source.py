@@ -228,3 +228,10 @@ def test_why_a_text_is_not_yaml(text: str, message: str) -> None:
         parse_source(text, "f.yaml")
 
     assert str(refused.value) == message
+
+
+def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").symlink_to("a.yaml")
+
+    with pytest.raises(UnreadableError, match=r"a\.yaml: is a link that leads to itself"):
+        read_source(tmp_path / "a.yaml", "a.yaml")

@@ -108,7 +108,11 @@ def read_source(path: FilePath, file: str) -> Source:
     A link out of the repository is refused, since messages would quote parts of any file on the machine.
     """
     root = os.path.abspath(path).removesuffix(file)  # noqa: PTH100 # pathlib keeps `..`, or follows the link
-    if root and not path.resolve().is_relative_to(FilePath(root).resolve()):
+    try:
+        is_inside = path.resolve().is_relative_to(FilePath(root).resolve())
+    except RuntimeError as error:
+        raise UnreadableError(f"{file}: is a link that leads to itself.") from error
+    if root and not is_inside:
         raise UnreadableError(f"{file}: is a link that leads out of the repository.")
     try:
         if path.exists() and not path.is_file():
