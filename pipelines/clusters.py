@@ -2,7 +2,8 @@
 """Asks the clusters of a stack, whose `pulumi stack export` is standard input, what Pulumi does not ask them.
 
 ``clusters.py reach`` fails if one cannot be reached: a preview then says "unchanged". ``clusters.py queues`` fails if
-one has objects of Kueue that the stack does not have, with which a destroy never ends.
+one has objects of Kueue that the stack does not have, with which a destroy never ends. ``clusters.py events`` prints
+the newest warnings about charts, which stay after a release that did not get ready is rolled back.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from training_platform.clients.deployed_clusters import deployed_clusters, objects_without_stack
+from training_platform.clients.deployed_clusters import chart_warnings, deployed_clusters, objects_without_stack
 from training_platform.clients.kubernetes_api import ClusterError
+
+QUESTIONS = ("reach", "queues", "events")
 
 
 def main(question: str, resources: Sequence[Mapping[str, Any]]) -> str | None:
@@ -22,6 +25,9 @@ def main(question: str, resources: Sequence[Mapping[str, Any]]) -> str | None:
         for cluster in deployed_clusters(resources):
             if question == "reach":
                 cluster.kinds("v1")
+            elif question == "events":
+                for line in chart_warnings(cluster):
+                    sys.stdout.write(f"cluster {cluster.name}: {line}\n")
             elif names := list(objects_without_stack(cluster, resources)):
                 return (
                     f"cluster {cluster.name} has objects of Kueue that no stack has: {', '.join(names)}. "
@@ -33,7 +39,7 @@ def main(question: str, resources: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in (["reach"], ["queues"]):
-        sys.stderr.write("usage: clusters.py reach|queues < EXPORT\n")
+    if len(sys.argv) != 2 or sys.argv[1] not in QUESTIONS:
+        sys.stderr.write(f"usage: clusters.py {'|'.join(QUESTIONS)} < EXPORT\n")
         sys.exit(2)
     sys.exit(main(sys.argv[1], (json.load(sys.stdin).get("deployment") or {}).get("resources") or []))

@@ -99,6 +99,7 @@ def test_the_kubernetes_half_comes_up_in_a_cluster_of_the_users_and_only_it_is_d
 
     _stack_files_win_over_other_field_managers(lab)
     _a_create_of_a_killed_run_is_imported(lab)
+    _a_changed_template_of_a_chart_in_a_folder_is_deployed(lab)
     _another_sandbox_is_refused(lab)
     _an_object_without_the_mark_stops_a_destroy(lab, f"{namespaces}/vision")
 
@@ -160,13 +161,24 @@ def _destroy(lab: Lab, stack: str) -> None:
 
 def _kueue_stays_while_it_has_objects_of_no_stack(lab: Lab) -> None:
     queues = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
-    lab.server.call("POST", queues, json={"metadata": {"name": "theirs"}, "spec": {"namespaceSelector": {}}})
+    theirs = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "theirs"}}
+    lab.server.call("POST", queues, json={**theirs, "spec": {"namespaceSelector": {}}})
 
     refused = lab.sandbox("destroy", "lab", "--lift-protection")
 
     assert refused.returncode == 2
     assert "no stack has ClusterQueue theirs" in refused.stderr
     lab.server.delete(f"{queues}/theirs")
+
+
+def _a_changed_template_of_a_chart_in_a_folder_is_deployed(lab: Lab) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "added"}}
+    (lab.sandbox.folder.root.parent / "kueue" / "templates" / "added.yaml").write_text(yaml.safe_dump(body))
+
+    changed = {name for name, steps in lab.sandbox.steps("up", "lab").items() if "update" in steps}
+
+    assert changed == {"main-kueue-release"}
+    assert lab.server.read("/api/v1/namespaces/kueue-system/configmaps/added") is not None
 
 
 def _another_sandbox_is_refused(lab: Lab) -> None:

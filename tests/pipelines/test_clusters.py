@@ -14,6 +14,7 @@ import pytest
 
 from tests.pipelines.test_each_stack import repository
 from tests.pipelines.test_retire import ended, run, stacks_of
+from training_platform.catalog import CHARTS
 
 __all__ = ["ended", "repository"]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
@@ -109,3 +110,18 @@ def test_no_preview_is_judged_while_a_cluster_does_not_answer(repository: Path, 
 
     assert code == 1
     assert any(line.startswith("Cluster dev-main cannot be reached") for line in lines)
+
+
+def test_after_a_failed_up_the_warnings_about_charts_are_printed(repository: Path, cluster: Cluster) -> None:
+    event = {"involvedObject": {"kind": "Pod", "name": "kueue-1"}, "reason": "Failed", "message": "no such image"}
+    for namespace in {chart.namespace for chart in CHARTS.values()}:
+        cluster.answers[f"/api/v1/namespaces/{namespace}/events"] = {"items": []}
+    cluster.answers["/api/v1/namespaces/kueue-system/events"] = {"items": [{**event, "lastTimestamp": "2026-11-21"}]}
+
+    code, lines = run(repository, "each-stack", "dev", "up", failing="dev", PROVIDER=str(cluster.state))
+    _, without_up = run(repository, "each-stack", "dev", "preview", failing="dev", PROVIDER=str(cluster.state))
+
+    line = "cluster dev-main: kueue-system: Pod kueue-1: Failed: no such image"
+    assert code == 1
+    assert line in lines
+    assert line not in without_up

@@ -33,7 +33,7 @@ if [ "$1" = stack ]; then
     exit 0
 fi
 echo "$@"
-case "$*" in *"--stack $FAILING") exit 1;; esac
+case "$* " in *"--stack $FAILING "*) exit 1;; esac
 """
 
 

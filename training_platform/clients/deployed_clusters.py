@@ -1,4 +1,4 @@
-"""The clusters of a deployed stack, by the kubeconfigs in its state, and Kueue's objects in them that no stack has."""
+"""The clusters of a deployed stack, by the kubeconfigs in its state: Kueue's objects without a stack, and warnings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from training_platform.clients.kubernetes_api import ClusterApi, connect
+from training_platform.catalog import CHARTS
+from training_platform.clients.kubernetes_api import EVENTS, ClusterApi, connect
 from training_platform.resources.resource_types import KUBERNETES
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 
 _KUEUE: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
+_WARNINGS: Final = 10  # of a namespace
 _LOG_IN: Final = "log in to Google Cloud, with gke-gcloud-auth-plugin on PATH"
 
 
@@ -49,3 +51,19 @@ def objects_without_stack(api: ClusterApi, resources: Iterable[Mapping[str, Any]
             identity = f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
             if (kind, identity) not in owned:
                 yield f"{kind} {identity}"
+
+
+def chart_warnings(api: ClusterApi) -> Iterator[str]:
+    """Yield the newest warnings in the namespaces of charts, oldest first; a cluster keeps events for an hour.
+
+    Raises ClusterError.
+    """
+    for namespace in sorted({chart.namespace for chart in CHARTS.values()}):
+        events = sorted(api.objects(EVENTS, namespace, fields="type=Warning"), key=_last_seen)
+        for event in events[-_WARNINGS:]:
+            about = event["involvedObject"]
+            yield f"{namespace}: {about['kind']} {about['name']}: {event['reason']}: {event['message']}"
+
+
+def _last_seen(event: Mapping[str, Any]) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.catalog.types import Chart
@@ -129,6 +131,22 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
     return ChartRef(f"{reference}@{override.digest}" if override.digest else reference, version, None)
 
 
+def _content(reference: ChartRef) -> str | None:
+    """Return the digest of a chart in a folder, so that a changed template changes the release; None for others.
+
+    The provider compares the version of a chart alone. A path is relative to where Pulumi runs the program; elsewhere,
+    as in a check of another folder, the chart may be missing.
+    """
+    path = Path(reference.chart)
+    if reference.version is not None or not path.exists():
+        return None
+    digest = hashlib.sha256()
+    for file in sorted([path, *path.rglob("*")]):
+        if file.is_file():
+            digest.update(f"{file.relative_to(path)}\0".encode() + file.read_bytes())
+    return f"sha256:{digest.hexdigest()}"
+
+
 def release(
     into: Component,
     chart: Chart,
@@ -158,6 +176,7 @@ def release(
         "skipAwait": prepared is not None,
         "timeout": _SECONDS,
         "maxHistory": _REVISIONS,
+        "description": _content(reference),
         "compat": "true",  # the SDK's class always says that its inputs are Helm's own
     }
     return into.add(Resource(type=RELEASE, name=f"{into.name}-release", inputs=inputs, options=options), after)

@@ -19,6 +19,7 @@ from training_platform.resources.resource_types import (
     CLUSTER,
     IAM_MEMBER,
     NODE_POOL,
+    RELEASE,
     RESOURCE_TYPES,
     SERVICE_ACCOUNT,
     WORKBENCH,
@@ -32,6 +33,7 @@ NIGHTLY = "nightly"
 POOL = "pipelines"
 ATTRIBUTE = "attribute.account"
 IAM_ADMIN = "roles/resourcemanager.projectIamAdmin"
+CHART_READER = "roles/artifactregistry.reader"
 ROLES_OF_CONDITION = 10
 # A preview reads what exists already: clusters and networks of others.
 PREVIEW_PERMISSIONS = (
@@ -50,6 +52,7 @@ NIGHTLY_PERMISSIONS = (
     "resourcemanager.projects.get",
     "resourcemanager.projects.getIamPolicy",
 )
+_MIRROR = re.compile(r"oci://[a-z0-9-]+-docker\.pkg\.dev/([^/]+)/")
 _READS = re.compile(r"\.(get|list)(IamPolicy|ForFilestoreInstance)?$")
 PREAMBLE = ("set -eu", 'exists() { gcloud "$@" > /dev/null 2>&1; }')
 # Of the project with the accounts: Google Cloud exchanges tokens by the last two.
@@ -137,6 +140,9 @@ def setup_script(project: str, workspace: Workspace, federation: Federation | No
         lines += federation_commands(project, federation, accounts)
     for rights in environments:
         lines += deployer_commands(rights, account_email(deployer(rights.environment), project))
+        for account in (deployer(rights.environment), PREVIEW, NIGHTLY):
+            email = account_email(account, project)
+            lines += [project_grant(mirror, email, CHART_READER) for mirror in sorted(rights.mirrors)]
     lines += reader_commands(environments, project)
     lines += state_commands(state, project, accounts)
     return "\n".join(lines) + "\n"
@@ -169,11 +175,15 @@ class ProjectRights:
 
 @dataclass(frozen=True)
 class EnvironmentRights:
-    """The rights to deploy an environment and its teams, by project; ``budgets`` are the billing accounts."""
+    """The rights to deploy an environment and its teams, by project; ``budgets`` are the billing accounts.
+
+    ``mirrors`` are the projects with a mirror of charts in Artifact Registry, which every preview pulls.
+    """
 
     environment: str
     projects: Mapping[str, ProjectRights]
     budgets: frozenset[str]
+    mirrors: frozenset[str]
 
     @property
     def needs(self) -> Mapping[str, set[str]]:
@@ -181,6 +191,8 @@ class EnvironmentRights:
         needs = {account: {"budgets"} for account in self.budgets}
         for project, needed in self.projects.items():
             needs[project] = {*needed.permissions, *needed.granted, *needed.accounts, *needed.unknown}
+        for project in self.mirrors:
+            needs.setdefault(project, set()).add(CHART_READER)
         return needs
 
 
@@ -188,6 +200,7 @@ def environment_rights(environment: str, workspace: Workspace) -> EnvironmentRig
     """Return what the plans of an environment and its teams require; a rejected stack has none."""
     projects: dict[str, ProjectRights] = {}
     budgets: set[str] = set()
+    mirrors: set[str] = set()
     for stack in plannable(workspace, stacks_of(workspace, environment)):
         plan = stack_plan(stack, workspace)
         home = workspace.project_of(stack)
@@ -196,9 +209,11 @@ def environment_rights(environment: str, workspace: Workspace) -> EnvironmentRig
         for resource in plan.resources():
             if resource.type == BUDGET:
                 budgets.add(resource.inputs["billing_account"])
+            elif resource.type == RELEASE:
+                mirrors.update(_MIRROR.findall(resource.inputs["chart"]))
             elif resource.type.startswith("gcp:"):
                 _add(resource, projects.setdefault(_project(resource, home), ProjectRights()))
-    return EnvironmentRights(environment, projects, frozenset(budgets))
+    return EnvironmentRights(environment, projects, frozenset(budgets), frozenset(mirrors))
 
 
 def _add(resource: Resource, rights: ProjectRights) -> None:

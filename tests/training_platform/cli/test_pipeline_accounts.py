@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from tests.places import ORGANISATION
@@ -77,6 +79,25 @@ def test_a_provider_that_exists_gets_the_new_condition(tmp_path: Path) -> None:
 
 def test_without_a_service_nobody_is_let_in(tmp_path: Path) -> None:
     assert not any("workload" in command for command in run(script(), tmp_path))
+
+
+def test_the_accounts_of_an_environment_pull_charts_from_its_mirror(tmp_path: Path) -> None:
+    root = tmp_path / "organisation"
+    shutil.copytree(ORGANISATION, root)
+    file = root / "stacks" / "Pulumi.dev.yaml"
+    content = yaml.safe_load(file.read_text())
+    chart = "oci://us-docker.pkg.dev/example-mirror/charts/kueue"
+    content["config"]["training-platform:environment"]["charts"] = {"kueue": {"chart": chart}}
+    file.write_text(yaml.safe_dump(content))
+    result = CliRunner().invoke(app, ["pipeline-accounts", "example-admin", "--root", str(root)])
+
+    pulling = {
+        option(command, "member").removeprefix("serviceAccount:").partition("@")[0]
+        for command in run(result.stdout, tmp_path)
+        if command.startswith("projects add-iam-policy-binding example-mirror ")
+        and option(command, "role") == "roles/artifactregistry.reader"
+    }
+    assert pulling == {"preview", "nightly", "deploy-dev"}
 
 
 def option(command: str, name: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -214,6 +216,13 @@ OCI = Chart(name="kueue", chart="oci://r.io/kueue", version="1.2.3", repository=
 REPO = replace(OCI, name="hub", chart="hub", repository="https://charts.example.com")
 
 
+def test_the_page_of_pipelines_names_the_hosts_of_all_charts() -> None:
+    page = (ROOT / "docs" / "pipelines.md").read_text()
+    hosts = {urlsplit(chart.repository or chart.chart).hostname for chart in CHARTS.values()}
+
+    assert {host for host in hosts if f"`{host}`" not in page} == set()
+
+
 def test_an_oci_chart_has_no_repository() -> None:
     assert chart_ref(OCI) == ChartRef("oci://r.io/kueue", "1.2.3", None)
 
@@ -243,6 +252,28 @@ def test_a_repository_for_an_oci_chart_holds_it_under_its_own_name() -> None:
     assert chart_ref(OCI, moved) == ChartRef("kueue", "1.2.3", "https://mirror.example.com")
     called = replace(REPO, name="ours")  # the catalogue's row, which people override it by
     assert chart_ref(called, moved) == ChartRef("hub", "1.2.3", "https://mirror.example.com")
+
+
+def test_a_chart_in_a_folder_changes_its_release_by_its_content(tmp_path: Path) -> None:
+    template = tmp_path / "templates" / "a.yaml"
+    template.parent.mkdir()
+    descriptions = []
+    for file, text in ((template, "a: 1"), (template, "a: 2"), (template, "a: 1"), (template.with_name("b.yaml"), "")):
+        file.write_text(text)
+        descriptions.append(description(ChartOverride(chart=str(tmp_path))))
+
+    first, second, third, fourth = descriptions
+    assert first == third
+    assert len({first, second, fourth}) == 3
+    assert description(ChartOverride(chart="./missing")) is None
+    assert description(None) is None
+
+
+def description(override: ChartOverride | None) -> str | None:
+    """Return the description of a release of a chart."""
+    plan = composed(lambda into: chart_release(into, REPO, override, {}))
+    text: str | None = plan.one("kubernetes:helm.sh/v3:Release").inputs.get("description")
+    return text
 
 
 @pytest.mark.parametrize("awaited", [True, False])
