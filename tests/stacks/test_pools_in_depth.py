@@ -219,6 +219,13 @@ def test_512_slices_are_one_line_and_as_many_pools() -> None:
     assert [finding.rule for finding in found_in_it if finding.severity != "note"] == ["cluster-nodes"]  # 16,384 VMs
 
 
+def test_the_nearest_valid_upgrades_of_flex_start_are_words_of_the_stack_file() -> None:
+    stack = stack_of({**A100, "capacity": "flex-start", "upgrades": {"max_surge": 1}})
+
+    (finding,) = [finding for finding in judged(stack) if finding.rule == "flex-start-upgrades"]
+    assert finding.nearest == "leave strategy, max_surge and max_unavailable out"
+
+
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     # the pool, fields of its cluster; the rule, and the field that its finding names
     "compact on n1": ({**T4, "compact": True}, {}, "placement-machine", "compact"),

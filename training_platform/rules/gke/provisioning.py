@@ -178,9 +178,12 @@ def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     """Find upgrade settings of a flex-start pool: GKE overwrites them, and every preview shows a difference."""
     if pool.capacity == "flex-start" and pool.upgrades and "upgradeSettings" not in (pool.ignored or ()):
         message = "GKE sets its own upgrade settings on flex-start pools, and each preview would show them as a change"
-        yield finding(
-            pool, "upgrades", message, allowed="no upgrade_settings", nearest='ignore_changes=["upgradeSettings"]'
-        )
+        allowed = "no upgrade_settings"
+        nearest = 'ignore_changes=["upgradeSettings"]'
+        if pool.origin:
+            allowed = "auto_repair and auto_upgrade"
+            nearest = "leave strategy, max_surge and max_unavailable out"
+        yield finding(pool, "upgrades", message, allowed=allowed, nearest=nearest)
 
 
 @rule(
