@@ -255,6 +255,46 @@ def event(kind: str, reason: str, message: str, name: str = "train-0", hour: int
 ADMITTED = workload(condition("QuotaReserved", True), condition("Admitted", True), condition("PodsReady", False))
 
 
+SCHEDULER = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+FULL = event("Normal", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")
+GROWS = event("Normal", "TriggeredScaleUp", "pod triggered scale-up: [{group 3->4 (max: 4)}]")
+
+
+@pytest.mark.parametrize(
+    ("message", "events", "said"),
+    [(SCHEDULER, [FULL], True), (SCHEDULER, [GROWS, FULL], False), ("0/4 nodes: 4 had taints.", [FULL], False)],
+)
+def test_a_run_that_no_single_vm_has_room_for_learns_how_kueue_counts(
+    message: str, events: list[Json], said: bool
+) -> None:
+    seen = {"flavor": "a100-40", "resource": "nvidia.com/gpu", "unit": 8, "pods": [waiting_pod("train-0", message)]}
+
+    lines = explanation(workload=ADMITTED, events=events, **seen)
+
+    sentence = "No VM has 8 nvidia.com/gpu free, and no VM is added. Kueue counts a100-40 over all VMs"
+    assert [line.startswith(sentence) for line in lines].count(True) == said
+
+
+def test_the_first_pod_of_a_slice_is_what_the_others_wait_for() -> None:
+    message = 'Error creating: admission webhook "vpod.kb.io" denied the request: follower pod node selector not set'
+
+    lines = explanation(workload=ADMITTED, events=[event("Warning", "FailedCreate", message)])
+
+    assert "once the slice's first pod has a node" in lines[1]
+
+
+@pytest.mark.parametrize(("pods", "stuck"), [([], True), ([waiting_pod("train-0", "")], False)])
+def test_a_stopped_run_that_keeps_its_quota_without_pods_is_to_be_cancelled(pods: list[Json], stuck: bool) -> None:
+    evicted = condition("Evicted", True, "Exceeded the PodsReady timeout", "PodsReadyTimeout")
+    workload_of_it = workload(condition("QuotaReserved", True), condition("Admitted", True), evicted)
+
+    first, *others = explanation(workload=workload_of_it, pods=pods)
+
+    assert first == "Kueue stops train-bcdfg, which holds its quota until its pods have ended."
+    assert any("job cancel train-bcdfg releases the quota" in line for line in others) == stuck
+    assert 'was stopped (PodsReadyTimeout): "Exceeded the PodsReady timeout".' in others[-1]
+
+
 def pending_pod(init: Json | None, main: Json) -> Json:
     statuses = {"initContainerStatuses": [{"state": {"waiting": init}}] if init else []}
     statuses["containerStatuses"] = [{"state": {"waiting": main}}]

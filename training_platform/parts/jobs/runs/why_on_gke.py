@@ -30,6 +30,8 @@ from training_platform.resources.node_pools import node_pool_name
 _EVENTS = 5  # only the last warnings matter
 _LINES = 3  # at the end of a log
 _SCALING = ("TriggeredScaleUp", "NotTriggerScaleUp")
+# JobSet's webhook says this of pods while the first pod of their slice waits. Source: kubernetes-sigs/jobset #1187.
+_FOLLOWERS = "follower pod node selector not set"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +192,23 @@ def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
         yield "GKE brings all VMs of the run at once, when the zone has them; nobody can say when that is."
 
 
+def _stopping(run: Run, seen: Seen) -> Iterator[str]:
+    """Yield what a run does that Kueue stopped and that holds its quota.
+
+    Kueue 0.19 may leave it so for ever. Source: kubernetes-sigs/kueue #14811, 2026-08, open; not reproduced here.
+    """
+    yield f"Kueue stops {run.name}, which holds its quota until its pods have ended."
+    if not seen.pods:
+        yield (
+            f"It has no pods. If this lasts for minutes, Kueue does not queue it again: training-platform job cancel "
+            f"{run.name} releases the quota; submit its file again, with --run {run.name} to keep its output."
+        )
+
+
 def _starting(run: Run, seen: Seen) -> Iterator[str]:
+    if holds(seen.workload, "Evicted"):
+        yield from _stopping(run, seen)
+        return
     waiting = [pod for pod in seen.pods if (pod.get("status") or {}).get("phase") == "Pending"]
     yield (
         f"{run.name} is admitted, and {len(waiting)} of {len(seen.pods)} pods wait."
@@ -203,8 +221,16 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
         yield f"{count} of them: {quoted(text)}."
     events = [event for event in seen.events if event.get("reason") in _SCALING]
     # The autoscaler's last event of each kind about the pods of the run.
-    for event in {event["reason"]: event for event in sorted(events, key=_time)}.values():
+    scaling = {event["reason"]: event for event in sorted(events, key=_time)}
+    for event in scaling.values():
         yield f"The autoscaler says: {quoted(str(event.get('message') or event['reason']))}."
+    if set(scaling) == {"NotTriggerScaleUp"} and any(f"Insufficient {seen.resource}" in text for text in counts):
+        yield (
+            f"No VM has {seen.unit} {seen.resource} free, and no VM is added. Kueue counts {seen.flavor} over all VMs, "
+            "so runs on parts of VMs can leave too few on each: it waits until enough of them end."
+        )
+    if any(_FOLLOWERS in str(event.get("message")) for event in seen.events):
+        yield "JobSet creates the other pods of a slice once the slice's first pod has a node: see what that pod needs."
     yield from seen.vms
     yield from _warnings(seen, already=counts)
 
