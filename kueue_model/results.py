@@ -25,7 +25,8 @@ HOUR: Final = 3600.0
 POINTS: Final = 240  # of a plot
 PARTS: Final = 30  # of a trace: a plot of waits has a median for each
 LEFT_OUT: Final = (
-    "topologies, admission checks, VMs that are used again after a job, and failures that several jobs share"
+    "topologies, which VM has free resources, admission checks, VMs that are used again after a job, and failures that "
+    "several jobs share"
 )
 Key = tuple[str, ...]
 Row = dict[str, float | None]

@@ -219,7 +219,18 @@ def repository(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("output_format", "parts"),
     [
-        ("text", ["waits", "vision", "h100-reservation", "Jobs that start: 12.", "jobs have them, cost $", "invented"]),
+        (
+            "text",
+            [
+                "waits",
+                "vision",
+                "h100-reservation",
+                "Jobs that start: 12.",
+                "jobs have them, cost $",
+                "invented",
+                "which VM has free resources",
+            ],
+        ),
         ("markdown", ["### Simulated queues", "| cluster | team | flavor |"]),
         ("html", ["<!DOCTYPE html>", "<polyline", "h100-spot in main", "training-platform simulate"]),
     ],
