@@ -191,12 +191,21 @@ def test_a_class_that_no_job_could_use_is_refused(classes: Any, message: str) ->
         cluster(compute_classes=classes)
 
 
-def test_the_nearest_name_is_given_for_a_limit_that_gke_does_not_know() -> None:
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("nvidia-h100-80g", "nvidia-h100-80gb"),
+        ("tpu-v5e", "tpu-v5-lite-podslice"),
+        ("v5p", "tpu-v5p-slice"),
+        ("a100-40", "nvidia-tesla-a100"),
+    ],
+)
+def test_the_nearest_name_is_given_for_a_limit_that_gke_does_not_know(name: str, nearest: str) -> None:
     with pytest.raises(ValidationError) as refused:
-        cluster(auto_provisioning={**LIMITS, "accelerators": {"nvidia-h100-80g": 8}})
+        cluster(auto_provisioning={**LIMITS, "accelerators": {name: 8}})
 
     (error,) = refused.value.errors()
-    assert error["ctx"]["nearest"] == "nvidia-h100-80gb"
+    assert error["ctx"]["nearest"] == nearest
 
 
 RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}

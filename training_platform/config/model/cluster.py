@@ -39,7 +39,15 @@ from training_platform.config.reading.section import (
 
 _LABELS = frozenset(accelerator.gke_label for accelerator in ACCELERATORS.values())
 _DISKS = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")  # the first that suits every limit is the default
-AcceleratorLabel = Annotated[str, OneOf("TPU or GPU type as GKE spells it", _LABELS)]
+
+
+def _label_by_name() -> dict[str, str]:
+    """Return GKE's spelling by the names of accelerators in the catalogue, ``tpu-v5e``, with and without ``tpu-``."""
+    labels = {name: accelerator.gke_label for name, accelerator in ACCELERATORS.items()}
+    return {**labels, **{name.removeprefix("tpu-"): label for name, label in labels.items()}}
+
+
+AcceleratorLabel = Annotated[str, OneOf("TPU or GPU type as GKE spells it", _LABELS, called=_label_by_name)]
 
 
 class AutoProvisioningSpec(Section):
