@@ -113,7 +113,7 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[D
                 yield stack.dangling((field_, cluster), cluster, kind, team.shares)
     if home.fair_sharing and team.preemption.borrow_within_cohort != "Never":
         path: Path = ("preemption", "borrow_within_cohort")
-        message = f"has no effect beside fair sharing, which {team.environment} uses"
+        message = f"has no effect with fair sharing, which {team.environment} uses"
         allowed = f"Never, or fair_sharing: false in {team.environment}"
         yield finding(stack, path, message, rule=STACK_MODEL, allowed=allowed, nearest="Never")
 

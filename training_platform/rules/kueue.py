@@ -191,7 +191,7 @@ def kueue_preemption(view: ObjectView) -> Iterator[Draft]:
         yield finding(
             view,
             path,
-            f"is Never beside borrowWithinCohort {policy}",
+            f"is Never together with borrowWithinCohort {policy}",
             allowed="LowerPriority, Any",
             nearest="LowerPriority",
         )

@@ -215,7 +215,7 @@ class BudgetSpec(Section):
     emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
         default=(),
         max_length=5,
-        description="Whom it tells, at most 5, beside the account's administrators.",
+        description="Addresses that it notifies, at most 5, in addition to the account's administrators.",
         examples=[["vision-leads@example.com"]],
     )
 
@@ -335,7 +335,7 @@ class Environment(Consistent):
     retired: RetiredSpec | None = Field(default=None, description="How the stack ends; default: it goes on.")
     labels: Labels = Field(
         default=NOTHING,
-        description="Labels of resources, beside environment and managed-by; not of Filestore instances by claims.",
+        description="Labels of resources, in addition to environment and managed-by; not of Filestore instances by claims.",
     )
     deletion_protection: bool = Field(
         default=True,
@@ -381,7 +381,7 @@ class Environment(Consistent):
     )
     egress: Destinations = Field(
         default=(),
-        description="What pods of all teams may connect to, beside each other and Google's APIs.",
+        description="Destinations that pods of all teams may connect to, in addition to each other and Google's APIs.",
         examples=[[{"cidr": "203.0.113.0/24"}]],
     )
     open_egress: bool = Field(default=False, description="Lets pods of teams connect to anything.")
@@ -625,5 +625,5 @@ class Environment(Consistent):
             elif (team := self.filestore[instance].team) and (
                 not data.teams or {*data.teams, data.writer or team} != {team}
             ):
-                message = f"is read by others than team {team}, which owns {instance!r}"
+                message = f"is read by teams other than {team}, which owns {instance!r}"
                 yield Problem(("data_sets", name, "teams"), message, f"[{team}], or another instance", f"[{team}]")

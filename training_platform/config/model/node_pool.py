@@ -168,10 +168,12 @@ class NodeOptions(Consistent):
         examples=[["projects/example-train/global/images/torch"]],
     )
     max_pods: int | None = Field(
-        default=None, ge=1, description="Most pods per VM; default: 16 on hosts of multi-host slices, else 32."
+        default=None,
+        ge=1,
+        description="Maximum number of pods per VM; default: 16 on hosts of multi-host slices, else 32.",
     )
     taints: dict[str, TaintSpec] = Field(
-        default=NOTHING, description="Taints of the nodes, by key, beside those of GKE."
+        default=NOTHING, description="Taints of the nodes, by key, in addition to GKE's."
     )
     upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")
     provider_inputs: ProviderInputs = Field(
@@ -262,7 +264,7 @@ class CpuPoolSpec(Consistent):
     machine_type: CpuMachineName = Field(default=_SYSTEM, description="Machine type, without TPUs or GPUs.")
     min_nodes: int = Field(default=0, ge=0, description="Fewest VMs over all zones of the cluster.")
     max_nodes: int = Field(
-        default=6, ge=1, description="Most VMs over all zones of the cluster; quota is charged for them."
+        default=6, ge=1, description="Maximum number of VMs over all zones of the cluster; quota is charged for them."
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
@@ -287,7 +289,8 @@ class PathwaysPoolSpec(CpuPoolSpec):
     max_nodes: int = Field(
         default=1,
         ge=1,
-        description="Most VMs over all zones of the cluster, one for each running job; quota is charged for them.",
+        description="Maximum number of VMs over all zones of the cluster, one for each running job; quota is charged "
+        "for them.",
     )
 
 
@@ -323,7 +326,7 @@ class NodePoolSpec(NodeOptions):
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
     labels: dict[str, str] = Field(
         default=NOTHING,
-        description="Kubernetes labels of the nodes, beside those of GKE.",
+        description="Kubernetes labels of the nodes, in addition to GKE's.",
         examples=[{"team": "vision"}],
     )
     deletion_protection: DeletionProtection = True

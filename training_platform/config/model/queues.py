@@ -32,10 +32,10 @@ class Share(Section):
         ge=0, description="Nominal quota: chips or GPUs that the team can always get back.", examples=[16]
     )
     borrowing_limit: int | None = Field(
-        default=None, ge=0, description="Most that the team may borrow from others; default: no limit."
+        default=None, ge=0, description="Maximum that the team may borrow; default: no limit."
     )
     lending_limit: int | None = Field(
-        default=None, ge=0, description="Most that others may borrow from the team; default: all of it."
+        default=None, ge=0, description="Maximum that other teams may borrow from it; default: all of it."
     )
 
 
@@ -70,7 +70,7 @@ class Preemption(Consistent):
     def conflicts(self) -> Iterator[Problem]:
         """Yield a team that takes others' place and reclaims nothing of its own."""
         if self.reclaim == "Never" and self.borrow_within_cohort != "Never":
-            message = f"is Never beside borrow_within_cohort {self.borrow_within_cohort}"
+            message = f"is Never together with borrow_within_cohort {self.borrow_within_cohort}"
             allowed = "LowerPriority, Any, or borrow_within_cohort: Never"
             yield Problem(("reclaim",), message, allowed, "LowerPriority")
 

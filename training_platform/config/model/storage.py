@@ -86,7 +86,7 @@ class BackupScheduleSpec(Consistent):
     def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that do not go together."""
         if self.every_hours and self.weekdays:
-            yield Problem(("weekdays",), "has days beside every_hours", "one of the two")
+            yield Problem(("weekdays",), "has days together with every_hours", "one of the two")
         if self.end_hour <= self.start_hour:
             message = f"is {self.end_hour}, not after start_hour {self.start_hour}"
             yield Problem(("end_hour",), message, f"{self.start_hour + 1} to 24", str(min(24, self.start_hour + 6)))

@@ -91,7 +91,7 @@ class ResourcePoolSpec(VmSpec):
     """VMs of a persistent resource with the same machine type and boot disk."""
 
     replicas: int = Field(default=1, ge=1, description="Number of VMs; with max_replicas, the minimum.")
-    max_replicas: int | None = Field(default=None, ge=1, description="Most VMs; turns autoscaling on.")
+    max_replicas: int | None = Field(default=None, ge=1, description="Maximum number of VMs; turns autoscaling on.")
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
 
     @model_validator(mode="after")
@@ -221,7 +221,7 @@ class Team(Section):
     renamed_from: FormerName = None
     retired: RetiredSpec | None = Field(default=None, description="How the stack is retired; default: it is not.")
     labels: Labels = Field(
-        default=NOTHING, description="Labels of every resource, beside team, environment and managed-by."
+        default=NOTHING, description="Labels of every resource, in addition to team, environment and managed-by."
     )
     members: Members = Field(
         min_length=1, description="IAM members of the team.", examples=[["group:vision@example.com"]]
@@ -265,7 +265,7 @@ class Team(Section):
     )
     egress: Destinations = Field(
         default=(),
-        description="Destinations that the team's pods may connect to, beside those of the environment.",
+        description="Destinations that the team's pods may connect to, in addition to those of the environment.",
         examples=[[{"host": "huggingface.co"}]],
     )
     directories: dict[Name, DirectorySpec] = Field(default=NOTHING, description="Volumes on Filestore, by name.")

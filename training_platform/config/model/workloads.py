@@ -204,7 +204,9 @@ class LaunchSpec(Section):
 
     entity: Entity = Field(description="Team or user of W&B that the queues belong to.", examples=["example-vision"])
     queues: QueueNames = Field(description="Queues of W&B Launch that it takes jobs from.", examples=[["gpus"]])
-    max_jobs: int = Field(default=10, ge=1, description="Most jobs at a time, those that wait for quota among them.")
+    max_jobs: int = Field(
+        default=10, ge=1, description="Maximum number of jobs at a time, those that wait for quota among them."
+    )
     base_url: Address = Field(default="https://api.wandb.ai", description="Address of the W&B server.")
     image: ImageReference | None = Field(
         default=None,

@@ -466,7 +466,7 @@ class Job(Consistent):
     memory_gib: int | None = Field(
         default=None,
         ge=1,
-        description="Most GiB of memory that it uses on each VM; default on GKE: nine tenths of the VM's, or of the "
+        description="Maximum GiB of memory that it uses on each VM; default on GKE: nine tenths of the VM's, or of the "
         "share of its GPUs.",
     )
     disk_gib: int | None = Field(

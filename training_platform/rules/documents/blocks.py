@@ -213,7 +213,7 @@ def compared_entries(limits: Constraint) -> Callable[[Any, Where, Reporter], Non
         for names in keys:
             _repeated(value, names, where, report)
         if alone in value and len(value) > 1:
-            report(BrokenConstraint("range", where, f"has other entries beside {alone}", f"only {alone}"))
+            report(BrokenConstraint("range", where, f"has further entries with {alone}", f"only {alone}"))
         for first, second in limits.exclusive:
             if first in value and second in value:
                 message = f"{first} and {second} exclude each other"

@@ -40,7 +40,7 @@ def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
         message = "autoscaling has limits per zone and limits over all zones"
         yield finding(pool, total[0], message, allowed="one of the two pairs", nearest="the pair per zone")
     if pool.node_count is not None and pool.initial_nodes:  # the provider treats 0 as not written
-        message = f"node_count is {pool.node_count} beside initial_node_count {pool.initial_nodes}"
+        message = f"node_count is {pool.node_count} together with initial_node_count {pool.initial_nodes}"
         yield finding(pool, "node_count", message, allowed="one of the two", nearest="initial_node_count")
     if pool.node_count is not None and (zonal or total):
         message = "node_count is set together with autoscaling: each deployment would undo what the autoscaler did"

@@ -270,7 +270,7 @@ def lws_rollout(view: ObjectView) -> Iterator[Draft]:
     none_unavailable = unavailable == 0 or (share is not None and replicas * int(share[1]) < 100)
     if replicas and surge in (0, "0%") and none_unavailable:
         path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
-        message = f"is {unavailable} of {replicas} beside maxSurge {surge}"
+        message = f"is {unavailable} of {replicas} with maxSurge {surge}"
         yield finding(view, path, message, allowed="at least 1 in one of the two", nearest="1")
 
 

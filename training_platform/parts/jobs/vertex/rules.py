@@ -355,7 +355,7 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield finding(
             job,
             ("vertex", "network"),
-            "is set beside network_attachment, and a job has one of the two",
+            "is set together with network_attachment, and a job has one of the two",
             rule=JOB_VERTEX_NETWORK,
             allowed="network or network_attachment",
         )
