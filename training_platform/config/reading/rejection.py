@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
@@ -45,6 +46,8 @@ _SWITCHES = {
 _EXAMPLES = {"topology": "a string such as 4x4"}  # of fields for which a quoted number is wrong too
 _LISTS = {"command": " such as [python, train.py]", "args": " such as [--epochs=3, --lr=0.1]"}
 _SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) *(?P<unit>[GT])i?B?", re.IGNORECASE)
+_DURATION = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) *(?P<unit>s(ec(ond)?s?)?|m(in(ute)?s?)?|h(ours?|rs?)?|d(ays?)?)")
+_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _FULL_NAME = re.compile(r"projects/(?P<project>[^/]+)/([^/]+/)+(?P<name>[^/]+)")
 _ADDRESS = re.compile(r"gs://(?P<bucket>[^/]+)")
 _GROUPED = re.compile(r"[0-9]{1,3}([,'\u2019 ][0-9]{3})+")
@@ -347,14 +350,20 @@ def _wrong_type(
 def _nearly_integer(text: str, value: object, field: str, path: Path) -> tuple[str, str | None] | None:
     """Return what is allowed in place of a string or fraction that means an integer, and that integer."""
     expected = "an integer"
+    unit = field.rpartition("_")[2]
     if isinstance(value, float):
         is_share = 0 < value <= 1 and any("percent" in str(part) for part in path)
+        if unit in _SECONDS:
+            return f"{expected}, of {unit}", str(math.ceil(value))
         return (f"{expected}, of percent", f"{100 * value:g}") if is_share else None
+    if (length := _DURATION.fullmatch(text)) and unit in _SECONDS:
+        seconds = float(length["number"]) * next(_SECONDS[name] for name in _SECONDS if name[0] == length["unit"][0])
+        return f"{expected}, of {unit}", str(max(1, math.ceil(seconds / _SECONDS[unit])))
     if text.isascii() and text.isdecimal():
         return f"{expected} (without quotes)", text
     if _GROUPED.fullmatch(text):
         return f"{expected}, without commas between its digits", re.sub(r"\D", "", text)
-    if (amount := _SIZE.fullmatch(text)) and (unit := field.rpartition("_")[2]) in ("gb", "gib"):
+    if (amount := _SIZE.fullmatch(text)) and unit in ("gb", "gib"):
         number = float(amount["number"]) * _GIGAS[amount["unit"].upper()][unit]
         nearest = f"{number:g}" if number.is_integer() else None
         return f"{expected}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest

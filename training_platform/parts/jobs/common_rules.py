@@ -14,6 +14,7 @@ from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import mount_path
 from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.job_rules import gke_rule
+from training_platform.parts.jobs.program_words import word_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.source_archive import goes_along, source_bucket, source_files
 
@@ -52,7 +53,7 @@ def _drafts(job: ResolvedJob) -> Iterator[Draft]:
     yield from _tag(job)
     yield from _mounts(job)
     yield from _secrets_in_env(job)
-    yield from _words(job)
+    yield from word_findings(job)
     yield from _sweep(job)
     size = job.spec.shared_memory_gib
     memory = job.spec.memory_gib
@@ -96,7 +97,7 @@ def _without_command(job: ResolvedJob) -> Iterator[Draft]:
 
 JOB_OUTPUT = declare(
     "job-output",
-    "Find a path below the output in a job without an output.",
+    "Find a path below the output in a job without an output, and a job on spot VMs without one.",
     ruleset="jobs",
 )
 
@@ -106,6 +107,7 @@ def _without_output(job: ResolvedJob) -> Iterator[Draft]:
     spec = job.spec
     if spec.output:
         return
+    yield from _nothing_to_resume_from(job)
     allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
     if spec.local_checkpoints:
         message = "last as long as their pod, and the job has no output for checkpoints that stay"
@@ -113,6 +115,18 @@ def _without_output(job: ResolvedJob) -> Iterator[Draft]:
     for field, value in (("profiler", spec.profiler), ("tensorboard", spec.tensorboard)):
         if value:
             yield finding(job, (field,), "writes below output, and the job has none", rule=JOB_OUTPUT, allowed=allowed)
+
+
+def _nothing_to_resume_from(job: ResolvedJob) -> Iterator[Draft]:
+    """Find a job on spot VMs that keeps no checkpoint: each interruption begins it again."""
+    spec = job.spec
+    on_gke = job.flavor is not None and job.flavor.capacity == "spot"
+    on_vertex = spec.vertex is not None and spec.vertex.capacity == "spot"
+    if (on_gke or on_vertex) and all(mount.read_only for mount in spec.mounts):
+        path: Path = ("gke", "flavor") if on_gke else ("vertex", "capacity")
+        message = "is spot, and the job has neither output nor a writable mount: each interruption begins it again"
+        allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}, and checkpoints there"
+        yield finding(job, path, message, rule=JOB_OUTPUT, severity="note", allowed=allowed)
 
 
 JOB_IMAGE_TAG = declare(
@@ -135,40 +149,6 @@ def _tag(job: ResolvedJob) -> Iterator[Draft]:
         allowed = "a tag that nobody moves, or @sha256: and a digest, as image build prints"
         path = ("source", "image") if source else ("image",)
         yield finding(job, path, message, rule=JOB_IMAGE_TAG, allowed=allowed)
-
-
-_SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh"})
-_SHELL_VARIABLE = re.compile(r"(?<!\$)\$(\{[A-Z_][A-Z0-9_]*\}|[A-Z_][A-Z0-9_]*)")
-
-
-JOB_WORDS = declare(
-    "job-words",
-    "Find a command that only a shell would understand: a program and its arguments in one string, or `$NAME`.",
-    ruleset="jobs",
-)
-
-
-def _words(job: ResolvedJob) -> Iterator[Draft]:
-    """Find a program with spaces in its name, and variables of a shell, in a command that no shell reads."""
-    spec = job.spec
-    rule = JOB_WORDS
-    program = spec.command[0] if spec.command else ""
-    if " " in program.strip() and not program.startswith("/"):
-        message = "is one word with spaces: no shell splits it, and no program has this name"
-        allowed = "an entry for each word, such as [python, train.py, --lr, 3e-4]"
-        yield finding(job, ("command", 0), message, rule=rule, allowed=allowed)
-        return
-    if any(pathlib.PurePosixPath(word).name in _SHELLS for word in spec.command):
-        return
-    for field, texts in (("command", spec.command), ("args", spec.args)):
-        for index, text in enumerate(texts):
-            variable = _SHELL_VARIABLE.search(text)
-            if variable is None:
-                continue
-            message = f"{variable[0]} reaches the program as it is: no shell replaces it"
-            allowed = "the variable read by the program, [sh, -c, ...] as command, or on GKE $(NAME)"
-            nearest = f"$({variable[1].strip('{}')})" if spec.vertex is None else None
-            yield finding(job, (field, index), message, rule=rule, severity="warning", allowed=allowed, nearest=nearest)
 
 
 LARGE_SWEEP = 100  # runs; Kueue takes more, and each is machines for a whole run
@@ -290,14 +270,15 @@ _HARMLESS = re.compile(
 
 JOB_SECRET = declare(
     "job-secret",
-    "Find a token or a password in the plain variables of a job.",
+    "Find a token or a password in the plain variables or words of a job.",
     ruleset="jobs",
 )
 
 
 def _secrets_in_env(job: ResolvedJob) -> Iterator[Draft]:
     """Find a token in a job's plain variables, which everybody who reads the repository or the job sees."""
-    for name, value in job.spec.env.items():
+    spec = job.spec
+    for name, value in spec.env.items():
         if _TOKEN.match(value) or (_SECRET_NAME.search(name) and not _HARMLESS.match(value)):
             secrets = job.team.secrets
             service = name.partition("_")[0].casefold()
@@ -313,6 +294,12 @@ def _secrets_in_env(job: ResolvedJob) -> Iterator[Draft]:
                 allowed=f"secrets: {enumeration(secrets) or 'NAME'}",
                 nearest=f"secrets: {{{name}: {secret}}}{new}",
             )
+    for field, texts in (("command", spec.command), ("args", spec.args)):
+        for index, text in enumerate(texts):
+            if _TOKEN.match(text.rpartition("=")[2]):
+                message = "looks like a secret, which everybody who reads the repository or the job would have"
+                allowed = "secrets, whose variable the program reads"
+                yield finding(job, (field, index), message, rule=JOB_SECRET, allowed=allowed)
 
 
 _OF_THE_IMAGE = frozenset({

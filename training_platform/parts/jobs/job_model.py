@@ -176,6 +176,13 @@ Value = int | float | str
 class Range(Consistent):
     """The values of one parameter: a list, or for a search the range between two bounds."""
 
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        "distribution": "scale",
+        "value": "values",
+        **dict.fromkeys(("low", "lower"), "min"),
+        **dict.fromkeys(("high", "upper"), "max"),
+    }
+
     values: tuple[Value, ...] = Field(default=(), description="The values; a grid tries each.")
     min: int | float | None = Field(default=None, description="Search: minimum.")
     max: int | float | None = Field(default=None, description="Search: maximum.")
@@ -200,6 +207,12 @@ class Range(Consistent):
 
 class Sweep(Consistent):
     """Runs with different parameters: every combination of their values, or those that a search chooses."""
+
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("algorithm", "search_alg", "strategy"), "method"),
+        **dict.fromkeys(("count", "max_trials", "num_samples", "run_cap"), "trials"),
+        **dict.fromkeys(("max_parallel", "parallel_trials", "concurrency"), "parallel"),
+    }
 
     parameters: dict[Parameter, Range] = Field(
         min_length=1,
@@ -261,6 +274,18 @@ class Placement(Section):
 
 class GkeTarget(Consistent):
     """A JobSet in the team's queue of one cluster: ``slices`` of TPUs, or ``nodes`` with GPUs or CPUs."""
+
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("topology", "machine_type", "accelerator", "accelerator_type", "capacity", "spot", "zone", "partition"),
+            "flavor, which has it in its name or pools",
+        ),
+        **dict.fromkeys(("region", "location"), "cluster"),
+        **dict.fromkeys(("replicas", "num_nodes", "completions", "parallelism"), "nodes or slices"),
+        **dict.fromkeys(("gpus_per_node", "gpu"), "gpus"),
+        **dict.fromkeys(("time", "time_limit", "timeout", "timeout_hours", "walltime"), "max_run_hours"),
+        "queue": "cluster and flavor",
+    }
 
     cluster: Name = Field(description="Cluster of the environment in which the team has a share.")
     flavor: str | None = Field(
@@ -332,7 +357,7 @@ class GkeTarget(Consistent):
             if self.pool and getattr(self, field):
                 yield Problem((field,), f"is for flavors: VMs of pool {self.pool} have no TPUs or GPUs", "none")
         if self.pool and self.nodes is None:
-            yield Problem((), "has no number of pods", "nodes")
+            yield Problem((), "has no number of pods", "nodes", "nodes: 1")
         elif not self.pool and (self.slices is None) == (self.nodes is None):
             subject = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
             yield Problem((), f"{subject} given", "slices for a flavor of TPUs, nodes for one of GPUs")
@@ -396,6 +421,16 @@ class Pipeline(Section):
 class VertexTarget(VmSpec):
     """A CustomJob of Vertex AI. ``replicas`` counts VMs; a TPU takes a topology instead, and one replica."""
 
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("nodes", "replica_count", "num_nodes"), "replicas"),
+        **dict.fromkeys(("gpus", "gpu"), "a machine_type with as many, or accelerator_count of N1"),
+        **dict.fromkeys(("zone", "location"), "region"),
+        **dict.fromkeys(("time", "max_run_hours", "walltime"), "timeout_hours"),
+        "flavor": "machine_type and capacity",
+        "spot": "capacity: spot",
+        "service_account": "none: the job runs as the team's account",
+    }
+
     region: Region = Field(description="Region of Vertex AI.")
     topology: str | None = Field(default=None, description="TPU: shape of the slice, such as 4x8.")
     replicas: int = Field(default=1, ge=1, le=INT32, description="GPU and CPU: VMs that train together.")
@@ -445,6 +480,16 @@ class Job(Consistent):
         **dict.fromkeys(("time", "time_limit", "timeout", "walltime"), "gke.max_run_hours or vertex.timeout_hours"),
         "gpu": "gke.gpus",
         "resources": "gke.gpus, cpu and memory_gib",
+        "script": "command, or source.file",
+        "entrypoint": "command",
+        "name": "the file's name, which names the job",
+        "team": "the folder's name, which names the team",
+        "queue": "gke.cluster and gke.flavor",
+        "partition": "gke.flavor",
+        **dict.fromkeys(("workers", "num_workers"), "data_loaders"),
+        **dict.fromkeys(("volumes", "volume_mounts", "volumeMounts"), "mounts"),
+        **dict.fromkeys(("accelerator", "accelerators", "gpu_type"), "gke.flavor or vertex.machine_type"),
+        **dict.fromkeys(("spot", "capacity", "use_spot"), "a gke.flavor of spot VMs, or vertex.capacity"),
     }
     environment: Name = Field(description="Environment of the team: ENVIRONMENT in stacks/Pulumi.ENVIRONMENT.yaml.")
     image: ImageReference | None = Field(default=None, description="Container image with tag or digest; or use source.")

@@ -64,6 +64,9 @@ def dangling(job: Job, source: Source, stack: Stack, environment: Environment, w
         draft = unknown_name(
             source, reference.path, reference.value, f"{reference.kind} of team {team.name}", reference.names
         )
+        if reference.path[0] == "secrets" and not team.secrets:
+            line = f"secrets: [{reference.value}] in {stack.source.file}"
+            draft = dataclasses.replace(draft, nearest=line)
         secret = reference.path[0] == "secrets" and looks_like_credential(job.secrets[str(reference.path[1])])
         yield without_credential(draft, team.secrets) if secret else draft
     yield from _instances(job, source, stack, environment)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from training_platform.config.reading.declaration import Draft, declare, finding
-from training_platform.config.reading.finding import Path
+from training_platform.config.reading.finding import Path, Severity
 from training_platform.parts.jobs.resolve import ResolvedJob
 
 PORT: Final = "29500"  # torchrun's own
@@ -63,6 +63,10 @@ def at_run_time(variables: Mapping[str, Any]) -> dict[str, str]:
 
 
 _LAUNCHER = re.compile(r"(.*/)?(torchrun|accelerate|deepspeed)|torch\.distributed\.(run|launch)")
+_TORCHRUN = re.compile(r"(.*/)?torchrun|torch\.distributed\.(run|launch)")
+_PYTHON = re.compile(r"python3?(\.\d+)?")
+_PLATFORMS = frozenset({"JAX_PLATFORMS", "JAX_PLATFORM_NAME", "PJRT_DEVICE"})
+_OTHER_PLATFORMS: Final = {True: ("cpu", "cuda", "gpu", "rocm"), False: ("cpu", "tpu")}  # by whether it has TPUs
 _NODES = frozenset({"--nnodes", "--num-machines", "--num-nodes", "PET_NNODES"})
 _PROCESSES = frozenset({"--nproc-per-node", "--num-gpus", "PET_NPROC_PER_NODE"})
 _OF_EACH_NODE = frozenset({"MASTER_ADDR", "NODE_RANK", "PET_NODE_RANK", "RANK", "LOCAL_RANK"})
@@ -76,11 +80,13 @@ JOB_LAUNCHER = declare(
 )
 
 
-def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -> Iterator[Draft]:
+def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int, tpu: bool) -> Iterator[Draft]:
     """Find a launcher whose numbers of nodes or processes differ from the job's on a target, and variables that do."""
     spec = job.spec
     rule = JOB_LAUNCHER
-    yield from _variables(job, nodes=nodes, chips=chips)
+    yield from _variables(job, nodes=nodes, chips=chips, tpu=tpu)
+    if spec.command:
+        yield from _program(job, nodes=nodes, chips=chips, tpu=tpu)
     texts = [("command", index, text) for index, text in enumerate(spec.command)]
     texts += [("args", index, text) for index, text in enumerate(spec.args)]
     words: list[tuple[str, Path]] = [(word, (field, index)) for field, index, text in texts for word in text.split()]
@@ -121,10 +127,64 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int) -
             )
 
 
-def _variables(job: ResolvedJob, *, nodes: int, chips: int) -> Iterator[Draft]:
-    """Find variables of the job that have one value on all nodes, and GPUs that a variable hides."""
+_OF_SCHEDULERS: Final = {"srun": "Slurm", "sbatch": "Slurm", "salloc": "Slurm", "qsub": "PBS", "bsub": "LSF"}
+_ON_ONE_VM: Final = {
+    "mpirun": "--hostfile", "mpiexec": "--hostfile", "horovodrun": "--hosts", "deepspeed": "--hostfile",
+    "accelerate": "--num-machines",
+}  # fmt: skip
+
+_COUNTS: Final = ("--config-file", "--num-processes", "--num-gpus", "--num-nodes")  # compared with the job's, above
+
+
+def _program(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator[Draft]:
+    """Find programs of other schedulers, and those that start processes for other machines than the job has."""
+    words = (*job.spec.command, *job.spec.args)
+    program = words[0].rpartition("/")[2]
+    options = {word.partition("=")[0].replace("_", "-") for word in words}
+    severity: Severity = "warning"
+    allowed: str = "torchrun, which reads the platform's variables"
+    nearest: str | None = "torchrun"
+    if program in _OF_SCHEDULERS:
+        message = f"{program} is {_OF_SCHEDULERS[program]}'s, which does not run this job"
+    elif program in ("docker", "podman"):
+        message = f"{program} starts containers, and the job is one already"
+        allowed = "its image under image, and its program as command"
+        nearest = None
+    elif tpu and any(_TORCHRUN.fullmatch(word) for word in words):
+        message = "starts processes for GPUs, and one process drives all TPU chips of a VM"
+        allowed = "python, with JAX or torch_xla.launch in the program"
+        nearest = "python"
+    elif nodes > 1 and program in _ON_ONE_VM and not {_ON_ONE_VM[program], *_COUNTS} & options:
+        message = f"{program} knows only its own VM, and starts one run on each of {nodes}"
+        allowed += f"; or {_ON_ONE_VM[program]}"
+    elif chips > 1 and not tpu and _PYTHON.fullmatch(program) and not _starts_processes(job):
+        severity = "note"
+        message = f"is one process for the {chips} GPUs of a VM: without torchrun, PyTorch's DDP uses one of them"
+        allowed += "; JAX and Lightning need no launcher"
+    else:
+        return
+    yield finding(job, ("command", 0), message, rule=JOB_LAUNCHER, severity=severity, allowed=allowed, nearest=nearest)
+
+
+def _starts_processes(job: ResolvedJob) -> bool:
+    """Whether a program has a launcher, or by its words a library that uses all GPUs without one."""
+    words = (*job.spec.command, *job.spec.args)
+    names = " ".join((*words, *job.spec.env)).casefold()
+    return any(_LAUNCHER.fullmatch(word) for word in words) or "jax" in names or "lightning" in names
+
+
+def _variables(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator[Draft]:
+    """Find variables of the job that have one value on all nodes, and accelerators that a variable hides."""
     for name, value in job.spec.env.items():
-        if name in _OF_EACH_NODE and nodes > 1:
+        if name == "WORLD_SIZE" and value.isdecimal() and int(value) != nodes * max(chips, 1) and not tpu:
+            message = f"is {value}, and the job has {nodes * max(chips, 1)} processes"
+        elif name in _PLATFORMS and chips and value.partition(",")[0].casefold() in _OTHER_PLATFORMS[tpu]:
+            message = f"keeps the program off the {'TPUs' if tpu else 'GPUs'} of the job"
+        elif name == "CUDA_VISIBLE_DEVICES" and tpu:
+            message = "is about GPUs, and the job has TPUs"
+        elif name == "NCCL_P2P_DISABLE" and value == "1" and chips > 1:
+            message = f"switches off NVLink between the {chips} GPUs of a VM"
+        elif name in _OF_EACH_NODE and nodes > 1:
             message = f"has one value on all {nodes} nodes, and hides the platform's"
         elif name == "CUDA_VISIBLE_DEVICES" and len(value.split(",")) < chips:
             message = f"hides some of the {chips} GPUs that the job has on each node"

@@ -10,6 +10,7 @@ from training_platform.catalog.reading import table
 from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import enumeration
+from training_platform.parts.jobs.common_rules import readable
 from training_platform.parts.jobs.container import python_index
 from training_platform.parts.jobs.job_rules import gke_rule
 from training_platform.parts.jobs.resolve import ResolvedJob
@@ -37,7 +38,7 @@ def egress_findings(job: ResolvedJob) -> Iterator[Draft]:
     if spec.source and not python_index(job):
         if spec.source.requirements:
             texts.append((("source", "requirements"), "pip install"))
-        if spec.source.package:
+        if spec.source.package and readable(job):
             texts.append((("source", "package"), "pip install"))
     for path, text in texts:
         hosts = _named_hosts(text)

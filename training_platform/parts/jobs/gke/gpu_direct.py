@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,8 @@ from training_platform.catalog.reading import table
 from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.gpu_fabric import gpu_fabrics
 from training_platform.config.model.environment import Environment
+from training_platform.config.reading.declaration import Draft, finding
+from training_platform.parts.jobs.job_rules import gke_rule
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SOCKETS, NodeAccess, access, pod_fabric
 
@@ -37,6 +39,29 @@ class GpuDirect:
     variables: Mapping[str, str]
     access: NodeAccess
     script: str = ""
+
+
+JOB_NCCL = gke_rule(
+    "job-nccl",
+    "Find a variable of a job that hides the platform's settings for GPUDirect.",
+    severity="warning",
+)
+_AWAY_FROM_FABRIC: Final = frozenset({"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME"})
+
+
+def nccl_findings(job: ResolvedJob) -> Iterator[Draft]:
+    """Find variables that lead NCCL away from the networks between GPUs; the job's own win over the platform's."""
+    direct = gpu_direct(job)
+    if direct is None:
+        return
+    for name, value in job.spec.env.items():
+        setting = direct.variables.get(name)
+        if setting != value and (setting is not None or name in _AWAY_FROM_FABRIC):
+            message = (
+                "hides the platform's setting for GPUDirect: VMs may talk over the ordinary network, many times slower"
+            )
+            nearest = f"{name}: {setting}" if setting else None
+            yield finding(job, ("env", name), message, rule=JOB_NCCL, allowed="the variable left out", nearest=nearest)
 
 
 def fabric_of(flavor: Flavor, nodes: int) -> str | None:

@@ -27,7 +27,7 @@ from training_platform.parts.jobs.common_rules import (
 )
 from training_platform.parts.jobs.container import Launch, launched
 from training_platform.parts.jobs.gke.egress import egress_findings
-from training_platform.parts.jobs.gke.gpu_direct import fabric_of, gpu_direct, usable_pools
+from training_platform.parts.jobs.gke.gpu_direct import fabric_of, gpu_direct, nccl_findings, usable_pools
 from training_platform.parts.jobs.gke.pathways import JOB_IMAGE_SOURCE, pathways_findings
 from training_platform.parts.jobs.gke.pods import (
     LOCAL_CHECKPOINTS_PATH,
@@ -83,6 +83,7 @@ def _drafts(job: ResolvedJob) -> list[Draft]:
         *_idle_gpus(job, flavor),
         *_slices(job, flavor, count),
         *_networks(job, flavor),
+        *nccl_findings(job),
         *egress_findings(job),
         *_run_time(job),
         *_launcher(job, flavor),
@@ -104,8 +105,10 @@ JOB_COUNT = gke_rule(
 def _wrong_count(job: ResolvedJob, flavor: Flavor) -> Draft:
     """Return the finding about nodes of a flavor of TPUs, or slices of another."""
     if flavor.accelerator.kind == "tpu":
-        message = f"{flavor.name} is counted in slices"
-        return finding(job, ("gke", "nodes"), message, rule=JOB_COUNT, allowed="slices", nearest="slices")
+        hosts = shape(flavor).hosts
+        message = f"{flavor.name} is counted in slices, each of {hosts} VMs"
+        nearest = f"slices: {math.ceil((job.spec.gke.nodes or 1) / hosts)}" if job.spec.gke else None
+        return finding(job, ("gke", "nodes"), message, rule=JOB_COUNT, allowed="slices", nearest=nearest)
     message = f"{flavor.name} is counted in nodes"
     return finding(job, ("gke", "slices"), message, rule=JOB_COUNT, allowed="nodes", nearest="nodes")
 
@@ -511,7 +514,8 @@ def _launcher(job: ResolvedJob, flavor: Flavor) -> Iterator[Draft]:
     gke, _ = gke_target(job)
     if not gke.pathways:  # with it, one program directs all VMs
         slices, hosts = layout(gke, flavor)
-        yield from launcher_findings(job, where="GKE", nodes=slices * hosts, chips=chips_each(gke, flavor))
+        tpu = flavor.accelerator.kind == "tpu"
+        yield from launcher_findings(job, where="GKE", nodes=slices * hosts, chips=chips_each(gke, flavor), tpu=tpu)
 
 
 def _names(job: ResolvedJob) -> Iterator[Draft]:
@@ -623,7 +627,14 @@ def _sweep(job: ResolvedJob) -> Iterator[Draft]:
         message = f"GKE does not search: a {sweep.method} search runs on Vertex AI"
         allowed = f"grid, without {enumeration(unused)}" if unused else "grid"
         yield finding(job, ("sweep", "method"), message, rule=JOB_SWEEP, allowed=allowed, nearest=allowed)
-    elif job.spec.vertex is None:
+        return
+    gke, flavor = gke_target(job)
+    if not gke.pool and flavor.name in job.team.shares[gke.cluster]:
+        _, most = reach(job)
+        if not math.isinf(most):  # some stack files are unreadable
+            message = f"starts a run when the team's quota has room: at most {int(most) // demand(job):,} at once"
+            yield finding(job, ("sweep",), message, rule=JOB_SWEEP, severity="note")
+    if job.spec.vertex is None:
         for field in unused:
             message = "has no effect on GKE, which runs every combination as the queue admits it"
             yield finding(job, ("sweep", field), message, rule=JOB_SWEEP, severity="warning", allowed="no such field")

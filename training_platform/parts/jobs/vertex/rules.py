@@ -60,7 +60,7 @@ def _drafts(job: ResolvedJob) -> list[Draft]:
         *study_findings(job, target),
         *_shared(job, target, machine),
         *_container(job),
-        *launcher_findings(job, where="Vertex AI", nodes=vms(target), chips=machine.chips),
+        *launcher_findings(job, where="Vertex AI", nodes=vms(target), chips=machine.chips, tpu=machine.kind == "tpu"),
         *_output(job, target),
         *data_set_findings(job, target.region, vertex=True),
     ]

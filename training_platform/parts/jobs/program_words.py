@@ -1,0 +1,102 @@
+"""Findings about the words of a job's program, which reach it as they are: no shell reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.finding import Path
+from training_platform.parts.jobs.container import mount_path
+from training_platform.parts.jobs.resolve import ResolvedJob
+
+JOB_WORDS = declare(
+    "job-words",
+    "Find words of a command or a variable that only a shell would understand, such as `&&` or `$NAME`.",
+    ruleset="jobs",
+)
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh"})
+_OPERATORS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>", "&>"})
+_BUILT_IN = frozenset({"cd", "source", ".", "export", "set", "ulimit", "alias", "eval"})
+_SHELL_VARIABLE = re.compile(r"(?<!\$)\$(\{[A-Z_][A-Z0-9_]*\}|[A-Z_][A-Z0-9_]*)")
+_TWO_WORDS = re.compile(r"(--?[A-Za-z][\w-]*) +(\S+)")
+_PLACEHOLDER = re.compile(r"\{\{[^{}]*\}\}")
+_BUCKET_PATH = re.compile(r"/gcs/[\w.-]+")
+
+
+def word_findings(job: ResolvedJob) -> Iterator[Draft]:
+    """Find a program with spaces in its name, operators and variables of a shell, and paths that nothing mounts."""
+    spec = job.spec
+    program = spec.command[0] if spec.command else ""
+    if " " in program.strip() and not program.startswith("/"):
+        message = "is one word with spaces: no shell splits it, and no program has this name"
+        allowed = "an entry for each word, such as [python, train.py, --lr, 3e-4]"
+        yield finding(job, ("command", 0), message, rule=JOB_WORDS, allowed=allowed)
+        return
+    words: list[tuple[Path, str]] = [(("command", index), word) for index, word in enumerate(spec.command)]
+    words += [(("args", index), word) for index, word in enumerate(spec.args)]
+    yield from _unmounted(job, words)
+    if not any(PurePosixPath(word).name in _SHELLS for word in spec.command):
+        yield from _needs_a_shell(job, words)
+    yield from _variables(job, [(("env", name), value) for name, value in spec.env.items()])
+
+
+def _needs_a_shell(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[Draft]:
+    """Find what a shell would have read, in the words of a program that none starts."""
+    script = " ".join(word for _, word in words)
+    with_shell = f'command: [bash, -c, "{script}"]'
+    operator = next(((path, word) for path, word in words if word in _OPERATORS), None)
+    if operator:
+        path, word = operator
+        message = f"{word} is an argument of {words[0][1]}: no shell reads it"
+        yield finding(
+            job, path, message, rule=JOB_WORDS, severity="warning", allowed="a shell as command", nearest=with_shell
+        )
+        return
+    if words and words[0][1] in _BUILT_IN:
+        message = f"{words[0][1]} is a command of shells, and no program has this name"
+        yield finding(job, ("command", 0), message, rule=JOB_WORDS, allowed="a shell as command", nearest=with_shell)
+        return
+    yield from _variables(job, words)
+    for path, word in words:
+        if two_words := _TWO_WORDS.fullmatch(word):
+            message = "is one argument with a space: no shell splits it"
+            allowed = "an entry for each word"
+            nearest = f"{two_words[1]}, {two_words[2]}"
+        elif word.startswith("~/") or "=~/" in word:
+            message = "~ reaches the program as it is: no shell replaces it"
+            allowed = "an absolute path, such as that of a mount"
+            nearest = None
+        elif placeholder := _PLACEHOLDER.search(word):
+            message = f"{placeholder[0]} reaches the program as it is: it is no placeholder"
+            allowed = "{run}, the run's name"
+            nearest = _PLACEHOLDER.sub("{run}", word)
+        else:
+            continue
+        yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed, nearest=nearest)
+
+
+def _variables(job: ResolvedJob, texts: list[tuple[Path, str]]) -> Iterator[Draft]:
+    """Find variables of a shell."""
+    for path, text in texts:
+        variable = _SHELL_VARIABLE.search(text)
+        if variable is None:
+            continue
+        message = f"{variable[0]} reaches the program as it is: no shell replaces it"
+        allowed = "the variable read by the program, [sh, -c, ...] as command, or on GKE $(NAME)"
+        nearest = f"$({variable[1].strip('{}')})" if job.spec.vertex is None else None
+        yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed, nearest=nearest)
+
+
+def _unmounted(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[Draft]:
+    """Find a path below /gcs without a mount: Vertex AI has all buckets there, and GKE only those of mounts."""
+    if job.spec.gke is None:
+        return
+    mounted = [mount_path(job, mount) for mount in job.spec.mounts]
+    for path, word in words:
+        bucket = _BUCKET_PATH.search(word)
+        if bucket and not any(f"{place}/".startswith(f"{bucket[0]}/") for place in mounted):
+            message = f"{bucket[0]} is a folder on Vertex AI alone: on GKE the job mounts no such bucket"
+            allowed = "mounts with source: {bucket: NAME} or {data_set: NAME}, and MOUNT_NAME for the path"
+            yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed)
