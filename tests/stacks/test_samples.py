@@ -79,19 +79,26 @@ def test_stack_files_that_nobody_would_read_are_not_passed_over(tmp_path: Path) 
     assert "not checked: stacks/Pulumi.prod.yml: no stack is read from a file of this name." in result.stdout
 
 
-def test_the_experiment_with_storage_is_right_on_the_samples_as_they_are_shipped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("folder", "files", "rules"),
+    [
+        ("experiments/vit_storage", 2, {("job-vertex-mount", "warning"), ("job-vertex-shared-memory", "warning")}),
+        ("jobs/dws", 3, set()),
+    ],
+)
+def test_examples_for_the_samples_are_right_on_them(
+    tmp_path: Path, folder: str, files: int, rules: set[tuple[str, str]]
+) -> None:
     if not any("food101-bucket" in file.read_text(encoding="utf-8") for file in STACKS):
         pytest.skip("stacks/ has no longer the samples' data sets")
     for name in ("stacks", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
-    files = sorted((tmp_path / "examples" / "experiments" / "vit_storage").glob("*.yaml"))
     (tmp_path / "jobs" / "vision").mkdir(parents=True)
-    copies = [Path(shutil.copy(file, tmp_path / "jobs" / "vision")) for file in files]
+    examples = sorted((tmp_path / "examples" / folder).glob("*.yaml"))
+    copies = [Path(shutil.copy(file, tmp_path / "jobs" / "vision")) for file in examples]
 
     findings, unreadable = check_jobs(copies, tmp_path, read_workspace(tmp_path), date(2026, 11, 21))
 
-    assert (len(copies), unreadable) == (2, [])
-    assert {(finding.rule, finding.severity) for finding in findings} == {
-        ("job-vertex-mount", "warning"), ("job-vertex-shared-memory", "warning"), ("job-vertex-submission", "note"),
-    }  # fmt: skip
+    assert (len(copies), unreadable) == (files, [])
+    assert {(finding.rule, finding.severity) for finding in findings} == rules | {("job-vertex-submission", "note")}

@@ -8,8 +8,15 @@ from difflib import SequenceMatcher
 
 _SHORTEST = 3  # length of a prefix that identifies a name
 _LONGEST = 300  # longer than any valid name
-_ALSO_CALLED = {"preemptible": "spot", "premium": "BASIC_SSD", "standard": "BASIC_HDD", "dws": "flex-start"}
-"""Other names of a value: preemptible VMs came before spot, Dynamic Workload Scheduler starts flex-start VMs.
+_ALSO_CALLED = {
+    "preemptible": "spot",
+    "premium": "BASIC_SSD",
+    "standard": "BASIC_HDD",
+    "dws": "flex-start",
+    "calendar": "reservation",
+}
+"""Other names of a value: preemptible VMs came before spot; Dynamic Workload Scheduler starts flex-start VMs, and its
+calendar mode is a reservation.
 
 Tiers have aliases (Filestore docs, service tiers).
 """

@@ -100,7 +100,7 @@ VERTEX = {
     "capacity": (H100, "flex-start", "spot"),
     "reservation": (H100, "boot", f"reservation: {PROJECT}/zones/us-central1-a/reservations/held, boot"),
     "timeout_hours": (H100, "boot", "timeout_hours: 2, boot"),
-    "max_wait_hours": (H100, "boot", "max_wait_hours: 2, boot"),
+    "max_wait": (H100, "boot", "max_wait: 2h, boot"),
     "boot_disk": (H100, "{type: pd-ssd}", "{size_gb: 200}"),
     "network": (H100, "boot", "network: projects/1/global/networks/lab, boot"),
     "network_attachment": (

@@ -59,7 +59,7 @@ DATA = "pipeline: {data_set: '1', annotation_schema: 'gs://a/b.yaml', model: {na
 VERTEX = {
     "custom job": f"{COMMON}vertex: {{{BASE}, {ROLES}, {PLACE}}}",
     "attachment": f"vertex: {{{BASE}, network_attachment: {IN}/regions/us-central1/networkAttachments/a}}",
-    "flex-start": f"vertex: {{{BASE}, capacity: flex-start, max_wait_hours: 0}}",
+    "flex-start": f"vertex: {{{BASE}, capacity: flex-start, max_wait: 0s}}",
     "grid": f"{GRID}{COMMON}vertex: {{{BASE}, {PLACE}}}",
     "search": f"{SEARCH}vertex: {{{BASE}}}",
     "pipeline of files": f"output: checkpoints\nvertex: {{{BASE}, {DATA}, {PLACE}}}",

@@ -276,7 +276,7 @@ paths = st.sampled_from(
     + [("sweep", "parameters"), ("source", "file"), ("vertex", "pipeline"), ("gke", "grace_seconds")]
     + [("gke", key) for key in ("cluster", "flavor", "slices", "nodes", "priority", "grace_seconds", "host_network")]
     + [("vertex", key) for key in ("region", "machine_type", "topology", "replicas", "capacity", "timeout_hours")]
-    + [("vertex", key) for key in ("max_wait_hours", "persistent_resource", "boot_disk")]
+    + [("vertex", key) for key in ("max_wait", "persistent_resource", "boot_disk")]
     + [("vertex", "boot_disk", key) for key in ("type", "size_gb")]
 )
 several = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -33,9 +33,7 @@ def spec(take: Take, target: str, fields: str = "") -> dict[str, Any]:
 
 
 def test_the_body_is_a_custom_job_of_the_rest_api(take: Take) -> None:
-    target = (
-        f"{H100}, replicas: 3, capacity: flex-start, timeout_hours: 72, max_wait_hours: 48, boot_disk: {{size_gb: 500}}"
-    )
+    target = f"{H100}, replicas: 3, capacity: flex-start, timeout_hours: 72, max_wait: 48h, boot_disk: {{size_gb: 500}}"
     pool = {
         "machineSpec": {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "acceleratorCount": 8},
         "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 500},
@@ -108,8 +106,16 @@ def test_gpus_are_spelt_out_and_tpus_follow_from_machine_and_topology(
         # Left out, the API would wait for a day too; 0 is to wait for ever.
         ("capacity: flex-start", {"strategy": "FLEX_START", "timeout": "86400s", "maxWaitDuration": "86400s"}),
         (
-            "capacity: flex-start, max_wait_hours: 0",
+            "capacity: flex-start, max_wait: 0s",
             {"strategy": "FLEX_START", "timeout": "86400s", "maxWaitDuration": "0s"},
+        ),
+        (
+            "capacity: flex-start, max_wait: 30m",
+            {"strategy": "FLEX_START", "timeout": "86400s", "maxWaitDuration": "1800s"},
+        ),
+        (
+            "capacity: flex-start, max_wait: 2d",
+            {"strategy": "FLEX_START", "timeout": "86400s", "maxWaitDuration": "172800s"},
         ),
     ],
 )

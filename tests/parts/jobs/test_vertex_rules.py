@@ -37,7 +37,7 @@ def findings_for(take: Take, target: str, fields: str = "") -> list[Finding]:
     [
         H100,
         f"{H100}, replicas: 64",
-        f"{H100}, capacity: flex-start, timeout_hours: 168, max_wait_hours: 0",
+        f"{H100}, capacity: flex-start, timeout_hours: 168, max_wait: 0s",
         f"{H100}, capacity: spot, timeout_hours: 169",
         f"{CPU}, capacity: spot",
         f"{N1}, accelerator: t4",
@@ -89,8 +89,8 @@ def test_a_valid_job_has_no_findings(take: Take, target: str) -> None:
             "at most 168",
             "168",
         ),
-        (f"{H100}, max_wait_hours: 0", "job-vertex-wait", "max_wait_hours", "no max_wait_hours", None),
-        (f"{H100}, capacity: spot, max_wait_hours: 1", "job-vertex-wait", "max_wait_hours", "no max_wait_hours", None),
+        (f"{H100}, max_wait: 0s", "job-vertex-wait", "max_wait", "no max_wait", None),
+        (f"{H100}, capacity: spot, max_wait: 1h", "job-vertex-wait", "max_wait", "no max_wait", None),
         (f"{H100}, boot_disk: {{size_gb: 99}}", "vertex-boot-disk-size", "boot_disk.size_gb", "100 to 64,000", "100"),
         (
             f"{H100}, boot_disk: {{size_gb: 64001}}",

@@ -41,7 +41,7 @@ class Machines(NamedTuple):
 _MEANS: Mapping[Capacity, str] = {
     "on-demand": "starts as long as Google has VMs",
     "spot": "Google may stop the VMs at any time, so write checkpoints",
-    "flex-start": "starts when Google has VMs, and ends after 7 days",
+    "flex-start": "starts when Google has VMs, waits without cost, and ends after 7 days",
     "reservation": "is paid for whether it is used or not",
 }
 

@@ -163,6 +163,8 @@ def _in_words_of_team(draft: Draft, source: Source, team: Team | None) -> Draft:
         kind = next((kind for kind, names in kinds.items() if written in names), "data_set")
         nearest = f"{{name: {written}, source: {{{kind}: {written}}}}}"
         return dataclasses.replace(draft, allowed="a mapping with name and source", nearest=nearest)
+    if path == ("vertex", "capacity") and written in ("calendar", "reservation"):
+        return dataclasses.replace(draft, nearest="on-demand, with reservation: projects/.../reservations/NAME")
     if path == ("source",) and isinstance(written, str):
         kind = "file" if written.endswith(".py") else "folder"
         return dataclasses.replace(draft, nearest=f"{{{kind}: {written}}}")

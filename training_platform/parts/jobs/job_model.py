@@ -1,7 +1,7 @@
 """The job file: a program and its targets. One file can serve GKE and Vertex AI."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -37,6 +37,7 @@ Absolute = Annotated[
 ExperimentName = Annotated[
     str, form(r"[a-z0-9][a-z0-9-]{0,127}", "an experiment's name", "lower-case letters, digits and dashes")
 ]
+Duration = Annotated[str, form(r"[0-9]{1,9}[smhd]", "a duration", "a number and s, m, h or d, such as 30m")]
 Topic = Annotated[str, form(rf"{_PROJECT}/topics/{_PART}", "a Pub/Sub topic", "projects/PROJECT/topics/TOPIC")]
 Network = Annotated[
     str,
@@ -70,6 +71,14 @@ Reservation = Annotated[
         "projects/PROJECT/zones/ZONE/reservations/NAME",
     ),
 ]
+
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def seconds(duration: str) -> int:
+    """Return a duration in seconds."""
+    return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
 class PythonSource(Consistent):
@@ -421,6 +430,8 @@ class Pipeline(Section):
 class VertexTarget(VmSpec):
     """A CustomJob of Vertex AI. ``replicas`` counts VMs; a TPU takes a topology instead, and one replica."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {"max_wait_hours": "max_wait, such as 48h in place of 48"}
+
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("nodes", "replica_count", "num_nodes"), "replicas"),
         **dict.fromkeys(("gpus", "gpu"), "a machine_type with as many, or accelerator_count of N1"),
@@ -448,11 +459,11 @@ class VertexTarget(VmSpec):
         description="on-demand: reservation that is shared with Vertex AI and has the same VMs as the job.",
     )
     timeout_hours: int = Field(default=24, ge=1, le=_MOST_HOURS, description="Longest run, in hours.")
-    max_wait_hours: int | None = Field(
+    max_wait: Duration | None = Field(
         default=None,
-        ge=0,
-        le=_MOST_HOURS,
-        description="flex-start: longest wait for VMs; 0: no limit; default: 24 hours.",
+        description="flex-start, Dynamic Workload Scheduler: longest wait for VMs, which costs nothing; 0s: no limit; "
+        "default: 1d.",
+        examples=["30m", "2h"],
     )
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disk of each VM.")
     network: Network | None = Field(default=None, description="Peered network of the VMs.")

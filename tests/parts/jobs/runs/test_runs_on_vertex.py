@@ -139,7 +139,7 @@ def test_an_unreachable_service_gives_one_sentence(root: Path) -> None:
 def test_a_job_on_machines_that_are_not_deployed_is_told_to_deploy_them(job: Command, root: Path) -> None:
     kept = "machine_type: a2-highgpu-1g, persistent_resource: tuning, boot_disk: {size_gb: 200}"
     path = root / "jobs" / "vision" / "train.yaml"
-    text = JOB.replace("machine_type: a3-highgpu-8g, capacity: flex-start, max_wait_hours: 6", kept)
+    text = JOB.replace("machine_type: a3-highgpu-8g, capacity: flex-start, max_wait: 6h", kept)
     path.write_text(text)
 
     result = job("submit", str(path))
@@ -150,7 +150,7 @@ def test_a_job_on_machines_that_are_not_deployed_is_told_to_deploy_them(job: Com
 
 
 STOCKOUT = "stockout=a3-highgpu-8g"
-ON_DEMAND = "capacity: flex-start, max_wait_hours: 6"
+ON_DEMAND = "capacity: flex-start, max_wait: 6h"
 OTHERS = "the machine is in "
 MODEL = "pipeline: {model: {name: a, image: 'registry.example.com/serve:1'}}"
 PIPELINE = JOB.replace(ON_DEMAND, f"{ON_DEMAND}, {MODEL}")
@@ -175,7 +175,7 @@ def test_a_run_that_waited_too_long_names_the_field_for_a_longer_wait(
 
     assert state(job, run) == "failed"
     assert f"{run} waited {6 * 3600}s for a3-highgpu-8g, and us-central1 did not have it" in explanation
-    assert "A longer max_wait_hours waits on" in explanation
+    assert "A longer max_wait waits on" in explanation
     assert OTHERS in explanation
 
 

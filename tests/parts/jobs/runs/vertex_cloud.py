@@ -19,7 +19,7 @@ environment: lab
 image: registry.example.com/train:1
 args: ["--name={run}"]
 output: checkpoints
-vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, max_wait_hours: 6}
+vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, max_wait: 6h}
 """
 Command = Callable[..., Result]
 

@@ -145,7 +145,7 @@ def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
     elif code == _EXHAUSTED and strategy == "FLEX_START":
         yield (
             f"{run.name} waited {scheduling.get('maxWaitDuration', 'its longest wait')} for {machine}, and {run.place} "
-            f"did not have it. A longer max_wait_hours waits on{_elsewhere(support, run.place)}."
+            f"did not have it. A longer max_wait waits on{_elsewhere(support, run.place)}."
         )
     elif code == _EXHAUSTED:
         waits = "capacity: flex-start waits for it" if support and support.flex_start else "flex-start has none of it"

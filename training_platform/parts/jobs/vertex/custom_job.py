@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from training_platform.config.model.capacity import Capacity
 from training_platform.parts.jobs.container import output_uri
-from training_platform.parts.jobs.job_model import Pipeline, Range, Sweep, VertexTarget
+from training_platform.parts.jobs.job_model import Pipeline, Range, Sweep, VertexTarget, seconds
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.worker_pools import (
     pools,
@@ -121,7 +121,7 @@ def _input_data(job: ResolvedJob, pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-DEFAULT_WAIT_HOURS = 24  # the API's default for flex-start
+DEFAULT_WAIT = "1d"  # the API's default for flex-start
 _STRATEGIES: dict[Capacity, str] = {"on-demand": "STANDARD", "spot": "SPOT", "flex-start": "FLEX_START"}
 _HOUR = 3600
 
@@ -210,8 +210,7 @@ def _scheduling(job: ResolvedJob, target: VertexTarget) -> dict[str, Any]:
         "timeout": f"{target.timeout_hours * _HOUR}s",
     }
     if target.capacity == "flex-start":
-        hours = DEFAULT_WAIT_HOURS if target.max_wait_hours is None else target.max_wait_hours
-        scheduling["maxWaitDuration"] = f"{hours * _HOUR}s"
+        scheduling["maxWaitDuration"] = f"{seconds(target.max_wait or DEFAULT_WAIT)}s"
     if job.spec.retries == 0:
         scheduling["disableRetries"] = True
     elif vms(target) > 1:

@@ -172,13 +172,13 @@ def _times(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             allowed=f"at most {FLEX_HOURS} with flex-start",
             nearest=FLEX_HOURS,
         )
-    if target.max_wait_hours is not None and not flex:
+    if target.max_wait is not None and not flex:
         yield finding(
             job,
-            ("vertex", "max_wait_hours"),
+            ("vertex", "max_wait"),
             f"is only for flex-start; {target.capacity} does not wait",
             rule=JOB_VERTEX_WAIT,
-            allowed="no max_wait_hours",
+            allowed="no max_wait",
         )
 
 
