@@ -35,7 +35,7 @@ from training_platform.quota.charges import (
     vm_usage,
 )
 from training_platform.resources.filestore import most_gib
-from training_platform.resources.network import NAT_MAX_PORTS, own_ranges
+from training_platform.resources.network import NAT_MIN_PORTS, own_ranges
 
 
 def model_demand(stack: Stack, workspace: Workspace) -> list[Charge]:
@@ -192,9 +192,10 @@ def _gateways(stack: str, project: str, environment: Environment) -> Iterator[Ch
         vms[region] += sum(pool.max_nodes for pool in cluster.pools_without_chips.values())
         vms[region] += sum(pool.max_nodes for pool in cluster_pools(name, cluster))
     for region, name in first.items():
-        addresses = environment.nat_addresses or nat_addresses(vms[region], NAT_MAX_PORTS)
+        addresses = environment.nat_addresses or nat_addresses(vms[region], NAT_MIN_PORTS)
         holder = Holder(stack, ("clusters", name), f"NAT of {region}")
-        yield from (usage.by(holder) for usage in nat_usage(project, region, addresses))
+        gateway = holder._replace(disputed=not environment.nat_addresses)
+        yield from (usage.by(gateway) for usage in nat_usage(project, region, addresses))
         yield from _counted(project, holder, {"routers": 1, "static-addresses": environment.nat_addresses}, region)
 
 

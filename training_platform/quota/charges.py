@@ -49,7 +49,8 @@ class Holder(NamedTuple):
     """Who makes a charge: a stack, the section of its file, and the field whose value one could lower.
 
     ``step`` is what one more of that field charges, so that the largest value that fits can be worked out; 0 where
-    no field does. ``base`` is the field's lowest value.
+    no field does. ``base`` is the field's lowest value. A charge is ``disputed`` where Google's pages disagree whether
+    the quota counts it.
     """
 
     stack: str
@@ -58,6 +59,7 @@ class Holder(NamedTuple):
     field: Path = ()
     step: float = 0
     base: int = 0
+    disputed: bool = False
 
 
 class Charge(NamedTuple):
@@ -228,7 +230,8 @@ def nat_usage(project: str, region: str, addresses: int) -> list[Usage]:
 def nat_addresses(vms: int, ports: int) -> int:
     """Return the number of addresses that give each of ``vms`` so many ports to one destination, at least one.
 
-    A gateway that allocates by itself may come to take so many. That an address has 64,512 ports is general knowledge.
+    A gateway that allocates by itself takes so many at that number of ports. That an address has 64,512 ports is
+    general knowledge.
     """
     return max(1, math.ceil(vms * ports / PORTS_PER_ADDRESS))
 

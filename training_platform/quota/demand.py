@@ -158,8 +158,10 @@ class _Stack:
             region = view.region if GENERAL_QUOTAS[view.quota].per == "region" else ""
             yield network_usage(view.project or self.project, view.quota, 1, region).by(self._network_holder(view))
         elif isinstance(view, GatewayView):
-            addresses = view.addresses or nat_addresses(vms_behind(view, self.views), view.most_ports)
-            holder = Holder(view.stack, self._gateway_origin(view), f"NAT of {view.region}")
+            # Ports grow by load, of which no file tells; each VM has the minimum from its start.
+            addresses = view.addresses or nat_addresses(vms_behind(view, self.views), view.least_ports)
+            label = f"NAT of {view.region}"
+            holder = Holder(view.stack, self._gateway_origin(view), label, disputed=not view.addresses)
             usages = nat_usage(view.project or self.project, view.region, addresses)
             yield from (usage.by(holder) for usage in usages)
 

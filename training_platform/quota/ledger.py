@@ -54,6 +54,12 @@ class Line:
         return sum(held.amount for held in self.holders)
 
     @property
+    def disputed(self) -> bool:
+        """Whether only charges that Google's pages disagree on exceed the limit."""
+        certain = sum(held.amount for held in self.holders if not held.holder.disputed)
+        return self.limit is not None and certain <= self.limit < self.used
+
+    @property
     def headroom(self) -> float | None:
         """The rest, negative if holders need more than the limit; None if the limit is unknown."""
         return None if self.limit is None else self.limit - self.used
@@ -105,6 +111,12 @@ class _Shared(ABC):
     def promised(self) -> float:
         """The promised amount."""
         return sum(share.amount for share in self.shares)
+
+    @property
+    def disputed(self) -> bool:
+        """Whether only charges that Google's pages disagree on exceed the limit."""
+        certain = sum(held.amount for held in self.holders if not held.holder.disputed)
+        return self.limit is not None and certain <= self.limit < self.used
 
     @property
     def headroom(self) -> float:

@@ -26,6 +26,7 @@ from training_platform.quota.snapshot import FOLDER, Snapshot
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
+_DISPUTED = "; automatic addresses of NAT, of which Google's pages disagree whether they count"
 _GUESS = "; the catalogue's spelling of it is not verified"
 
 
@@ -157,7 +158,7 @@ def _exceeded(
 ) -> Iterator[Draft]:
     """Find the limits that one field exceeds, first the one on TPUs or GPUs; the others follow from it.
 
-    A warning where the snapshot has no row for a spelling that is not verified.
+    A warning where the snapshot has no row for a spelling that is not verified, or Google's pages disagree.
     """
     guesses = {line.key: not snapshot.covers(line.key) and is_guess(line.key, listed=True) for line, _ in lines}
     first, *more = sorted(lines, key=lambda short: (guesses[short[0].key], not alternatives.counts_chips(*short)))
@@ -165,16 +166,17 @@ def _exceeded(
     for line, held in (first, *more):
         holder = held.holder
         guess = guesses[line.key]
+        uncertain = guess or line.disputed
         message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, holder.stack)}"
         if line.open_request is not None:
             message += f"; {shown(line.open_request)} requested, no limit before it is granted"
         draft = finding(
             _holder(workspace, holder.stack),
             holder.field or holder.path,
-            message + (_GUESS if guess else ""),
+            message + (_GUESS if guess else "") + (_DISPUTED if line.disputed else ""),
             rule=QUOTA_EXCEEDED,
             about=str(line.key),
-            severity="warning" if guess else "error",
+            severity="warning" if uncertain else "error",
             follows=cause,
             rests_on=_places(workspace, holder.stack, holder.path),
         )

@@ -11,6 +11,7 @@ from itertools import chain
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.locations import region_of
 from training_platform.config.reading.declaration import Draft, finding, rule
+from training_platform.config.reading.finding import Severity
 from training_platform.quota.charges import nat_addresses
 from training_platform.quota.demand import vms_behind
 from training_platform.resources.network import control_plane_ports
@@ -417,21 +418,36 @@ def network_of(text: str | None) -> IPv4Network | None:
     severity="warning",
     across=True,
     owner="house",
-    source="house rule: at its maximum every VM finds the ports that its gateway promises; arithmetic of Cloud NAT",
+    source="Cloud NAT docs, addresses and ports, read 2026-11-28: at most 300 automatic addresses a gateway",
 )
 def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Draft]:
-    """Find too few reserved NAT addresses for the ports that VMs may open: further connections fail."""
-    if not gateway.addresses:
-        return
+    """Find too few NAT addresses for the ports of all VMs: further connections fail.
+
+    An error if a gateway cannot have as many as the minimum of ports needs; a note about the maximum, which only load
+    reaches.
+    """
     vms = vms_behind(gateway, program.all(NodePoolView))
-    needed = nat_addresses(vms, gateway.most_ports)
-    if needed > gateway.addresses:
-        message = (
-            f"{vms:,} VMs with {gateway.most_ports:,} ports each need {needed} addresses, but {gateway.addresses} are "
-            "reserved"
-        )
-        allowed = f"at least {needed}, or 0: Google Cloud then allocates them"
-        yield finding(gateway, "addresses", message, allowed=allowed, nearest=needed)
+    available = gateway.addresses or MOST_NAT_ADDRESSES
+    severity: Severity = "warning" if gateway.addresses else "error"
+    ports = gateway.least_ports
+    if nat_addresses(vms, ports) <= available:
+        severity = "note"
+        ports = gateway.most_ports
+    needed = nat_addresses(vms, ports)
+    if needed <= available:
+        return
+    has = "a gateway has at most 300"
+    allowed = "fewer VMs in the region, or fewer ports"
+    nearest = None
+    if gateway.addresses:
+        has = f"{available} are reserved"
+        allowed = f"at least {needed:,}, or 0: Google Cloud then allocates them"
+        nearest = needed
+    message = f"{vms:,} VMs with {ports:,} ports each need {needed:,} addresses, but {has}"
+    yield finding(gateway, "addresses", message, severity=severity, allowed=allowed, nearest=nearest)
+
+
+MOST_NAT_ADDRESSES = 300
 
 
 _HOUSE = "house rule: machines reach the internet by NAT, and people reach control planes by name and IAM"

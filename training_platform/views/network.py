@@ -162,6 +162,11 @@ class GatewayView(View):
     max_ports = fields.whole("maxPortsPerVm", place="")
 
     @property
+    def least_ports(self) -> int:
+        """The ports that each VM has at any load; the defaults are Cloud NAT's, read 2026-11-28."""
+        return self.min_ports or (32 if self.dynamic_ports else 64)
+
+    @property
     def most_ports(self) -> int:
         """The most ports of one VM for one destination; the defaults are Cloud NAT's (general knowledge)."""
         if self.dynamic_ports:

@@ -18,13 +18,14 @@ from tests.stack_files import workspace_of
 from tests.stacks.every_field import ENVIRONMENT, TEAM
 from tests.stacks.pools import EVERY_WAY, NATURES
 from tests.training_platform.quota.limits import UNLIMITED
+from training_platform.catalog import GENERAL_QUOTAS
 from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check, read_workspace
-from training_platform.quota.charges import Charge
+from training_platform.quota.charges import Charge, Holder, quota_key
 from training_platform.quota.demand import stack_demand, workspace_demand
-from training_platform.quota.ledger import capacity_ledger, project_ledgers
+from training_platform.quota.ledger import Held, Line, capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import capacity_findings, quota_findings
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.snapshot import Snapshots
@@ -461,7 +462,7 @@ def test_parts_of_networks_are_counted() -> None:
     }
 
 
-def test_a_gateway_may_take_the_addresses_that_its_vms_want_for_all_of_their_ports(build: Build) -> None:
+def test_a_gateway_takes_the_addresses_that_its_vms_have_ports_of_from_their_start(build: Build) -> None:
     def addresses(nodes: int) -> int:
         workspace = build(
             dev=f"node_pools:\n  gpu: {{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: {nodes}}}"
@@ -471,8 +472,19 @@ def test_a_gateway_may_take_the_addresses_that_its_vms_want_for_all_of_their_por
             sum(charge.amount for charge in charged if charge.key.quota_id == "IN-USE-ADDRESSES-per-project-region")
         )
 
-    # With the system pool's 3: by 4,096 ports, of which an address has 64,512.
-    assert [addresses(nodes) for nodes in (12, 13, 28, 29)] == [1, 2, 2, 3]
+    # With the system pool's 3: by 64 ports, of which an address has 64,512.
+    assert [addresses(nodes) for nodes in (12, 1_005, 1_006)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("reserved", "limit", "severity"), [(0, 1, "warning"), (0, 2, None), (2, 1, "error"), (2, 2, None)]
+)
+def test_only_reserved_addresses_are_sure_to_count(reserved: int, limit: int, severity: str | None) -> None:
+    key = quota_key("p", GENERAL_QUOTAS["in-use-addresses"], "us-central1")
+    holder = Holder("dev", (), "NAT of us-central1", disputed=not reserved)
+    line = Line(key=key, unit="addresses", limit=float(limit), holders=(Held(holder, 2.0),))
+
+    assert (line.over, line.disputed) == (severity is not None, severity == "warning")
 
 
 def persistent(build: Build, text: str) -> dict[str, Charge]:

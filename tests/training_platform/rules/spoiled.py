@@ -105,7 +105,7 @@ ROWS = [
     Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),
     Row("webhook-firewall", "warning", {"wall": DROP}, {"flavor": DROP, "queue": DROP}),
     Row("private-nodes-way-out", "warning", {"nat.region": "us-west4"}),
-    Row("nat-addresses", "warning", {"nat.natIps": ["one"]}, {"nat.enableDynamicPortAllocation": True}),
+    Row("nat-addresses", "warning", {"nat.natIps": ["one"]}, {"nat.minPortsPerVm": 30_000.0}),
     Row("filestore-range-free", "error", {"files.networks.0.reservedIpRange": "10.0.1.0/24"}),
     Row("filestore-clients", "error", {"files.networks.0.reservedIpRange": "172.17.0.0/29"}),
     Row("images-streamed", "warning", {"images.location": "europe"}),

@@ -228,18 +228,41 @@ def test_an_address_has_64_512_ports(vms: int, ports: int, addresses: int) -> No
     assert nat_addresses(vms, ports) == addresses
 
 
-def test_reserved_addresses_are_enough_for_all_vms_of_the_region() -> None:
-    pools = {**PORTS, "slice": foreign.DROP, "reserved": foreign.DROP}  # the pool of GPUs, and 6 VMs of the other
+@pytest.mark.parametrize(
+    ("ports", "severity", "needs"),
+    [
+        ({"nat.maxPortsPerVm": 4096.0}, "note", "32 VMs with 4,096 ports each need 3 addresses"),
+        (
+            {"nat.minPortsPerVm": 4096.0, "nat.maxPortsPerVm": 4096.0},
+            "warning",
+            "32 VMs with 4,096 ports each need 3 addresses",
+        ),
+    ],
+)
+def test_reserved_addresses_are_enough_for_all_vms_of_the_region(
+    ports: dict[str, float], severity: str, needs: str
+) -> None:
+    pools = {"nat.enableDynamicPortAllocation": True, "slice": foreign.DROP, "reserved": foreign.DROP, **ports}
     two = {**pools, "nat.natIps": ["one", "two"]}
 
+    # Beside the pool of GPUs are 6 VMs of the other.
     assert found({**two, "gpu.autoscaling.maxNodeCount": 25.0}) == []
     (finding,) = found({**two, "gpu.autoscaling.maxNodeCount": 26.0})
-    assert (finding.severity, finding.nearest) == ("warning", "3")
-    assert "32 VMs with 4,096 ports each need 3 addresses, but 2 are reserved" in finding.message
+    assert (finding.severity, finding.nearest) == (severity, "3")
+    assert f"{needs}, but 2 are reserved" in finding.message
 
 
-def test_a_gateway_that_takes_addresses_by_itself_lacks_none() -> None:
-    assert found({**PORTS, "gpu.autoscaling.maxNodeCount": 900.0}) == []
+@pytest.mark.parametrize(
+    ("minimum", "vms", "severity"),
+    [(64_512.0, 294, None), (64_512.0, 295, "error"), (32_256.0, 595, "error"), (64.0, 4_800, "note")],
+)
+def test_a_gateway_allocates_at_most_300_addresses(minimum: float, vms: int, severity: str | None) -> None:
+    alone = {"nat.enableDynamicPortAllocation": True, "slice": foreign.DROP, "reserved": foreign.DROP}
+    changes = {**alone, "nat.minPortsPerVm": minimum, "nat.maxPortsPerVm": max(minimum, 4096.0)}
+
+    findings = found({**changes, "gpu.autoscaling.maxNodeCount": float(vms)})
+
+    assert [row.severity for row in findings] == ([severity] if severity else [])
 
 
 def test_vms_of_other_regions_do_not_count() -> None:
