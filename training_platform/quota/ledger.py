@@ -113,12 +113,6 @@ class _Shared(ABC):
         return sum(share.amount for share in self.shares)
 
     @property
-    def disputed(self) -> bool:
-        """Whether only charges that Google's pages disagree on exceed the limit."""
-        certain = sum(held.amount for held in self.holders if not held.holder.disputed)
-        return self.limit is not None and certain <= self.limit < self.used
-
-    @property
     def headroom(self) -> float:
         """The unpromised amount, negative if too much is promised."""
         return self.capacity - self.promised

@@ -335,7 +335,7 @@ class Environment(Consistent):
     retired: RetiredSpec | None = Field(default=None, description="How the stack ends; default: it goes on.")
     labels: Labels = Field(
         default=NOTHING,
-        description="Labels of resources, in addition to environment and managed-by; not of Filestore instances by claims.",
+        description="Labels of resources, in addition to environment and managed-by; not of Filestore by claims.",
     )
     deletion_protection: bool = Field(
         default=True,
