@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import grpc  # type: ignore[import-untyped]
 
-from training_platform.parts.jobs.gke.pods import FUSE_DRIVER
+from training_platform.parts.jobs.gke.volumes import FUSE_DRIVER
 
 Message = dict[int, list[bytes]]
 Reply = Mapping[int, str | bytes]

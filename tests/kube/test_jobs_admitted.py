@@ -25,9 +25,9 @@ from training_platform.config.model.capacity import Capacity
 from training_platform.config.reading.source import parse_source, read_source
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.common_rules import job_findings
+from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.gke.pods import gke_target, layout
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 from training_platform.resources.kueue import configuration
@@ -289,12 +289,13 @@ def lab(
 
 def runs(queues: Queues, job: ResolvedJob) -> None:
     """Submit a run of a job, give it the nodes that it would get, and wait until each of its pods has one."""
-    gke, flavor = gke_target(job)
-    jobs, vms = layout(gke, flavor)
+    gke_job = on_gke(job)
+    flavor = gke_job.flavor
+    count = gke_job.slices * gke_job.hosts
     team = job.team.name
     body = jobset(as_run(job, RUN))
-    pool = usable_pools(flavor, vms)[0]
-    for index in range(jobs * vms):
+    pool = usable_pools(flavor, gke_job.hosts)[0]
+    for index in range(count):
         node(queues, job, index, f"{pool.name}-{index // pool.hosts if flavor.topology else 0}")
     queues.create(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{team}/jobsets", body)
     if flavor.by_request:
@@ -304,14 +305,14 @@ def runs(queues: Queues, job: ResolvedJob) -> None:
     pods = f"/api/v1/namespaces/{team}/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={RUN}"
     placed = until(
         lambda: [pod["spec"].get("nodeName") for pod in queues.get(pods)["items"]],
-        lambda nodes: len(nodes) == jobs * vms and all(nodes),
+        lambda nodes: len(nodes) == count and all(nodes),
     )
-    assert len(set(placed)) == jobs * vms  # a VM each
+    assert len(set(placed)) == count  # a VM each
 
 
 def node(queues: Queues, job: ResolvedJob, index: int, node_pool: str) -> None:
     """Add a VM of a job's flavor as GKE labels and taints it; all are in one block and one subblock."""
-    _, flavor = gke_target(job)
+    flavor = on_gke(job).flavor
     machine = flavor.pools[0].machine
     labels = {**flavor.node_labels, "cloud.google.com/gke-nodepool": node_pool}
     labels |= {level: level.rpartition("-")[2] for level in flavor.topology_levels[:-1] if level not in labels}
@@ -329,8 +330,7 @@ def test_every_sample_and_example_is_admitted_and_gets_its_nodes(queues: Queues,
     job, findings = parse_job(read_source(organisation / file, file), workspace)
     assert job is not None, [str(finding) for finding in findings]
     assert [str(finding) for finding in job_findings(job)] == []
-    gke, _ = gke_target(job)
-    queues.deploy_all(planned(workspace, job.spec.environment, gke.cluster))
+    queues.deploy_all(planned(workspace, job.spec.environment, on_gke(job).gke.cluster))
     for directory in job.team.directories:
         queues.claim(job.team.name, directory)
 

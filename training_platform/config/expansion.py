@@ -346,9 +346,14 @@ class Flavor:
         return max(pool.max_nodes_per_request * pool.machine.chips * pool.places_per_gpu for pool in self.pools)
 
     @property
+    def largest_pool(self) -> ExpandedPool:
+        """The first of its pools with the largest slices or VMs."""
+        return max(self.pools, key=lambda pool: pool.chips_per_slice)
+
+    @property
     def chips_per_slice(self) -> int:
         """Chips of a slice, or GPUs of a VM: the largest of its pools."""
-        return max(pool.chips_per_slice for pool in self.pools)
+        return self.largest_pool.chips_per_slice
 
     def in_whole_slices(self, chips: int) -> int:
         """Round chips or GPUs down to whole slices; a negative number becomes 0."""

@@ -11,8 +11,8 @@ from tests.parts.jobs.lab import ENVIRONMENT, TODAY, VISION, Read, Take, contain
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.gke.rules import demand
 from training_platform.parts.jobs.job_checks import judge
 from training_platform.parts.jobs.job_cost import job_cost
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
@@ -67,7 +67,7 @@ def test_a_pod_gets_a_vm_of_the_pool_to_itself_unless_it_says_its_cpus(
     assert (resources["requests"]["cpu"], resources["limits"]["memory"]) == (str(cpus), memory)
     assert "cpu" not in resources["limits"]
     assert not any("/" in name for amounts in resources.values() for name in amounts)  # of no accelerator
-    assert demand(job) == 2 * cpus
+    assert on_gke(job).demand == 2 * cpus
     assert judge(job, "gke", TODAY).findings == ()
 
 

@@ -20,9 +20,12 @@ from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings, job_findings
 from training_platform.parts.jobs.container import mount_variables
+from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.gke.pods import gke_target, shape, usable_disk_gib, volumes
-from training_platform.parts.jobs.gke.rules import demand, gke_findings, reach
+from training_platform.parts.jobs.gke.pod_sizes import usable_disk_gib
+from training_platform.parts.jobs.gke.rules import gke_findings
+from training_platform.parts.jobs.gke.team_quota import reach
+from training_platform.parts.jobs.gke.volumes import volumes
 from training_platform.parts.jobs.job_cost import cost_text, job_cost
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.worker_pools import references, vertex_target, worker_pools
@@ -50,7 +53,7 @@ def rules(findings: list[Finding]) -> list[tuple[str, str, str | None]]:
     ],
 )
 def test_kueue_counts_the_chips_of_whole_slices_and_the_gpus_of_whole_vms(take: Take, target: str, chips: int) -> None:
-    assert demand(take(target)) == chips
+    assert on_gke(take(target)).demand == chips
     assert gke_findings(take(target)) == []
 
 
@@ -63,7 +66,7 @@ def test_kueue_counts_the_chips_of_whole_slices_and_the_gpus_of_whole_vms(take: 
     ],
 )
 def test_a_team_can_have_its_own_and_what_others_lend(take: Take, target: str, nominal: int, reachable: int) -> None:
-    assert reach(take(target)) == (nominal, reachable)
+    assert reach(on_gke(take(target))) == (nominal, reachable)
 
 
 def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -> None:
@@ -73,16 +76,16 @@ def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -
         other = name.replace("lab", "lob")
         (root / "stacks" / other).write_text(text.replace("environment: lab", "environment: lob"))
 
-    assert reach(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root))) == (32, 32 + 8)
+    assert reach(on_gke(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root)))) == (32, 32 + 8)
     (root / "stacks" / "Pulumi.lab-nlp.yaml").unlink()
-    assert reach(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root))) == (32, 32)
+    assert reach(on_gke(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root)))) == (32, 32)
 
 
 def test_the_lending_of_a_rejected_file_is_unknown(take: Take, new_lab: Lab) -> None:
     workspace = read_workspace(new_lab(lab_nlp="config: {}"))
 
-    assert reach(take(gpu("h100", "nodes: 1"), workspace=workspace)) == (32, 32 + 8)
-    assert reach(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=workspace)) == (64, math.inf)
+    assert reach(on_gke(take(gpu("h100", "nodes: 1"), workspace=workspace))) == (32, 32 + 8)
+    assert reach(on_gke(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=workspace))) == (64, math.inf)
     findings = gke_findings(take(tpu("tpu-v5e-4x4-spot", "slices: 13"), workspace=workspace))
     assert "job-fits-share" not in [finding.rule for finding in findings]
 
@@ -381,7 +384,7 @@ def test_a_cache_of_a_bucket_fits_the_disk(take: Take) -> None:
         findings = gke_findings(take(f"mounts: [{', '.join(mounts)}]\n{target}"))
         return [(row.severity, row.path, row.nearest) for row in findings if row.rule == "job-file-cache"]
 
-    whole = usable_disk_gib(shape(gke_target(take(gpu("a100-40", "nodes: 1")))[1]))
+    whole = usable_disk_gib(on_gke(take(gpu("a100-40", "nodes: 1"))).pool)
     room = cache_findings(ONE_GPU, 10_000)
     part = int(room[0][2] or 0)
 
@@ -529,7 +532,7 @@ def findings(take: Take, data_set: str, region: str = "us-central1", *, vertex: 
 
 @pytest.mark.parametrize("data_set", [*PLACES, "disk"])
 def test_a_pod_mounts_the_claim_of_the_data_set_and_reads_it_only(take: Take, data_set: str) -> None:
-    pod_volumes = volumes(take(JOB.replace("SET", data_set)), chips=1)
+    pod_volumes = volumes(on_gke(take(JOB.replace("SET", data_set))), chips=1)
     mine = data_set == "files"  # team vision fills it
 
     expected: dict[str, Any] = {"claimName": f"data-set.{data_set}"}
@@ -546,7 +549,7 @@ def test_one_variable_says_where_it_is_on_both_targets(take: Take, data_set: str
 
     assert mount_variables(job)["MOUNT_DATA"] == path
     assert mount_variables(job)[data_variable(data_set)] == path  # as in notebooks
-    assert volumes(job, chips=1).mounts[0]["mountPath"] == path
+    assert volumes(on_gke(job), chips=1).mounts[0]["mountPath"] == path
 
 
 def test_vertex_ai_is_given_addresses_of_file_shares_and_lustre(take: Take) -> None:
@@ -642,9 +645,8 @@ def test_a_disk_in_another_zone_than_the_machines_is_found(
 
 def test_the_rules_of_gke_look_at_the_zones_of_the_flavor(take: Take) -> None:
     job = take(JOB.replace("SET", "disk").replace("vertex:", "x-vertex:").partition("x-vertex")[0])
-    _, flavor = gke_target(job)
 
-    assert {pool.zone for pool in flavor.pools} == {"us-central1-a"}
+    assert {pool.zone for pool in on_gke(job).flavor.pools} == {"us-central1-a"}
     assert [finding for finding in gke_findings(job) if finding.rule == "job-data-set"] == []
     data = job.environment.data_sets["disk"]
     assert data.hyperdisk_ml is not None
@@ -716,7 +718,7 @@ def test_quota_and_pools_are_counted_in_the_gpus_of_each_vm(take: Take) -> None:
 
     rows = {finding.rule: finding for finding in gke_findings(two)}
 
-    assert demand(two) == 9 * 2
+    assert on_gke(two).demand == 9 * 2
     assert rows["job-fits-pools"].nearest == str(2 * (4 // 2))
     assert "job-fits-share" not in rows  # 8 fit it, more than the pools hold
     assert container(two)["resources"]["requests"]["nvidia.com/gpu"] == "2"

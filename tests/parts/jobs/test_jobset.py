@@ -10,15 +10,12 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import MachineType
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS, GpuSharing
 from training_platform.config.model.queues import Share
+from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.gke.pods import (
-    NOT_MOVED,
-    pod_parts,
-    shared_memory,
-    usable_disk_gib,
-    usable_memory_gib,
-)
+from training_platform.parts.jobs.gke.pod_sizes import pod_parts, usable_disk_gib, usable_memory_gib
+from training_platform.parts.jobs.gke.pods import NOT_MOVED
 from training_platform.parts.jobs.gke.rules import gke_findings
+from training_platform.parts.jobs.gke.volumes import shared_memory
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import configuration
 from training_platform.resources.launcher import launcher
@@ -373,7 +370,7 @@ def test_shared_memory_is_half_of_the_memory_beside_every_accelerator(
 def test_shared_memory_is_memory_without_accelerators_for_data_loaders(
     take: Take, fields: str, medium: dict[str, str] | None
 ) -> None:
-    assert (shared_memory(take(fields + GPU_TARGET), chips=0) or {}).get("emptyDir") == medium
+    assert (shared_memory(on_gke(take(fields + GPU_TARGET)), chips=0) or {}).get("emptyDir") == medium
 
 
 @pytest.mark.parametrize(
@@ -439,7 +436,7 @@ def test_a_job_may_fill_as_much_disk_as_a_model_needs_where_the_vm_has_it(take: 
         assert job.flavor is not None
         spec = job.flavor.pools[-1].spec
         boot_disk = spec.boot_disk.model_copy(update={"size_gb": size_gb})
-        return pod_parts(with_pool(job, spec=spec.model_copy(update={"boot_disk": boot_disk}))).disk
+        return pod_parts(on_gke(with_pool(job, spec=spec.model_copy(update={"boot_disk": boot_disk})))).disk
 
     assert disk(200) == 30  # a quarter of 78
     assert disk(60) == int(0.75 * (60 * 0.9 - 6 - 0.35 * 60))
@@ -452,8 +449,8 @@ def test_a_whole_vm_is_not_limited_by_smaller_vms_of_its_flavor(take: Take) -> N
     assert whole.flavor is not None
     assert [pool.machine.chips for pool in whole.flavor.pools] == [1, 4]
 
-    assert pod_parts(whole).memory == 293
-    assert pod_parts(part).memory == min(70, int(293 / 4))
+    assert pod_parts(on_gke(whole)).memory == 293
+    assert pod_parts(on_gke(part)).memory == min(70, int(293 / 4))
 
 
 def test_a_place_on_a_shared_gpu_is_a_part_of_its_vm(take: Take) -> None:
@@ -461,7 +458,7 @@ def test_a_place_on_a_shared_gpu_is_a_part_of_its_vm(take: Take) -> None:
     assert job.flavor is not None
     shared = job.flavor.pools[-1].spec.model_copy(update={"sharing": GpuSharing(max_clients=2)})
 
-    assert pod_parts(with_pool(job, spec=shared)).memory == int(293 / 8)
+    assert pod_parts(on_gke(with_pool(job, spec=shared))).memory == int(293 / 8)
 
 
 GPU_VMS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu" and machine.chips > 1]
@@ -471,7 +468,7 @@ GPU_VMS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu
 def test_as_many_parts_as_gpus_fit_on_a_vm_and_into_the_teams_quota(take: Take, machine: MachineType) -> None:
     job = with_pool(take(ONE_OF_FOUR), machine=machine)
     flavor = job.flavor
-    parts = pod_parts(job)
+    parts = pod_parts(on_gke(job))
     assert flavor is not None
     every = {"cpu": parts.cpus * machine.chips, "memory": parts.asked_memory * machine.chips}
 

@@ -15,6 +15,7 @@ from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take, container, pod,
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.config.reading.declaration import located
 from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.gke.pathways import VERSIONS, images, pathways_findings
 from training_platform.parts.jobs.gke.pods import NOT_MOVED
@@ -472,7 +473,7 @@ def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]
 
 
 def pathways_rows(job: ResolvedJob) -> list[tuple[str, str, str | None]]:
-    return [(finding.rule, finding.path, finding.nearest) for finding in located(pathways_findings(job))]
+    return [(finding.rule, finding.path, finding.nearest) for finding in located(pathways_findings(on_gke(job)))]
 
 
 def test_a_valid_job_has_no_findings(take: Take) -> None:
@@ -503,7 +504,7 @@ def test_an_impossible_job_of_pathways_is_found_at_its_field(
 def test_a_cluster_without_a_pool_for_heads_is_found(take: Take, tmp_path: Path) -> None:
     root = write_lab(tmp_path, lab=ENVIRONMENT.replace("        pathways: {max_nodes: 2}\n", ""))
 
-    (row,) = located(pathways_findings(take(JOB, workspace=read_workspace(root))))
+    (row,) = located(pathways_findings(on_gke(take(JOB, workspace=read_workspace(root)))))
 
     assert row.path == "gke.pathways"
     assert "has no pool for heads of Pathways jobs" in row.message
@@ -553,7 +554,7 @@ def test_images_from_elsewhere_are_found_unless_the_environment_has_them_from_it
 
 
 def test_both_images_are_of_one_version_of_jax(take: Take) -> None:
-    tags = {image.rpartition(":")[2] for image in images(take(JOB)).values()}
+    tags = {image.rpartition(":")[2] for image in images(on_gke(take(JOB))).values()}
 
     assert len(tags) == 1
     assert re.fullmatch(r"jax-\d+\.\d+\.\d+", tags.pop())

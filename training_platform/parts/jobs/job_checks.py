@@ -24,6 +24,7 @@ from training_platform.quota.charges import QuotaKey, shown
 
 if TYPE_CHECKING:
     from training_platform.checks.parts import CheckedStacks
+    from training_platform.parts.jobs.gke.gke_job import GkeJob
     from training_platform.parts.jobs.vertex.training_quota import Quotas
 
 
@@ -106,12 +107,14 @@ def judge(
     """
     common = list(job_findings(job))
     if target == "gke":
+        from training_platform.parts.jobs.gke.gke_job import on_gke
         from training_platform.parts.jobs.gke.rules import gke_findings
 
         judgement = Judgement(findings=(*common, *gke_findings(job)))
         if judgement.failed:
             return judgement
-        return replace(judgement, notes=(_queue_note(job), _parts_note(job)))
+        job_on_gke = on_gke(job)
+        return replace(judgement, notes=(_queue_note(job_on_gke), _parts_note(job_on_gke)))
     from training_platform.parts.jobs.vertex.rules import vertex_findings
     from training_platform.parts.jobs.vertex.training_quota import (
         Quotas,
@@ -185,34 +188,31 @@ def job_files(root: FilePath) -> list[FilePath]:
     return sorted(path for pattern in ("*.yaml", "*.yml") for path in (root / FOLDER).rglob(pattern))
 
 
-def _queue_note(job: ResolvedJob) -> str:
-    from training_platform.parts.jobs.gke.pods import gke_target, layout
-    from training_platform.parts.jobs.gke.rules import cpu_quota, demand, reach
+def _queue_note(job: GkeJob) -> str:
+    from training_platform.parts.jobs.gke.team_quota import cpu_quota, reach
 
-    gke, flavor = gke_target(job)
-    jobs, hosts = layout(gke, flavor)
-    vms = f"{jobs} x {hosts} VMs" if jobs > 1 else counted(hosts, "VM")
+    gke = job.gke
+    vms = f"{job.slices} x {job.hosts} VMs" if job.slices > 1 else counted(job.hosts, "VM")
     if gke.pool:
         return (
-            f"asks for {demand(job):,} vCPUs of pool {gke.pool} in {gke.cluster} ({counted(hosts, 'pod')}), "
+            f"asks for {job.demand:,} vCPUs of pool {gke.pool} in {gke.cluster} ({counted(job.hosts, 'pod')}), "
             f"which no queue counts; team {job.team.name} may request {cpu_quota(job):,} there"
         )
     nominal, reachable = reach(job)
     return (
-        f"asks for {demand(job):,} {flavor.accelerator.resource} of {flavor.name} in {gke.cluster} ({vms}); "
+        f"asks for {job.demand:,} {job.flavor.accelerator.resource} of {job.flavor.name} in {gke.cluster} ({vms}); "
         f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(reachable)}"
     )
 
 
-def _parts_note(job: ResolvedJob) -> str:
-    from training_platform.parts.jobs.gke.pods import chips_each, cpus_each, gke_target, pod_parts
+def _parts_note(job: GkeJob) -> str:
+    from training_platform.parts.jobs.gke.pod_sizes import pod_parts
 
-    gke, flavor = gke_target(job)
     parts = pod_parts(job)
-    cpus = cpus_each(job) or parts.cpus
+    cpus = job.cpus_per_pod or parts.cpus
     size = parts.shared_memory if job.spec.shared_memory_gib is None else job.spec.shared_memory_gib
     memory = f"{parts.memory:,} GiB of memory"
-    if size and (chips_each(gke, flavor) or job.spec.data_loaders):
+    if size and (job.chips_per_pod or job.spec.data_loaders):
         memory += f", {size:,} of them in /dev/shm"
     vcpus = f"{cpus} vCPUs" if cpus else "all vCPUs of its VM"
     return f"each pod has at most {memory}, and {parts.disk:,} GiB of disk; {vcpus}"

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import EXAMPLES, LIST, Cost, PriceBook, machines_cost
 from training_platform.catalog.types import Capacity, MachineType
-from training_platform.config.expansion import Flavor
 from training_platform.config.model.team import Team
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.parts.jobs.gke.pods import gke_target, layout, part_of_vm, run_hours, shape, vm_hours
+from training_platform.parts.jobs.gke.gke_job import GkeJob, on_gke
 from training_platform.parts.jobs.job_checks import chosen_target, judge, targets
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
@@ -126,20 +125,19 @@ def cost_of_file(
 
 def job_cost(job: ResolvedJob, target: Target, *, book: PriceBook = LIST, today: date | None = None) -> JobCost:
     """Return a job's cost on one of its targets. Raises ValueError for a job without that target."""
-    return _on_gke(job, book, today) if target == "gke" else _on_vertex(job, book, today)
+    return _on_gke(on_gke(job), book, today) if target == "gke" else _on_vertex(job, book, today)
 
 
-def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
-    gke, flavor = gke_target(job)
-    pool = shape(flavor)
-    jobs, pods = layout(gke, flavor)
-    machines: _Rows = ((pool.machine, jobs * pods),)
-    heads = job.environment.clusters[gke.cluster].pathways if gke.pathways else None
+def _on_gke(job: GkeJob, book: PriceBook, today: date | None) -> JobCost:
+    gke = job.gke
+    pool = job.pool
+    machines: _Rows = ((pool.machine, job.slices * job.hosts),)
+    heads = job.cluster.pathways if gke.pathways else None
     head: _Rows = ((MACHINE_TYPES[heads.machine_type], 1),) if heads else ()
     whole_vms = _an_hour(machines, pool.region, book, head)
     if gke.pool:  # CPU pools have only the capacity of their spec
         whole_vms = {way: cost for way, cost in whole_vms.items() if way == pool.spec.charged}
-    fraction = part_of_vm(job)
+    fraction = job.part_of_vm(pool)
     part = ""
     if fraction < 1 and gke.pool:
         part = f", {job.spec.cpu} of {pool.machine.vcpus} vCPUs each"
@@ -151,7 +149,7 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
         place=gke.cluster,
         machines=tuple(Machines(machine.name, count) for machine, count in (*head, *machines)),
         capacity=pool.spec.charged,
-        hours=run_hours(job) or vm_hours(flavor),
+        hours=job.run_hours or job.vm_hours,
         trials=trials,
         parallel=trials,
         an_hour={
@@ -160,7 +158,7 @@ def _on_gke(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost:
         },
         part=part,
         borrowed=_without_own((*head, *machines), book),
-        how={} if gke.pool else _flavors(job, gke.cluster, flavor),
+        how={} if gke.pool else _flavors(job),
         today=today,
     )
 
@@ -189,9 +187,11 @@ def _on_vertex(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost
     )
 
 
-def _flavors(job: ResolvedJob, cluster: str, flavor: Flavor) -> dict[Capacity, str]:
+def _flavors(job: GkeJob) -> dict[Capacity, str]:
     """Return how to move a job on GKE to each provisioning model: by another flavor of its cluster, or a new pool."""
-    machine = shape(flavor).machine
+    cluster = job.gke.cluster
+    flavor = job.flavor
+    machine = job.pool.machine
     how = {}
     for way in machine.capacities:
         alike = (
@@ -266,7 +266,7 @@ def team_cost(workspace: Workspace, team: Team, usages: Usages, month: str, book
         for name, hours in flavors.items():
             usd = None
             if name in declared:
-                pool = shape(declared[name])
+                pool = declared[name].largest_pool
                 an_hour = _an_hour(((pool.machine, 1),), pool.region, book).get(pool.spec.charged, Cost())
                 if _has_sum(an_hour):
                     usd = round(an_hour.maximum / pool.machine.chips * hours, 2)

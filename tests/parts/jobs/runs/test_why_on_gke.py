@@ -13,6 +13,7 @@ from tests.parts.jobs.lab import TODAY, Lab, Take
 from training_platform.clients.google_api import GoogleError, NoCredentialsError
 from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace
+from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs.on_gke import gke_run, with_wait
 from training_platform.parts.jobs.runs.state import Run
@@ -395,7 +396,7 @@ OTHER_LIMIT = """
 
 
 def sentences(job: ResolvedJob, states: Mapping[str, Json]) -> list[str]:
-    return list(vm_sentences(job, lambda: states, TODAY))
+    return list(vm_sentences(on_gke(job), lambda: states, TODAY))
 
 
 def test_a_healthy_pool_is_reported_with_its_maximum(take: Take) -> None:
@@ -454,7 +455,7 @@ def test_unreadable_node_pools_give_one_sentence(take: Take) -> None:
     def refused() -> dict[str, Json]:
         raise GoogleError("GKE does not let you in projects/p: no.")
 
-    assert list(vm_sentences(take(GPUS), refused, TODAY))[1:] == [
+    assert list(vm_sentences(on_gke(take(GPUS)), refused, TODAY))[1:] == [
         "GKE does not show its node pools: GKE does not let you in projects/p: no."
     ]
 
@@ -463,7 +464,7 @@ def test_without_credentials_the_answer_is_what_the_cluster_and_files_say(take: 
     def refused() -> dict[str, Json]:
         raise NoCredentialsError("There are no credentials: none.")
 
-    assert list(vm_sentences(take(GPUS), refused, TODAY)) == [f"{POOL}."]
+    assert list(vm_sentences(on_gke(take(GPUS)), refused, TODAY)) == [f"{POOL}."]
 
 
 QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region (NVIDIA_H100) in us-central1"

@@ -38,6 +38,7 @@ from training_platform.parts.jobs.cli.job import TargetName, app, job_file, prin
 if TYPE_CHECKING:
     from training_platform.clients.google_services import CloudLogging
     from training_platform.config.workspace import Workspace
+    from training_platform.parts.jobs.gke.gke_job import GkeJob
     from training_platform.parts.jobs.resolve import ResolvedJob
     from training_platform.parts.jobs.runs.places import RunPlace
     from training_platform.parts.jobs.runs.state import Run
@@ -138,7 +139,7 @@ class RunsOptions:
 
         return CloudLogging(place.log_source, self.endpoint("logging"))
 
-    def vms(self, place: RunPlace, job: ResolvedJob) -> Iterator[str]:
+    def vms(self, place: RunPlace, job: GkeJob) -> Iterator[str]:
         """Yield sentences on the activity of the pools with a job's VMs."""
         from training_platform.clients.google_services import node_pools
         from training_platform.config.reading.clock import today

@@ -18,10 +18,9 @@ from training_platform.catalog import IMAGES
 from training_platform.catalog.reading import table
 from training_platform.config.expansion import ExpandedPool, Flavor
 from training_platform.config.gpu_fabric import gpu_fabrics
-from training_platform.config.model.environment import Environment
 from training_platform.config.reading.declaration import Draft, finding
+from training_platform.parts.jobs.gke.gke_job import GkeJob
 from training_platform.parts.jobs.job_rules import gke_rule
-from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SOCKETS, NodeAccess, access, pod_fabric
 
 DEFAULT_INTERFACE = "networking.gke.io/default-interface"
@@ -49,7 +48,7 @@ JOB_NCCL = gke_rule(
 _AWAY_FROM_FABRIC: Final = frozenset({"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME"})
 
 
-def nccl_findings(job: ResolvedJob) -> Iterator[Draft]:
+def nccl_findings(job: GkeJob) -> Iterator[Draft]:
     """Find variables that lead NCCL away from the networks between GPUs; the job's own win over the platform's."""
     direct = gpu_direct(job)
     if direct is None:
@@ -84,26 +83,20 @@ def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
     return tuple(pool for pool in flavor.pools if fabric in (None, pod_fabric(pool)))
 
 
-def gpu_direct(job: ResolvedJob) -> GpuDirect | None:
-    """Return a job's parts of the pod for GPUDirect, None for a job without it."""
-    if job.spec.gke is None or job.flavor is None:
+def gpu_direct(job: GkeJob) -> GpuDirect | None:
+    """Return a job's parts of the pod for GPUDirect, None without it; ``node_images`` take precedence over ours."""
+    name = fabric_of(job.flavor, job.nodes)
+    if name is None:
         return None
-    return flavor_direct(job.flavor, job.spec.gke.nodes or 1, job.spec.gke.cluster, job.environment)
-
-
-def flavor_direct(flavor: Flavor, nodes: int, cluster: str, environment: Environment) -> GpuDirect | None:
-    """Return the parts of pods on ``nodes`` VMs of a cluster; the environment's ``node_images`` take precedence."""
-    if (name := fabric_of(flavor, nodes)) is None:
-        return None
-    fabric = gpu_fabrics(cluster, environment.clusters[cluster])[name]
-    pool = next(pool for pool in flavor.pools if pod_fabric(pool) == name)
+    fabric = gpu_fabrics(job.gke.cluster, job.cluster)[name]
+    pool = next(pool for pool in job.flavor.pools if pod_fabric(pool) == name)
     cards = {
         f"eth{number}": nic.name
         for number, (vpc, nic) in enumerate(fabric.nics(pool), start=1)
         if fabric.gpudirect != "RDMA" or vpc.profile  # its second gVNIC belongs to the node
     }
     interfaces = [{"interfaceName": name, "network": net} for name, net in {"eth0": "default", **cards}.items()]
-    seen = access(fabric.gpudirect, {**IMAGES, **environment.node_images})
+    seen = access(fabric.gpudirect, {**IMAGES, **job.environment.node_images})
     names = {"LIBRARIES": LIBRARIES, "TCPX_SOCKETS": TCPX_SOCKETS, "APERTURES": APERTURES, "cards": ",".join(cards)}
     return GpuDirect(
         annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: json.dumps(interfaces), **seen.annotations},

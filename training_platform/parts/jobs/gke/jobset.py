@@ -12,11 +12,10 @@ from collections.abc import Collection
 from typing import Any
 
 from training_platform.clients.kubernetes_api import JOBSETS
-from training_platform.config.expansion import Flavor
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.parts.jobs.gke import pathways
-from training_platform.parts.jobs.gke.pods import ROLE, UNSTARTABLE, gke_target, job_template, layout, run_hours
-from training_platform.parts.jobs.job_model import GkeTarget
+from training_platform.parts.jobs.gke.gke_job import GkeJob, on_gke
+from training_platform.parts.jobs.gke.pods import ROLE, UNSTARTABLE, job_template
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import (
     KEPT_HOURS,
@@ -76,27 +75,27 @@ def ended(leading: str) -> dict[str, Any]:
     }
 
 
-def jobset(job: ResolvedJob) -> dict[str, Any]:
+def jobset(resolved: ResolvedJob) -> dict[str, Any]:
     """Return the JobSet. Raises ValueError for a job without a GKE target."""
-    gke, flavor = gke_target(job)
+    job = on_gke(resolved)
     queue, *_ = local_queue_names(job.team.name)
-    hours = run_hours(job)
+    hours = job.run_hours
     labels = {**job.scope.labels, QUEUE_LABEL: queue}
-    if gke.priority:
-        labels[PRIORITY_LABEL] = gke.priority
+    if job.gke.priority:
+        labels[PRIORITY_LABEL] = job.gke.priority
     if hours:
         labels[RUN_LABEL] = str(hours * 3600)
-    annotations = dict(EXCLUSIVE) if flavor.slices_by_jobset and not gke.pathways else {}
-    if hours and flavor.by_request:  # queued provisioning needs the length of the run
+    annotations = dict(EXCLUSIVE) if job.flavor.slices_by_jobset and not job.gke.pathways else {}
+    if hours and job.flavor.by_request:  # queued provisioning needs the length of the run
         annotations[MAX_RUN_ANNOTATION] = str(hours * 3600)
     metadata: dict[str, Any] = {"name": job.name, "namespace": job.team.name, "labels": labels}
     if annotations:
         metadata["annotations"] = annotations
-    return {"apiVersion": JOBSETS.api_version, "kind": "JobSet", "metadata": metadata, "spec": _spec(job, gke, flavor)}
+    return {"apiVersion": JOBSETS.api_version, "kind": "JobSet", "metadata": metadata, "spec": _spec(job)}
 
 
-def _spec(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
-    leading = pathways.HEAD if gke.pathways else ROLE  # runs the job's own program, and ends the job
+def _spec(job: GkeJob) -> dict[str, Any]:
+    leading = pathways.HEAD if job.gke.pathways else ROLE  # runs the job's own program, and ends the job
     # JobSet counts only failures that no rule ignores, and has no other limit of restarts.
     rules = [] if set(UNSTARTABLE) <= {*job.spec.retry_on} else [unstartable(job.spec.retry_on)]
     if job.spec.retry_on:
@@ -115,19 +114,18 @@ def _spec(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> dict[str, Any]:
     # JobSet also writes the coordinator's address into a label, and refuses one that is too long for it.
     if len(f"{job.name}-{leading}-0-0.{job.name}") <= LONGEST_LABEL:
         spec["coordinator"] = {"replicatedJob": leading, "jobIndex": 0, "podIndex": 0}
-    if gke.pathways:
+    if job.gke.pathways:
         # Workers look for the head; JobSet counts a Job that fails before the head exists as a failure of the set.
         spec["startupPolicy"] = {"startupPolicyOrder": "InOrder"}
     spec["ttlSecondsAfterFinished"] = KEPT_HOURS * 3600
-    spec["replicatedJobs"] = _replicated_jobs(job, gke, flavor)
+    spec["replicatedJobs"] = _replicated_jobs(job)
     return spec
 
 
-def _replicated_jobs(job: ResolvedJob, gke: GkeTarget, flavor: Flavor) -> list[dict[str, Any]]:
-    slices, hosts = layout(gke, flavor)
-    if not gke.pathways:
-        return [{"name": ROLE, "replicas": slices, "template": job_template(job, hosts)}]
-    template = pathways.worker_template(job, slices, hosts)
-    if flavor.slices_by_jobset:  # only for the slices: the head shares no node pool
+def _replicated_jobs(job: GkeJob) -> list[dict[str, Any]]:
+    if not job.gke.pathways:
+        return [{"name": ROLE, "replicas": job.slices, "template": job_template(job)}]
+    template = pathways.worker_template(job)
+    if job.flavor.slices_by_jobset:  # only for the slices: the head shares no node pool
         template = {"metadata": {"annotations": dict(EXCLUSIVE)}, **template}
-    return [pathways.head(job, slices), {"name": ROLE, "replicas": slices, "template": template}]
+    return [pathways.head(job), {"name": ROLE, "replicas": job.slices, "template": template}]

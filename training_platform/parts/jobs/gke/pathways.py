@@ -19,10 +19,11 @@ from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import ON_GKE, container, output_uri
+from training_platform.parts.jobs.gke.gke_job import GkeJob
+from training_platform.parts.jobs.gke.pod_sizes import resources
 from training_platform.parts.jobs.gke.pods import (
     CONTAINER,
     bare_pod,
-    gke_target,
     job_spec,
     placement,
     platform_variables,
@@ -30,14 +31,11 @@ from training_platform.parts.jobs.gke.pods import (
     program_security,
     program_spec,
     pulled_image,
-    resources,
-    shape,
     volume_group,
-    volumes,
 )
+from training_platform.parts.jobs.gke.volumes import volumes
 from training_platform.parts.jobs.job_rules import gke_rule
 from training_platform.parts.jobs.rendezvous import rendezvous
-from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import resource_flavor
 
 HEAD: Final = "head"  # the replicated job with the program
@@ -50,21 +48,20 @@ OWN_LIMITS: Final = tuple(_TEXTS[name]["resources"]["limits"] for name in ("mana
 """CPUs and GB of memory that the manager and the proxy take of the head's VM."""
 
 
-def images(job: ResolvedJob) -> dict[str, str]:
+def images(job: GkeJob) -> dict[str, str]:
     """Return the images of the resource manager and the workers, and of the proxy, by name of the catalogue."""
     every = {**IMAGES, **job.environment.node_images}
     return {name: every[name] for name in ("node-pathways", "node-pathways-proxy")}
 
 
-def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
+def head(job: GkeJob) -> dict[str, Any]:
     """Return the replicated job of the one pod with the job's own program, which has a VM for itself."""
-    gke, _ = gke_target(job)
     storage = volumes(job, chips=0)
     key, value = HEADS_TAINT
     tolerations = [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
     pod = {
-        **bare_pod(gke, {POOL_LABEL: HEADS_NAME}, tolerations),
-        "initContainers": [_container("manager", job, slices), _container("proxy", job, slices)],
+        **bare_pod(job, {POOL_LABEL: HEADS_NAME}, tolerations),
+        "initContainers": [_container("manager", job), _container("proxy", job)],
         "containers": [_program(job, storage.mounts)],
     }
     if storage.volumes:
@@ -76,19 +73,18 @@ def head(job: ResolvedJob, slices: int) -> dict[str, Any]:
     return {"name": HEAD, "replicas": 1, "template": template}
 
 
-def worker_template(job: ResolvedJob, slices: int, hosts: int) -> dict[str, Any]:
+def worker_template(job: GkeJob) -> dict[str, Any]:
     """Return the Job template of a slice, whose VMs are controlled by the head."""
-    gke, flavor = gke_target(job)
-    nodes = resource_flavor(flavor)
+    nodes = resource_flavor(job.flavor)
     pod = {
-        **bare_pod(gke, nodes["nodeLabels"], nodes["tolerations"]),
-        "containers": [_container("worker", job, slices)],
+        **bare_pod(job, nodes["nodeLabels"], nodes["tolerations"]),
+        "containers": [_container("worker", job)],
         "volumes": [{"name": "shared-tmp", "emptyDir": {}}],
     }
-    return {"spec": job_spec(hosts, pod_template(placement(gke, flavor, hosts), pod))}
+    return {"spec": job_spec(job.hosts, pod_template(placement(job), pod))}
 
 
-def _program(job: ResolvedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
+def _program(job: GkeJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
     proxy = {"JAX_PLATFORMS": "proxy", "JAX_BACKEND_TARGET": f"grpc://{address(job)}:{_PROXY}"}
     variables = {"PATHWAYS_HEAD": address(job), "XCLOUD_ENVIRONMENT": "GCP", **proxy, **platform_variables(job)}
     variables |= rendezvous(job, tpu=True, chips=0, nodes="1", rank="0", names="localhost", host="localhost")
@@ -105,10 +101,9 @@ def _program(job: ResolvedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
     return body
 
 
-def _container(name: str, job: ResolvedJob, slices: int) -> Json:
+def _container(name: str, job: GkeJob) -> Json:
     """Return the ``manager``, the ``proxy`` or the ``worker``."""
-    _, flavor = gke_target(job)
-    pool = shape(flavor)
+    pool = job.pool
     filled: Json = _filled(
         _TEXTS[name],
         {
@@ -116,9 +111,9 @@ def _container(name: str, job: ResolvedJob, slices: int) -> Json:
             "job": job.name,
             "address": address(job),
             "scratch": f"{output_uri(job)}/pathways",
-            "slices": slices,
-            "instance": f"{VERSIONS.get(pool.machine.name)}:{flavor.topology}",
-            "resource": flavor.accelerator.resource,
+            "slices": job.slices,
+            "instance": f"{VERSIONS.get(pool.machine.name)}:{job.flavor.topology}",
+            "resource": job.flavor.accelerator.resource,
             "chips": pool.machine.chips,
         },
     )
@@ -133,7 +128,7 @@ def _filled(part: Any, values: Mapping[str, Any]) -> Any:
     return part.format_map(values) if isinstance(part, str) else part
 
 
-def address(job: ResolvedJob) -> str:
+def address(job: GkeJob) -> str:
     """Return the host name of the head."""
     return f"{job.name}-{HEAD}-0-0.{job.name}"
 
@@ -150,30 +145,30 @@ JOB_IMAGE_SOURCE = gke_rule(
 )
 
 
-def pathways_findings(job: ResolvedJob) -> Iterator[Draft]:
+def pathways_findings(job: GkeJob) -> Iterator[Draft]:
     """Find a Pathways job without a VM for its head or a bucket for its state, or with unsuitable slices."""
-    gke, flavor = gke_target(job)
-    if not gke.pathways:
+    if not job.gke.pathways:
         return
-    machine = shape(flavor).machine.name
-    flavors = job.workspace.flavors(job.spec.environment, gke.cluster)
+    machine = job.pool.machine.name
+    flavors = job.workspace.flavors(job.spec.environment, job.gke.cluster)
     if machine not in VERSIONS:
         yield finding(
             job,
             ("gke", "pathways"),
-            f"Pathways does not direct VMs like {machine}, which {flavor.name} has",
+            f"Pathways does not direct VMs like {machine}, which {job.flavor.name} has",
             rule=JOB_PATHWAYS,
             allowed=f"false, or a flavor of {enumeration(VERSIONS)}",
             nearest="false",
         )
-    elif flavor.by_request:
-        message = f"queued provisioning of {flavor.name} requests VMs for one pod set, and a Pathways job has two"
+    elif job.flavor.by_request:
+        message = f"queued provisioning of {job.flavor.name} requests VMs for one pod set, and a Pathways job has two"
         yield finding(
             job, ("gke", "flavor"), message, rule=JOB_PATHWAYS, allowed="a flavor without queued provisioning"
         )
-    elif flavor.topology_levels and all(flavors[name].topology_levels for name in job.team.shares[gke.cluster]):
+    elif job.flavor.topology_levels and all(flavors[name].topology_levels for name in job.team.shares[job.gke.cluster]):
         # Seen with Kueue 0.19.2: "failed to assign flavors to pod set head: no TAS flavor assigned".
-        message = f"every flavor of the team's queue has a topology, as {flavor.name} does, and the head asks for none"
+        flavor = f"every flavor of the team's queue has a topology, as {job.flavor.name} does"
+        message = f"{flavor}, and the head asks for none"
         allowed = "a flavor of pools without topology_aware, or a share of such a one beside it"
         yield finding(job, ("gke", "flavor"), message, rule=JOB_PATHWAYS, allowed=allowed)
     if not job.spec.output:
@@ -188,13 +183,12 @@ def pathways_findings(job: ResolvedJob) -> Iterator[Draft]:
     yield from _head(job)
 
 
-def _head(job: ResolvedJob) -> Iterator[Draft]:
+def _head(job: GkeJob) -> Iterator[Draft]:
     """Find a cluster without VMs for heads, and a program that requests more than Pathways leaves of them."""
-    gke, _ = gke_target(job)
-    pool = job.environment.clusters[gke.cluster].pathways
+    pool = job.cluster.pathways
     if pool is None:
         clusters_with_heads = [name for name, spec in job.environment.clusters.items() if spec.pathways]
-        message = f"cluster {gke.cluster} has no pool for heads of Pathways jobs"
+        message = f"cluster {job.gke.cluster} has no pool for heads of Pathways jobs"
         allowed = enumeration(clusters_with_heads) or f"pathways: {{}} of the cluster in {job.spec.environment}"
         yield finding(job, ("gke", "pathways"), message, rule=JOB_PATHWAYS, allowed=allowed, nearest="false")
         return

@@ -23,9 +23,10 @@ from training_platform.clients.kubernetes_api import (
     ClusterError,
 )
 from training_platform.config.reading.finding import UserError
+from training_platform.parts.jobs.gke.gke_job import GkeJob, on_gke
 from training_platform.parts.jobs.gke.jobset import jobset as jobset_of
-from training_platform.parts.jobs.gke.pods import CONTAINER, gke_target, layout
-from training_platform.parts.jobs.gke.rules import demand, reach
+from training_platform.parts.jobs.gke.pods import CONTAINER
+from training_platform.parts.jobs.gke.team_quota import reach
 from training_platform.parts.jobs.naming import point_runs
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs.on_gke import (
@@ -140,7 +141,7 @@ def why_gke(
     place: RunPlace,
     run: Run,
     job: ResolvedJob | None,
-    vms: Callable[[ResolvedJob], Iterable[str]] = lambda _: (),
+    vms: Callable[[GkeJob], Iterable[str]] = lambda _: (),
 ) -> list[str]:
     """Return why a run on GKE waits or failed; ``job`` is its file's, if it still targets GKE. Raises ClusterError.
 
@@ -159,7 +160,7 @@ def why_gke(
     pods = list(cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run.name}"))
     names.update(pod["metadata"]["name"] for pod in pods)
     changed = job is not None and job.spec.gke is not None and has_changed(job, jobset)
-    unchanged_job = job if job and job.spec.gke and not changed else None
+    unchanged_job = on_gke(job) if job and job.spec.gke and not changed else None
     starting = holds(workload, "Admitted") and not holds(workload, "PodsReady")
     holders, ahead = _beside(run, place, unchanged_job, list(cluster.objects(JOBSETS, namespace)), workloads)
     seen = Seen(
@@ -276,10 +277,10 @@ def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] |
 
 
 def _beside(
-    run: Run, place: RunPlace, job: ResolvedJob | None, jobsets: list[Json], workloads: list[Json]
+    run: Run, place: RunPlace, job: GkeJob | None, jobsets: list[Json], workloads: list[Json]
 ) -> tuple[list[Run], list[Run]]:
     """Return the team's runs that hold quota of a run's flavor, and those that wait ahead of it."""
-    flavor = gke_target(job)[1].name if job else None
+    flavor = job.flavor.name if job else None
     holders = []
     ahead = []
     for jobset in jobsets:
@@ -292,21 +293,16 @@ def _beside(
     return holders, ahead
 
 
-def _demand_and_share(job: ResolvedJob | None) -> dict[str, Any]:
+def _demand_and_share(job: GkeJob | None) -> dict[str, Any]:
     """Return the job's demand and its team's share, by field of ``Seen``."""
-    if job is None:
+    if job is None or job.gke.pool:
         return {}
-    gke, flavor = gke_target(job)
-    if gke.pool:
-        return {}
-    slices, hosts = layout(gke, flavor)
     nominal, reachable = reach(job)
-    units = slices if flavor.accelerator.kind == "tpu" else slices * hosts
     return {
-        "flavor": flavor.name,
-        "resource": flavor.accelerator.resource,
-        "demand": demand(job),
-        "unit": demand(job) // units,
+        "flavor": job.flavor.name,
+        "resource": job.flavor.accelerator.resource,
+        "demand": job.demand,
+        "unit": job.demand // job.units,
         "quota": nominal,
         "reachable": None if reachable == float("inf") else int(reachable),
     }

@@ -17,9 +17,9 @@ from typing import Final
 from training_platform.catalog.types import Json
 from training_platform.clients.google_api import GoogleError, NoCredentialsError
 from training_platform.config.expansion import ExpandedPool
+from training_platform.parts.jobs.gke.gke_job import GkeJob
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
-from training_platform.parts.jobs.gke.pods import REQUIRED, gke_target
-from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.gke.pods import REQUIRED
 from training_platform.parts.jobs.runs.on_gke import condition, container_wait, holds, words
 from training_platform.parts.jobs.runs.state import Run, quoted
 from training_platform.quota.alternatives import pool_vms
@@ -335,14 +335,13 @@ _ACCELERATORS: Final = ("GPUs", "chips")  # units of quotas
 _CALM: Final = ("RUNNING", "RECONCILING")
 
 
-def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
+def vm_sentences(job: GkeJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
     """Yield sentences on the pools of a job's VMs: GKE's messages, and the quota that they charge.
 
     ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out, and so are node
     pools for a person with a kubeconfig alone.
     """
-    gke, flavor = gke_target(job)
-    pools = usable_pools(flavor, gke.nodes or 1)
+    pools = usable_pools(job.flavor, job.nodes)
     project = job.environment.project
     snapshot = read_snapshots(job.workspace.root, today).get(project)
     for pool in pools:
@@ -352,7 +351,7 @@ def vm_sentences(job: ResolvedJob, states: Callable[[], Mapping[str, Json]], tod
             f"Pool {pool.name} has at most {pool.max_nodes:,} {unit} of {pool.machine.name} in {location}, "
             f"{pool.spec.capacity}{_quota(project, pool, snapshot)}."
         )
-    if flavor.by_request:
+    if job.flavor.by_request:
         largest = max((pool.max_nodes_per_request for pool in pools), default=0)
         yield f"Queued VMs come from one zone of one of these pools: a run gets at most {largest:,}."
     try:
