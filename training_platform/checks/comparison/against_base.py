@@ -31,9 +31,11 @@ from training_platform.checks.comparison.changes import (
     side_of,
     with_left_behind,
 )
+from training_platform.checks.comparison.deciding_fields import DecidingFields
 from training_platform.checks.comparison.deployed import DeployedStack, Preview
 from training_platform.checks.comparison.effects import effect_of_loss
-from training_platform.checks.comparison.losses import LossFinder, is_over, left_off, with_losses
+from training_platform.checks.comparison.lifted_protection import left_off
+from training_platform.checks.comparison.losses import LossFinder, with_losses
 from training_platform.checks.comparison.refusals import (
     fixed_inputs,
     further_rights,
@@ -110,7 +112,12 @@ def check_against(
         comparison = _compared(scope, base_options, head, base, options.today)
         comparison = replace(comparison, commit=tree.commit, unknown=unknown)
         finder = LossFinder(
-            comparison, head_files.workspace, base_files.workspace, head_files.exemptions, _most_more(head, base)
+            comparison=comparison,
+            head=head_files.workspace,
+            base=base_files.workspace,
+            fields=DecidingFields(head_files.workspace, base_files.workspace),
+            exemptions=head_files.exemptions,
+            most_more=_most_more(head, base),
         )
         comparison = replace(comparison, consequences=finder.consequences())
         findings = with_losses(comparison.consequences)
@@ -230,7 +237,12 @@ def _compared(
 def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date) -> frozenset[str]:
     """Return the stacks whose files are gone but that no pipeline destroyed: they still hold their resources."""
     gone = {name for name in base.stacks if name not in head.stacks and name not in scope.renamed.values()}
-    return frozenset(name for name in gone if not is_over(base.stacks[name], today))
+    return frozenset(name for name in gone if not _is_over(base.stacks[name], today))
+
+
+def _is_over(stack: Stack, today: date) -> bool:
+    """Whether a stack's own file retires it, so that a pipeline has destroyed it."""
+    return stack.retired is not None and stack.retired.since <= today
 
 
 def _stacks(

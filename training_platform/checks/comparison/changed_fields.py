@@ -56,6 +56,14 @@ def written(stack: Stack, section: Path) -> Any:
     return value_at(stack.source.value, (*stack.below, *section))
 
 
+def value_in_model(stack: Stack, path: Path, in_file: Any) -> Any:
+    """Return a switch or a number as the model has it, which knows defaults; another value as it is written."""
+    value: Any = stack.section
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else getattr(value, str(part), None)
+    return value if isinstance(value, int) else in_file
+
+
 def _differing(before: Any, after: Any, path: Path) -> Iterator[FieldChange]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*after, *before)):

@@ -1,0 +1,53 @@
+"""Values of stack files and resources as text that an acknowledgement in ``stacks/exemptions.yaml`` repeats."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from training_platform.config.reading.finding import Path
+from training_platform.config.reading.secrets import can_be_secret
+
+DIGEST = "sha256:"
+_LONGEST = 80  # characters of a mapping that an acknowledgement has as it is
+
+
+def as_acknowledged(value: Any) -> str:
+    """Return a value as an acknowledgement names it: a list by its items, a long mapping or a secret by its digest."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(as_acknowledged, value))
+    if not isinstance(value, Mapping):
+        return _flow(value)
+    text = _flow(value)
+    secret = any(can_be_secret(path) for path, _ in leaves(value))
+    return _digest(value) if secret or len(text) > _LONGEST else text
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield the values inside mappings, each with its path."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    else:
+        yield path, value
+
+
+def _flow(value: Any) -> str:
+    """Return a value on one line, as YAML has it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_flow(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_flow, value))}]"
+    return str(value)
+
+
+def _digest(value: Any) -> str:
+    """Return a digest of a value that is not a scalar, so that an acknowledgement covers exactly this value."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return f"{DIGEST}{hashlib.sha256(text.encode()).hexdigest()[:12]}"

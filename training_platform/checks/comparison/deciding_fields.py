@@ -1,0 +1,157 @@
+"""The field of a stack file that causes a change of a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from training_platform.checks.change_report import InputChange, ResourceChange, StackChange
+from training_platform.checks.comparison.acknowledged_values import as_acknowledged
+from training_platform.checks.comparison.changed_fields import FieldChange, FieldTrials, changed_fields
+from training_platform.checks.comparison.changes import REPLACED_SOURCE
+from training_platform.config.model.environment import Environment, RetiredSpec
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.team import Team
+from training_platform.config.names import Locator
+from training_platform.config.reading.finding import Path
+from training_platform.config.workspace import Workspace
+
+REMOVED = "removed"
+KEEPS = ", keeps "
+NOTHING = "nothing"
+
+
+class Cause(NamedTuple):
+    """The field of a stack file that causes a change; ``was`` and ``becomes`` are its two values as strings.
+
+    If no field is known to decide, it is the ``resource`` itself, by type and name; ``path`` is then its section.
+    """
+
+    stack: str
+    path: Path
+    was: str
+    becomes: str
+    resource: str = ""
+
+
+class DecidingFields:
+    """The changed fields of both sides' files, and which of them cause a change of a resource."""
+
+    def __init__(self, head: Workspace, base: Workspace) -> None:
+        self._head = head
+        self._base = base
+        self.trials = FieldTrials(head)
+        self._locators: dict[int, Locator] = {}
+        self._differences: dict[tuple[str, Path], list[FieldChange]] = {}
+
+    def cause(self, change: StackChange, resource: ResourceChange, changed: InputChange | None) -> Cause:
+        """Return the field that decides a change, or the resource itself if the code changed and not the file."""
+        if source := _replaced_source(change, changed):
+            return self.cause(change, source, source.forcing[0])
+        new = change.head
+        old = change.base
+        itself = Cause(change.name, (), "", _becomes(resource), f"{resource.type} {resource.name}")
+        if new is None or new.section is None:
+            return itself
+        if change.kind == "retired" and new.retired is not None:
+            return Cause(new.name, ("retired",), "", _end(new.retired))
+        side = old.section if resource.kind == "removed" and old and old.section else new.section
+        section = self.section(side, resource.name)
+        candidates = self._candidates(new, old, section)
+        near = [row for row in candidates if section and row[0] is new and _overlap(row[1].path, section)]
+        if cause := self._deciding_field(change, resource, changed, candidates, near):
+            return cause
+        kept = self.changed(new, old, ("retired", "keeps")) if old and new.retired else []
+        if kept and changed and changed.path == "retainOnDelete":
+            return cause_of(new, kept[0])
+        if change.kind == "renamed" and resource.kind != "changed":
+            return Cause(new.name, ("renamed_from",), "", as_acknowledged(change.was))
+        return itself._replace(path=section)
+
+    def _deciding_field(
+        self,
+        change: StackChange,
+        resource: ResourceChange,
+        changed: InputChange | None,
+        candidates: Sequence[tuple[Stack, FieldChange]],
+        near: Sequence[tuple[Stack, FieldChange]],
+    ) -> Cause | None:
+        """Return the field without which the change is none; if no plan tells, the first near one, or the only one."""
+        untold = []
+        for stack, row in candidates:
+            decides = self.trials.decides(row, stack, change.name, resource, changed)
+            if decides:
+                return cause_of(stack, row)
+            if decides is None:
+                untold.append((stack, row))
+        likely = [row for row in near if row in untold] or (untold if len(candidates) == 1 else [])
+        return cause_of(*likely[0]) if likely else None
+
+    def _candidates(self, new: Stack, old: Stack | None, section: Path) -> list[tuple[Stack, FieldChange]]:
+        """Return the changed fields that can decide a change: of its section, then its file, then its environment."""
+        fields: dict[tuple[str, Path], tuple[Stack, FieldChange]] = {}
+        for stack, was, path in self._homes(new, old, section):
+            for row in self.changed(stack, was, path):
+                fields.setdefault((stack.name, row.path), (stack, row))
+        return list(fields.values())
+
+    def _homes(self, new: Stack, old: Stack | None, section: Path) -> Iterator[tuple[Stack, Stack, Path]]:
+        """Yield the possible causes of a change: its section, the whole file, and the environment's file."""
+        if old is None or old.section is None:
+            return
+        yield new, old, section
+        if section:
+            yield new, old, ()
+        home = self._head.stacks.get(new.environment_name)
+        old_home = self._base.stacks.get(old.environment_name)
+        same = new.environment_name == old.environment_name
+        if new.team and same and home and old_home and home.section and old_home.section:
+            yield home, old_home, ()
+
+    def changed(self, new: Stack, old: Stack, section: Path = ()) -> list[FieldChange]:
+        """Return the changed fields of a file below a section; cached for the many resources of a large change."""
+        key = (new.name, section)
+        if key not in self._differences:
+            self._differences[key] = list(changed_fields(new, old, section))
+        return self._differences[key]
+
+    def section(self, declaring: Environment | Team, name: str) -> Path:
+        """Return the section of a file that declares a resource."""
+        locator = self._locators.get(id(declaring))
+        if locator is None:
+            locator = self._locators[id(declaring)] = Locator(declaring)
+        return locator.path(name)
+
+
+def cause_of(stack: Stack, row: FieldChange) -> Cause:
+    """Return a changed field of a stack file as a cause."""
+    return Cause(
+        stack.name, row.path, as_acknowledged(row.was), REMOVED if row.now is None else as_acknowledged(row.now)
+    )
+
+
+def _becomes(resource: ResourceChange) -> str:
+    """Return what becomes of a resource: its changed inputs, or all inputs of an added one."""
+    if resource.kind == "removed":
+        return REMOVED
+    changed = {row.path: REMOVED if row.new is None else row.new for row in resource.inputs}
+    return as_acknowledged(changed or resource.planned)
+
+
+def _end(retired: RetiredSpec) -> str:
+    """Return the end of a stack as an acknowledgement names it, which is stale once the stack keeps less."""
+    return f"{retired.since}{KEEPS}{', '.join(sorted(retired.keeps)) or NOTHING}"
+
+
+def _replaced_source(change: StackChange, changed: InputChange | None) -> ResourceChange | None:
+    """Return the replaced resource that an input refers to, if that is why the input changes."""
+    if changed is None or changed.new != REPLACED_SOURCE:
+        return None
+    sources = (other for other in change.resources if other.kind == "replaced" and other.name == changed.old)
+    return next(sources, None)
+
+
+def _overlap(path: Path, section: Path) -> bool:
+    """Whether a field is in a section, or a part of the file that was added or removed with the section in it."""
+    shorter = min(len(path), len(section))
+    return path[:shorter] == section[:shorter]
