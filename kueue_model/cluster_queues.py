@@ -43,11 +43,11 @@ class Shape(NamedTuple):
 class Attempt(NamedTuple):
     """The last attempt to find flavors for a job; the next cycle continues with the flavors after them.
 
-    ``flavors`` has the index of the last tried one for each kind of pods, or -1 for all. ``cycle`` and ``generation``
+    ``tried`` has the index of the last tried one for each kind of pods, or -1 for all. ``cycle`` and ``generation``
     (the queue's) are those of the attempt.
     """
 
-    flavors: tuple[int, ...] = ()
+    tried: tuple[int, ...] = ()
     cycle: int = 0
     generation: int = 0
 
@@ -59,8 +59,8 @@ NO_ATTEMPT: Final = Attempt()
 class Job:
     """A job: what its owner requests, and its state, which its methods change.
 
-    ``tie`` orders jobs that Kueue orders only by a random id. ``flavors`` are those of its pods, and ``usage`` the
-    amounts by flavor, while it holds quota; otherwise both are empty.
+    ``tie`` orders jobs that Kueue orders only by a random id. ``cells`` are those of its pods' first resources, and
+    ``usage`` the amounts by cell, while it holds quota; otherwise both are empty.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Job:
     created: float = field(init=False, default=0.0)
     tie: float = field(init=False, default=0.0)
     attempt: Attempt = field(init=False, default=NO_ATTEMPT)
-    flavors: tuple[int, ...] = field(init=False, default=())
+    cells: tuple[int, ...] = field(init=False, default=())
     usage: Mapping[int, int] = field(init=False, default_factory=dict)
     reserved: float = field(init=False, default=0.0)  # the moment of its admission
     evicting: bool = field(init=False, default=False)
@@ -93,16 +93,16 @@ class Job:
         self.created = now
         self.tie = tie
 
-    def hold_quota(self, flavors: tuple[int, ...], usage: Mapping[int, int], now: float) -> None:
+    def hold_quota(self, cells: tuple[int, ...], usage: Mapping[int, int], now: float) -> None:
         """Hold quota from now on."""
-        self.flavors = flavors
+        self.cells = cells
         self.usage = usage
         self.reserved = now
         self.attempt = NO_ATTEMPT
 
     def release_quota(self) -> None:
         """Hold no quota any more."""
-        self.flavors = ()
+        self.cells = ()
         self.usage = {}
         self.evicting = False
         self.attempt = NO_ATTEMPT
@@ -143,64 +143,66 @@ class QueuePolicy:
 class Queue:
     """A ClusterQueue: its policies and its jobs.
 
-    Waiting jobs are kept by shape. ``preemptor`` is the last job that evicted others: it comes first until it is
-    admitted, and is ``first`` while it waits. ``drained`` jobs wait until the queue is no longer held. ``aside`` are
-    the shapes of jobs that fit nowhere. ``generation`` counts changes that may have made room.
+    Waiting jobs are kept by shape. The preemptor is the last job that evicted others: it is first until it is admitted.
+    Drained jobs wait until the queue is no longer held. ``aside`` are the shapes of jobs that fit nowhere.
+    ``generation`` counts changes that may have made room.
     """
 
     def __init__(self, name: str, spec: Json, member: Member, quotas: Quotas) -> None:
         self.name = name
         self.member = member
         self.policy = QueuePolicy.parse(spec)
-        self.flavors = {
-            resource: [quotas.number[flavor, resource] for flavor in flavors]
+        self.cells = {
+            resource: [quotas.cells[flavor, resource] for flavor in flavors]
             for resource, flavors in flavors_of(spec).items()
         }
         self.sibling_cells: dict[tuple[int, str], int] = {}  # the cell of another resource of the same flavor
         for group in spec.get("resourceGroups", ()):
             for resource, sibling in permutations(group["coveredResources"], 2):
-                for cell in self.flavors.get(resource, ()):
-                    self.sibling_cells[cell, sibling] = quotas.number[quotas.flavors[cell], sibling]
+                for cell in self.cells.get(resource, ()):
+                    self.sibling_cells[cell, sibling] = quotas.cells[quotas.flavors[cell], sibling]
         self.held = spec.get("stopPolicy", "None") != "None"
-        self.preemptor: Job | None = None
-        self.first: Job | None = None
-        self.drained: list[Job] = []
-        self.waiting: dict[Shape, list[tuple[float, float, Job]]] = {}  # heaps, the oldest job first
+        self._preemptor: Job | None = None
+        self._first: Job | None = None
+        self._drained: list[Job] = []
+        self._waiting: dict[Shape, list[tuple[float, float, Job]]] = {}  # heaps, the oldest job first
         self.aside: set[Shape] = set()
         self.running: dict[Job, None] = {}
         self.generation = 0
-        self._used: defaultdict[int, Counter[int]] = defaultdict(Counter)  # by flavor and the priority of jobs
+        self._used: defaultdict[int, Counter[int]] = defaultdict(Counter)  # by cell and the priority of jobs
 
     def start(self, job: Job) -> None:
-        """Count a job as running."""
+        """Count a job as running, and no longer prefer it."""
+        if job is self._preemptor:
+            self.prefer(None)
         self.generation += 1
         self.running[job] = None
-        for flavor, amount in job.usage.items():
-            self._used[flavor][job.priority] += amount
+        for cell, amount in job.usage.items():
+            self._used[cell][job.priority] += amount
 
     def stop(self, job: Job) -> None:
         """Count a job as no longer running."""
         self.generation += 1
         del self.running[job]
-        for flavor, amount in job.usage.items():
-            self._used[flavor][job.priority] -= amount
+        for cell, amount in job.usage.items():
+            self._used[cell][job.priority] -= amount
 
     def change_priority(self, job: Job, priority: int) -> None:
         """Change the priority of a waiting or running job."""
         if job in self.running:
-            for flavor, amount in job.usage.items():
-                self._used[flavor][job.priority] -= amount
-                self._used[flavor][priority] += amount
+            for cell, amount in job.usage.items():
+                self._used[cell][job.priority] -= amount
+                self._used[cell][priority] += amount
             job.change_priority(priority)
             return
-        preemptor = self.preemptor
+        preemptor = self._preemptor
         self.remove(job)
         job.change_priority(priority)
-        self.preemptor = preemptor
+        self._preemptor = preemptor
         self.push(job)
 
-    def most_evictable(self, job: Job, policy: PreemptionPolicy, flavor: int) -> int:
-        """Return the most of a flavor that another job can get by evicting jobs here under a policy."""
+    def most_evictable(self, job: Job, policy: PreemptionPolicy, cell: int) -> int:
+        """Return the most of a cell that another job can get by evicting jobs here under a policy."""
         if policy == "Never":
             return 0
         highest: float = job.priority
@@ -208,68 +210,77 @@ class Queue:
             highest = math.inf
         elif policy == "LowerPriority":
             highest = job.priority - 1
-        return sum(amount for priority, amount in self._used[flavor].items() if priority <= highest)
+        return sum(amount for priority, amount in self._used[cell].items() if priority <= highest)
 
     def push(self, job: Job) -> None:
         """Add a waiting job."""
-        if job is self.preemptor:
-            self.first = job
+        if job is self._preemptor:
+            self._first = job
             return
-        heapq.heappush(self.waiting.setdefault(job.shape, []), (job.created, job.tie, job))
+        heapq.heappush(self._waiting.setdefault(job.shape, []), (job.created, job.tie, job))
 
     def prefer(self, job: Job | None) -> None:
         """Put a job that evicts others first; None once it is admitted. A strict queue keeps its order."""
-        earlier_first = self.first
-        self.first = None
-        self.preemptor = None if self.policy.is_strict else job
+        earlier_first = self._first
+        self._first = None
+        self._preemptor = None if self.policy.is_strict else job
         if earlier_first is not None:
             self.push(earlier_first)
 
+    def push_evicted(self, eviction: Eviction) -> None:
+        """Add a job whose eviction has ended; it waits apart if the queue drained it and is still held."""
+        if eviction.reason == "hold" and self.held:
+            self._drained.append(eviction.job)
+        else:
+            self.push(eviction.job)
+
     def join_drained(self) -> None:
         """Add the drained jobs to the waiting ones."""
-        for job in self.drained:
+        for job in self._drained:
             self.push(job)
-        self.drained.clear()
+        self._drained.clear()
 
     def remove(self, job: Job) -> None:
         """Remove a waiting job."""
-        if job is self.first:
-            self.first = None
-            self.preemptor = None
+        if job is self._first:
+            self._first = None
+            self._preemptor = None
             return
-        if job in self.drained:
-            self.drained.remove(job)
+        if job in self._drained:
+            self._drained.remove(job)
             return
-        for _, _, waiting_job in self.waiting.pop(job.shape):
+        for _, _, waiting_job in self._waiting.pop(job.shape):
             if waiting_job is not job:
                 self.push(waiting_job)
 
     def pop(self) -> Job | None:
-        """Remove and return the first job that was not put aside."""
-        if self.first is not None and self.first.shape not in self.aside:
-            job = self.first
-            self.first = None
+        """Remove and return the first job that was not put aside, None if there is none or the queue is held."""
+        if self.held:
+            return None
+        if self._first is not None and self._first.shape not in self.aside:
+            job = self._first
+            self._first = None
             return job
-        shapes = [shape for shape in self.waiting if shape not in self.aside]
+        shapes = [shape for shape in self._waiting if shape not in self.aside]
         if not shapes:
             return None
         shape = min(shapes, key=self._order)
-        heap = self.waiting[shape]
+        heap = self._waiting[shape]
         _, _, job = heapq.heappop(heap)
         if not heap:
-            del self.waiting[shape]
+            del self._waiting[shape]
         return job
 
     def _order(self, shape: Shape) -> tuple[int, float, float]:
         """Return the sorting key of a shape: the highest priority, then the oldest job."""
-        created, tie, _ = self.waiting[shape][0]
+        created, tie, _ = self._waiting[shape][0]
         return (-shape.priority, created, tie)
 
 
 class Eviction(NamedTuple):
-    """An eviction of ``job`` from its flavors for ``by``, with the reason; ``by`` is itself if its queue is drained."""
+    """An eviction of ``job`` from its cells for ``by``, with the reason; ``by`` is itself if its queue is drained."""
 
     job: Job
-    flavors: tuple[int, ...]
+    cells: tuple[int, ...]
     by: Job
     reason: str

@@ -35,21 +35,21 @@ class Target(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A job that does not fit, the amounts that it requests, and the flavors in which others have to make room."""
+    """A job that does not fit, the amounts that it requests, and the cells in which others have to make room."""
 
     job: Job
     queue: Queue
     usage: Usage
     needed: Needed
-    queues: list[Queue]  # with quota of one of these flavors
+    queues: list[Queue]  # with quota of one of these cells
     strategies: tuple[str, ...] | None  # of fair sharing
 
     def fits(self, *, borrowing: bool = True) -> bool:
         """Whether the job has room, without ``borrowing`` only within its queue's own quota."""
         member = self.queue.member
         return all(
-            (borrowing or not member.borrows_with(flavor, amount)) and amount <= max(0, member.available(flavor))
-            for flavor, amount in self.usage.items()
+            (borrowing or not member.borrows_with(cell, amount)) and amount <= max(0, member.available(cell))
+            for cell, amount in self.usage.items()
         )
 
     def rank(self, job: Job) -> tuple[Any, ...]:
@@ -57,7 +57,7 @@ class Waiting(NamedTuple):
         return (not job.evicting, job.queue == self.queue.name, job.priority, -job.reserved, job.tie)
 
     def candidates(self, queue: Queue) -> list[Job]:
-        """Return the running jobs of a queue that use the needed flavors and that policies allow the job to evict."""
+        """Return the running jobs of a queue that use the needed cells and that policies allow the job to evict."""
         policy = self.queue.policy.reclaim
         if queue is self.queue:
             policy = self.queue.policy.within_queue
@@ -121,8 +121,8 @@ def _is_hopeless(waiting: Waiting) -> bool:
     within_queue = queue.policy.within_queue
     reclaim = queue.policy.reclaim
     missing = {
-        flavor: usage[flavor] - max(0, member.available(flavor)) - queue.most_evictable(job, within_queue, flavor)
-        for flavor in needed
+        cell: usage[cell] - max(0, member.available(cell)) - queue.most_evictable(job, within_queue, cell)
+        for cell in needed
     }
     if max(missing.values()) <= 0:
         return False
@@ -131,15 +131,15 @@ def _is_hopeless(waiting: Waiting) -> bool:
         other_queues = [other for other in queues if other is not queue and other.member.borrows(needed)]
     higher = [*member.path()][1:]
     if other_queues and strategies and not higher:
-        borrows = any(member.borrows_with(flavor, usage[flavor]) for flavor in needed)
-        if borrows and not any(queue.most_evictable(job, within_queue, flavor) for flavor in needed):
+        borrows = any(member.borrows_with(cell, usage[cell]) for cell in needed)
+        if borrows and not any(queue.most_evictable(job, within_queue, cell) for cell in needed):
             member.add(usage)
             share = member.share()
             member.remove(usage)
             other_queues = [other for other in other_queues if share <= member.beside(other.member)[1].share()]
     return any(
-        sum(other.most_evictable(job, reclaim, flavor) for other in other_queues) < amount
-        for flavor, amount in missing.items()
+        sum(other.most_evictable(job, reclaim, cell) for other in other_queues) < amount
+        for cell, amount in missing.items()
     )
 
 
@@ -226,8 +226,8 @@ class _Largest:
     def _has_nothing(self, member: Member) -> bool:
         """Whether a member has no candidates left: it does not borrow, or all were taken."""
         if member.children:
-            return member not in self.above and not member.borrows(member.flavors)
-        return not self.jobs.get(member) or (member is not self.own and not member.borrows(member.flavors))
+            return member not in self.above and not member.borrows(member.cells)
+        return not self.jobs.get(member) or (member is not self.own and not member.borrows(member.cells))
 
     def _next(self, cohort: Member) -> Member | None:
         """Return the queue with the largest share, or None if no member of the cohort has candidates."""
@@ -267,7 +267,7 @@ def _classical_targets(waiting: Waiting) -> list[Target]:
     for group in (claimed, other_targets, in_queue):
         ordered += sorted(group, key=lambda target: waiting.rank(target.job))
     ordered.sort(key=lambda target: not target.job.evicting)  # stable: the groups keep their order
-    under_quota = all(queue.member.subtree[flavor] > queue.member.usage[flavor] for flavor in waiting.needed)
+    under_quota = all(queue.member.subtree[cell] > queue.member.usage[cell] for cell in waiting.needed)
     may_not_borrow = not queue.policy.takes_while_borrowing
     if not (claimed or other_targets) or (may_not_borrow and not under_quota):
         attempts = [True]
@@ -303,8 +303,8 @@ def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
     claims: dict[Member, bool] = {}
     for member in (queue.member, *queue.member.path()):
         claims[member] = has_claim
-        has_claim = has_claim or not any(member.borrows_with(flavor, amount) for flavor, amount in uncovered.items())
-        uncovered = {flavor: max(0, amount - member.local_available(flavor)) for flavor, amount in uncovered.items()}
+        has_claim = has_claim or not any(member.borrows_with(cell, amount) for cell, amount in uncovered.items())
+        uncovered = {cell: max(0, amount - member.local_available(cell)) for cell, amount in uncovered.items()}
     claimed: list[Target] = []
     other_targets: list[Target] = []
     for other in waiting.queues:

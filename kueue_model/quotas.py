@@ -1,8 +1,7 @@
 """Quota as Kueue counts it: a tree of cohorts with cluster queues as leaves, each with quota and usage by flavor.
 
-The tree is built from the specs of Kueue's objects. A cell is a flavor with one of its resources; cells are numbered in
-the order of ``Quotas.flavors``, and elsewhere "flavor" means the number of a cell. Amounts are integers: thousandths of
-CPUs, and units of any other resource.
+The tree is built from the specs of Kueue's objects. A cell is a flavor with one of its resources, and is known by its
+number: its index in ``Quotas.flavors``. Amounts are integers: thousandths of CPUs, and units of any other resource.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/scheduler (resource_node.go, fair_sharing.go) and the pages on cohorts
 and fair sharing, read 2026-11-23.
@@ -20,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 Json = Mapping[str, Any]
 Usage = Mapping[int, int]
-"""Amounts by flavor."""
+"""Amounts by cell."""
 _QUANTITY: Final = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,30})?)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2}|)")
 _SUFFIXES: Final = {
     "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "k": Fraction(1000),
@@ -32,7 +31,7 @@ Weighed = tuple[int, float]
 
 
 class Quota(NamedTuple):
-    """A quota of one flavor; None is unlimited."""
+    """A quota of one cell; None is unlimited."""
 
     nominal: int
     borrowing: int | None = None
@@ -50,7 +49,7 @@ class Member:
 
     def __init__(self, name: str, weight: float, quotas: Mapping[int, Quota], resources: Sequence[str]) -> None:
         count = len(resources)
-        rows = [quotas.get(flavor, Quota(0)) for flavor in range(count)]
+        rows = [quotas.get(cell, Quota(0)) for cell in range(count)]
         self.name = name
         self.weight = weight
         self.parent: Member | None = None
@@ -59,7 +58,7 @@ class Member:
         self.height = 0
         self.borrowing = [row.borrowing for row in rows]
         self.lending = [row.lending for row in rows]
-        self.flavors = sorted(quotas)
+        self.cells = sorted(quotas)
         self.subtree = [row.nominal for row in rows]
         self.local = [0] * count
         self.usage = [0] * count
@@ -87,52 +86,52 @@ class Member:
             self.kept_beside[other] = own_side, side
         return self.kept_beside[other]
 
-    def local_available(self, flavor: int) -> int:
+    def local_available(self, cell: int) -> int:
         """Return the unused amount that it never lends."""
-        return max(0, self.local[flavor] - self.usage[flavor])
+        return max(0, self.local[cell] - self.usage[cell])
 
-    def available(self, flavor: int) -> int:
+    def available(self, cell: int) -> int:
         """Return the free amount, with what it may borrow; negative if usage exceeds quota."""
         if self.parent is None:
-            return self.subtree[flavor] - self.usage[flavor]
-        room = self.parent.available(flavor)
-        local = self.local[flavor]
-        used = self.usage[flavor]
-        limit = self.borrowing[flavor]
+            return self.subtree[cell] - self.usage[cell]
+        room = self.parent.available(cell)
+        local = self.local[cell]
+        used = self.usage[cell]
+        limit = self.borrowing[cell]
         if limit is not None:
-            room = min(room, self.subtree[flavor] - local - max(0, used - local) + limit)
+            room = min(room, self.subtree[cell] - local - max(0, used - local) + limit)
         return max(0, local - used) + room
 
     def add(self, usage: Usage) -> None:
         """Count amounts as used here, and the part that exceeds the amount never lent also in the cohorts above."""
-        for flavor, amount in usage.items():
+        for cell, amount in usage.items():
             member: Member | None = self
             remaining_amount = amount
             while member is not None and remaining_amount > 0:
-                over = remaining_amount - max(0, member.local[flavor] - member.usage[flavor])
-                member.usage[flavor] += remaining_amount
+                over = remaining_amount - max(0, member.local[cell] - member.usage[cell])
+                member.usage[cell] += remaining_amount
                 member.kept_share = None
                 member, remaining_amount = member.parent, over
 
     def remove(self, usage: Usage) -> None:
         """Count amounts as free again, here and above."""
-        for flavor, amount in usage.items():
+        for cell, amount in usage.items():
             member: Member | None = self
             remaining_amount = amount
             while member is not None and remaining_amount > 0:
-                above = member.usage[flavor] - member.local[flavor]
-                member.usage[flavor] -= remaining_amount
+                above = member.usage[cell] - member.local[cell]
+                member.usage[cell] -= remaining_amount
                 member.kept_share = None
                 member, remaining_amount = member.parent, min(remaining_amount, above)
 
-    def borrows_with(self, flavor: int, amount: int) -> bool:
+    def borrows_with(self, cell: int, amount: int) -> bool:
         """Whether it would borrow if it used an additional amount."""
-        return self.subtree[flavor] < self.usage[flavor] + amount
+        return self.subtree[cell] < self.usage[cell] + amount
 
-    def borrows(self, flavors: Iterable[int]) -> bool:
-        """Whether it borrows any of some flavors."""
-        for flavor in flavors:  # noqa: SIM110 # any() takes twice as long, and this is much of the time of preemption
-            if self.usage[flavor] > self.subtree[flavor]:
+    def borrows(self, cells: Iterable[int]) -> bool:
+        """Whether it borrows any of some cells."""
+        for cell in cells:  # noqa: SIM110 # any() takes twice as long, and this is much of the time of preemption
+            if self.usage[cell] > self.subtree[cell]:
                 return True
         return False
 
@@ -141,10 +140,10 @@ class Member:
         if self.kept_share is None:
             over: dict[str, int] = {}
             ratio = 0.0
-            for flavor in self.flavors:
-                borrowed = self.usage[flavor] - self.subtree[flavor]
+            for cell in self.cells:
+                borrowed = self.usage[cell] - self.subtree[cell]
                 if borrowed > 0:
-                    resource = self.resources[flavor]
+                    resource = self.resources[cell]
                     over[resource] = over.get(resource, 0) + borrowed
                     lendable = self.lendable[resource]
                     if lendable:
@@ -153,15 +152,15 @@ class Member:
             self.kept_share = share if ratio else (0, 0.0)
         return self.kept_share
 
-    def lowest_fit(self, flavor: int, amount: int) -> tuple[int, bool]:
+    def lowest_fit(self, cell: int, amount: int) -> tuple[int, bool]:
         """Return the height of the lowest subtree whose quota has room for an amount, and whether it is below the root.
 
         If none has room, return the height of the root.
         """
         for member in (self, *self.path()):
-            if not member.borrows_with(flavor, amount):
+            if not member.borrows_with(cell, amount):
                 return member.height, member.parent is not None
-            amount -= member.local_available(flavor)
+            amount -= member.local_available(cell)
         return member.height, False
 
 
@@ -169,15 +168,15 @@ class Quotas:
     """The tree of one cluster, from the specs of its ClusterQueues and Cohorts by name.
 
     A cohort without an object is a root without quota. ``order`` shuffles members: Kueue goes through them in the order
-    of a Go map, another each time, which decides between cohorts with equal shares. ``labels`` name cells: a flavor,
-    with its resource if the flavor has several.
+    of a Go map, another each time, which decides between cohorts with equal shares. ``flavors`` and ``labels`` are by
+    cell: its flavor, and the flavor with the resource if it has several.
     """
 
     def __init__(self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], order: random.Random) -> None:
         specs = (*queues.values(), *cohorts.values())
         cells = list(dict.fromkeys((flavor, resource) for spec in specs for resource, flavor, _ in _rows(spec)))
         self.flavors = [flavor for flavor, _ in cells]
-        self.number = {cell: index for index, cell in enumerate(cells)}
+        self.cells = {cell: index for index, cell in enumerate(cells)}
         several = {name for name, count in Counter(self.flavors).items() if count > 1}
         self.labels = [f"{flavor} {resource}" if flavor in several else flavor for flavor, resource in cells]
         resources = [resource for _, resource in cells]
@@ -202,34 +201,34 @@ class Quotas:
             order.shuffle(member.children)
 
     def _member(self, name: str, spec: Json, resources: Sequence[str]) -> Member:
-        quotas = {self.number[flavor, resource]: quota for resource, flavor, quota in _rows(spec)}
+        quotas = {self.cells[flavor, resource]: quota for resource, flavor, quota in _rows(spec)}
         return Member(name, float(spec.get("fairSharing", {}).get("weight", 1)), quotas, resources)
 
     def _sum_up(self, member: Member, order: random.Random) -> None:
         """Add the quota that members lend to the quota of each cohort."""
         order.shuffle(member.children)
-        flavors = set(member.flavors)
+        cells = set(member.cells)
         for child in member.children:
             self._sum_up(child, order)
             member.height = max(member.height, child.height + 1)
-            flavors |= set(child.flavors)
-            for flavor in child.flavors:
-                member.subtree[flavor] += child.subtree[flavor] - child.local[flavor]
-        for flavor, limit in enumerate(member.lending):
-            member.local[flavor] = 0 if limit is None else max(0, member.subtree[flavor] - limit)
-        member.flavors = sorted(flavors)
+            cells |= set(child.cells)
+            for cell in child.cells:
+                member.subtree[cell] += child.subtree[cell] - child.local[cell]
+        for cell, limit in enumerate(member.lending):
+            member.local[cell] = 0 if limit is None else max(0, member.subtree[cell] - limit)
+        member.cells = sorted(cells)
 
     def _potentials(self, member: Member) -> None:
         """Compute the amount that each member could have if nothing was used."""
         parent = member.parent
-        for flavor in range(len(self.flavors)):
+        for cell in range(len(self.flavors)):
             if parent is None:
-                member.potential[flavor] = member.subtree[flavor]
+                member.potential[cell] = member.subtree[cell]
             else:
-                maximum = member.local[flavor] + parent.potential[flavor]
-                limit = member.borrowing[flavor]
-                member.potential[flavor] = maximum if limit is None else min(maximum, member.subtree[flavor] + limit)
-                member.lendable[member.resources[flavor]] += parent.potential[flavor]
+                maximum = member.local[cell] + parent.potential[cell]
+                limit = member.borrowing[cell]
+                member.potential[cell] = maximum if limit is None else min(maximum, member.subtree[cell] + limit)
+                member.lendable[member.resources[cell]] += parent.potential[cell]
         for child in member.children:
             self._potentials(child)
 

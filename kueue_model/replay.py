@@ -41,7 +41,7 @@ class Run:
     evictions: int = 0
     interruptions: int = 0
     attempts: int = 0
-    used: tuple[int, ...] = ()  # flavors that it holds, or held last
+    used: tuple[int, ...] = ()  # cells that it holds, or held last
     loss: float = math.inf  # seconds from the arrival of its machines to their loss
     why: str = ""  # the reason, if it never starts or never ends
 
@@ -106,8 +106,8 @@ def play(
 class _Replay:
     def __init__(self, cluster: Cluster, times: Mapping[str, CapacityTimes], seed: int) -> None:
         self.scheduler = Scheduler(cluster.queues, cluster.cohorts, cluster.fair_sharing, seed)
-        self.flavors = self.scheduler.quotas.labels
-        self.capacities = [cluster.flavors[name].capacity for name in self.flavors]
+        self.labels = self.scheduler.quotas.labels
+        self.capacities = [cluster.flavors[name].capacity for name in self.labels]
         self.times = times
         self.seed = seed
         self.events: list[tuple[float, int, Callable[[Run], None], Run, int]] = []
@@ -118,7 +118,7 @@ class _Replay:
         self.changes: deque[tuple[Change, list[Run]]] = deque()
         self.unfinished = 0
         self.endless: list[Run] = []  # to be removed: machines never come, or are lost too often
-        self.flavor_use = [_FlavorUse(self.scheduler, index) for index in range(len(self.flavors))]
+        self.flavor_use = [_FlavorUse(self.scheduler, index) for index in range(len(self.labels))]
 
     def play(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> Played:
         self._prepare(jobs, changes)
@@ -138,7 +138,7 @@ class _Replay:
             if run.started == NEVER and not run.why:
                 run.why = self._why(run)
         played.seconds = self.now
-        for name, flavor_use in zip(self.flavors, self.flavor_use, strict=True):
+        for name, flavor_use in zip(self.labels, self.flavor_use, strict=True):
             flavor_use.advance(self.now)
             played.levels[name] = (flavor_use.moments, flavor_use.totals)
             played.use.update({(team, name): use for team, use in flavor_use.use.items()})
@@ -210,7 +210,7 @@ class _Replay:
                 self._hold(run, -1)
                 self.played.evictions[self._key(move)] += 1
             else:
-                run.used = move.flavors
+                run.used = move.cells
                 self._hold(run, 1)
                 self._request_machines(run)
         self.played.loops.update(map(self._key, moves.loops))
@@ -219,17 +219,17 @@ class _Replay:
         self.endless = []
         for run in endless:
             self.unfinished -= 1
-            if run.job.flavors:
+            if run.job.cells:
                 self._hold(run, -1)
             self.scheduler.end(run.job, self.now)
         self.played.endless += len(endless)
         return not endless
 
     def _key(self, eviction: Eviction) -> EvictionKey:
-        return EvictionKey(eviction.by.queue, eviction.job.queue, self._flavor_names(eviction.flavors), eviction.reason)
+        return EvictionKey(eviction.by.queue, eviction.job.queue, self._flavor_names(eviction.cells), eviction.reason)
 
-    def _flavor_names(self, flavors: Iterable[int]) -> str:
-        return "+".join(dict.fromkeys(self.flavors[flavor] for flavor in flavors))
+    def _flavor_names(self, cells: Iterable[int]) -> str:
+        return "+".join(dict.fromkeys(self.labels[cell] for cell in cells))
 
     def _request_machines(self, run: Run) -> None:
         run.attempts += 1
@@ -238,7 +238,7 @@ class _Replay:
                 self.endless.append(run)
             run.why = too_large
             return
-        capacities = frozenset(self.capacities[flavor] for flavor in run.used)
+        capacities = frozenset(self.capacities[cell] for cell in run.used)
         if expected_losses(self.times, capacities, run.remaining_seconds, run.of.checkpoint) > MOST_LOSSES:
             if not run.why:
                 self.endless.append(run)
@@ -255,8 +255,8 @@ class _Replay:
     def _too_large(self, run: Run) -> str:
         """Return why machines for an admitted job can never come at once, "" if they can."""
         amounts: Counter[str] = Counter()
-        for pods, flavor in zip(run.job.pods, run.used, strict=True):
-            amounts[self.flavors[flavor]] += pods.amount
+        for pods, cell in zip(run.job.pods, run.used, strict=True):
+            amounts[self.labels[cell]] += pods.amount
         for name, amount in amounts.items():
             maximum = self.played.cluster.flavors[name].largest_request
             if maximum is not None and amount > maximum:
@@ -281,8 +281,8 @@ class _Replay:
         self._count_ran(run, lost, evicted=evicted)
 
     def _count_ran(self, run: Run, lost: float = 0.0, *, evicted: bool = False) -> None:
-        for flavor, amount in self._amounts(run):
-            use = self.flavor_use[flavor].use[run.job.queue]
+        for cell, amount in self._amounts(run):
+            use = self.flavor_use[cell].use[run.job.queue]
             use.ran += (self.now - run.running_since) * amount
             if evicted:
                 use.lost_by_eviction += lost * amount
@@ -291,15 +291,15 @@ class _Replay:
         run.running_since = NEVER
 
     def _hold(self, run: Run, sign: int) -> None:
-        for flavor, amount in self._amounts(run):
-            self.flavor_use[flavor].change(run.job.queue, sign * amount, self.now)
+        for cell, amount in self._amounts(run):
+            self.flavor_use[cell].change(run.job.queue, sign * amount, self.now)
 
     def _amounts(self, run: Run) -> Iterator[tuple[int, int]]:
-        """Yield flavor and amount of each resource that a job holds, or held last."""
-        for pods, flavor in zip(run.job.pods, run.used, strict=True):
-            yield flavor, pods.amount
+        """Yield cell and amount of each resource that a job holds, or held last."""
+        for pods, cell in zip(run.job.pods, run.used, strict=True):
+            yield cell, pods.amount
             for resource, amount in pods.more:
-                yield self.scheduler.queues[run.job.queue].sibling_cells[flavor, resource], amount
+                yield self.scheduler.queues[run.job.queue].sibling_cells[cell, resource], amount
 
     def _why(self, run: Run) -> str:
         """Return why a job never started."""
@@ -307,7 +307,7 @@ class _Replay:
         if queue.held:
             return "the queue is held"
         for pods in run.job.pods:
-            cells = queue.flavors.get(pods.resource, ())
+            cells = queue.cells.get(pods.resource, ())
             names = self.scheduler.quotas.flavors
             possible = [cell for cell in cells if pods.flavors is None or names[cell] in pods.flavors]
             for resource, amount in ((pods.resource, pods.amount), *pods.more):
@@ -322,14 +322,14 @@ class _Replay:
 class _FlavorUse:
     """Sums, for one flavor, the amounts that its teams hold, borrow and lend."""
 
-    def __init__(self, scheduler: Scheduler, flavor: int) -> None:
-        teams = {name: queue.member for name, queue in scheduler.queues.items() if flavor in queue.member.flavors}
-        self.quotas = {name: member.subtree[flavor] for name, member in teams.items()}
+    def __init__(self, scheduler: Scheduler, cell: int) -> None:
+        teams = {name: queue.member for name, queue in scheduler.queues.items() if cell in queue.member.cells}
+        self.quotas = {name: member.subtree[cell] for name, member in teams.items()}
         self.roots = {name: member.root for name, member in teams.items()}
         self.lendable = dict.fromkeys(teams, 0)
         for name, member in teams.items():
             if member.parent is not None:
-                self.lendable[name] = member.subtree[flavor] - member.local[flavor]
+                self.lendable[name] = member.subtree[cell] - member.local[cell]
         self.held = dict.fromkeys(teams, 0)
         self.use = {name: Use() for name in teams}
         self.moments = array("d", [0.0])
@@ -337,8 +337,8 @@ class _FlavorUse:
         self.since = 0.0
         self.quota_of_cohorts: Counter[Member] = Counter()  # below each root
         for member in scheduler.quotas.cohorts.values():
-            from_children = sum(child.subtree[flavor] - child.local[flavor] for child in member.children)
-            self.quota_of_cohorts[member.root] += member.subtree[flavor] - from_children
+            from_children = sum(child.subtree[cell] - child.local[cell] for child in member.children)
+            self.quota_of_cohorts[member.root] += member.subtree[cell] - from_children
 
     def change(self, team: str, amount: int, now: float) -> None:
         """Add an amount, which may be negative, to what a team holds."""

@@ -49,10 +49,10 @@ class Entry:
     job: Job
     queue: Queue
     mode: int = FIT  # NO_FIT, PREEMPT or FIT
-    flavors: tuple[int, ...] = ()
+    cells: tuple[int, ...] = ()
     usage: dict[int, int] = field(default_factory=dict)
     level: int = 0  # of the subtree from which it borrows
-    needed: frozenset[int] = frozenset()  # flavors in which others have to make room
+    needed: frozenset[int] = frozenset()  # cells in which others have to make room
     tried: tuple[int, ...] = ()
     targets: list[Target] = field(default_factory=list)
 
@@ -66,10 +66,10 @@ class Assignable(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """An admitted job, and the flavors assigned to its pods."""
+    """An admitted job, and the cells of the flavors assigned to its pods."""
 
     job: Job
-    flavors: tuple[int, ...]
+    cells: tuple[int, ...]
 
 
 class Moves(NamedTuple):
@@ -168,7 +168,7 @@ class Scheduler:
     def end(self, job: Job, now: float) -> None:
         """Remove a job that has ended or was cancelled, and free its quota."""
         self._now = now
-        if job.flavors:
+        if job.cells:
             self._evicting = [eviction for eviction in self._evicting if eviction.job is not job]
             self._free(job)
         else:
@@ -185,7 +185,7 @@ class Scheduler:
             for job in queue.running:
                 if not job.evicting:
                     job.evicting = True
-                    self._evicting.append(Eviction(job, job.flavors, job, "hold"))
+                    self._evicting.append(Eviction(job, job.cells, job, "hold"))
         elif not queue.held:
             self._released.append(queue)
             self._try_again()
@@ -198,9 +198,9 @@ class Scheduler:
         """Change the priority of a waiting or running job."""
         self._now = now
         self.queues[job.queue].change_priority(job, priority)
-        if job.flavors:
-            for flavor in job.usage:
-                self._cached[flavor].clear()
+        if job.cells:
+            for cell in job.usage:
+                self._cached[cell].clear()
             self._try_again()
         self._forget_states(job)
 
@@ -239,10 +239,7 @@ class Scheduler:
             if self.timing.retry_with:
                 self._requeue_at = self._now
             queue = self.queues[eviction.job.queue]
-            if eviction.reason == "hold" and queue.held:
-                queue.drained.append(eviction.job)
-            else:
-                queue.push(eviction.job)
+            queue.push_evicted(eviction)
             self._note_status_change(eviction.job)
         moves.steps.extend(finished)
         self._recent.extend(finished)
@@ -256,7 +253,7 @@ class Scheduler:
     def _count_state(self, moves: Moves) -> None:
         """Cut a loop, in which jobs that evict each other return to the same state."""
         queues = self.queues.values()
-        running = frozenset((job, job.flavors) for queue in queues for job in queue.running)
+        running = frozenset((job, job.cells) for queue in queues for job in queue.running)
         state = running, tuple(frozenset(queue.aside) for queue in queues)
         loop = self._recent[self._states.get(state, len(self._recent)) :]
         self._states[state] = len(self._recent)
@@ -270,7 +267,7 @@ class Scheduler:
         borrows = self._borrows_below_root(job)
         self.queues[job.queue].stop(job)
         job.member.remove(job.usage)
-        self._clear_caches(job, every_flavor=borrows)
+        self._clear_caches(job, every_cell=borrows)
         job.release_quota()
         self._try_again()
 
@@ -305,14 +302,14 @@ class Scheduler:
         heads = list(self._heads())
         if not heads:
             return None
-        tried_before = [job.attempt.flavors for job, _ in heads]
+        tried_before = [job.attempt.tried for job, _ in heads]
         entries = [self._nominate(job, queue) for job, queue in heads]
         count_before = len(moves.steps) + len(self._evicting)
         self._process([entry for entry in entries if entry.mode == FIT or self._counts(entry)], moves)
         moved = len(moves.steps) + len(self._evicting) > count_before
         for entry in entries:
             if entry.mode == NO_FIT or (entry.mode == PREEMPT and not entry.targets):
-                has_untried = any(flavor != -1 for flavor in entry.tried)
+                has_untried = any(index != -1 for index in entry.tried)
                 self._note_tried(entry)
                 if not has_untried and not entry.queue.policy.is_strict:
                     entry.queue.aside.add(entry.job.shape)
@@ -320,17 +317,16 @@ class Scheduler:
                 entry.queue.push(entry.job)
         if moved:
             return []
-        if tried_before == [job.attempt.flavors for job, _ in heads]:
+        if tried_before == [job.attempt.tried for job, _ in heads]:
             return None  # the next cycle would be the same
-        return [(entry.job, entry.job.attempt.flavors) for entry in entries]
+        return [(entry.job, entry.job.attempt.tried) for entry in entries]
 
     def _heads(self) -> Iterator[tuple[Job, Queue]]:
         """Take the first waiting job from each queue that is not held."""
         for queue in self.queues.values():
-            if (queue.waiting or queue.first) and not queue.held:
-                job = queue.pop()
-                if job:
-                    yield job, queue
+            job = queue.pop()
+            if job:
+                yield job, queue
 
     def _counts(self, entry: Entry) -> bool:
         """Whether an entry that does not fit affects others: in nested cohorts, also by its position in the order."""
@@ -377,19 +373,17 @@ class Scheduler:
         if target.job.evicting:
             return
         target.job.evicting = True
-        for flavor in target.job.usage:
-            self._cached[flavor].clear()
-        self._evicting.append(Eviction(target.job, target.job.flavors, by, target.reason))
+        for cell in target.job.usage:
+            self._cached[cell].clear()
+        self._evicting.append(Eviction(target.job, target.job.cells, by, target.reason))
 
     def _admit(self, entry: Entry, moves: Moves) -> None:
         job = entry.job
-        job.hold_quota(entry.flavors, entry.usage, self._now)
-        if job is entry.queue.preemptor:
-            entry.queue.prefer(None)
+        job.hold_quota(entry.cells, entry.usage, self._now)
         entry.queue.start(job)
         job.member.add(job.usage)
-        self._clear_caches(job, every_flavor=self._borrows_below_root(job))
-        moves.steps.append(Admission(job, entry.flavors))
+        self._clear_caches(job, every_cell=self._borrows_below_root(job))
+        moves.steps.append(Admission(job, entry.cells))
         self._note_status_change(job)
 
     def _fits(self, entry: Entry, evicted: set[Job]) -> bool:
@@ -399,7 +393,7 @@ class Scheduler:
         gone = evicted.union(target.job for target in entry.targets)
         self._without(gone)
         member = entry.queue.member
-        fits = all(max(0, member.available(flavor)) >= amount for flavor, amount in entry.usage.items())
+        fits = all(max(0, member.available(cell)) >= amount for cell, amount in entry.usage.items())
         self._with(gone)
         return fits
 
@@ -407,13 +401,13 @@ class Scheduler:
         """Return the quota that is reserved for a job that would have to preempt and cannot."""
         reserved = {}
         member = entry.queue.member
-        for flavor, amount in entry.usage.items():
-            unused = member.subtree[flavor] - member.usage[flavor]
-            limit = member.borrowing[flavor]
+        for cell, amount in entry.usage.items():
+            unused = member.subtree[cell] - member.usage[cell]
+            limit = member.borrowing[cell]
             if not entry.level:
-                reserved[flavor] = max(0, min(amount, unused))
+                reserved[cell] = max(0, min(amount, unused))
             else:
-                reserved[flavor] = amount if limit is None else min(amount, unused + limit)
+                reserved[cell] = amount if limit is None else min(amount, unused + limit)
         return reserved
 
     def _in_fair_order(self, entries: list[Entry]) -> Iterable[Entry]:
@@ -448,7 +442,7 @@ class Scheduler:
     def _nominate(self, job: Job, queue: Queue) -> Entry:
         """Find flavors for a job, and the jobs that it has to evict for them."""
         attempt = job.attempt
-        if attempt.flavors and self._cycle - attempt.cycle > 1 and queue.generation > attempt.generation:
+        if attempt.tried and self._cycle - attempt.cycle > 1 and queue.generation > attempt.generation:
             job.attempt = NO_ATTEMPT
         entry = Entry(job, queue)
         tried: list[int] = []
@@ -456,17 +450,17 @@ class Scheduler:
         for index, pods in enumerate(job.pods):
             if not pods.is_same_kind:
                 of_others = tuple(tried)
-            last_tried = job.attempt.flavors
+            last_tried = job.attempt.tried
             start = last_tried[index] + 1 if index < len(last_tried) else 0
-            flavor, best, last = self._find_flavor(entry, pods, start)
+            first_cell, best, last = self._find_flavor(entry, pods, start)
             if best.mode == NO_FIT:
                 entry.mode = NO_FIT
                 entry.tried = of_others  # this kind begins at its first flavors again
                 return entry
             tried.append(last)
-            parts = [(flavor, pods.amount, best)]
+            parts = [(first_cell, pods.amount, best)]
             if pods.more:
-                cells = self._cells(queue, pods, flavor)
+                cells = self._cells(queue, pods, first_cell)
                 parts = [(cell, amount, self._assignment(entry, cell, amount)) for cell, amount in cells]
             for cell, amount, assignment in parts:
                 if assignment.mode != FIT:
@@ -475,88 +469,88 @@ class Scheduler:
                     entry.targets = assignment.targets
                 entry.level = max(entry.level, assignment.level)
                 entry.usage[cell] = entry.usage.get(cell, 0) + amount
-            entry.flavors += (flavor,)
+            entry.cells += (first_cell,)
         entry.tried = tuple(tried)
         if entry.mode == PREEMPT and (len(job.pods) > 1 or job.pods[0].more):  # for all of its pods together
             entry.targets = self._targets(job, queue, entry.usage, entry.needed)
         return entry
 
     def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, Assignable, int]:
-        """Return the best flavor for pods, its assignment, and the index of the last tried flavor, or -1 for all."""
+        """Return the best cell for pods, its assignment, and the index of the last tried cell, or -1 for all."""
         queue = entry.queue
         policy = queue.policy
         rank = _by_borrowing if policy.prefers_preemption else _by_mode
         best = Assignable(NO_FIT, 0, [])
-        best_flavor = -1
-        flavors = queue.flavors.get(pods.resource, [])
+        best_cell = -1
+        cells = queue.cells.get(pods.resource, [])
         last = start - 1
-        for last in range(start, len(flavors)):
-            flavor = flavors[last]
-            if pods.flavors is not None and self.quotas.flavors[flavor] not in pods.flavors:
+        for last in range(start, len(cells)):
+            cell = cells[last]
+            if pods.flavors is not None and self.quotas.flavors[cell] not in pods.flavors:
                 continue
-            assignment = self._assignment(entry, flavor, pods.amount)
+            assignment = self._assignment(entry, cell, pods.amount)
             if pods.more:
-                assignment = self._worst(entry, pods, flavor)
+                assignment = self._worst(entry, pods, cell)
             try_next = (assignment.mode < FIT and policy.next_if_preempting) or (
                 assignment.level and policy.next_if_borrowing
             )
             if assignment.mode > NO_CANDIDATES and not try_next:
                 best = assignment
-                best_flavor = flavor
+                best_cell = cell
                 break
             if rank(assignment) > rank(best):
                 best = assignment
-                best_flavor = flavor
-        return best_flavor, best, -1 if last == len(flavors) - 1 else last
+                best_cell = cell
+        return best_cell, best, -1 if last == len(cells) - 1 else last
 
-    def _cells(self, queue: Queue, pods: Pods, flavor: int) -> list[tuple[int, int]]:
-        """Return the cells of a flavor that pods use, with amounts, or an empty list if the flavor lacks a resource."""
-        cells = [(flavor, pods.amount)]
+    def _cells(self, queue: Queue, pods: Pods, cell: int) -> list[tuple[int, int]]:
+        """Return the cells that pods use beside a first one, with amounts; none if the flavor lacks a resource."""
+        cells = [(cell, pods.amount)]
         for resource, amount in pods.more:
-            cell = queue.sibling_cells.get((flavor, resource))
-            if cell is None:
+            sibling = queue.sibling_cells.get((cell, resource))
+            if sibling is None:
                 return []
-            cells.append((cell, amount))
+            cells.append((sibling, amount))
         return cells
 
-    def _worst(self, entry: Entry, pods: Pods, flavor: int) -> Assignable:
+    def _worst(self, entry: Entry, pods: Pods, cell: int) -> Assignable:
         """Return the assignment of a flavor to pods with several resources: that of the resource that fits worst."""
-        cells = self._cells(entry.queue, pods, flavor)
+        cells = self._cells(entry.queue, pods, cell)
         assignments = [self._assignment(entry, cell, amount) for cell, amount in cells]
         rank = _by_borrowing if entry.queue.policy.prefers_preemption else _by_mode
         return min(assignments, key=rank, default=Assignable(NO_FIT, 0, []))
 
-    def _assignment(self, entry: Entry, flavor: int, amount: int) -> Assignable:
-        """Return how a flavor can be assigned, from the cache unless an input has changed."""
+    def _assignment(self, entry: Entry, cell: int, amount: int) -> Assignable:
+        """Return how a cell can be assigned, from the cache unless an input has changed."""
         job = entry.job
         queue = entry.queue
-        amount += entry.usage.get(flavor, 0)
+        amount += entry.usage.get(cell, 0)
         age = job.created if queue.policy.within_queue == "LowerOrNewerEqualPriority" else 0.0
         key = (queue.name, job.priority, amount, age, self._has_truce(job))
-        cache = self._cached[flavor]
+        cache = self._cached[cell]
         assignment = cache.get(key)
         if assignment is None:
-            assignment = self._assignable(job, queue, flavor, amount)
+            assignment = self._assignable(job, queue, cell, amount)
             cache[key] = assignment
         return assignment
 
-    def _assignable(self, job: Job, queue: Queue, flavor: int, amount: int) -> Assignable:
+    def _assignable(self, job: Job, queue: Queue, cell: int, amount: int) -> Assignable:
         member = queue.member
         policy = queue.policy
-        if amount > member.potential[flavor]:
+        if amount > member.potential[cell]:
             return Assignable(NO_FIT, 0, [])
-        level, below_root = member.lowest_fit(flavor, amount)
-        if amount <= max(0, member.available(flavor)):
+        level, below_root = member.lowest_fit(cell, amount)
+        if amount <= max(0, member.available(cell)):
             return Assignable(FIT, level, [])
         may_borrow = policy.takes_while_borrowing or (self.strategies and policy.reclaim != "Never")
-        if not (amount <= member.subtree[flavor] or below_root or may_borrow):
+        if not (amount <= member.subtree[cell] or below_root or may_borrow):
             return Assignable(NO_FIT, level, [])
-        evictable = self._targets(job, queue, {flavor: amount}, frozenset((flavor,)))
+        evictable = self._targets(job, queue, {cell: amount}, frozenset((cell,)))
         if not evictable:
             return Assignable(NO_CANDIDATES, level, [])
         gone = [target.job for target in evictable]
         self._without(gone)
-        level, _ = member.lowest_fit(flavor, amount)
+        level, _ = member.lowest_fit(cell, amount)
         self._with(gone)
         in_same_queue = any(job.queue == queue.name for job in gone)
         return Assignable(PREEMPT if in_same_queue else RECLAIM, level, evictable)
@@ -565,24 +559,24 @@ class Scheduler:
         return self._truces.get((job.queue, job.shape), 0.0) > self._now
 
     def _targets(self, job: Job, queue: Queue, usage: Usage, needed: frozenset[int]) -> list[Target]:
-        """Return the jobs that a job has to evict for ``usage``; ``needed`` are the flavors without enough room."""
+        """Return the jobs that a job has to evict for ``usage``; ``needed`` are the cells without enough room."""
         if self._has_truce(job):
             return []
         root = queue.member.root
         if (root, needed) not in self._users:
             in_tree = [other for other in self.queues.values() if other.member.root is root]
-            self._users[root, needed] = [other for other in in_tree if not needed.isdisjoint(other.member.flavors)]
+            self._users[root, needed] = [other for other in in_tree if not needed.isdisjoint(other.member.cells)]
         return targets(Waiting(job, queue, usage, needed, self._users[root, needed], self.strategies))
 
     def _borrows_below_root(self, job: Job) -> bool:
         """Whether a running job's queue, or a cohort above it but the root, borrows what the job uses."""
         return any(member.borrows(job.usage) for member in _below_root(job.member))
 
-    def _clear_caches(self, job: Job, *, every_flavor: bool) -> None:
-        """Forget the assignments that depend on a job's usage: in every flavor if it borrows, since shares change."""
-        changed_flavors = _below_root(job.member)[-1].flavors if every_flavor else job.usage
-        for flavor in changed_flavors:
-            self._cached[flavor].clear()
+    def _clear_caches(self, job: Job, *, every_cell: bool) -> None:
+        """Forget the assignments that depend on a job's usage: in every cell if it borrows, since shares change."""
+        changed = _below_root(job.member)[-1].cells if every_cell else job.usage
+        for cell in changed:
+            self._cached[cell].clear()
 
     def _without(self, jobs: Iterable[Job]) -> None:
         for job in jobs:

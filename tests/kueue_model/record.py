@@ -175,7 +175,7 @@ class Played:
         return all(
             counted.get((f"{self.prefix}-{name}", flavor, resource), 0) == member.subtree[cell] / units(resource)
             for name, member in quotas.cohorts.items()
-            for (flavor, resource), cell in quotas.number.items()
+            for (flavor, resource), cell in quotas.cells.items()
         )
 
     def play(self) -> Iterator[Step]:

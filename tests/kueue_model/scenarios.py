@@ -182,9 +182,9 @@ def play(scenario: Json, seed: int = 0) -> Iterator[Step]:
                 break
             now = scheduler.next_at
         admitted = {
-            name: ",".join(scheduler.quotas.flavors[flavor] for flavor in job.flavors)
+            name: ",".join(scheduler.quotas.flavors[cell] for cell in job.cells)
             for name, job in jobs.items()
-            if job.flavors
+            if job.cells
         }
         yield Step(admitted, sorted(evicted), loops)
 

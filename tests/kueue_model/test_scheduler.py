@@ -75,7 +75,7 @@ class Cluster:
         self.now += 10
 
     def flavors(self, job: Job) -> list[str]:
-        return [self.scheduler.quotas.flavors[cell] for cell in job.flavors]
+        return [self.scheduler.quotas.flavors[cell] for cell in job.cells]
 
 
 def gpus(number: int, *flavors: str, **more: int) -> Pods:
