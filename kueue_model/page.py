@@ -46,12 +46,12 @@ def _waits_by_team(result: Result) -> dict[str, list[Bar]]:
     runs = {"": result.runs[0]}
     if result.base:
         runs[" before"] = result.base[0]
-    teams = sorted({key[:2] for run in runs.values() for key in run.rows["waits"]})
+    teams = sorted({(key.cluster, key.team) for run in runs.values() for key in run.waits})
     waits: dict[str, list[Bar]] = {}
     for cluster, team in teams:
         team_bars = waits.setdefault(f"{team} ({cluster})", [])
         for suffix, run in runs.items():
-            seconds = run.wait((cluster, team), "p90_seconds")
+            seconds = run.wait(cluster, team)
             if seconds is not None:
                 team_bars.append((f"{duration(seconds)}{suffix}", seconds))
     return waits
@@ -87,16 +87,15 @@ def _levels(result: Result) -> Iterator[tuple[str, Markup]]:
     """Yield the chips in use of each flavor over time; a horizontal line shows all of its chips."""
     run, *base = _first_runs(result)
     for key, levels in sorted(run.levels.items()):
-        cluster, flavor, capacity = key
         curves = [levels, *(earlier.levels[key] for earlier in base if earlier.levels.get(key))]
         if not any(value for curve in curves for value in curve):
             continue
-        row = run.rows["flavors"][key]
+        row = run.flavors[key]
         chips = row["chips"] or 0
         share = result.words(f"{row['utilisation'] or 0:.0%} of {chips:,} chips")
-        title = el("h3", f"{flavor} in {cluster}: {share}, {capacity}")
-        label = f"{result.words('Chips')} of {flavor} in use, over {run.days:.0f} days and until all end"
-        yield f"{cluster}-{flavor}", joined(title, lines(curves, chips, label))
+        title = el("h3", f"{key.flavor} in {key.cluster}: {share}, {key.provisioning_model}")
+        label = f"{result.words('Chips')} of {key.flavor} in use, over {run.days:.0f} days and until all end"
+        yield f"{key.cluster}-{key.flavor}", joined(title, lines(curves, chips, label))
 
 
 def bars(groups: Mapping[str, Sequence[Bar]], label: str, **attributes: str) -> Markup:

@@ -30,6 +30,8 @@ LEFT_OUT: Final = (
 )
 Key = tuple[str, ...]
 Row = dict[str, float | None]
+Rows = Mapping[Any, Row]
+"""The rows of a table by its keys."""
 
 
 def duration(seconds: float) -> str:
@@ -41,6 +43,40 @@ def duration(seconds: float) -> str:
     if abs(seconds) < 2 * DAY:
         return f"{seconds / HOUR:.1f} h"
     return f"{seconds / DAY:.1f} d"
+
+
+class TeamFlavor(NamedTuple):
+    """A team's jobs of a flavor, or of ``ALL`` of them."""
+
+    cluster: str
+    team: str
+    flavor: str
+
+
+class ClusterFlavor(NamedTuple):
+    """A flavor of a cluster."""
+
+    cluster: str
+    flavor: str
+    provisioning_model: str
+
+
+class TeamReason(NamedTuple):
+    """A team's jobs that never start or end for one reason."""
+
+    cluster: str
+    team: str
+    why: str
+
+
+class TeamEvictions(NamedTuple):
+    """Evictions by one team of another's jobs, on some flavors, by a setting."""
+
+    cluster: str
+    team: str
+    evicts: str
+    on: str
+    by_the_setting: str
 
 
 class Table(NamedTuple):
@@ -56,10 +92,9 @@ class Table(NamedTuple):
 
 
 _whole: Final = "{:,.0f}".format
-_EVICTIONS: Final = ("cluster", "team", "evicts", "on", "by the setting")
 TABLES: Final[Mapping[str, Table]] = {
     "waits": Table(
-        "waits", ("cluster", "team", "flavor"),
+        "waits", TeamFlavor._fields,
         {
             "jobs": ("jobs", _whole), "median_seconds": ("median wait", duration),
             "p90_seconds": ("90th percentile", duration), "longest_seconds": ("longest", duration),
@@ -68,7 +103,7 @@ TABLES: Final[Mapping[str, Table]] = {
         subject=2, unit="from submission to the first machines",
     ),
     "use": Table(
-        "chip-hours", ("cluster", "team", "flavor"),
+        "chip-hours", TeamFlavor._fields,
         {
             "held_chip_hours": ("held", _whole), "borrowed_chip_hours": ("borrowed", _whole),
             "lent_chip_hours": ("lent", _whole), "lost_by_eviction_chip_hours": ("lost to evictions", _whole),
@@ -77,7 +112,7 @@ TABLES: Final[Mapping[str, Table]] = {
         subject=2, note="jobs without a checkpoint column are assumed to save each hour",
     ),
     "flavors": Table(
-        "flavors", ("cluster", "flavor", "provisioning model"),
+        "flavors", ClusterFlavor._fields,
         {
             "chips": ("chips", _whole), "utilisation": ("in use", "{:.0%}".format),
             "idle_reserved_chip_hours": ("idle reserved chip-hours", _whole), "usd_a_day": ("USD a day", _whole),
@@ -86,10 +121,10 @@ TABLES: Final[Mapping[str, Table]] = {
         "hours in which jobs have them; a day of the time from the first submission to the last end",
     ),
     "never": Table(
-        "jobs that never start or end", ("cluster", "team", "why"), {"jobs": ("jobs", _whole)}, state="over"
+        "jobs that never start or end", TeamReason._fields, {"jobs": ("jobs", _whole)}, state="over"
     ),
     "loops": Table(
-        "preemption loops", _EVICTIONS, {"evictions": ("evictions", _whole)}, state="over",
+        "preemption loops", TeamEvictions._fields, {"evictions": ("evictions", _whole)}, state="over",
         note="jobs that evict each other repeatedly at one moment; cut after a few rounds, endless in a cluster",
     ),
 }  # fmt: skip
@@ -97,7 +132,7 @@ TABLES: Final[Mapping[str, Table]] = {
 
 @dataclass
 class Figures:
-    """The figures of one run over all clusters: rows of ``TABLES`` by their keys.
+    """The figures of one run over all clusters: rows of ``TABLES`` by their keys, and evictions that are no loops.
 
     ``levels`` has the chips in use at ``POINTS`` regular moments of the run, by the keys of the table of flavors.
     ``courses`` has the median wait in hours of the jobs in each of the ``PARTS`` of the trace, by cluster and team, or
@@ -105,34 +140,48 @@ class Figures:
     """
 
     days: float
-    rows: dict[str, dict[Key, Row]] = field(default_factory=lambda: {name: {} for name in (*TABLES, "evictions")})
-    levels: dict[Key, list[float]] = field(default_factory=dict)
-    courses: dict[Key, list[float | None]] = field(default_factory=dict)
+    waits: dict[TeamFlavor, Row] = field(default_factory=dict)
+    use: dict[TeamFlavor, Row] = field(default_factory=dict)
+    flavors: dict[ClusterFlavor, Row] = field(default_factory=dict)
+    never: dict[TeamReason, Row] = field(default_factory=dict)
+    loops: dict[TeamEvictions, Row] = field(default_factory=dict)
+    evictions: dict[TeamEvictions, Row] = field(default_factory=dict)
+    levels: dict[ClusterFlavor, list[float]] = field(default_factory=dict)
+    courses: dict[tuple[str, str], list[float | None]] = field(default_factory=dict)
     loop_moments: int = 0
     endless: int = 0
     unpriced: set[str] = field(default_factory=set)
 
+    @property
+    def rows(self) -> dict[str, Rows]:
+        """The rows of each table by its name."""
+        return {
+            "waits": self.waits,
+            "use": self.use,
+            "flavors": self.flavors,
+            "never": self.never,
+            "loops": self.loops,
+            "evictions": self.evictions,
+        }
+
+    @property
     def usd(self) -> float:
-        """Return the cost in USD a day."""
-        return self.sum("flavors", "usd_a_day")
+        """The cost in USD a day."""
+        return sum(row["usd_a_day"] or 0 for row in self.flavors.values())
 
-    def sum(self, table: str, figure: str) -> float:
-        """Return the sum of a figure over a table; waits count only the rows of all flavors."""
-        total = 0.0
-        for key, row in self.rows[table].items():
-            if table != "waits" or _is_of_all_flavors(key):
-                total += row[figure] or 0
-        return total
+    @property
+    def started_jobs(self) -> float:
+        """The number of jobs that start."""
+        return sum(row["jobs"] or 0 for key, row in self.waits.items() if key.flavor == ALL)
 
-    def wait(self, key: Key, figure: str) -> float | None:
-        """Return a figure of the waits of a cluster's team."""
-        return self.rows["waits"].get((*key, ALL), {}).get(figure)
+    @property
+    def never_ending_jobs(self) -> float:
+        """The number of jobs that never start or end."""
+        return sum(row["jobs"] or 0 for row in self.never.values())
 
-
-def _is_of_all_flavors(key: Key) -> bool:
-    """Whether a row of waits covers all flavors."""
-    _, _, flavor = key
-    return flavor == ALL
+    def wait(self, cluster: str, team: str) -> float | None:
+        """Return the wait in seconds that nine of ten jobs of a cluster's team do not exceed."""
+        return self.waits.get(TeamFlavor(cluster, team, ALL), {}).get("p90_seconds")
 
 
 def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, CapacityTimes], seed: int) -> Figures:
@@ -149,15 +198,14 @@ def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, Ca
 def figures(played: Sequence[Played], days: float) -> Figures:
     """Return the figures of one run; ``days`` is the time from the first submission to the last."""
     run_figures = Figures(days)
-    rows = run_figures.rows
     span = max([1.0, *(part.seconds for part in played)])
     for part in played:
         name = part.cluster.name
-        rows["waits"].update(_waits(name, part.runs))
+        run_figures.waits.update(_waits(name, part.runs))
         run_figures.courses.update(_courses(name, part.runs, days))
         for (team, flavor), use in part.use.items():
             chip_hour = HOUR * part.cluster.flavors[flavor].unit
-            rows["use"][name, team, flavor] = {
+            run_figures.use[TeamFlavor(name, team, flavor)] = {
                 "held_chip_hours": use.held / chip_hour,
                 "borrowed_chip_hours": use.borrowed / chip_hour,
                 "lent_chip_hours": use.lent / chip_hour,
@@ -170,26 +218,27 @@ def figures(played: Sequence[Played], days: float) -> Figures:
         run_figures.unpriced -= {
             machines.name for machines in part.cluster.flavors.values() if machines.usd is not None
         }
-        never = Counter((name, run.of.team, run.why) for run in part.runs if run.why)
-        rows["never"].update({key: {"jobs": count} for key, count in never.items()})
-        rows["loops"].update(_evictions(part.cluster, part.loops))
-        rows["evictions"].update(_evictions(part.cluster, part.evictions))
+        never = Counter(TeamReason(name, run.of.team, run.why) for run in part.runs if run.why)
+        run_figures.never.update({key: {"jobs": count} for key, count in never.items()})
+        run_figures.loops.update(_evictions(part.cluster, part.loops))
+        run_figures.evictions.update(_evictions(part.cluster, part.evictions))
         run_figures.loop_moments += part.loop_moments
         run_figures.endless += part.endless
     return run_figures
 
 
-def _evictions(cluster: Cluster, counts: Mapping[EvictionKey, int]) -> Iterator[tuple[Key, Row]]:
+def _evictions(cluster: Cluster, counts: Mapping[EvictionKey, int]) -> Iterator[tuple[TeamEvictions, Row]]:
     for key, count in counts.items():
-        yield (cluster.name, key.team, key.victim, key.flavors, cluster.settings[key.reason]), {"evictions": count}
+        setting = cluster.settings[key.reason]
+        yield TeamEvictions(cluster.name, key.team, key.victim, key.flavors, setting), {"evictions": count}
 
 
-def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:
-    groups: dict[Key, list[Run]] = {}
+def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[TeamFlavor, Row]]:
+    groups: dict[TeamFlavor, list[Run]] = {}
     for run in runs:
         if not run.why:
             for flavor in (ALL, run.flavors):
-                groups.setdefault((cluster, run.of.team, flavor), []).append(run)
+                groups.setdefault(TeamFlavor(cluster, run.of.team, flavor), []).append(run)
     for key, group in groups.items():
         waits = sorted(run.started - run.of.submitted for run in group)
         nine_of_ten = waits[-(-len(waits) * 9 // 10) - 1]  # the smallest that nine of ten do not exceed
@@ -206,7 +255,7 @@ def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[Key, Row]]:
         )
 
 
-def _courses(cluster: str, runs: Iterable[Run], days: float) -> Iterator[tuple[Key, list[float | None]]]:
+def _courses(cluster: str, runs: Iterable[Run], days: float) -> Iterator[tuple[tuple[str, str], list[float | None]]]:
     parts: dict[str, list[list[float]]] = {}
     for run in runs:
         if not run.why:
@@ -225,13 +274,13 @@ def _add_flavor(run_figures: Figures, part: Played, flavor: str, span: float) ->
     ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor) / machines.unit
     is_reserved = machines.capacity == "reservation"
     chip_hours_a_day = chips * 24 if is_reserved else ran / HOUR / (span / DAY)
-    key = (part.cluster.name, flavor, machines.capacity)
+    key = ClusterFlavor(part.cluster.name, flavor, machines.capacity)
     run_figures.levels[key] = levels
     flavors = part.cluster.flavors.values()
     has_price = any(other.usd is not None for other in flavors if other.name == machines.name)
     if chip_hours_a_day and not has_price:
         run_figures.unpriced.add(machines.name)
-    run_figures.rows["flavors"][key] = {
+    run_figures.flavors[key] = {
         "chips": chips,
         "utilisation": held / span / chips if chips else 0.0,
         "idle_reserved_chip_hours": max(0.0, chips * span - held) / HOUR if is_reserved else None,
@@ -294,90 +343,90 @@ def median(values: Iterable[float | None]) -> float | None:
 def sections(result: Result) -> Iterator[ReportSection]:
     """Yield the sections of a report with rows; rows of zeros are left out."""
     for name, table in TABLES.items():
-        shown_keys = set()
-        for run in (*result.runs, *result.base):
-            for key, row in run.rows[name].items():
-                if any(value for figure, value in row.items() if figure != "chips"):
-                    shown_keys.add(key)
-        if name == "waits":  # the row of a team's only flavor repeats the one of all flavors
-            rows_of_team = Counter((cluster, team) for cluster, team, _ in shown_keys)
-            shown_keys = {
-                (cluster, team, flavor)
-                for cluster, team, flavor in shown_keys
-                if flavor == ALL or rows_of_team[cluster, team] > 2
-            }
-        keys = sorted(shown_keys, key=lambda key: [part for part in key if part != ALL])
-        columns = (*table.keys, *(f">{result.words(title)}" for title, _ in table.figures.values()))
+        runs = [run.rows[name] for run in result.runs]
+        base = [run.rows[name] for run in result.base]
         rows = [
-            ReportRow((*key, *(_shown(result, name, key, figure) for figure in table.figures)), table.state)
-            for key in keys
+            ReportRow((*key, *_cells(table, key, runs, base)), table.state)
+            for key in sorted(_shown_keys(runs + base), key=lambda key: [part for part in key if part != ALL])
         ]
         if rows:
+            titles = [f">{result.words(title)}" for title, _ in table.figures.values()]
             yield ReportSection(
                 title=result.words(table.title),
                 unit=table.unit,
-                columns=columns,
+                columns=(*(key.replace("_", " ") for key in table.keys), *titles),
                 rows=rows,
                 subject=table.subject,
                 note=table.note,
             )
 
 
-def _shown(result: Result, name: str, key: Key, figure: str) -> str:
-    """Return a figure with its spread, preceded by its value in the base."""
-    _, show = TABLES[name].figures[figure]
-    missing = 0 if name in ("never", "loops") else None  # these count rows
+def _shown_keys(runs: Iterable[Rows]) -> set[Key]:
+    """Return the keys of rows that are not all zeros; not that of all flavors' only one, which says the same."""
+    keys: set[Key] = set()
+    for rows in runs:
+        for key, row in rows.items():
+            if any(value for figure, value in row.items() if figure != "chips"):
+                keys.add(key)
+    rows_of_team = Counter(key[:-1] for key in keys)
+    return {key for key in keys if (*key[:-1], ALL) not in keys or key[-1] == ALL or rows_of_team[key[:-1]] > 2}
 
-    def values(runs: Sequence[Figures]) -> list[float]:
-        figures_of_runs = (run.rows[name].get(key, {}).get(figure, missing) for run in runs)
-        return [value for value in figures_of_runs if value is not None]
 
-    def shown_median(numbers: Sequence[float]) -> str:
-        return show(statistics.median(numbers)) if numbers else "-"
+def _cells(table: Table, key: Key, runs: Sequence[Rows], base: Sequence[Rows]) -> Iterator[str]:
+    """Yield each figure of a row with its spread, preceded by its value in the base."""
+    for figure, (_, show) in table.figures.items():
+        values = _values(table, key, figure, runs)
+        text = show(statistics.median(values)) if values else "-"
+        if len(values) > 1 and show(min(values)) != show(max(values)):
+            text += f" ({show(min(values))} to {show(max(values))})"
+        if base:
+            base_values = _values(table, key, figure, base)
+            base_text = show(statistics.median(base_values)) if base_values else "-"
+            text = text if base_text == text else f"{base_text} → {text}"
+        yield text
 
-    current = values(result.runs)
-    text = shown_median(current)
-    if len(current) > 1 and show(min(current)) != show(max(current)):
-        text += f" ({show(min(current))} to {show(max(current))})"
-    if not result.base:
-        return text
-    base_text = shown_median(values(result.base))
-    return text if base_text == text else f"{base_text} → {text}"
+
+def _values(table: Table, key: Key, figure: str, runs: Iterable[Rows]) -> list[float]:
+    """Return a figure of several runs; a run without the row has 0 of what the table counts, and no other figure."""
+    missing = 0 if table.state == "over" else None
+    values = [rows.get(key, {}).get(figure, missing) for rows in runs]
+    return [value for value in values if value is not None]
 
 
 def headlines(result: Result) -> Iterator[str]:
     """Yield sentences about the effects of a change, or about the runs if there is no base."""
-    usd = _median_of(Figures.usd, result.runs)
+    usd = _median_usd(result.runs)
+    base_usd = _median_usd(result.base)
     if result.base:
         yield from _changed_waits(result)
-        yield from _changed_cost(usd, _median_of(Figures.usd, result.base))
+        yield from _changed_cost(usd, base_usd)
     else:
-        jobs = _median_of(lambda run: run.sum("waits", "jobs"), result.runs)
+        jobs = median(run.started_jobs for run in result.runs) or 0
         yield f"Jobs that start: {jobs:,.0f}."
         if usd:
             yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
-    if usd or _median_of(Figures.usd, result.base):
+    if usd or base_usd:
         unpriced = sorted(set().union(*(run.unpriced for run in (*result.runs, *result.base))))
         if unpriced:
             yield f"Not counted, since they have no price: {', '.join(unpriced)}."
-    never = _median_of(lambda run: run.sum("never", "jobs"), result.runs)
+    never = median(run.never_ending_jobs for run in result.runs)
     if never:
         yield f"Jobs that never start or end: {never:,.0f}."
-    loops = _median_of(lambda run: run.loop_moments, result.runs)
+    loops = median(run.loop_moments for run in result.runs)
     if loops:
         yield f"Preemption loops that were cut: {loops:,.0f}."
 
 
-def _median_of(read: Callable[[Figures], float | None], runs: Sequence[Figures]) -> float:
-    return median(map(read, runs)) or 0.0
+def _median_usd(runs: Iterable[Figures]) -> float:
+    return median(run.usd for run in runs) or 0.0
 
 
 def _changed_waits(result: Result) -> Iterator[str]:
     """Yield a sentence for each team whose 90th percentile differs from the base by a minute and 5 %."""
-    keys = {key for run in result.base for key in run.rows["waits"] if _is_of_all_flavors(key)}
-    for cluster, team, _ in sorted(keys):
-        earlier = median(run.wait((cluster, team), "p90_seconds") for run in result.base)
-        current = median(run.wait((cluster, team), "p90_seconds") for run in result.runs)
+    teams = {(key.cluster, key.team) for run in result.base for key in run.waits}
+    for cluster, team in sorted(teams):
+        earlier = median(run.wait(cluster, team) for run in result.base)
+        current = median(run.wait(cluster, team) for run in result.runs)
         if earlier is None or current is None:
             continue
         if abs(current - earlier) >= max(60.0, 0.05 * max(earlier, current)):
@@ -415,14 +464,9 @@ def document(result: Result) -> dict[str, Any]:
 def _run_document(run: Figures) -> dict[str, Any]:
     body: dict[str, Any] = {"days": run.days, "loop_moments": run.loop_moments, "endless": run.endless}
     for table, rows in run.rows.items():
-        names = _names(table)
+        names = TABLES[table].keys if table in TABLES else TeamEvictions._fields
         body[table] = [{**dict(zip(names, key, strict=True)), **row} for key, row in rows.items()]
     return body
-
-
-def _names(table: str) -> list[str]:
-    keys = TABLES[table].keys if table in TABLES else _EVICTIONS
-    return [name.replace(" ", "_") for name in keys]
 
 
 def text(result: Result, width: int) -> str:

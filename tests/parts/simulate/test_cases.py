@@ -10,8 +10,11 @@ import yaml
 from kueue_model import NEVER, CapacityTimes, LossTime, Played, Pods, TraceJob, expected_losses, play
 from kueue_model.results import (
     ALL,
+    ClusterFlavor,
     Figures,
     Result,
+    TeamEvictions,
+    TeamFlavor,
     document,
     duration,
     figures,
@@ -115,7 +118,7 @@ def test_a_job_that_needs_its_machines_for_longer_than_they_stay_never_ends_and_
     assert summed.rows["never"] == {
         ("main", "vision", "never ends: it would have to keep its machines for 480.0 hours"): {"jobs": 1}
     }
-    assert summed.rows["waits"]["main", "vision", ALL]["jobs"] == 1  # the other
+    assert summed.waits[TeamFlavor("main", "vision", ALL)]["jobs"] == 1  # the other
 
 
 def test_losses_grow_exponentially_with_the_time_between_checkpoints() -> None:
@@ -177,11 +180,11 @@ def test_waits_utilisation_and_idle_hours_are_those_of_the_runs() -> None:
 
     summed = figures([play(queues, jobs, DEFAULTS)], 1)
 
-    waits = summed.rows["waits"]["main", "vision", ALL]
+    waits = summed.waits[TeamFlavor("main", "vision", ALL)]
     assert waits["median_seconds"] == pytest.approx(2 * HOUR, abs=2 * REQUEUE)
     assert waits["longest_seconds"] == waits["p90_seconds"] == pytest.approx(4 * HOUR, abs=3 * REQUEUE)
     assert waits["slowdown"] == pytest.approx(2, abs=0.001)
-    row = summed.rows["flavors"]["main", "h100-reservation", "reservation"]
+    row = summed.flavors[ClusterFlavor("main", "h100-reservation", "reservation")]
     assert row["utilisation"] == pytest.approx(1, abs=0.001)
     assert row["idle_reserved_chip_hours"] == pytest.approx(0, abs=1)
 
@@ -194,7 +197,7 @@ def test_a_change_is_reported_in_sentences() -> None:
 
     told = list(headlines(Result([runs[0]], [runs[1]], "main")))
 
-    was, now = (duration(run.wait(("main", "vision"), "p90_seconds") or 0) for run in (runs[1], runs[0]))
+    was, now = (duration(run.wait("main", "vision") or 0) for run in (runs[1], runs[0]))
     assert was != now
     assert f"Nine of ten jobs of vision in main wait {now} at most; before, {was}." in told
     assert told[-1].startswith("The machines cost $")
@@ -203,10 +206,10 @@ def test_a_change_is_reported_in_sentences() -> None:
 
 
 def test_runs_without_a_loop_count_when_runs_are_summed_up() -> None:
-    key = ("c", "a", "b", "h100", "reclaim")
+    key = TeamEvictions("c", "a", "b", "h100", "reclaim")
     looped = Figures(1.0)
     quiet = Figures(1.0)
-    looped.rows["loops"][key] = {"evictions": 5}
+    looped.loops[key] = {"evictions": 5}
     result = Result([looped, quiet, quiet], [quiet, quiet, quiet])
 
     (section,) = (section for section in sections(result) if section.title == "preemption loops")

@@ -180,7 +180,7 @@ class Search:
         """Play the trace in the clusters of changed files, once with each seed."""
         runs = [play_trace(played_clusters, trace, self.times, seed) for seed in self.seeds]
         missed_wishes = list(self._missed_wishes(runs))
-        usd = median(run.usd() for run in runs) or 0.0
+        usd = median(run.usd for run in runs) or 0.0
         budget = self.wishes.budget
         if budget and usd > budget:
             missed_wishes.append((_distance(usd, budget), f"${usd:,.0f} a day, wished ${budget:,.0f}"))
@@ -235,15 +235,14 @@ def _distance(value: float, limit: float) -> float:
 
 def _endless_jobs(run: Figures, team: str) -> float:
     """Return the number of a team's jobs that never start or end."""
-    rows = run.rows["never"]
-    return sum(row["jobs"] or 0 for (_, row_team, _), row in rows.items() if row_team == team)
+    return sum(row["jobs"] or 0 for key, row in run.never.items() if key.team == team)
 
 
 def _longest_wait(run: Figures, wish: Wish) -> float:
     """Return a wish's figure in the cluster in which it is longest, in seconds."""
     waits = (
         row[f"{wish.figure}_seconds"] or 0.0
-        for (_, team, flavor), row in run.rows["waits"].items()
-        if (team, flavor) == (wish.team, ALL)
+        for key, row in run.waits.items()
+        if key.team == wish.team and key.flavor == ALL
     )
     return max(waits, default=0.0)
