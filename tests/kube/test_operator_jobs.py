@@ -19,15 +19,15 @@ from tests.kube.server import PLURALS, RBAC, Json, Server, role_objects
 from training_platform.catalog import IMAGES
 from training_platform.resources.admission import JobKind, queued_operator_jobs
 from training_platform.resources.admission_policy import API_VERSION, PODSET_LABEL, Bounds
-from training_platform.resources.operators import (
+from training_platform.resources.launch_agent import (
     AGENT_LABELS,
     AGENT_QUOTA,
-    OPERATORS,
     agent_account,
     agent_namespace,
     agent_rules,
     key_secret,
 )
+from training_platform.resources.operators import OPERATORS
 from training_platform.resources.tenancy import rules_of
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training_platform.catalog import CHARTS
-from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE
+from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE, SYSTEM_TOLERATIONS
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
 from training_platform.resources.kubernetes_objects import (
@@ -31,8 +31,7 @@ from training_platform.resources.kubernetes_objects import (
 )
 from training_platform.resources.kueue import POD_LABELS as KUEUE_POD_LABELS
 from training_platform.resources.kueue import kueue_values
-from training_platform.resources.operators import OPERATORS, jobset_values
-from training_platform.resources.operators import POD_LABELS as JOBSET_POD_LABELS
+from training_platform.resources.operators import OPERATORS
 from training_platform.resources.plan import Component, Options, Resource
 from training_platform.resources.scope import Scope
 
@@ -71,6 +70,36 @@ def jobset(into: Component, chart: ChartOverride | None = None) -> None:
     outlive the release, so nothing protects it.
     """
     release(into, CHARTS["jobset"], chart, jobset_values())
+
+
+JOBSET_POD_LABELS = {
+    "app.kubernetes.io/name": "jobset",
+    "app.kubernetes.io/instance": "jobset",
+    "app.kubernetes.io/component": "controller",
+}
+_JOBSET_APART = {
+    "weight": 100,
+    "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": JOBSET_POD_LABELS}},
+}
+
+
+def jobset_values() -> dict[str, Any]:
+    """Return the chart's values: two replicas, since JobSets and their pods are refused while no webhook answers."""
+    return {
+        "certManager": {"enable": False},
+        "prometheus": {"enable": False},  # of the Prometheus operator; ClusterPodMonitoring instead
+        "controller": {
+            "replicas": 2,
+            "leaderElection": {"enable": True},
+            "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
+            "tolerations": list(SYSTEM_TOLERATIONS),  # the chart takes no class of priority
+            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_JOBSET_APART]}},
+            "resources": {
+                "requests": {"cpu": "500m", "memory": "256Mi"},
+                "limits": {"cpu": "2", "memory": "4Gi"},
+            },
+        },
+    }
 
 
 def operator(into: Component, key: str, chart: ChartOverride | None = None) -> None:

@@ -1,15 +1,9 @@
-"""Software for jobs beside Kueue, from Helm charts: operators and their kinds of jobs, JobSet, and W&B Launch.
+"""Operators from Helm charts, and the kinds of jobs that they run in Kueue's queues.
 
 Kueue counts Ray's clusters and jobs, TrainJobs and LeaderWorkerSets, in the queue whose label they carry. Of these the
 last is never suspended: its pods are gated. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs; charts and
 controllers of ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0, 2026-11-22. Their
 controllers were run beside an API server; no chart was installed.
-
-The agent of W&B Launch has a namespace of its own, which members have no rights in. Its chart would let it make pods in
-the team's, which Kueue does not count, so the chart is told of no other namespace, and its rights there are these. What
-W&B's queues say of a namespace is not ours: in its own, where no policy holds jobs in queues, a quota leaves room for
-the agent alone. Sources: wandb/helm-charts 82d5626, charts/launch-agent; wandb/wandb, kubernetes_runner.py, read
-2026-11-22; not run.
 """
 
 from __future__ import annotations
@@ -17,29 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-import yaml
-
-from training_platform.catalog import CHARTS, IMAGES
+from training_platform.catalog import CHARTS
 from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.environment import ChartOverride
-from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec
 from training_platform.resources.admission import JobKind, templates_in
-from training_platform.resources.kubernetes_objects import (
-    RESOURCE_QUOTA,
-    ROLE,
-    ROLE_BINDING,
-    account_subject,
-    binding,
-    kubernetes_object,
-    release,
-    rules_of_role,
-)
-from training_platform.resources.plan import Component
-from training_platform.resources.pod_admission import ACCELERATORS
-from training_platform.resources.resource_types import NAMESPACE
-from training_platform.resources.scope import Scope
-from training_platform.resources.tenancy import POD_SECURITY
 
 
 class OperatorChart(NamedTuple):
@@ -201,133 +176,3 @@ def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
 def object_limits(spec: ClusterSpec) -> dict[str, str]:
     """Return the limits of a team's ResourceQuota for the kinds that a cluster's operators run."""
     return {f"count/{kind.resource}.{kind.group}": str(_MOST_OBJECTS) for kind in job_kinds(spec)}
-
-
-POD_LABELS = {
-    "app.kubernetes.io/name": "jobset",
-    "app.kubernetes.io/instance": "jobset",
-    "app.kubernetes.io/component": "controller",
-}
-
-
-def jobset_values() -> dict[str, Any]:
-    """Return the chart's values: two replicas, since JobSets and their pods are refused while no webhook answers."""
-    return {
-        "certManager": {"enable": False},
-        "prometheus": {"enable": False},  # of the Prometheus operator; ClusterPodMonitoring instead
-        "controller": {
-            "replicas": 2,
-            "leaderElection": {"enable": True},
-            "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
-            "tolerations": list(SYSTEM_TOLERATIONS),  # the chart takes no class of priority
-            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_APART]}},
-            "resources": {
-                "requests": {"cpu": "500m", "memory": "256Mi"},
-                "limits": {"cpu": "2", "memory": "4Gi"},
-            },
-        },
-    }
-
-
-_APART = {
-    "weight": 100,
-    "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": POD_LABELS}},
-}
-
-
-CHART: Final = "wandb-launch"
-AGENT_LABELS: Final = {f"{POD_SECURITY}{mode}": "restricted" for mode in ("enforce", "warn")}
-AGENT_QUOTA: Final = {
-    "pods": "2",  # itself, and the one before it that is ending
-    "count/jobs.batch": "0",
-    **{f"requests.{resource}": "0" for resource in ACCELERATORS},
-}
-
-
-def agent_namespace(team: str) -> str:
-    """Return the namespace of a team's agent; no team can have it."""
-    return f"{AGENT_BEGINNING}{team}"
-
-
-def agent_account(team: str) -> str:
-    """Return the service account of a team's agent, as its chart calls it after the release, which the team names."""
-    return f"wandb-launch-serviceaccount-{team}"
-
-
-def key_secret(team: str) -> str:
-    """Return the Secret with the agent's key, under ``password``: the chart reads it, and the agent copies it."""
-    return f"wandb-api-key-{team}"
-
-
-def chart_values(team: str, spec: LaunchSpec) -> dict[str, Any]:
-    """Return the values of the chart; the key is in none of them, and so in no state."""
-    config = {
-        "entity": spec.entity,
-        "queues": list(spec.queues),
-        "max_jobs": spec.max_jobs,
-        "builder": {"type": "noop"},  # jobs name an image; the platform builds them from commits
-    }
-    return {
-        "agent": {"useExternalWandbSecret": True, "image": spec.image or IMAGES["wandb-launch-agent"]},
-        "namespace": agent_namespace(team),
-        "additionalTargetNamespaces": [],
-        "baseUrl": spec.base_url,
-        "launchConfig": yaml.safe_dump(config, sort_keys=False),
-        "volcano": False,  # a scheduler for the whole cluster, which older charts bring
-    }
-
-
-def agent_rules(team: str) -> list[dict[str, list[str]]]:
-    """Return the rules of the agent's Role in the team's namespace: jobs in, what they do out, and the copied key."""
-    see = ["get", "list", "watch"]
-    return [
-        _rule("batch", ["jobs"], [*see, "create", "delete"]),
-        _rule("batch", ["jobs/status"], see),
-        _rule("jobset.x-k8s.io", ["jobsets"], [*see, "create", "delete"]),
-        _rule("jobset.x-k8s.io", ["jobsets/status"], see),
-        _rule("", ["pods", "pods/log"], see),
-        # To create cannot be held to a name; to read can.
-        _rule("", ["secrets"], ["create"]),
-        {**_rule("", ["secrets"], ["get"]), "resourceNames": [key_secret(team)]},
-    ]
-
-
-def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, list[str]]:
-    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
-
-
-_ROLE_NAME = "wandb-launch-agent"
-
-
-def launch_agent(
-    into: Component, scope: Scope, team: str, spec: LaunchSpec, *, namespace: Any, chart: ChartOverride | None
-) -> None:
-    """Add the agent in a namespace of its own, and its rights in the team's. Its pod waits for the Secret with its key.
-
-    ``namespace`` is the team's, known once it exists; ``chart`` the environment's override of the chart.
-    """
-    name = into.name
-    created = into.add(
-        kubernetes_object(NAMESPACE, f"{name}-namespace", scope, agent_namespace(team), {}, labels=AGENT_LABELS)
-    )
-    own_namespace = created.output("metadata", "name")
-    fields = {"spec": {"hard": AGENT_QUOTA}}
-    quota = into.add(
-        kubernetes_object(RESOURCE_QUOTA, f"{name}-quota", scope, "agent", fields, namespace=own_namespace)
-    )
-    rules = rules_of_role(*agent_rules(team))
-    role = into.add(kubernetes_object(ROLE, f"{name}-role", scope, _ROLE_NAME, rules, namespace=namespace))
-    bound = binding("Role", _ROLE_NAME, [account_subject(agent_account(team), agent_namespace(team))])
-    into.add(
-        kubernetes_object(ROLE_BINDING, f"{name}-role-binding", scope, _ROLE_NAME, bound, namespace=namespace), [role]
-    )
-    # People add the key, and cannot before the namespace exists, so nothing waits for the release's pods.
-    release(
-        into,
-        CHARTS[CHART],
-        chart,
-        chart_values(team, spec),
-        after=[created, quota],
-        called=team,
-        prepared=agent_namespace(team),
-    )

@@ -25,11 +25,12 @@ from training_platform.resources.environment_outputs import parse_outputs
 from training_platform.resources.filestore import claim_limits, class_tiers, tier_class
 from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.jupyterhub import team_notebooks
+from training_platform.resources.launch_agent import CHART, launch_agent
 from training_platform.resources.member_rights import TeamResources, member_rights, restart_rights, submitter_rights
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
 from training_platform.resources.network import attachment_project, entrance
 from training_platform.resources.notebooks import notebooks_of, waiting_chips
-from training_platform.resources.operators import CHART, job_kinds, launch_agent, network_policies, object_limits
+from training_platform.resources.operators import job_kinds, network_policies, object_limits
 from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
 from training_platform.resources.planned_cluster import PlannedCluster, planned_cluster
 from training_platform.resources.project import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, ProjectApis, kept_role

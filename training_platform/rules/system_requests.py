@@ -13,9 +13,10 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.reading.declaration import Draft, declare, finding
 from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
+from training_platform.resources.controllers import jobset_values
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.metrics_adapter import adapter_deployment
-from training_platform.resources.operators import charted, jobset_values
+from training_platform.resources.operators import charted
 from training_platform.rules.kubernetes.pods import quantity
 
 # What charts request if no value says otherwise. Source: kuberay v1.7.0 and lws v0.10.0, values.yaml of their charts,

@@ -16,12 +16,20 @@ from training_platform.catalog.types import Chart
 from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TAINT
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
-from training_platform.resources.controllers import JOBSET, KUEUE, Controller, controller_monitoring, jobset
+from training_platform.resources.controllers import (
+    JOBSET,
+    JOBSET_POD_LABELS,
+    KUEUE,
+    Controller,
+    controller_monitoring,
+    jobset,
+    jobset_values,
+)
 from training_platform.resources.kubernetes_objects import ChartRef, chart_ref
 from training_platform.resources.kubernetes_objects import release as chart_release
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.metrics_adapter import adapter_deployment
-from training_platform.resources.operators import OPERATORS, POD_LABELS, jobset_values
+from training_platform.resources.operators import OPERATORS
 from training_platform.resources.scope import Scope
 from training_platform.resources.stack_resource import StackResource
 from training_platform.rules.documents.definitions import CrdSchema, load_crds
@@ -183,7 +191,7 @@ def test_a_node_may_be_drained_while_a_replica_answers_the_webhooks() -> None:
     assert controller["leaderElection"] == {"enable": True}
     assert controller["podDisruptionBudget"] == {"enabled": True, "minAvailable": 1}
     (apart,) = controller["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
-    assert apart["podAffinityTerm"]["labelSelector"]["matchLabels"] == POD_LABELS
+    assert apart["podAffinityTerm"]["labelSelector"]["matchLabels"] == JOBSET_POD_LABELS
 
 
 def test_what_is_installed_runs_on_a_system_pool_that_is_kept_for_it() -> None:

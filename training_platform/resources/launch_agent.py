@@ -1,0 +1,130 @@
+"""The agent of W&B Launch, from its Helm chart.
+
+It has a namespace of its own, which members have no rights in. Its chart would let it make pods in
+the team's, which Kueue does not count, so the chart is told of no other namespace, and its rights there are these. What
+W&B's queues say of a namespace is not ours: in its own, where no policy holds jobs in queues, a quota leaves room for
+the agent alone. Sources: wandb/helm-charts 82d5626, charts/launch-agent; wandb/wandb, kubernetes_runner.py, read
+2026-11-22; not run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+from training_platform.catalog import CHARTS, IMAGES
+from training_platform.config.model.environment import ChartOverride
+from training_platform.config.model.workloads import AGENT_BEGINNING, LaunchSpec
+from training_platform.resources.kubernetes_objects import (
+    RESOURCE_QUOTA,
+    ROLE,
+    ROLE_BINDING,
+    account_subject,
+    binding,
+    kubernetes_object,
+    release,
+    rules_of_role,
+)
+from training_platform.resources.plan import Component
+from training_platform.resources.pod_admission import ACCELERATORS
+from training_platform.resources.resource_types import NAMESPACE
+from training_platform.resources.scope import Scope
+from training_platform.resources.tenancy import POD_SECURITY
+
+CHART: Final = "wandb-launch"
+AGENT_LABELS: Final = {f"{POD_SECURITY}{mode}": "restricted" for mode in ("enforce", "warn")}
+AGENT_QUOTA: Final = {
+    "pods": "2",  # itself, and the one before it that is ending
+    "count/jobs.batch": "0",
+    **{f"requests.{resource}": "0" for resource in ACCELERATORS},
+}
+
+
+def agent_namespace(team: str) -> str:
+    """Return the namespace of a team's agent; no team can have it."""
+    return f"{AGENT_BEGINNING}{team}"
+
+
+def agent_account(team: str) -> str:
+    """Return the service account of a team's agent, as its chart calls it after the release, which the team names."""
+    return f"wandb-launch-serviceaccount-{team}"
+
+
+def key_secret(team: str) -> str:
+    """Return the Secret with the agent's key, under ``password``: the chart reads it, and the agent copies it."""
+    return f"wandb-api-key-{team}"
+
+
+def chart_values(team: str, spec: LaunchSpec) -> dict[str, Any]:
+    """Return the values of the chart; the key is in none of them, and so in no state."""
+    config = {
+        "entity": spec.entity,
+        "queues": list(spec.queues),
+        "max_jobs": spec.max_jobs,
+        "builder": {"type": "noop"},  # jobs name an image; the platform builds them from commits
+    }
+    return {
+        "agent": {"useExternalWandbSecret": True, "image": spec.image or IMAGES["wandb-launch-agent"]},
+        "namespace": agent_namespace(team),
+        "additionalTargetNamespaces": [],
+        "baseUrl": spec.base_url,
+        "launchConfig": yaml.safe_dump(config, sort_keys=False),
+        "volcano": False,  # a scheduler for the whole cluster, which older charts bring
+    }
+
+
+def agent_rules(team: str) -> list[dict[str, list[str]]]:
+    """Return the rules of the agent's Role in the team's namespace: jobs in, what they do out, and the copied key."""
+    see = ["get", "list", "watch"]
+    return [
+        _rule("batch", ["jobs"], [*see, "create", "delete"]),
+        _rule("batch", ["jobs/status"], see),
+        _rule("jobset.x-k8s.io", ["jobsets"], [*see, "create", "delete"]),
+        _rule("jobset.x-k8s.io", ["jobsets/status"], see),
+        _rule("", ["pods", "pods/log"], see),
+        # To create cannot be held to a name; to read can.
+        _rule("", ["secrets"], ["create"]),
+        {**_rule("", ["secrets"], ["get"]), "resourceNames": [key_secret(team)]},
+    ]
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, list[str]]:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+_ROLE_NAME = "wandb-launch-agent"
+
+
+def launch_agent(
+    into: Component, scope: Scope, team: str, spec: LaunchSpec, *, namespace: Any, chart: ChartOverride | None
+) -> None:
+    """Add the agent in a namespace of its own, and its rights in the team's. Its pod waits for the Secret with its key.
+
+    ``namespace`` is the team's, known once it exists; ``chart`` the environment's override of the chart.
+    """
+    name = into.name
+    created = into.add(
+        kubernetes_object(NAMESPACE, f"{name}-namespace", scope, agent_namespace(team), {}, labels=AGENT_LABELS)
+    )
+    own_namespace = created.output("metadata", "name")
+    fields = {"spec": {"hard": AGENT_QUOTA}}
+    quota = into.add(
+        kubernetes_object(RESOURCE_QUOTA, f"{name}-quota", scope, "agent", fields, namespace=own_namespace)
+    )
+    rules = rules_of_role(*agent_rules(team))
+    role = into.add(kubernetes_object(ROLE, f"{name}-role", scope, _ROLE_NAME, rules, namespace=namespace))
+    bound = binding("Role", _ROLE_NAME, [account_subject(agent_account(team), agent_namespace(team))])
+    into.add(
+        kubernetes_object(ROLE_BINDING, f"{name}-role-binding", scope, _ROLE_NAME, bound, namespace=namespace), [role]
+    )
+    # People add the key, and cannot before the namespace exists, so nothing waits for the release's pods.
+    release(
+        into,
+        CHARTS[CHART],
+        chart,
+        chart_values(team, spec),
+        after=[created, quota],
+        called=team,
+        prepared=agent_namespace(team),
+    )
