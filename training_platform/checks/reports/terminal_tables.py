@@ -49,9 +49,7 @@ def section_text(section: ReportSection, width: int) -> Group:
 
 def section_lines(section: ReportSection, width: int) -> str:
     """Return a section as lines without colours."""
-    plain = io.StringIO()
-    PrintableConsole(highlight=False, width=width, file=plain).print(section_text(section, width))
-    return "\n".join(line.rstrip() for line in plain.getvalue().splitlines()) + "\n"
+    return table_text(section_text(section, width), width) + "\n"
 
 
 def heading(title: Text, width: int) -> RenderableType:
@@ -94,35 +92,50 @@ def fitting_table(
     before the subject are a line above it. Of words only those of the subject, else of the widest column, are broken. A
     title that begins with ``>`` is aligned to the right.
     """
-    kept_columns = list(range(len(columns)))
-    wide = _widths(columns, rows)
+    shown = _undropped(columns, rows, width, drop)
     words = _widths(columns, rows, str.split)
+    if subject and shown[0] < subject and _total(words[column] for column in shown) > width:
+        before = [column for column in shown if column < subject]
+        below = [[_with_line_above(row, before, subject), *row[subject + 1 :]] for row in rows]
+        columns = columns[subject:]
+        return fitting_table(columns, below, width, drop=[name for name in drop if name in columns], subject=0)
+    shown_columns = [columns[column] for column in shown]
+    shown_rows = [[row[column] for column in shown] for row in rows]
+    shown_subject = None if subject is None else shown.index(subject)
+    return _table(shown_columns, shown_rows, _folded(shown_columns, shown_rows, width, shown_subject))
+
+
+def _undropped(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, drop: Sequence[str]) -> list[int]:
+    """Return the columns that stay if those named in ``drop`` are left out until the others have room."""
+    widths = _widths(columns, rows)
+    shown = list(range(len(columns)))
     for name in drop:
-        if _total(wide[column] for column in kept_columns) <= width:
+        if _total(widths[column] for column in shown) <= width:
             break
-        kept_columns.remove(columns.index(name))
-    if subject and kept_columns[0] < subject and _total(words[column] for column in kept_columns) > width:
-        places = [Text(" ").join(row[column] for column in kept_columns if column < subject) for row in rows]
-        below = [
-            [Text("\n").join((place, row[subject])), *row[subject + 1 :]]
-            for place, row in zip(places, rows, strict=True)
-        ]
-        lower_columns = columns[subject:]
-        return fitting_table(
-            lower_columns, below, width, drop=[name for name in drop if name in lower_columns], subject=0
-        )
-    excess = _total(wide[column] for column in kept_columns) - width
-    while excess > 0 and (able := [column for column in kept_columns if wide[column] > words[column]]):
-        wide[max(able, key=lambda column: (column != subject, wide[column]))] -= 1
+        shown.remove(columns.index(name))
+    return shown
+
+
+def _with_line_above(row: Sequence[Text], columns: Sequence[int], subject: int) -> Text:
+    """Return a row's subject below a line of the cells of some columns."""
+    return Text("\n").join((Text(" ").join(row[column] for column in columns), row[subject]))
+
+
+def _folded(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, subject: int | None) -> Sequence[int]:
+    """Return the widths of columns that have room: folded between words, and if that is not enough, in words."""
+    widths = _widths(columns, rows)
+    words = _widths(columns, rows, str.split)
+    excess = _total(widths) - width
+    while excess > 0:
+        foldable = [column for column in range(len(columns)) if widths[column] > words[column]]
+        if not foldable:
+            break
+        widths[max(foldable, key=lambda column: (column != subject, widths[column]))] -= 1
         excess -= 1
     if excess > 0:
-        broken = max(kept_columns, key=wide.__getitem__) if subject is None else subject
-        wide[broken] = max(1, wide[broken] - excess)
-    return _table(
-        [columns[column] for column in kept_columns],
-        [[row[column] for column in kept_columns] for row in rows],
-        [wide[column] for column in kept_columns],
-    )
+        broken = widths.index(max(widths)) if subject is None else subject
+        widths[broken] = max(1, widths[broken] - excess)
+    return widths
 
 
 def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: int) -> Table:
@@ -160,7 +173,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], widths: Seque
     return table
 
 
-def table_text(table: Table, width: int) -> str:
+def table_text(table: RenderableType, width: int) -> str:
     """Return a table as text without colours, and without the blanks that fill its lines."""
     plain = io.StringIO()
     PrintableConsole(highlight=False, width=width, file=plain).print(table)
