@@ -19,7 +19,7 @@ from tests.places import ORGANISATION
 from training_platform.cli.main import app as training_platform
 from training_platform.parts.jobs.cli import inside, runs
 from training_platform.parts.sandbox import cli as sandbox
-from training_platform.parts.simulate import cli as simulate
+from training_platform.parts.simulate.cli import trace
 
 RUN = {"--parallel", "--yes", "--workspace", "--root", "--as"}
 OPTIONS = {
@@ -54,7 +54,7 @@ def test_a_function_takes_what_its_command_is_given(command: click.Command) -> N
     parameters = inspect.signature(command.callback).parameters.values()
     own_names = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     shared = {option.name for option in command.params if option.expose_value} - own_names
-    classes = {module.__name__: runs.RunsOptions for module in (runs, inside, simulate)} | {
+    classes = {module.__name__: runs.RunsOptions for module in (runs, inside, trace)} | {
         sandbox.__name__: sandbox.SandboxOptions
     }
 

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 def _simulate() -> click.Command:
-    from training_platform.parts.simulate.cli import simulate
+    from training_platform.parts.simulate.cli.simulate import simulate
 
     return simulate
 
 
 def _recommend() -> click.Command:
-    from training_platform.parts.simulate.cli import recommend
+    from training_platform.parts.simulate.cli.simulate import recommend
 
     return recommend
 
 
 def _trace() -> click.Command:
-    from training_platform.parts.simulate.cli import trace_app
+    from training_platform.parts.simulate.cli.trace import trace_app
 
     return trace_app
 

@@ -1,37 +1,30 @@
-"""``training-platform simulate``, ``recommend`` and ``trace``: jobs of a trace in simulated queues."""
+"""``training-platform simulate`` and ``recommend``: jobs of a trace in simulated queues."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
 from training_platform.cli.shared import (
     PATH,
-    Commands,
     example,
     fail,
     line_width,
-    need,
     print_json,
     repository,
     root_option,
     say,
 )
-from training_platform.parts.jobs.cli.runs import RunsOptions, access_options, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from kueue_model import CapacityTimes, Cluster, Manifests
-    from kueue_model.imports import Imported
+    from kueue_model import Cluster, Manifests
     from training_platform.config.reading.finding import Finding
     from training_platform.config.workspace import Workspace
-
-    Side = tuple[list[Cluster], Mapping[str, CapacityTimes]]  # clusters, and when their machines come and go
 
 _PAGES = ("markdown", "html")
 _FORMATS = ("text", "json", *_PAGES)
@@ -91,6 +84,7 @@ def simulate(
     from kueue_model import read_trace
     from kueue_model.output import checked_trace, exit_code, print_result, write_plots
     from kueue_model.results import Result, play_trace
+    from training_platform.parts.simulate.provisioning_times import read_machines
 
     if now:
         if base or changes or machines or plots or output_format in _PAGES:
@@ -104,16 +98,14 @@ def simulate(
     if cluster:
         fail("--cluster is for --now; a trace names clusters in a column.")
     seeds = range(seed, seed + (runs or 1))
+    times = read_machines(machines)
+    sides = _sides(repository(root), environment, base)
     printed: list[Finding] = []
-    with ExitStack() as stack:
-        sides = _sides(stack, repository(root), environment, base, machines)
-        traces = [
-            checked_trace(read_trace(trace, clusters), trace, changes, clusters, printed) for clusters, _ in sides
-        ]
-        figures, *base_figures = (
-            [play_trace(clusters, side_trace, times, run_seed) for run_seed in seeds]
-            for (clusters, times), side_trace in zip(sides, traces, strict=True)
-        )
+    traces = [checked_trace(read_trace(trace, clusters), trace, changes, clusters, printed) for clusters in sides]
+    figures, *base_figures = (
+        [play_trace(clusters, side_trace, times, run_seed) for run_seed in seeds]
+        for clusters, side_trace in zip(sides, traces, strict=True)
+    )
     unusable = traces[0].unusable
     notes = [f"{unusable} rows of {trace} are unusable and left out."] if unusable else []
     if machines is None:
@@ -189,12 +181,6 @@ def _environment(folder: Path, environment: str | None) -> tuple[Workspace, str]
     return workspace, name
 
 
-def _clusters(folder: Path, environment: str | None) -> tuple[list[Cluster], str]:
-    """Return the clusters of an environment, and its name."""
-    workspace, name = _environment(folder, environment)
-    return _clusters_of(workspace, name, folder), name
-
-
 def _clusters_of(workspace: Workspace, environment: str, folder: Path) -> list[Cluster]:
     from training_platform.config.own_prices import read_own_prices
     from training_platform.parts.simulate.from_stacks import clusters
@@ -206,20 +192,16 @@ def _clusters_of(workspace: Workspace, environment: str, folder: Path) -> list[C
     return shared_clusters
 
 
-def _sides(
-    stack: ExitStack, folder: Path, environment: str | None, base: str | None, machines: Path | None
-) -> list[Side]:
-    """Return the queues of an environment, then those of its base, if any."""
+def _sides(folder: Path, environment: str | None, base: str | None) -> list[list[Cluster]]:
+    """Return the clusters of an environment, then those of its base, if any."""
     from training_platform.checks.comparison.base_files import base_tree
-    from training_platform.parts.simulate.provisioning_times import read_machines
 
-    times = read_machines(machines)
-    clusters, name = _clusters(folder, environment)
-    sides: list[Side] = [(clusters, times)]
+    workspace, name = _environment(folder, environment)
+    sides = [_clusters_of(workspace, name, folder)]
     if base is not None:
-        tree = stack.enter_context(base_tree(folder, base))
-        base_clusters, _ = _clusters(tree.root, name)
-        sides.append((base_clusters, times))
+        with base_tree(folder, base) as tree:
+            base_workspace, _ = _environment(tree.root, name)
+            sides.append(_clusters_of(base_workspace, name, tree.root))
     return sides
 
 
@@ -293,105 +275,3 @@ def recommend(
     else:
         click.echo(baseline.patch(best), nl=False)
     sys.exit(1 if best.missed or baseline.undecided else 0)
-
-
-trace_app = Commands("trace", help="Make, import and pull traces: the jobs that simulate plays.")
-
-
-@trace_app.command("make", epilog=example("training-platform trace make 'vision:8 h100:40:6' > october.csv"))
-@click.argument(
-    "kinds",
-    nargs=-1,
-    required=True,
-    metavar="TEAM:NEEDS:PER_WEEK:HOURS[:PRIORITY]...",
-    help="Kinds of jobs, such as 'vision:8 h100:40:6': a team, its needs, jobs a week, and hours of the median job.",
-)
-@click.option("--days", type=click.IntRange(1, 366), default=30, help="Length of the trace.")
-@click.option("--seed", type=int, default=0, help="The same seed makes the same trace.")
-def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
-    """Make a random trace, with more arrivals by day and run times around a median, and print it as CSV."""
-    from kueue_model import JobKind, invented, trace_text
-
-    job_kinds: list[JobKind] = []
-    invalid: list[str] = []
-    for text in kinds:
-        parts = text.split(":")
-        try:
-            team, needs, per_week, hours = parts[:4]
-            kind = JobKind(team, needs, float(per_week), float(hours) * 3600, ":".join(parts[4:]))
-        except ValueError:
-            invalid.append(text)
-            continue
-        if 0 < kind.per_week <= 1_000_000 and 0 < kind.seconds <= 366 * 86_400:
-            job_kinds.append(kind)
-        else:
-            invalid.append(text)
-    if invalid:
-        fail(f"{'; '.join(map(repr, invalid))}: write TEAM:NEEDS:PER_WEEK:HOURS, such as 'vision:8 h100:40:6'.")
-    click.echo(trace_text(invented(job_kinds, days, seed)), nl=False)
-
-
-@trace_app.command("import", epilog=example("training-platform trace import slurm sacct.txt --names names.yaml"))
-@click.argument("kind", type=click.Choice(("slurm", "swf", "kueue")), help="Format of the file.")
-@click.argument("file", type=PATH, help="Output of sacct --parsable2, a .swf file, or workloads as JSON.")
-@click.option("--names", type=PATH, metavar="TABLE", help="YAML file: our names of teams and accelerators.")
-def import_trace(kind: str, file: Path, names: Path | None) -> None:
-    """Make a trace of jobs that another scheduler ran, and print it as CSV.
-
-    Needs a file of that scheduler: `slurm` is the output of `sacct --allusers --parsable2
-    --format=JobID,Submit,Account,ElapsedRaw,AllocTRES`, `swf` a file in the Standard Workload Format, `kueue` the
-    output of `kubectl get workloads -A -o json`. Standard error counts the jobs that are left out. Exit code 1: some
-    rows cannot be read.
-    """
-    from kueue_model.imports import read_foreign, read_table
-
-    imported = read_foreign(file, kind, read_table(names))
-    for finding in imported.findings:
-        say(str(finding), err=True)
-    _print_trace(imported)
-    sys.exit(1 if imported.findings else 0)
-
-
-@trace_app.command("pull", epilog=example("training-platform trace pull --environment prod > october.csv"))
-@click.option("--environment", help="Only jobs of this environment.")
-@click.option("--team", help="Only jobs of this team.")
-@access_options
-def pull_trace(environment: str | None, **chosen: Any) -> None:
-    """Make a trace of the Kueue workloads that clusters still have, and print it as CSV.
-
-    Needs the extra `jobs` and a kubeconfig. Reads the clusters in which teams have shares, as `job list` does. Standard
-    error counts the jobs that are left out. Exit code 2: a cluster did not answer, and its jobs are missing.
-    """
-    need("jobs", "trace pull")
-    from kueue_model.imports import Imported, NameTable
-    from training_platform.clients.kubernetes_api import WORKLOADS, NoKubeconfigError
-    from training_platform.config.reading.finding import UserError
-    from training_platform.parts.jobs.runs.places import places
-
-    options = RunsOptions(**chosen)
-    imported = Imported()
-    failures: dict[object, str] = {}
-    for place in places(options.folder(), options.workspace(), environment=environment, team=options.team):
-        if place.target == "gke":
-            progress(f"Reading workloads of team {place.team.name} in {place.key} ...")
-            try:
-                items = list(options.api(place).objects(WORKLOADS, place.team.name))
-                imported.add_workloads(items, NameTable(teams={"*": place.team.name}), cluster=place.key)
-            except NoKubeconfigError as error:  # the same for every cluster
-                failures.setdefault(NoKubeconfigError, str(error))
-            except UserError as error:
-                failures[str(error)] = str(error)
-    imported.rows.sort(key=lambda row: str(row["submitted"]))
-    _print_trace(imported)
-    for sentence in failures.values():
-        say(f"training-platform: {sentence}", err=True)
-    sys.exit(2 if failures else 0)
-
-
-def _print_trace(imported: Imported) -> None:
-    from kueue_model import trace_text
-
-    for reason, count in sorted(imported.left_out.items()):
-        say(f"Left out: {count:,} {reason}.", err=True)
-    say(f"{len(imported.rows):,} jobs.", err=True)
-    click.echo(trace_text(imported.rows), nl=False)
