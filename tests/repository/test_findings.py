@@ -23,7 +23,7 @@ BIRTHS = {
     },
 }
 """The functions that may call each class, by file."""
-DECLARING = ("declare", "gke_rule", "vertex_rule")
+DECLARING = ("declare", "job_rule", "gke_rule", "vertex_rule")
 
 
 def _calls() -> dict[str, set[str]]:

@@ -18,7 +18,7 @@ from training_platform.config.names import data_variable
 from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
-from training_platform.parts.jobs.common_rules import bucket_findings, data_set_findings, disk_findings, job_findings
+from training_platform.parts.jobs.common_rules import job_findings
 from training_platform.parts.jobs.container import mount_variables
 from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.jobset import jobset
@@ -28,6 +28,7 @@ from training_platform.parts.jobs.gke.team_quota import reach
 from training_platform.parts.jobs.gke.volumes import volumes
 from training_platform.parts.jobs.job_cost import cost_text, job_cost
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.storage_rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.parts.jobs.vertex.worker_pools import references, vertex_target, worker_pools
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from training_platform.config.model.team import Team
-from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.declaration import Draft, finding, located
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.rejection import rejections
 from training_platform.config.reading.secrets import HIDDEN
@@ -24,22 +24,20 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, SourceSection, UnreadableError, read_source
 from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.job_model import Job
+from training_platform.parts.jobs.job_rules import job_rule
 
 FOLDER = "jobs"
-JOB_MODEL = declare(
+JOB_MODEL = job_rule(
     "job-model",
     "Find a field or value that the model of job files rejects, or a name that its team or environment does not have.",
-    ruleset="jobs",
 )
-JOB_YAML = declare(
+JOB_YAML = job_rule(
     "job-yaml",
     "Find YAML that two readers would read differently.",
-    ruleset="jobs",
 )
-JOB_NAME_RULE = declare(
+JOB_NAME_RULE = job_rule(
     "job-name",
     "Find a job whose name, or that of a run or pod, Kubernetes or Vertex AI would refuse.",
-    ruleset="jobs",
 )
 _ADDRESS = re.compile(r"gs://(?P<bucket>[^/']*)")
 JOB_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -1,4 +1,4 @@
-"""Declares the rules of jobs on one target, whose rule set and sources they share."""
+"""Declares the rules of jobs: on any target, or on one, whose rule set and sources they share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from training_platform.config.reading.finding import Severity
 
 _ON_GKE = "webhooks of JobSet and Kueue, and documentation of GKE, read 2026"
 _ON_VERTEX = "documentation and protos of Vertex AI, read 2026-08-22"
+
+
+def job_rule(rule_id: str, title: str, *, severity: Severity = "error", refused_by: str | None = None) -> Rule:
+    """Declare a rule of jobs on any target. Raises ValueError on a second use of an id."""
+    return declare(rule_id, title, ruleset="jobs", severity=severity, refused_by=refused_by)
 
 
 def gke_rule(rule_id: str, title: str, *, severity: Severity = "error") -> Rule:

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.finding import Path
 from training_platform.parts.jobs.container import mount_path
+from training_platform.parts.jobs.job_rules import job_rule
 from training_platform.parts.jobs.resolve import ResolvedJob
 
-JOB_WORDS = declare(
+JOB_WORDS = job_rule(
     "job-words",
     "Find words of a command or a variable that only a shell would understand, such as `&&` or `$NAME`.",
-    ruleset="jobs",
 )
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh"})
 _OPERATORS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>", "&>"})

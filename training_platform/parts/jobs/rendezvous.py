@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.finding import Path, Severity
+from training_platform.parts.jobs.job_rules import job_rule
 from training_platform.parts.jobs.resolve import ResolvedJob
 
 PORT: Final = "29500"  # torchrun's own
@@ -72,10 +73,9 @@ _PROCESSES = frozenset({"--nproc-per-node", "--num-gpus", "PET_NPROC_PER_NODE"})
 _OF_EACH_NODE = frozenset({"MASTER_ADDR", "NODE_RANK", "PET_NODE_RANK", "RANK", "LOCAL_RANK"})
 
 
-JOB_LAUNCHER = declare(
+JOB_LAUNCHER = job_rule(
     "job-launcher",
     "Find a launcher, such as torchrun, or a variable that contradicts the job's nodes, processes or GPUs.",
-    ruleset="jobs",
     severity="warning",
 )
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
-from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.declaration import Draft, finding, located
 from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.container import image
 from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.job_rules import vertex_rule
+from training_platform.parts.jobs.job_rules import job_rule, vertex_rule
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.source_archive import source_bucket
 from training_platform.resources.network import attachment
@@ -36,10 +36,9 @@ def rights_findings(job: ResolvedJob, target: Target) -> list[Finding]:
     return located(_drafts(job, target))
 
 
-JOB_RIGHTS = declare(
+JOB_RIGHTS = job_rule(
     "job-rights",
     "Find a field of a job file that needs a role that the stacks do not grant.",
-    ruleset="jobs",
     refused_by="Google Cloud, with 403 at the first call; nobody, if the role is granted outside the stacks",
 )
 

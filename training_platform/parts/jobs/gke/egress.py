@@ -10,10 +10,10 @@ from training_platform.catalog.reading import table
 from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.jobs.common_rules import readable
 from training_platform.parts.jobs.container import python_index
 from training_platform.parts.jobs.job_rules import gke_rule
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.source_rules import readable
 
 JOB_EGRESS = gke_rule(
     "job-egress",

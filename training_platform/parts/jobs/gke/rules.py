@@ -9,7 +9,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.declaration import Draft, finding, located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.jobs.common_rules import JOB_SWEEP, bucket_findings, data_set_findings, disk_findings
+from training_platform.parts.jobs.common_rules import JOB_SWEEP
 from training_platform.parts.jobs.gke.egress import egress_findings
 from training_platform.parts.jobs.gke.gke_job import GkeJob, on_gke
 from training_platform.parts.jobs.gke.gpu_direct import nccl_findings
@@ -24,6 +24,7 @@ from training_platform.parts.jobs.job_rules import gke_rule
 from training_platform.parts.jobs.naming import longest_name
 from training_platform.parts.jobs.rendezvous import launcher_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.parts.jobs.storage_rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.resources.kueue import run_limit_hours
 
 LONGEST_NAME = 63  # of a pod's host name, a DNS label

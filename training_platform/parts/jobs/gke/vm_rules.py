@@ -9,11 +9,12 @@ from training_platform.config.data_sets import reaches
 from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.parts.jobs.common_rules import JOB_LOCAL_CHECKPOINTS, JOB_MOUNT, JOB_RETRY_ON
+from training_platform.parts.jobs.common_rules import JOB_LOCAL_CHECKPOINTS, JOB_RETRY_ON
 from training_platform.parts.jobs.gke.gke_job import GkeJob
 from training_platform.parts.jobs.gke.pod_sizes import local_ssds, pod_parts, usable_disk_gib, vm_sizes
 from training_platform.parts.jobs.gke.volumes import LOCAL_CHECKPOINTS_PATH
 from training_platform.parts.jobs.job_rules import gke_rule
+from training_platform.parts.jobs.storage_rules import JOB_MOUNT
 
 OUT_OF_MEMORY = 137  # the exit code of a killed program
 HOST = "host"  # the level of a physical host, which has one VM of these machine types

@@ -24,13 +24,14 @@ from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import CloudStorage, VertexJobs, filestore_address, lustre_address
 from training_platform.clients.kubernetes_api import JOBSETS, LOCAL_QUEUES, WORKLOADS, ClusterApi, ClusterError
 from training_platform.clients.registries import Registries, image_name
-from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.declaration import Draft, finding, located
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.container import image, output_uri
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.job_checks import chosen_target, judge
 from training_platform.parts.jobs.job_model import Target
+from training_platform.parts.jobs.job_rules import job_rule
 from training_platform.parts.jobs.naming import as_run, new_run, point_runs
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
 from training_platform.parts.jobs.runs.on_gke import USER_ANNOTATION, workload_of
@@ -161,17 +162,15 @@ def image_findings(job: ResolvedJob, registries: Registries) -> list[Finding]:
     return located(_of_image(job, registries))
 
 
-JOB_IMAGE_MISSING = declare(
+JOB_IMAGE_MISSING = job_rule(
     "job-image-missing",
     "Find an image that its registry does not have, when the job is submitted.",
-    ruleset="jobs",
 )
 
 
-JOB_IMAGE_UNCHECKED = declare(
+JOB_IMAGE_UNCHECKED = job_rule(
     "job-image-unchecked",
     "Find an image whose registry cannot be reached, when the job is submitted.",
-    ruleset="jobs",
     severity="warning",
 )
 
