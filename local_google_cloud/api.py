@@ -11,8 +11,8 @@ from local_google_cloud.http.server import serve
 from local_google_cloud.local_cloud import LocalCloud
 from local_google_cloud.requests.errors import Refusal
 from local_google_cloud.state.authorization import Caller
+from local_google_cloud.state.clock import Clock
 from local_google_cloud.state.cloud import REAL_DURATIONS, CloudSettings
-from local_google_cloud.state.long_running import Clock
 from local_google_cloud.state.questions import (
     Access,
     Grant,

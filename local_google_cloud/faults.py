@@ -14,13 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from local_google_cloud.services.service_table import SERVICES
-from local_google_cloud.state.long_running import (
-    Clock,
-    JobShortage,
-    StartingOperation,
-    TrainingJob,
-    stamp,
-)
+from local_google_cloud.state.clock import Clock, stamp
+from local_google_cloud.state.interference import JobShortage, StartingOperation, TrainingJob
+from local_google_cloud.state.operation import OperationMeta
 from local_google_cloud.state.store import Record
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
@@ -109,7 +105,7 @@ class ActiveFaults:
         active.events.append({"time": stamp(self._clock.now()), "what": subject})
         return True
 
-    def strike(self, starting: StartingOperation, meta: Json, now: float) -> None:
+    def strike(self, starting: StartingOperation, meta: OperationMeta, now: float) -> None:
         """Let an operation fail for lack of VMs, or because it is to fail."""
         subject = str(starting)
         requested = list(_requested(starting))
@@ -157,7 +153,7 @@ class _RequestedVms:
 
 
 def _run_out(
-    machine_type: str, starting: StartingOperation, requested: list[_RequestedVms], meta: Json, now: float
+    machine_type: str, starting: StartingOperation, requested: list[_RequestedVms], meta: OperationMeta, now: float
 ) -> None:
     """Let an operation fail for lack of VMs; a pool or cluster gets them once the stock-out is cleared."""
     message = _stockout_message(machine_type, starting, requested, meta["due"] - now)

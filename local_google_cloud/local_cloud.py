@@ -17,8 +17,8 @@ from local_google_cloud.resources.resource_kinds import Call, Service
 from local_google_cloud.services.projects import answer_cloud_quotas
 from local_google_cloud.services.service_table import SERVICES
 from local_google_cloud.state.authorization import Caller, authorize, resource_of
+from local_google_cloud.state.clock import Clock
 from local_google_cloud.state.cloud import Cloud, CloudSettings
-from local_google_cloud.state.long_running import Clock
 from local_google_cloud.state.questions import Access, Judge
 from local_google_cloud.state.store import Store
 from training_platform.catalog.types import Json

@@ -23,7 +23,7 @@ from local_google_cloud.resources import lists
 from local_google_cloud.resources.resource_kinds import Call, ResourceKind
 from local_google_cloud.state.authorization import held_permissions, resource_of
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.long_running import StateChange, Style, Work
+from local_google_cloud.state.operation import StateChange, Style, Work
 from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
 from training_platform.config.reading.finding import Finding

@@ -12,7 +12,7 @@ from typing import Any, Final
 from local_google_cloud.requests.errors import Refusal
 from local_google_cloud.requests.validation import camel_case
 from local_google_cloud.resources.resource_kinds import Call
-from local_google_cloud.state.long_running import COMPUTE_LINK
+from local_google_cloud.state.operation import COMPUTE_LINK
 from training_platform.catalog.types import Json
 
 MOST_CHARACTERS: Final = 2_000

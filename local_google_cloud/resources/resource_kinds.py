@@ -10,7 +10,7 @@ from local_google_cloud.requests.discovery import Api, Method
 from local_google_cloud.requests.validation import output_only
 from local_google_cloud.state.authorization import Caller
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.long_running import Style
+from local_google_cloud.state.operation import Style
 from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
 

@@ -22,7 +22,7 @@ from local_google_cloud.resources.resource_kinds import (
 )
 from local_google_cloud.services.networking import disconnect
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.long_running import COMPUTE_LINK, Work
+from local_google_cloud.state.operation import COMPUTE_LINK, Work
 from local_google_cloud.state.store import Record
 from training_platform.catalog import ZONES
 from training_platform.catalog.locations import is_zone, region_of

@@ -28,7 +28,7 @@ from local_google_cloud.services.gke_defaults import (
     resolve_version,
 )
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.long_running import CONTAINER_LINK, StateChange, Work
+from local_google_cloud.state.operation import CONTAINER_LINK, StateChange, Work
 from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
 

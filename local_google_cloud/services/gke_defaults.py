@@ -12,7 +12,7 @@ from uuid import UUID
 from local_google_cloud.requests.errors import Refusal, invalid
 from local_google_cloud.services.compute import node_zones
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.long_running import COMPUTE_LINK
+from local_google_cloud.state.operation import COMPUTE_LINK
 from local_google_cloud.state.store import Record
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import Json

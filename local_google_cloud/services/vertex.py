@@ -10,7 +10,7 @@ from local_google_cloud.resources.resource_kinds import Call, ResourceKind, Serv
 from local_google_cloud.services import vertex_jobs
 from local_google_cloud.services.vertex_jobs import name_and_date
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.long_running import StateChange
+from local_google_cloud.state.operation import StateChange
 from local_google_cloud.state.store import Record
 from training_platform.catalog.types import Json
 

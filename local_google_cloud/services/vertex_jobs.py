@@ -25,8 +25,9 @@ from local_google_cloud.requests.discovery import Api
 from local_google_cloud.requests.errors import Refusal, failed_precondition, not_found, required
 from local_google_cloud.requests.validation import read_body
 from local_google_cloud.resources.resource_kinds import Call, Handler, ResourceKind
+from local_google_cloud.state.clock import stamp
 from local_google_cloud.state.cloud import Cloud
-from local_google_cloud.state.long_running import TrainingJob, stamp
+from local_google_cloud.state.interference import TrainingJob
 from local_google_cloud.state.questions import Quota, TrainingVms
 from local_google_cloud.state.quota_use import charges_of
 from local_google_cloud.state.store import Record

@@ -8,7 +8,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from local_google_cloud.requests.errors import not_found
-from local_google_cloud.state.long_running import Clock, Interference, Operations, stamp
+from local_google_cloud.state.clock import Clock, stamp
+from local_google_cloud.state.interference import Interference
+from local_google_cloud.state.long_running import Operations
 from local_google_cloud.state.projects import Projects
 from local_google_cloud.state.questions import Judge
 from local_google_cloud.state.quota_use import QuotaUse

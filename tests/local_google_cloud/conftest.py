@@ -9,7 +9,7 @@ import pytest
 
 from local_google_cloud.http.server import serve
 from local_google_cloud.local_cloud import LocalCloud
-from local_google_cloud.state.long_running import Clock
+from local_google_cloud.state.clock import Clock
 from local_google_cloud.state.store import Store
 from tests.local_google_cloud.client import APIS, OTHER, PROJECT, Client
 from training_platform.parts.sandbox.google_rules import judged_cloud

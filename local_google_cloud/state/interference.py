@@ -1,0 +1,62 @@
+"""The faults that can hit operations and jobs, as the state asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from local_google_cloud.state.operation import OperationMeta, Work
+from local_google_cloud.state.store import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartingOperation:
+    """An operation that is about to start; ``children`` are the node pools of a cluster."""
+
+    kind: str  # service and collection, container.nodePools
+    work: Work
+    record: Record | None  # its target
+    children: Sequence[Record]
+
+    def __str__(self) -> str:
+        """Return it as the events of a fault show it."""
+        return f"{self.work.action} {self.work.target}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingJob:
+    """A training job that requests or has VMs; ``machine_types`` is empty on a persistent resource."""
+
+    kind: str  # service and collection, aiplatform.customJobs
+    name: str  # the display name
+    region: str
+    machine_types: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it as the events of a fault show it."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobShortage:
+    """Why a job gets no VMs: the fault, and Google's message."""
+
+    fault: str
+    message: str
+
+
+class Interference(Protocol):
+    """The faults that can hit operations and jobs."""
+
+    def strike(self, starting: StartingOperation, meta: OperationMeta, now: float) -> None:
+        """Change the time and result of an operation: ``due``, ``changes``, ``error`` and the like."""
+
+    def shortage(self, job: TrainingJob) -> JobShortage | None:
+        """Return why a job gets no VMs, if it gets none."""
+
+    def failure(self, job: TrainingJob) -> tuple[float, str] | None:
+        """Return the share of its time after which a running job fails, and the message; None if it succeeds."""
+
+    def over(self, text: str) -> bool:
+        """Whether a fault was cleared."""
