@@ -357,10 +357,10 @@ def test_boot_disk_is_charged_by_its_type_and_size(build: Build) -> None:
     assert charged["SSD-TOTAL-GB-per-project-region"].amount == 2 * 300
 
 
-def test_boot_disk_without_a_type_is_the_machines_default(build: Build) -> None:
+def test_boot_disk_without_a_type_is_balanced_where_the_machine_supports_it(build: Build) -> None:
     charged = pool(build, "a100", "{machine_type: a2-highgpu-1g, zone: us-central1-a}")
 
-    assert charged["DISKS-TOTAL-GB-per-project-region"].amount == 100
+    assert charged["SSD-TOTAL-GB-per-project-region"].amount == 100
 
 
 def test_system_pool_is_counted_over_all_zones(build: Build) -> None:

@@ -249,13 +249,15 @@ class BootDiskSpec(Section):
     """A boot disk."""
 
     type: DiskTypeName | None = Field(
-        default=None, description="Disk type; default: the first that the machine type supports."
+        default=None,
+        description="Disk type; default: pd-balanced where the machine type supports it, else its own default.",
     )
     size_gb: int = Field(default=100, ge=1, description="Size in GB.")
 
     def type_on(self, machine: MachineType) -> str:
         """Return the type that a VM of ``machine`` gets: what the file says, or the machine type's default."""
-        return self.type or machine.boot_disk_types[0]
+        balanced = "pd-balanced" if "pd-balanced" in machine.boot_disk_types else machine.boot_disk_types[0]
+        return self.type or balanced
 
 
 class CpuPoolSpec(Consistent):
