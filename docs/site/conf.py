@@ -50,6 +50,9 @@ NAVIGATION = {
         "reference/commands",
         "reference/rules",
         "reference/rights",
+        "reference/quota-counts",
+        "reference/traces",
+        "reference/adopted",
         "reference/glossary",
     ],
     "Develop it": [
