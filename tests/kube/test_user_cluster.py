@@ -135,7 +135,7 @@ def _stack_files_win_over_other_field_managers(lab: Lab) -> None:
 
 
 def _a_create_of_a_killed_run_is_imported(lab: Lab) -> None:
-    """Pulumi's state has the beginning of the create alone, and the cluster the object."""
+    """Pulumi's state has only the beginning of the create, and the cluster the object."""
     (file,) = lab.sandbox.folder.state.glob("**/stacks/**/lab-vision.json")
     state = json.loads(file.read_text())
     resources = state["checkpoint"]["latest"]["resources"]

@@ -74,10 +74,10 @@ def test_a_stale_file_is_named(root: Path) -> None:
     assert owners(root, "--check") == (0, "")
     (root / GITHUB).write_text("* @somebody\n", encoding="utf-8")
 
-    code, said = owners(root, "--check")
+    code, output = owners(root, "--check")
 
-    assert (code, said.count("\n")) == (1, 1)
-    assert ".github/CODEOWNERS is not up to date" in said
+    assert (code, output.count("\n")) == (1, 1)
+    assert ".github/CODEOWNERS is not up to date" in output
 
 
 def test_without_a_map_there_is_nothing_to_do(root: Path) -> None:
@@ -88,7 +88,7 @@ def test_without_a_map_there_is_nothing_to_do(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("nlp:", "npl:", "'npl' is no team. Allowed: nlp, vision. Nearest: nlp."),
         (
@@ -100,14 +100,14 @@ def test_without_a_map_there_is_nothing_to_do(root: Path) -> None:
         ("teams:", "teams: [", "owners.yaml"),
     ],
 )
-def test_a_map_that_cannot_be_used_is_told_with_its_line(root: Path, old: str, new: str, said: str) -> None:
+def test_a_map_that_cannot_be_used_is_told_with_its_line(root: Path, old: str, new: str, message: str) -> None:
     path = root / "stacks" / "owners.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
     code, text = owners(root)
 
     assert code == 2
-    assert said in text
+    assert message in text
     assert "Traceback" not in text
 
 

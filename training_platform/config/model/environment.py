@@ -149,9 +149,9 @@ def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
     if foreign := sorted(set(value) & set(LEFT_TO_GOOGLE)):
         context = {"allowed": "region, zone, and the quota's own, such as gpu_family", "nearest": None}
         raise PydanticCustomError("dimension", f"a limit cannot be requested for one {foreign[0]}", context)
-    for place, known in (("region", REGIONS), ("zone", ZONES)):
-        if (name := value.get(place)) and name not in known:
-            raise unknown_name(place, name, known, known)
+    for place, locations in (("region", REGIONS), ("zone", ZONES)):
+        if (name := value.get(place)) and name not in locations:
+            raise unknown_name(place, name, locations, locations)
     return value
 
 

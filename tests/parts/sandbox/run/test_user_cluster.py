@@ -370,20 +370,20 @@ def test_an_unfinished_create_is_imported_if_the_object_exists_with_the_mark(
         for type_, name in ((NAMESPACE, "vision"), (NAMESPACE, "nlp"), ("kubernetes:example.com/v1:Widget", "w"))
     ]
 
-    found = list(created_objects(UserCluster(tmp_path / "kubeconfig", "kind-lab", "ours", {}), folder, creates))
+    imported_objects = list(created_objects(UserCluster(tmp_path / "kubeconfig", "kind-lab", "ours", {}), folder, creates))
 
-    assert found == ([(NAMESPACE, "vision")] if imported else [])
+    assert imported_objects == ([(NAMESPACE, "vision")] if imported else [])
 
 
 @pytest.mark.parametrize(
-    ("type_", "left", "refused"),
+    ("type_", "foreign_objects", "refused"),
     [(RELEASE, ["ClusterQueue theirs"], True), (RELEASE, [], False), (NAMESPACE, ["ClusterQueue theirs"], False)],
 )
 def test_kueue_stays_while_it_has_objects_of_no_stack(
-    type_: str, left: list[str], refused: bool, folder: SandboxFolder, monkeypatch: pytest.MonkeyPatch
+    type_: str, foreign_objects: list[str], refused: bool, folder: SandboxFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(user_cluster, "connect", lambda *_, **__: None)
-    monkeypatch.setattr(user_cluster, "objects_without_stack", lambda *_: left)
+    monkeypatch.setattr(user_cluster, "objects_without_stack", lambda *_: foreign_objects)
     keep(folder, "some", type_=type_)
     cluster = UserCluster(folder.path, "kind-lab", "ours", {})
 
