@@ -162,6 +162,10 @@ def test_what_no_quota_is_charged_for_is_named(resources: list[StackResource]) -
 
 
 def test_the_page_says_why_it_is_not_counted() -> None:
-    page = (ROOT / "docs" / "reference" / "quota-counts.md").read_text(encoding="utf-8").partition("## What is not counted")[2]
+    page = (
+        (ROOT / "docs" / "reference" / "quota-counts.md")
+        .read_text(encoding="utf-8")
+        .partition("## What is not counted")[2]
+    )
 
     assert [name for name in NAMED.values() if name not in page.replace("\n", " ")] == []
