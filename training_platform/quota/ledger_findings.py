@@ -26,7 +26,7 @@ from training_platform.quota.snapshot import FOLDER, Snapshot
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
-_DISPUTED = "; automatic addresses of NAT, of which Google's pages disagree whether they count"
+_DISPUTED = "; Google's pages disagree whether automatic addresses of NAT count"
 _GUESS = "; the catalogue's spelling of it is not verified"
 
 

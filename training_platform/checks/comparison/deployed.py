@@ -177,7 +177,8 @@ def _gravest(steps: Iterable[_Step]) -> Iterator[_Step]:
 
 
 def _change(step: _Step) -> ResourceChange | None:
-    old, new = step.old, step.new
+    old = step.old
+    new = step.new
     if step.op in ("delete", "discard") and old:
         return removed(_flat(old))
     if step.op == "create" and new:

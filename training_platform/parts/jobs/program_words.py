@@ -97,6 +97,6 @@ def _unmounted(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[Draf
     for path, word in words:
         bucket = _BUCKET_PATH.search(word)
         if bucket and not any(f"{place}/".startswith(f"{bucket[0]}/") for place in mounted):
-            message = f"{bucket[0]} is a folder on Vertex AI alone: on GKE the job mounts no such bucket"
+            message = f"{bucket[0]} is a folder only on Vertex AI: on GKE the job mounts no such bucket"
             allowed = "mounts with source: {bucket: NAME} or {data_set: NAME}, and MOUNT_NAME for the path"
             yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed)

@@ -262,18 +262,18 @@ GROWS = event("Normal", "TriggeredScaleUp", "pod triggered scale-up: [{group 3->
 
 
 @pytest.mark.parametrize(
-    ("message", "events", "said"),
+    ("message", "events", "explained"),
     [(SCHEDULER, [FULL], True), (SCHEDULER, [GROWS, FULL], False), ("0/4 nodes: 4 had taints.", [FULL], False)],
 )
 def test_a_run_that_no_single_vm_has_room_for_learns_how_kueue_counts(
-    message: str, events: list[Json], said: bool
+    message: str, events: list[Json], explained: bool
 ) -> None:
     seen = {"flavor": "a100-40", "resource": "nvidia.com/gpu", "unit": 8, "pods": [waiting_pod("train-0", message)]}
 
     lines = explanation(workload=ADMITTED, events=events, **seen)
 
     sentence = "No VM has 8 nvidia.com/gpu free, and no VM is added. Kueue counts a100-40 over all VMs"
-    assert [line.startswith(sentence) for line in lines].count(True) == said
+    assert [line.startswith(sentence) for line in lines].count(True) == explained
 
 
 def test_the_first_pod_of_a_slice_is_what_the_others_wait_for() -> None:
@@ -289,11 +289,11 @@ def test_a_stopped_run_that_keeps_its_quota_without_pods_is_to_be_cancelled(pods
     evicted = condition("Evicted", True, "Exceeded the PodsReady timeout", "PodsReadyTimeout")
     workload_of_it = workload(condition("QuotaReserved", True), condition("Admitted", True), evicted)
 
-    first, *others = explanation(workload=workload_of_it, pods=pods)
+    first, *other_lines = explanation(workload=workload_of_it, pods=pods)
 
     assert first == "Kueue stops train-bcdfg, which holds its quota until its pods have ended."
-    assert any("job cancel train-bcdfg releases the quota" in line for line in others) == stuck
-    assert 'was stopped (PodsReadyTimeout): "Exceeded the PodsReady timeout".' in others[-1]
+    assert any("job cancel train-bcdfg releases the quota" in line for line in other_lines) == stuck
+    assert 'was stopped (PodsReadyTimeout): "Exceeded the PodsReady timeout".' in other_lines[-1]
 
 
 def pending_pod(init: Json | None, main: Json) -> Json:

@@ -370,7 +370,9 @@ def test_an_unfinished_create_is_imported_if_the_object_exists_with_the_mark(
         for type_, name in ((NAMESPACE, "vision"), (NAMESPACE, "nlp"), ("kubernetes:example.com/v1:Widget", "w"))
     ]
 
-    imported_objects = list(created_objects(UserCluster(tmp_path / "kubeconfig", "kind-lab", "ours", {}), folder, creates))
+    imported_objects = list(
+        created_objects(UserCluster(tmp_path / "kubeconfig", "kind-lab", "ours", {}), folder, creates)
+    )
 
     assert imported_objects == ([(NAMESPACE, "vision")] if imported else [])
 
