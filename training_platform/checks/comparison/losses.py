@@ -238,9 +238,10 @@ class LossFinder:
         """Return the field of a pool without whose change the flavor is larger; all pools if no plan tells."""
         section: Path = ("clusters", line.cluster, "node_pools")
         old = self.base.stacks.get(line.environment)
+        changed = self.fields.changed(stack, old, section) if old else ()
         flavors = [_flavor(side, line) for side in (self.base, self.head)]
         pools = {pool.name for flavor in flavors if flavor for pool in flavor.pools}
-        for row in self.fields.changed(stack, old, section) if old else ():
+        for row in changed:
             if row.path[3:4] and row.path[3] not in pools:
                 continue
             trial = self.fields.trials.with_old_value(row, stack)

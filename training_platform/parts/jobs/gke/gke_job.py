@@ -60,7 +60,7 @@ class GkeJob(ResolvedJob):
 
     @property
     def units(self) -> int:
-        """The number of what it is counted in: slices or VMs."""
+        """The number of slices, or of VMs where it has GPUs."""
         return self.slices if self.is_tpu else self.nodes
 
     @property
