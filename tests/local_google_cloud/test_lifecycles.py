@@ -329,7 +329,7 @@ def test_a_service_agent_has_an_address_of_its_api(ask: Client) -> None:
     assert email == f"service-{number}@container-engine-robot.iam.gserviceaccount.com"
 
 
-@pytest.mark.parametrize(("tier", "prefix"), [("BASIC_SSD", 29), ("ZONAL", 24), ("REGIONAL", 26), ("ENTERPRISE", 26)])
+@pytest.mark.parametrize(("tier", "prefix"), [("BASIC_SSD", 29), ("ZONAL", 26), ("REGIONAL", 26), ("ENTERPRISE", 26)])
 def test_an_instance_gets_a_range_of_its_tiers_size(ask: Client, tier: str, prefix: int) -> None:
     ask.network()
     place = LOCATION if tier in ("REGIONAL", "ENTERPRISE") else ZONE
