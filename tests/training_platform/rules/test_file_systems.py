@@ -96,6 +96,8 @@ TABLE = [
             Found({"capacity_gib": 10_241}, "12800"),
             Found({"capacity_gib": 102_401}, "102400"),
             Found({"tier": "BASIC_HDD", "capacity_gib": 65_434}, "65433"),
+            Found({"tier": "BASIC_HDD", "capacity_gib": 99}, "1024", severity="error"),
+            Found({"tier": "BASIC_HDD", "capacity_gib": 100}, "1024", severity="warning"),  # the CSI driver makes them
             Found({"tier": "REGIONAL", "capacity_gib": 99}, "1024", severity="error"),
             Found({"tier": "REGIONAL", "capacity_gib": 100}, "1024", severity="warning"),  # one page has it
         ],
