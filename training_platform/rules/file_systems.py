@@ -80,6 +80,28 @@ def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     )
 
 
+_BASIC = frozenset(name for name in FILESTORE_TIERS if name.startswith("BASIC_"))
+
+
+@rule(
+    "filestore-protection",
+    ruleset="filestore",
+    when="deletion_protection",
+    severity="warning",
+    source="terraform-provider-google #20311, confirmed there in 2024-11; Filestore docs, deletion protection, name no "
+    "tier (read 2026-11-28 in an undated copy)",
+)
+def filestore_protection(instance: FilestoreView) -> Iterator[Draft]:
+    """Find deletion protection of a basic tier, with which instances were not created; sources disagree."""
+    if instance.deletion_protection and instance.tier in _BASIC:
+        message = (
+            f"{instance.tier} instances with deletion protection were refused in 2024; Google's page names no tier"
+        )
+        allowed = "ZONAL, REGIONAL, ENTERPRISE; or no protection, in production with an exemption"
+        nearest = "deletion_protection: false" if instance.origin else "false"
+        yield finding(instance, "deletion_protection", message, allowed=allowed, nearest=nearest)
+
+
 @rule(
     "filestore-protocol",
     ruleset="filestore",

@@ -177,6 +177,9 @@ ROWS = [
     Row("filestore-shared-vpc", "error", {"files.networks.0.network": "projects/host/global/networks/net"}),
     Row("filestore-exports", "error", {EXPORTS: [{"ipRanges": ["10.0.0.0/20"]}, {"ipRanges": ["10.0.1.0/24"]}]}),
     Row("filestore-squashed-root", "warning", {EXPORTS: [{"ipRanges": ["10.0.0.0/20"], "squashMode": "ROOT_SQUASH"}]}),
+    Row("filestore-protection", "warning", {"files.tier": "BASIC_HDD"}, {
+        "files.performanceConfig": None, "files.deletionProtectionEnabled": True,
+    }),
     Row("filestore-snapshot", "error", {"files.tier": "BASIC_HDD"}, {"files.performanceConfig": None, **SNAPSHOT}),
     Row("filestore-key", "error", {"files.tier": "BASIC_SSD", "files.fileShares.capacityGb": 2560.0}, FILES_KEY),
     Row("key-location", "error", {"tuning.encryptionSpec": {"kmsKeyName": KEY.replace("central1", "west4")}}),

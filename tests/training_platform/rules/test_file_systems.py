@@ -80,6 +80,14 @@ TABLE = [
         finds=[Found({"location": "us-central1"}, "us-central1-a"), Found({"tier": "REGIONAL"}, "us-central1")],
     ),
     Rule(
+        "filestore-protection",
+        filestore,
+        passes=[{"deletion_protection": True}, {"deletion_protection": False, "tier": "BASIC_HDD"}],
+        finds=[
+            Found({"deletion_protection": True, "tier": "BASIC_HDD"}, "deletion_protection: false", severity="warning")
+        ],
+    ),
+    Rule(
         "filestore-capacity",
         filestore,
         passes=[

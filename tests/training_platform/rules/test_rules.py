@@ -19,6 +19,7 @@ BEYOND = {
     "filestore-clients",
     "filestore-exports",
     "filestore-multishare",
+    "filestore-protection",
     "filestore-snapshot",
     "local-ssd-forms",
     "lustre-addresses",
