@@ -27,6 +27,7 @@ from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.gke.team_quota import reach
 from training_platform.parts.jobs.gke.volumes import volumes
 from training_platform.parts.jobs.job_cost import cost_text, job_cost
+from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.storage_rules import bucket_findings, data_set_findings, disk_findings
 from training_platform.parts.jobs.vertex.worker_pools import references, vertex_target, worker_pools
@@ -232,7 +233,7 @@ def test_names_of_pods_have_63_characters_at_most(take: Take, slices: int, longe
 
 
 def test_the_note_has_the_jobs_demand_and_the_teams_share(verdict: Judge) -> None:
-    note, parts = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
+    note, parts, _ = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
 
     assert note.startswith("asks for 64 google.com/tpu of tpu-v5e-4x8 in tpus (2 x 8 VMs); ")
     assert note.endswith("team vision: nominal quota 32, with what it borrows 96")
@@ -269,6 +270,8 @@ DIGEST = f"@sha256:{'5e' * 32}"
     ("image", "count"),
     [
         ("train:latest", 1),
+        ("train", 1),
+        ("registry:5000/train", 1),
         ("registry:5000/train:latest", 1),
         ("train:1", 0),
         (f"train{DIGEST}", 0),
@@ -859,3 +862,27 @@ def test_vms_whose_domain_no_pod_reaches_are_best_used_one_at_a_time(take: Take)
     findings = [row for row in gke_findings(job) if row.rule == "job-flavor-networks"]
 
     assert [(row.path, row.severity, row.nearest) for row in findings] == [("gke.nodes", "warning", "1")]
+
+
+VM = "region: us-central1, machine_type: n1-standard-16"
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "note"),
+    [
+        (
+            "vertex: {region: us-central1, machine_type: n1-standard-16}",
+            "vertex",
+            "24 hours (timeout_hours, the default)",
+        ),
+        (
+            "vertex: {region: us-central1, machine_type: n1-standard-16, timeout_hours: 2}",
+            "vertex",
+            "2 hours (timeout_hours)",
+        ),
+        (gpu("h100", "nodes: 1"), "gke", "without a limit of time (max_run_hours)"),
+        (gpu("h100", "nodes: 1, max_run_hours: 3"), "gke", "at most 3 hours (max_run_hours"),
+    ],
+)
+def test_a_job_says_how_long_it_may_run(verdict: Judge, text: str, target: Target, note: str) -> None:
+    assert note in verdict(text, target).notes[-1]

@@ -71,7 +71,7 @@ def test_a_valid_job_is_resolved_to_the_things_that_it_names(read: Read) -> None
         ("environment: lab", "environment: lab-nlp", (1, 1), "environment", "lab", "lab"),
         (
             "image: registry.example.com/train:1",
-            "image: registry.example.com:5000/train",
+            "image: registry.example.com:5000/Train",
             (2, 1),
             "image",
             "REGISTRY/IMAGE:TAG",

@@ -351,6 +351,15 @@ ImageReference = Annotated[
         "REGISTRY/IMAGE:TAG, with IMAGE in lower case",
     ),
 ]
+AnyImage = Annotated[
+    str,
+    form(
+        rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{IMAGE_PATH}(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?",
+        "a container image",
+        "REGISTRY/IMAGE:TAG, with IMAGE in lower case",
+    ),
+]
+"""As people write it; without a tag a runtime takes ``latest``, which a rule finds."""
 Variable = Annotated[
     str, form(r"[A-Za-z_][A-Za-z0-9_]*", "a name of a variable", "letters, digits and _, no digit first")
 ]

@@ -116,8 +116,10 @@ def _tag(job: ResolvedJob) -> Iterator[Draft]:
     """
     source = job.spec.source
     name = (source.image if source else job.spec.image) or ""
-    if name.endswith(":latest") and "/vertex-ai" not in name:
-        message = f"{name} is moved to each new version: pods that start later may run another program"
+    untagged = name and ":" not in name.rpartition("/")[2]  # a digest has a colon too
+    if (untagged or name.endswith(":latest")) and "/vertex-ai" not in name:
+        tag = "has no tag, and so latest, which" if untagged else "has a tag that"
+        message = f"{name} {tag} is moved to each new version: pods that start later may run another program"
         allowed = "a tag that nobody moves, or @sha256: and a digest, as image build prints"
         path = ("source", "image") if source else ("image",)
         yield finding(job, path, message, rule=JOB_IMAGE_TAG, allowed=allowed)

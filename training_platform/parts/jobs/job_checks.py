@@ -18,7 +18,7 @@ from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.common_rules import job_findings
 from training_platform.parts.jobs.job_file import FOLDER, job_source, places_on_gke
-from training_platform.parts.jobs.job_model import Target
+from training_platform.parts.jobs.job_model import Target, VertexTarget
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job, read_job
 from training_platform.quota.charges import QuotaKey, shown
 
@@ -114,7 +114,7 @@ def judge(
         if judgement.failed:
             return judgement
         job_on_gke = on_gke(job)
-        return replace(judgement, notes=(_queue_note(job_on_gke), _parts_note(job_on_gke)))
+        return replace(judgement, notes=(_queue_note(job_on_gke), _parts_note(job_on_gke), _run_note(job_on_gke)))
     from training_platform.parts.jobs.vertex.rules import vertex_findings
     from training_platform.parts.jobs.vertex.training_quota import (
         Quotas,
@@ -132,7 +132,9 @@ def judge(
     findings += snapshot_findings(job, quotas)
     charged = job_charges(job, quotas)
     findings += quota_findings(job, charged, snapshots)
-    return Judgement(findings=tuple(findings), notes=tuple(quota_notes(job, charged, snapshots)))
+    timeout = (_timeout_note(job.spec.vertex),) if job.spec.vertex else ()
+    notes = (*quota_notes(job, charged, snapshots), *timeout)
+    return Judgement(findings=tuple(findings), notes=notes)
 
 
 def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> list[str]:
@@ -203,6 +205,17 @@ def _queue_note(job: GkeJob) -> str:
         f"asks for {job.demand:,} {job.flavor.accelerator.resource} of {job.flavor.name} in {gke.cluster} ({vms}); "
         f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(reachable)}"
     )
+
+
+def _run_note(job: GkeJob) -> str:
+    if job.run_hours is None:
+        return "runs without a limit of time (max_run_hours)"
+    return f"runs for at most {counted(job.run_hours, 'hour')} (max_run_hours, its own or the default of its place)"
+
+
+def _timeout_note(target: VertexTarget) -> str:
+    default = "" if "timeout_hours" in target.model_fields_set else ", the default"
+    return f"runs for at most {counted(target.timeout_hours, 'hour')} (timeout_hours{default})"
 
 
 def _parts_note(job: GkeJob) -> str:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import VertexBootDisk
 from training_platform.config.reading.section import (
+    AnyImage,
     Consistent,
     ImageReference,
     MachineTypeName,
@@ -102,7 +103,7 @@ class PythonSource(Consistent):
     requirements: tuple[str, ...] = Field(
         default=(), description="file: packages that pip installs; a package declares its own."
     )
-    image: ImageReference | None = Field(
+    image: AnyImage | None = Field(
         default=None,
         description="Image with Python; default: Vertex AI's prebuilt one for the accelerator.",
     )
@@ -458,7 +459,12 @@ class VertexTarget(VmSpec):
         default=None,
         description="on-demand: reservation that is shared with Vertex AI and has the same VMs as the job.",
     )
-    timeout_hours: int = Field(default=24, ge=1, le=_MOST_HOURS, description="Longest run, in hours.")
+    timeout_hours: int = Field(
+        default=24,
+        ge=1,
+        le=_MOST_HOURS,
+        description="Longest run, in hours; then Vertex AI ends it. Without this field the service would take 168.",
+    )
     max_wait: Duration | None = Field(
         default=None,
         description="flex-start, Dynamic Workload Scheduler: longest wait for VMs, which costs nothing; 0s: no limit; "
@@ -503,7 +509,7 @@ class Job(Consistent):
         **dict.fromkeys(("spot", "capacity", "use_spot"), "a gke.flavor of spot VMs, or vertex.capacity"),
     }
     environment: Name = Field(description="Environment of the team: ENVIRONMENT in stacks/Pulumi.ENVIRONMENT.yaml.")
-    image: ImageReference | None = Field(default=None, description="Container image with tag or digest; or use source.")
+    image: AnyImage | None = Field(default=None, description="Container image with tag or digest; or use source.")
     source: PythonSource | None = Field(default=None, description="Python source to run without building an image.")
     command: tuple[str, ...] = Field(default=(), description="Command of the container; default: the image's.")
     args: tuple[str, ...] = Field(default=(), description="Arguments of the program.")
