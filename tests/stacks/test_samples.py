@@ -82,7 +82,7 @@ def test_stack_files_that_nobody_would_read_are_not_passed_over(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("folder", "files", "rules"),
     [
-        ("experiments/vit_storage", 2, {("job-vertex-mount", "warning"), ("job-vertex-shared-memory", "warning")}),
+        ("experiments/vit_storage", 4, {("job-vertex-mount", "warning"), ("job-vertex-shared-memory", "warning")}),
         ("jobs/dws", 3, set()),
     ],
 )

@@ -40,7 +40,7 @@ from training_platform.resources.notebooks import (
     HUB_NAMESPACE,
     RULES,
     TEAM_HOMES,
-    home_owner,
+    folder_owner,
     network_policy,
     notebook_variables,
     profiles,
@@ -208,7 +208,7 @@ def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSe
     if any(data_set.bucket for data_set in data_sets.values()):
         settings["serviceAccountName"] = READER
         settings["extraAnnotations"] = FUSE_ANNOTATION
-    settings["initContainers"] = [home_owner(image, _HOME_MOUNT)]
+    settings["initContainers"] = [folder_owner(image, _HOME_MOUNT)]
     # Google credentials come from the metadata server: neither the chart's iptables nor its policy may block it.
     settings["cloudMetadata"] = {"blockWithIptables": False}
     settings["networkPolicy"] = {"egressAllowRules": {"cloudMetadataServer": True}}

@@ -27,6 +27,13 @@ HUB_NAMESPACE: Final = CHARTS["jupyterhub"].namespace
 TEAM_HOMES: Final = "notebooks.homes"  # the claim in a team's namespace; no directory's name can be its own
 HOME: Final = "/home/jovyan"
 FUSE_ANNOTATION: Final = {"gke-gcsfuse/volumes": "true"}  # GKE adds the container that mounts buckets
+_TEAM_CACHE: Final = "/cache"
+_CACHE_FOLDER: Final = ".cache"  # in the claim with the homes; names of users begin with a letter or digit
+# Models and data sets, once for the team. HF_HOME stays in the home: it holds the user's token.
+_TEAM_VARIABLES: Final = {
+    "HF_HUB_CACHE": f"{_TEAM_CACHE}/huggingface/hub",
+    "HF_DATASETS_CACHE": f"{_TEAM_CACHE}/huggingface/datasets",
+}
 _SHARED_MEMORY: Final = "shared-memory"
 _USER_ID = 1000  # in Jupyter's images, and the chart's default
 
@@ -66,6 +73,7 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
     """Return the settings of a team's notebook: its namespace, queue, account, home and data."""
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
+    cache = {"name": "home", "mountPath": _TEAM_CACHE, "subPath": _CACHE_FOLDER}
     volumes, mounts = volumes_beside_home(data_sets)
     settings: Profile = {
         "namespace": team,
@@ -74,10 +82,10 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
     }
     if any(data_set.bucket for data_set in data_sets.values()):
         settings["extra_annotations"] = dict(FUSE_ANNOTATION)
-    settings["environment"] = notebook_variables(data_sets)
+    settings["environment"] = {**notebook_variables(data_sets), **_TEAM_VARIABLES}
     settings["volumes"] = [{"name": home["name"], "persistentVolumeClaim": {"claimName": TEAM_HOMES}}, *volumes]
-    settings["volume_mounts"] = [home, *mounts]
-    settings["init_containers"] = [home_owner(notebooks.image or IMAGES["notebook"], home)]
+    settings["volume_mounts"] = [home, cache, *mounts]
+    settings["init_containers"] = [folder_owner(notebooks.image or IMAGES["notebook"], home, cache)]
     return settings
 
 
@@ -105,7 +113,7 @@ def _data_path(name: str) -> str:
     return f"/data/{name}"
 
 
-def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:
+def folder_owner(image: str, *mounts: Mapping[str, str]) -> dict[str, Any]:
     """Return the container that gives a user the home, since the kubelet creates it as root and NFS ignores fsGroup.
 
     (Inferred from the Filestore CSI driver's fsGroupPolicy; not tried on a cluster.)
@@ -113,9 +121,9 @@ def home_owner(image: str, home: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": "home-owner",
         "image": image,
-        "command": ["chown", f"{_USER_ID}:{TEAM_GROUP}", home["mountPath"]],
+        "command": ["chown", f"{_USER_ID}:{TEAM_GROUP}", *(mount["mountPath"] for mount in mounts)],
         "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
-        "volumeMounts": [dict(home)],
+        "volumeMounts": [dict(mount) for mount in mounts],
     }
 
 

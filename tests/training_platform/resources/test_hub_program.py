@@ -155,7 +155,8 @@ def test_kubespawner_makes_the_teams_pod_of_a_profile(
     assert labels["hub.jupyter.org/network-access-hub"] == "true"
     (container,) = pod["spec"]["containers"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert {"ada"} == {mount["sub_path"] for mount in container["volume_mounts"] if mount["name"] == "home"}
+    homes = {mount["mount_path"]: mount["sub_path"] for mount in container["volume_mounts"] if mount["name"] == "home"}
+    assert homes == {"/home/jovyan": "ada", "/cache": ".cache"}
     assert pod["spec"]["service_account_name"] == "training"
     mounted = {mount.get("mount_path") or mount["mountPath"] for mount in container["volume_mounts"]}
     assert mounted >= {"/data/images", "/data/own-crops"}  # the team's own one too, by its claim

@@ -104,11 +104,23 @@ def test_a_notebook_of_a_team_is_in_its_namespace_and_queue_below_its_jobs() -> 
 def test_its_home_is_a_folder_below_the_teams_which_admission_holds_pods_to() -> None:
     override = profile()["kubespawner_override"]
     (owner,) = override["init_containers"]
-    mounts = {mount["name"]: mount for mount in override["volume_mounts"]}
+    home, cache, *_ = override["volume_mounts"]
 
-    assert mounts["home"]["subPath"] == "{username}"
-    assert owner["volumeMounts"] == [mounts["home"]]
+    assert (home["mountPath"], home["subPath"]) == ("/home/jovyan", "{username}")
+    assert owner["volumeMounts"] == [home, cache]
+    assert owner["command"][-2:] == [home["mountPath"], cache["mountPath"]]
     assert {"name": "home", "persistentVolumeClaim": {"claimName": TEAM_HOMES}} in override["volumes"]
+
+
+def test_models_are_kept_once_for_the_team_and_a_users_token_in_the_home() -> None:
+    override = profile()["kubespawner_override"]
+    (cache,) = [mount for mount in override["volume_mounts"] if mount["mountPath"] == "/cache"]
+    variables = override["environment"]
+
+    assert cache == {"name": "home", "mountPath": "/cache", "subPath": ".cache"}
+    assert variables["HF_HUB_CACHE"] == "/cache/huggingface/hub"
+    assert variables["HF_DATASETS_CACHE"] == "/cache/huggingface/datasets"
+    assert variables["HF_HOME"] == "/home/jovyan/.cache/huggingface"
 
 
 def test_it_mounts_the_data_sets_that_the_team_reads_and_no_others() -> None:
@@ -141,8 +153,8 @@ def test_the_variable_of_a_data_set_is_that_of_jobs() -> None:
     variables = profile()["kubespawner_override"]["environment"]
 
     places = {f"DATA_SET_{name.upper()}": f"/data/{name}" for name in ("files", "images", "weights")}
-    assert variables == places | cache_variables("/home/jovyan/.cache")
-    assert variables["HF_HOME"] == "/home/jovyan/.cache/huggingface"
+    of_the_team = {name: variables[name] for name in ("HF_HUB_CACHE", "HF_DATASETS_CACHE")}
+    assert variables == places | cache_variables("/home/jovyan/.cache") | of_the_team
 
 
 @pytest.mark.parametrize("buckets", [False, True])

@@ -1,0 +1,49 @@
+"""The notebook of the experiment, its cells run in order by the Python that has their libraries, on CPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.examples.jobs.test_finetune_vit import MAKE
+from tests.places import ROOT
+
+NOTEBOOK = ROOT / "examples" / "experiments" / "vit_storage" / "vit.ipynb"
+
+
+def cells() -> list[str]:
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    assert notebook["nbformat"] == 4
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_each_cell_is_plain_python_without_output_of_a_run() -> None:
+    for number, cell in enumerate(cells()):
+        compile(cell, f"cell {number}", "exec")
+    assert '"outputs": [\n' not in NOTEBOOK.read_text(encoding="utf-8")
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(400)
+def test_the_notebook_prints_the_seconds_of_both_sources(tmp_path: Path, python: str) -> None:
+    subprocess.run([python, "-c", MAKE, str(tmp_path)], check=True, capture_output=True)
+    variables = {
+        "DATA_SET_FOOD101_BUCKET": str(tmp_path),
+        "DATA_SET_FOOD101_FILES": str(tmp_path),
+        "VIT_MODEL": str(tmp_path / "model"),
+        "VIT_IMAGES": "8",
+        "VIT_BATCH": "4",
+        "VIT_WORKERS": "0",
+    }
+
+    ran = subprocess.run(
+        [python, "-c", "\n".join(cells())], env={**os.environ, **variables}, check=True, capture_output=True, text=True
+    )
+
+    lines = ran.stdout.splitlines()
+    assert [line.split("  ")[0].strip() for line in lines[-3:-1]] == ["Cloud Storage", "Filestore"]
+    assert lines[-1].startswith("first / second")
