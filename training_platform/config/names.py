@@ -79,6 +79,7 @@ def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
             ("dashboard", ("shares",)),
             ("budget", ("budget",)),
             ("logs", ("shares",)),
+            ("vertex-logs", ("vertex", "members_submit")),
             ("submitters", ("environment",)),
             ("admins", ("vertex", "persistent_resources")),
             ("members", ("members",)),

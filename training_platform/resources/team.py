@@ -56,7 +56,7 @@ from training_platform.resources.team_account import (
     repository_grant,
     team_account,
 )
-from training_platform.resources.team_logs import team_logs
+from training_platform.resources.team_logs import team_logs, vertex_logs
 from training_platform.resources.tenancy import (
     NamespaceParts,
     cluster_callers,
@@ -140,6 +140,10 @@ def add_team(
         logs = plan.component("training-platform:tenancy:TeamLogs", "logs")
         days = environment.team_logs_days
         team_logs(logs, environment.project, team.environment, team.name, members=team.members, days=days)
+    if team.vertex.members_submit:
+        vertex_logs(
+            plan.component("training-platform:tenancy:VertexLogs", "vertex-logs"), scope.project, members=team.members
+        )
     home = environment_scope(team.environment, environment)
     for key in team.shares:
         component = plan.component("training-platform:team:Cluster", declared_name("shares", key))

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from training_platform.resources import gcp
-from training_platform.resources.plan import Component
+from training_platform.resources.plan import Component, Resource
 from training_platform.resources.scope import NAME_LIMIT, short_name, slug
 
 LOCATION = "global"
 VIEW = "jobs"
 VIEW_ROLE = "roles/logging.viewAccessor"
+_PROJECTS_BUCKET = "_Default"
+_VERTEX_VIEW = "vertex-jobs"
 
 
 def log_bucket_id(environment_name: str, team: str) -> str:
@@ -56,20 +58,39 @@ def team_logs(
             unique_writer_identity=True,
         )
         into.add(sink, [bucket])
-    view = into.add(
-        gcp.log_view(f"{into.name}-view", parent=parent, location=LOCATION, bucket=held, name=VIEW),
-        [bucket],
+    view = gcp.log_view(f"{into.name}-view", parent=parent, location=LOCATION, bucket=held, name=VIEW)
+    into.add(view, [bucket])
+    _let_read(into, view, members)
+
+
+def vertex_log_view_name(project: str) -> str:
+    """Return the view of a project's own log bucket that has the lines of jobs on Vertex AI."""
+    return f"projects/{project}/locations/{LOCATION}/buckets/{_PROJECTS_BUCKET}/views/{_VERTEX_VIEW}"
+
+
+def vertex_logs(into: Component, project: str, *, members: Iterable[str]) -> None:
+    """Add a view of what jobs on Vertex AI wrote, for the members of a team in a project that only it uses.
+
+    Entries of such jobs name the job, and neither its labels nor its account: in a shared project no view parts teams.
+    """
+    parent = f"projects/{project}"
+    view = gcp.log_view(
+        f"{into.name}-view",
+        parent=parent,
+        location=LOCATION,
+        bucket=_PROJECTS_BUCKET,
+        name=_VERTEX_VIEW,
+        filter='resource.type="ml_job"',
     )
+    into.add(view)
+    _let_read(into, view, members)
+
+
+def _let_read(into: Component, view: Resource, members: Iterable[str]) -> None:
+    """Let members read a view of a log bucket, and nothing else of it."""
+    of_view = {key: view.inputs[key] for key in ("parent", "location", "bucket", "name")}
     for member in dict.fromkeys(members):
-        grant = gcp.log_view_member(
-            f"{into.name}-{slug(member)}",
-            parent=parent,
-            location=LOCATION,
-            bucket=held,
-            name=VIEW,
-            role=VIEW_ROLE,
-            member=member,
-        )
+        grant = gcp.log_view_member(f"{into.name}-{slug(member)}", role=VIEW_ROLE, member=member, **of_view)
         into.add(grant, [view])
 
 

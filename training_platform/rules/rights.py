@@ -35,7 +35,7 @@ from training_platform.resources.scope import (
     team_scope,
 )
 from training_platform.resources.stack_plan import stack_plan
-from training_platform.resources.team_logs import log_view_name
+from training_platform.resources.team_logs import log_view_name, vertex_log_view_name
 
 RIGHTS = declare(
     "rights",
@@ -288,6 +288,8 @@ class RightsOfTeam:
         if vertex.members_submit:
             path = ("vertex", "members_submit")
             yield from self.of_members(path, "start jobs on Vertex AI", SUBMIT_JOBS, self.project)
+            view = vertex_log_view_name(self.scope.project)
+            yield from self.of_members(path, "read logs of jobs on Vertex AI", (READ_VIEW,), view)
             for member in self.team.members:
                 yield from self._finds_addresses(path, f"members of {self.team.name}", member)
         for member in self.environment.vertex_submitters:

@@ -280,3 +280,14 @@ def test_an_own_grant_that_lacks_inputs_is_of_something_unknown(token: str) -> N
 
     assert grant.principal == "serviceAccount:?@?.iam.gserviceaccount.com"
     assert (grant.role, grant.resource.endswith("/?")) == ("projects/?/roles/?", True)
+
+
+def test_members_read_what_jobs_on_vertex_ai_wrote_in_a_project_of_their_own() -> None:
+    own = {"project": "example-vision", "vertex": {"members_submit": True}}
+    grants = granted("dev-vision", team=own)
+    view = "projects/example-vision/locations/global/buckets/_Default/views/vertex-jobs"
+
+    assert ("roles/logging.viewAccessor", view) in rights(grants, MEMBER)
+    assert not [grant for grant in granted("dev-vision") if grant.resource == view]
+    planned = [grant.planned_as for grant in grants if grant.resource == view]
+    assert [resource.inputs["bucket"] for resource in planned] == ["_Default"]
