@@ -7,80 +7,26 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
-from tests.kube.api_servers import ApiServer, ControlPlanes
-from tests.kube.clusters import SCHEMAS
-from tests.kube.controller_programs import run_controllers
-from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
+from tests.kube.labs import CONTEXT, TEAM, Lab, running_lab
 from training_platform.parts.sandbox.run.redirection import MARK
 from training_platform.parts.sandbox.run.user_cluster import MARKER
 
-pytestmark = [pytest.mark.kube, pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kube, pytest.mark.engine, pytest.mark.timeout(1800)]
 
-CONTEXT = "kind-lab"
 LOCAL_QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"
 QUOTAS = "/api/v1/namespaces/vision/resourcequotas"
-ENVIRONMENT: dict[str, Any] = {
-    "project": "example-lab", "production": False,
-    "clusters": {
-        "main": {
-            "location": "us-central1-a", "software": {"metrics": False},
-            "subnet": {"nodes": "10.12.0.0/20", "pods": "10.66.0.0/16", "services": "10.12.16.0/20"},
-            "node_pools": {"l4": {"machine_type": "g2-standard-8", "max_nodes": 4}},
-        },
-    },
-}  # fmt: skip
-TEAM: dict[str, Any] = {
-    "environment": "lab",
-    "name": "vision",
-    "members": ["group:vision@example.com"],
-    "shares": {"main": {"l4": {"nominal_quota": 2}}},
-}
-
-
-class Lab(NamedTuple):
-    """A sandbox, and the API server of the user's cluster."""
-
-    sandbox: Sandbox
-    server: ApiServer
-    options: tuple[str, ...]
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    if shutil.which("pulumi-resource-kubernetes") is None:
-        pytest.skip("pulumi-resource-kubernetes is not on PATH")
-    if not SCHEMAS.is_dir():
-        pytest.skip("the upstream CRDs are not beside this checkout, in ../shared/schemas")
-    programs = Path(os.environ["KUBEBUILDER_ASSETS"])
-    charts = {name: {"chart": str(write_chart(tmp_path / name))} for name in ("kueue", "jobset")}
-    sandbox = without_stacks(tmp_path / "repository")
-    sandbox.write("lab", {**ENVIRONMENT, "charts": charts})
-    sandbox.write("lab-vision", TEAM)
-    manager = {"controller_manager": programs / "kube-controller-manager"}
-    with ControlPlanes(programs, tmp_path / "servers", quotas=True) as planes:
-        server = planes.server("main")
-        file = tmp_path / "kubeconfig"
-        file.write_text(server.kubeconfig(CONTEXT))
-        with run_controllers(server, manager, tmp_path / "controllers", [], {}):
-            yield Lab(sandbox, server, ("--kubeconfig", str(file), "--context", CONTEXT))
-
-
-def write_chart(folder: Path) -> Path:
-    (folder / "templates").mkdir(parents=True)
-    chart = {"apiVersion": "v2", "name": folder.name, "version": "0.0.1"}
-    (folder / "Chart.yaml").write_text(yaml.safe_dump(chart))
-    for file in (SCHEMAS / folder.name).glob("*.yaml"):
-        shutil.copy(file, folder / "templates" / file.name)
-    return folder
+    with running_lab(tmp_path) as started:
+        yield started
 
 
 def test_the_kubernetes_half_comes_up_in_a_cluster_of_the_users_and_only_it_is_deleted(lab: Lab) -> None:
