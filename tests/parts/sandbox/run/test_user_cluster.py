@@ -28,7 +28,7 @@ from training_platform.parts.sandbox.run.user_cluster import (
     created_objects,
     program,
     read_context,
-    refuse_left,
+    refuse_objects_without_stack,
     release,
 )
 from training_platform.resources.plan import Plan
@@ -390,7 +390,7 @@ def test_kueue_stays_while_it_has_objects_of_no_stack(
     cluster = UserCluster(folder.path, "kind-lab", "ours", {})
 
     with pytest.raises(CannotRun, match="no stack has ClusterQueue theirs") if refused else nullcontext():
-        refuse_left(cluster, folder, "lab")
+        refuse_objects_without_stack(cluster, folder, "lab")
 
 
 # The run

@@ -65,7 +65,7 @@ from training_platform.parts.sandbox.run.user_cluster import (
     claim,
     created_objects,
     program,
-    refuse_left,
+    refuse_objects_without_stack,
     release,
 )
 from training_platform.resources.stack_plan import plannable, stack_plan
@@ -143,7 +143,7 @@ class Session:
         self._refuse_destroy(name, lift)
         self._claim()
         if self.cluster is not None:
-            refuse_left(self.cluster, self.folder, name)
+            refuse_objects_without_stack(self.cluster, self.folder, name)
         notes = self._lifted(name) if lift else []
         with self.engine(name) as engine:
             summary = self._run(name, "destroy", engine, notes)

@@ -220,7 +220,7 @@ def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *,
         )
 
 
-def refuse_left(cluster: UserCluster, folder: SandboxFolder, stack: str) -> None:
+def refuse_objects_without_stack(cluster: UserCluster, folder: SandboxFolder, stack: str) -> None:
     """Raise CannotRun if a stack has Kueue's release, and the cluster has objects of Kueue that no stack has."""
     if not any(resource["type"] == RELEASE for resource in folder.resources(stack)):
         return
