@@ -68,7 +68,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def write(source: Path, target: Path) -> bool:
-    """Write a file unless one of its size is there; return whether it was written."""
+    """Write a file unless one of its size exists; return whether it was written."""
     if target.is_file() and target.stat().st_size == source.stat().st_size:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)

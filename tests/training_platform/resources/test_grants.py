@@ -283,8 +283,8 @@ def test_an_own_grant_that_lacks_inputs_is_of_something_unknown(token: str) -> N
 
 
 def test_members_read_what_jobs_on_vertex_ai_wrote_in_a_project_of_their_own() -> None:
-    own = {"project": "example-vision", "vertex": {"members_submit": True}}
-    grants = granted("dev-vision", team=own)
+    own_project = {"project": "example-vision", "vertex": {"members_submit": True}}
+    grants = granted("dev-vision", team=own_project)
     view = "projects/example-vision/locations/global/buckets/_Default/views/vertex-jobs"
 
     assert ("roles/logging.viewAccessor", view) in rights(grants, MEMBER)
