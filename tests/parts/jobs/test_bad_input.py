@@ -321,7 +321,6 @@ def check(root: Path, text: str, name: str = "train") -> list[Finding]:
         ("registry.example.com/Train:1", False),
         ("registry.example.com//train:1", False),
         ("registry.example.com/train-:1", False),
-        ("registry.example.com/train", False),
     ],
 )
 def test_an_image_has_a_name_that_nodes_can_pull(new_lab: Lab, *, image: str, pulled: bool) -> None:
