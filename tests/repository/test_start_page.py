@@ -56,7 +56,9 @@ class Walk:
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
     """Return a clone after the first section."""
     walk = Walk(clone(tmp_path_factory.mktemp("start") / "clone"))
-    assert type_page(START, walk.root).splitlines()[-1] == "2 stacks: clean, 1 note"
+    assert (
+        type_page(START, walk.root).splitlines()[-1] == "2 stacks: 1 note; not judged: 1 project without known limits"
+    )
     return walk
 
 

@@ -90,6 +90,12 @@ class Report:
         """Return every finding that counts, of stacks first."""
         return [*(finding for stack in self.stacks for finding in stack.findings), *self.findings]
 
+    def unjudged(self) -> Counter[str]:
+        """Return how much could not be judged, by its noun, whether the finding that says so counts or not."""
+        aside = [row.finding for row in self.all_exempted()] + [row.finding for row in self.all_known()]
+        findings = (*self.all_findings(), *aside)
+        return Counter(finding.unjudged for finding in findings if finding.unjudged)
+
     def all_exempted(self) -> list[Exempted]:
         """Return every exempt finding and every acknowledged loss."""
         losses = self.comparison.consequences if self.comparison else ()

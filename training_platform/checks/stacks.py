@@ -88,7 +88,8 @@ class Files:
 class Plans:
     """The plans of all stacks: what they charge to quotas, and the outcome of each selected one that has a plan.
 
-    ``findings`` say why a stack has none. ``secrets`` are those of all plans.
+    ``findings`` say why a stack has none. ``secrets`` are those of all plans. ``unplanned`` are the stacks whose plan
+    failed.
     """
 
     charges: tuple[Charge, ...]
@@ -96,6 +97,7 @@ class Plans:
     findings: tuple[Finding, ...]
     secrets: Secrets
     failures: tuple[str, ...]
+    unplanned: frozenset[str] = frozenset()
 
     def safe(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings without the secrets of any plan."""
@@ -227,6 +229,7 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
         findings=tuple(findings),
         secrets=secrets,
         failures=tuple(failures),
+        unplanned=frozenset(row.stack for row in findings if row.stack),
     )
 
 

@@ -80,6 +80,18 @@ class Workspace:
         return self.once(("flavors", environment, cluster), of_cluster)
 
     @property
+    def unread_stacks(self) -> frozenset[str]:
+        """The stacks whose files exist and cannot be read."""
+        names = (stack_name(FilePath(file)) for file in self.unreadable)
+        return frozenset(name for name in names if name is not None)
+
+    @property
+    def unknown_stacks(self) -> frozenset[str]:
+        """The stacks of which nothing can be summed: their file, or that of their environment, is no valid one."""
+        unknown = (name for name, stack in self.stacks.items() if not (stack.section and self.environment_of(stack)))
+        return self.unread_stacks.union(unknown)
+
+    @property
     def uncounted(self) -> int:
         """The number of stack files that are rejected or unreadable."""
         return sum(stack.section is None for stack in self.stacks.values()) + len(self.unreadable)

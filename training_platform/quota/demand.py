@@ -52,6 +52,7 @@ QUOTA_NOT_COUNTED = declare(
     "Find a resource whose demand for a quota is unknown before deployment.",
     ruleset="quota",
     severity="note",
+    unjudged="resource by its quota",
 )
 
 

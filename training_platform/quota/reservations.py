@@ -121,6 +121,7 @@ def _unknown_size(subject: str, members: Sequence[_Consumer]) -> Draft:
         message,
         rule=RESERVATION_EXCEEDED,
         severity="note",
+        unjudged="reservation of unknown size",
         allowed="the field chips of the reservation, in one of them",
         rests_on=_others(last, members),
     )

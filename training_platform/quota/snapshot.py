@@ -202,6 +202,7 @@ QUOTA_PLACEHOLDER = declare(
     "Find a project whose limits have not been read yet.",
     ruleset="files",
     severity="note",
+    unjudged="project without known limits",
 )
 
 

@@ -18,6 +18,7 @@ from training_platform.resources.spelling import python_name
 from training_platform.views.view import NeedsUnknown, View
 from training_platform.views.whole_stack import Program
 
+_BEFORE_DEPLOYMENT = "value that only a deployment tells"
 _REFUSERS: frozenset[Owner | None] = frozenset({"google", "provider", "kubernetes", "kueue"})
 
 
@@ -79,7 +80,12 @@ def _drafts(rule: Rule, program: Program) -> Iterator[tuple[View, Draft]]:
                     yield cast("View", draft.subject), draft
             except NeedsUnknown as unknown:
                 message = f"{rule.id} is not decided: {unknown.field} is not known before deployment"
-                yield unknown.view, finding(unknown.view, unknown.field, message, rule=rule, severity="note")
+                yield (
+                    unknown.view,
+                    finding(
+                        unknown.view, unknown.field, message, rule=rule, severity="note", unjudged=_BEFORE_DEPLOYMENT
+                    ),
+                )
             except Exception as error:  # noqa: BLE001 # any error here is a bug, and nothing about the program
                 yield view, _failure(rule, view, error)
     except Exception as error:  # noqa: BLE001 # as above

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.places import ROOT
 from training_platform.checks.change_report import Comparison, StackChange
 from training_platform.checks.comparison.base_files import base_tree
 from training_platform.checks.report import Report
+from training_platform.checks.reports.wording import conclusion
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
 
@@ -212,7 +214,94 @@ def test_a_base_that_the_model_rejects_leaves_its_resources_unknown_and_warns(re
     report = repository.compare(selected=("small",))
 
     assert only_stack(report).unknown == "not planned in the base"
-    assert ("base-not-planned", "warning") in {(finding.rule, finding.severity) for finding in report.all_findings()}
+    assert only_stack(report).most_usd.before is None
+    assert [(row.most.before, row.most.after) for row in only_stack(report).accelerators] == [
+        (None, 16),
+        (None, 2 * 16),
+    ]
+    assert {line.capacity.before for line in comparison(report).capacity} == {None}
+    assert {quota.used.before for quota in comparison(report).quotas} == {None}
+    assert str(conclusion(report)).endswith("; not judged: 1 change of a stack")
+
+
+def rejected(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace("production: false", "production: falsch"), "utf-8")
+
+
+def conflicting(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace("config:", "<<<<<<< HEAD\nconfig:\n=======", 1), "utf-8")
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+SPOILT: dict[str, Callable[[Path], object]] = {
+    "rejected by the model": rejected,
+    "a merge conflict": conflicting,
+    "empty": lambda path: path.write_text("", encoding="utf-8"),
+    "UTF-16": lambda path: path.write_bytes(path.read_text(encoding="utf-8").encode("utf-16")),
+    "a folder": folder,
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_a_file_that_is_not_known_is_neither_removed_nor_compared(
+    repository: Any, spoil: Callable[[Path], Any]
+) -> None:
+    spoil(repository.path("small"))
+
+    report = repository.compare()
+
+    assert report.comparison is not None
+    assert {(stack.name, stack.kind, stack.unknown) for stack in report.comparison.stacks} == {
+        ("small", "changed", "not planned in the work tree"),
+        ("small-vision", "changed", "not planned in the work tree"),
+    }
+    assert report.comparison.consequences == ()
+    amounts = [stack.most_usd for stack in report.comparison.stacks]
+    amounts += [row.most for stack in report.comparison.stacks for row in stack.accelerators]
+    amounts += [quota.used for quota in report.comparison.quotas]
+    amounts += [amount for line in report.comparison.capacity for amount in (line.capacity, line.promised)]
+    assert len(amounts) > 20
+    assert {amount.after for amount in amounts} == {None}
+    errors = [finding for finding in report.all_findings() if finding.severity == "error" and not finding.follows]
+    assert len(errors) + len(report.failures) == 1
+
+
+def test_a_limit_that_an_unknown_stack_holds_no_part_of_is_compared(repository: Any) -> None:
+    repository.edit("small", "max_nodes: 2", "max_nodes: 3")
+    rejected_team = repository.path("small-vision")
+    rejected_team.write_text(rejected_team.read_text(encoding="utf-8").replace("members:", "people:"), "utf-8")
+
+    report = repository.compare()
+
+    quotas = {quota.key.quota_id: quota.used for quota in comparison(report).quotas}
+    assert quotas["NVIDIA-A100-GPUS-per-project-region"].delta == 8
+    assert quotas["CustomModelTrainingA100GPUsPerProjectPerRegion"].after is None
+    ((line,)) = [line for line in comparison(report).capacity if line.flavor == "a100-40"]
+    assert (line.capacity, line.promised) == ((2 * 8, 3 * 8), (8, None))
+
+
+@pytest.mark.parametrize("broken_side", ["base", "head"])
+def test_a_broken_file_beside_a_new_one_is_no_rename(repository: Any, broken_side: str) -> None:
+    text = repository.path("small").read_text(encoding="utf-8")
+    if broken_side == "base":
+        repository.path("tiny").write_text("config", encoding="utf-8")
+        repository.commit()
+        repository.git("branch", "--force", "main")
+        repository.path("tiny").write_text(text, encoding="utf-8")
+        repository.path("small").unlink()
+    else:
+        repository.path("small").write_text("config", encoding="utf-8")
+        repository.path("tiny").write_text(text, encoding="utf-8")
+
+    report = repository.compare()
+
+    assert report.comparison is not None
+    kinds = {stack.name: stack.kind for stack in report.comparison.stacks}
+    assert {kinds["small"], kinds["tiny"]} == ({"left", "changed"} if broken_side == "base" else {"changed", "added"})
 
 
 def test_if_the_code_changed_the_base_is_planned_by_its_own(repository: Any) -> None:

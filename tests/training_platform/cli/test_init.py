@@ -55,7 +55,10 @@ def test_what_init_writes_is_clean(root: Path, machine_type: str) -> None:
     assert init(root, *JOB).exit_code == 0
 
     checked = run(root, "check", "--strict")
-    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "2 stacks: clean, 1 note")
+    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (
+        0,
+        "2 stacks: 1 note; not judged: 1 project without known limits",
+    )
     job = run(root, "job", "check", str(root / "jobs" / "vision" / "train.yaml"))
     assert job.exit_code == 0, job.stdout
 
@@ -122,7 +125,10 @@ def test_a_first_job_on_vertex_ai_has_its_quotas_whenever_it_comes(root: Path, l
 
     assert ("- {limit: 57, region: us-central1}" in file.read_text()) is late
     checked = run(root, "check")
-    assert (checked.exit_code, checked.stdout.splitlines()[-2]) == (0, "2 stacks: clean, 1 warning, 1 note")
+    assert (checked.exit_code, checked.stdout.splitlines()[-2]) == (
+        0,
+        "2 stacks: 1 warning, 1 note; not judged: 1 project without known limits",
+    )
     assert "no stack lets anybody start jobs on Vertex AI" in checked.stdout  # the warning
     assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
 
@@ -423,7 +429,10 @@ def test_an_organisation_made_only_by_commands_is_clean(root: Path) -> None:
 
     checked = run(root, "check", "--strict")
 
-    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (0, "5 stacks: clean, 2 notes"), checked.stdout
+    assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (
+        0,
+        "5 stacks: 2 notes; not judged: 2 projects without known limits",
+    ), checked.stdout
 
 
 def test_more_demand_raises_a_placeholder_and_is_not_compared_with_it(root: Path) -> None:

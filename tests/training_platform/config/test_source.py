@@ -221,6 +221,9 @@ def test_no_text_makes_a_traceback(text: str) -> None:
             "a:\n  b:\n c: 1\n",
             "f.yaml:3:2: is not YAML: the line is indented by 1 space and the one above by 2; indent it by 3 spaces.",
         ),
+        ("a:\n  b\n    c: 1\n", "f.yaml:2:3: is not YAML: no colon after the key; write b:."),
+        ("a:\n  b 2\n  c: 1\n", "f.yaml:2:3: is not YAML: no colon after the key; write b: 2."),
+        ("a:b\n  c: 1\n", "f.yaml:1:1: is not YAML: no colon after the key; write a:b:."),
     ],
 )
 def test_why_a_text_is_not_yaml(text: str, message: str) -> None:

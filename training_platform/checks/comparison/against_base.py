@@ -21,6 +21,7 @@ from training_platform.checks.change_report import Amount, Comparison, ResourceC
 from training_platform.checks.comparison.base_files import BaseTree, base_tree
 from training_platform.checks.comparison.changes import (
     Side,
+    StackAmounts,
     accelerator_changes,
     against_state,
     capacity_changes,
@@ -30,6 +31,7 @@ from training_platform.checks.comparison.changes import (
     resource_changes,
     side_of,
     with_left_behind,
+    with_unknown_lines,
 )
 from training_platform.checks.comparison.deciding_fields import DecidingFields
 from training_platform.checks.comparison.deployed import DeployedStack, Preview
@@ -47,12 +49,13 @@ from training_platform.checks.comparison.upgrades import moved_requests, upgrade
 from training_platform.checks.effect_kinds import Effect
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.plan_document import PlanDocuments, planned_of
-from training_platform.checks.report import Report, StackReport, fingerprints, identity, set_aside
+from training_platform.checks.report import Report, fingerprints, identity, set_aside
 from training_platform.checks.stacks import CheckOptions, CheckResult, Files, check_files, read_files, stack_names
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Anchor, Finding, UserError
 from training_platform.config.reading.secrets import RUN_KEY, run_key
+from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, stack_file
 from training_platform.resources.stack_plan import OWN_RESOURCES, kept_resources
 
@@ -226,17 +229,20 @@ def _compared(
     base = side_of(base_check)
     left_behind = _left_behind(scope, head_check.files.workspace, base.workspace, today)
     head = with_left_behind(side_of(head_check), base_check, left_behind)
+    known_base = with_unknown_lines(base, head)
+    known_head = with_unknown_lines(head, base)
     return replace(
         comparison,
         stacks=tuple(_stacks(scope, base_options, head, base, left_behind)),
-        quotas=quota_changes(base, head),
-        capacity=capacity_changes(base, head),
+        quotas=quota_changes(known_base, known_head),
+        capacity=capacity_changes(known_base, known_head),
     )
 
 
 def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date) -> frozenset[str]:
     """Return the stacks whose files are gone but that no pipeline destroyed: they still hold their resources."""
-    gone = {name for name in base.stacks if name not in head.stacks and name not in scope.renamed.values()}
+    kept = {*head.stacks, *head.unread_stacks, *scope.renamed.values()}
+    gone = {name for name in base.stacks if name not in kept}
     return frozenset(name for name in gone if not _is_over(base.stacks[name], today))
 
 
@@ -270,6 +276,9 @@ def _stacks(
         if name in head.stacks or name in renamed:
             continue
         gone = _stack(name, name, head, base)
+        if name in head.unknown:
+            yield gone
+            continue
         state = base_options.states.get(name)
         if name in left_behind or (state and state.resources):  # none of its use is freed
             minimum = gone.least_usd.before
@@ -283,21 +292,23 @@ def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
     """Return the change of a stack that the base calls ``was``; a side may lack it."""
     head_report = head.stacks.get(name)
     base_report = base.stacks.get(was)
-    minimum, maximum = cost_changes(base_report, head_report)
+    base_amounts = StackAmounts(base_report, was in base.workspace.unknown_stacks)
+    head_amounts = StackAmounts(head_report, name in head.workspace.unknown_stacks)
+    minimum, maximum = cost_changes(base_amounts, head_amounts)
     unplanned = []
-    if base_report and was not in base.resources:
+    if base_amounts.unknown or (base_report and was not in base.resources):
         unplanned.append("the base")
-    if head_report and name not in head.resources:
+    if head_amounts.unknown or (head_report and name not in head.resources):
         unplanned.append("the work tree")
     resources: tuple[ResourceChange, ...] = ()
     if not unplanned:
         resources = resource_changes(base.resources.get(was, ()), head.resources.get(name, ()))
     return StackChange(
         name=name,
-        kind=_kind(name, was, base_report, head_report),
+        kind=_kind(name, was, base_amounts, head_amounts),
         was=was if was != name else None,
         resources=resources,
-        accelerators=accelerator_changes(base_report, head_report),
+        accelerators=accelerator_changes(base_amounts, head_amounts),
         least_usd=minimum,
         most_usd=maximum,
         unknown=f"not planned in {' and '.join(unplanned)}" if unplanned else None,
@@ -306,12 +317,12 @@ def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
     )
 
 
-def _kind(name: str, was: str, base: StackReport | None, head: StackReport | None) -> StackChangeKind:
+def _kind(name: str, was: str, base: StackAmounts, head: StackAmounts) -> StackChangeKind:
     if was != name:
         return "renamed"
-    if base is None:
+    if base.report is None and not base.unknown:
         return "added"
-    return "removed" if head is None else "changed"
+    return "removed" if head.report is None and not head.unknown else "changed"
 
 
 def _retired(change: StackChange, planned: Sequence[FlatResource] | None) -> StackChange:
@@ -367,6 +378,7 @@ BASE_NOT_PLANNED = declare(
     "Find a stack that cannot be compared with the base of a change.",
     ruleset="changes",
     severity="warning",
+    unjudged="change of a stack",
 )
 
 
@@ -459,8 +471,10 @@ def renamings(head: Workspace, base: Workspace) -> dict[str, str]:
 
     A team of a renamed environment is the same team. Where several could be meant, none is, unless a file declares it.
     """
-    gone = {name: stack for name, stack in base.stacks.items() if name not in head.stacks}
-    new = {name: stack for name, stack in head.stacks.items() if name not in base.stacks}
+    head_names = {*head.stacks, *head.unread_stacks}
+    base_names = {*base.stacks, *base.unread_stacks}
+    gone = {name: stack for name, stack in base.stacks.items() if name not in head_names}
+    new = {name: stack for name, stack in head.stacks.items() if name not in base_names}
     old_names = {name: declared(stack) for name, stack in new.items()}
     names = {name: was for name, was in old_names.items() if was in gone}
     for name, was in names.items():
@@ -496,5 +510,6 @@ def _team_identity(stack: Stack, environments: Mapping[str, str]) -> object:
 
 
 def declared(stack: Stack) -> str:
-    """Return the former name that a stack's file declares, or an empty string."""
-    return (stack.section.renamed_from if stack.section else None) or ""
+    """Return the former name that a stack's file declares, also if the model rejects the file, or an empty string."""
+    name = value_at(stack.source.value, (*stack.below, "renamed_from"))
+    return name if isinstance(name, str) else ""

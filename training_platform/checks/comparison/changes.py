@@ -23,7 +23,7 @@ from training_platform.checks.change_report import (
 from training_platform.checks.comparison.effects import effect_of_addition, effect_of_input, effect_of_loss
 from training_platform.checks.outcome import LATER, OPTIONS, TRIGGER, FlatResource
 from training_platform.checks.report import StackReport
-from training_platform.checks.stacks import CheckResult
+from training_platform.checks.stacks import CheckResult, Ledgers
 from training_platform.config.reading.secrets import HIDDEN
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import QuotaKey
@@ -38,29 +38,31 @@ REPLACED_SOURCE = "its replacement"
 
 
 class QuotaUse(NamedTuple):
-    """The use of one limit by all stacks; ``limit`` is None if it is unknown or unlimited."""
+    """The use of one limit by all stacks, None if it is unknown; so is ``limit``, also if it is unlimited."""
 
     unit: str
-    used: float
+    used: float | None
     limit: float | None
 
 
 class CapacityUse(NamedTuple):
-    """A flavor of a cluster: the capacity of its pools, and the amount that teams are promised."""
+    """A flavor of a cluster: the capacity of its pools, and the amount that teams are promised; None if unknown."""
 
-    capacity: float = 0
-    promised: float = 0
+    capacity: float | None = 0
+    promised: float | None = 0
 
 
 FlavorKey = tuple[str, str, str]
 """Environment, cluster and flavor."""
+LineKey = QuotaKey | FlavorKey
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
     """One side of a comparison: its files, the stacks that were checked, and the use of limits by all stacks.
 
-    ``resources`` are those of the stacks that were planned.
+    ``resources`` are those of the stacks that were planned. ``unknown`` are the stacks of which the side knows nothing,
+    ``holders`` the stacks that hold a part of each limit or flavor.
     """
 
     workspace: Workspace
@@ -68,6 +70,8 @@ class Side:
     resources: Mapping[str, tuple[FlatResource, ...]]
     quotas: Mapping[QuotaKey, QuotaUse]
     capacity: Mapping[FlavorKey, CapacityUse]
+    unknown: frozenset[str]
+    holders: Mapping[LineKey, frozenset[str]]
 
 
 def side_of(check: CheckResult) -> Side:
@@ -80,7 +84,36 @@ def side_of(check: CheckResult) -> Side:
         },
         quotas=_quota_uses(check.ledgers.projects.values()),
         capacity={_flavor_key(line): CapacityUse(line.capacity, line.promised) for line in check.ledgers.capacity},
+        unknown=check.files.workspace.unknown_stacks | check.plans.unplanned,
+        holders=_holders(check.ledgers),
     )
+
+
+def _holders(ledgers: Ledgers) -> dict[LineKey, frozenset[str]]:
+    """Return the stacks that hold a part of each limit, and of the promises of each flavor."""
+    holders: dict[LineKey, frozenset[str]] = {}
+    for ledger in ledgers.projects.values():
+        for line in ledger.lines:
+            holders[line.key] = frozenset(held.holder.stack for held in line.holders)
+    for capacity_line in ledgers.capacity:
+        holders[_flavor_key(capacity_line)] = frozenset(share.holder.stack for share in capacity_line.shares)
+    return holders
+
+
+def with_unknown_lines(side: Side, other: Side) -> Side:
+    """Return a side without the sums to which a stack of its ``unknown`` ones adds, as far as the other side tells."""
+    held_by_unknown = {key for key, stacks in other.holders.items() if stacks & side.unknown}
+    quotas = dict(side.quotas)
+    for key, use in other.quotas.items():
+        if key in held_by_unknown:
+            quotas[key] = side.quotas.get(key, use)._replace(used=None)
+    capacity = dict(side.capacity)
+    for flavor_key in other.capacity:
+        if flavor_key[0] in side.unknown:
+            capacity[flavor_key] = CapacityUse(None, None)
+        elif flavor_key in held_by_unknown:
+            capacity[flavor_key] = side.capacity.get(flavor_key, CapacityUse())._replace(promised=None)
+    return replace(side, quotas=quotas, capacity=capacity)
 
 
 def _quota_uses(ledgers: Iterable[ProjectLedger]) -> dict[QuotaKey, QuotaUse]:
@@ -105,7 +138,7 @@ def with_left_behind(head: Side, base: CheckResult, names: Container[str]) -> Si
             held = sum(held.amount for held in line.holders if held.holder.stack in names)
             if held:
                 use = quotas.get(line.key) or base_uses[line.key]._replace(used=0)
-                quotas[line.key] = use._replace(used=use.used + held)
+                quotas[line.key] = use._replace(used=(use.used or 0) + held)
     capacity = dict(head.capacity)
     for capacity_line in base.ledgers.capacity:
         promised = sum(share.amount for share in capacity_line.shares if share.holder.stack in names)
@@ -113,7 +146,7 @@ def with_left_behind(head: Side, base: CheckResult, names: Container[str]) -> Si
         if promised or held_capacity:
             key = _flavor_key(capacity_line)
             present = capacity.get(key, CapacityUse())
-            capacity[key] = CapacityUse(present.capacity + held_capacity, present.promised + promised)
+            capacity[key] = CapacityUse((present.capacity or 0) + held_capacity, (present.promised or 0) + promised)
     return replace(head, quotas=quotas, capacity=capacity)
 
 
@@ -176,37 +209,44 @@ def _size(resource: FlatResource) -> str:
     return ""
 
 
-def accelerator_changes(base: StackReport | None, head: StackReport | None) -> tuple[AcceleratorChange, ...]:
+def accelerator_changes(base: StackAmounts, head: StackAmounts) -> tuple[AcceleratorChange, ...]:
     """Return the accelerators that a stack gains or loses; a side without the stack has none."""
-    old = _accelerators(base)
-    new = _accelerators(head)
     changes = []
-    for key in sorted({*old, *new}):
-        maximum = Amount(old.get(key, 0), new.get(key, 0))
-        if maximum.delta:
+    for key in sorted({*base.accelerators, *head.accelerators}):
+        maximum = Amount(*(None if side.unknown else side.accelerators.get(key, 0) for side in (base, head)))
+        if maximum.before != maximum.after:
             changes.append(AcceleratorChange(*key, maximum))
     return tuple(changes)
 
 
-def _accelerators(stack: StackReport | None) -> dict[tuple[str, str, str], int]:
-    """Return the most chips or GPUs of a stack, by region, flavor and unit."""
-    return {(row.region, row.flavor, row.unit): row.maximum for row in stack.accelerators} if stack else {}
-
-
-def cost_changes(base: StackReport | None, head: StackReport | None) -> tuple[Amount, Amount]:
+def cost_changes(base: StackAmounts, head: StackAmounts) -> tuple[Amount, Amount]:
     """Return a stack's minimum and maximum cost in USD per hour; a side without the stack costs nothing."""
-    minimum = Amount(_cost(base)[0], _cost(head)[0])
-    maximum = Amount(_cost(base)[1], _cost(head)[1])
-    return minimum, maximum
+    minimum, maximum = zip(base.usd, head.usd, strict=True)
+    return Amount(*minimum), Amount(*maximum)
 
 
-def _cost(stack: StackReport | None) -> tuple[float | None, float | None]:
-    """Return the least and the most cost of a stack, None where too little of it has a price."""
-    if stack is None:
-        return 0.0, 0.0
-    cost = stack.cost
-    unknown = cost.read is None and (cost.unpriced or stack.kind == "rejected")
-    return (cost.minimum, cost.maximum) if cost.sums_up and not unknown else (None, None)
+class StackAmounts(NamedTuple):
+    """What one side tells of a stack: None without the stack, and ``unknown`` if its file is not known there."""
+
+    report: StackReport | None
+    unknown: bool
+
+    @property
+    def accelerators(self) -> Mapping[tuple[str, str, str], int]:
+        """The most chips or GPUs, by region, flavor and unit."""
+        rows = self.report.accelerators if self.report else ()
+        return {(row.region, row.flavor, row.unit): row.maximum for row in rows}
+
+    @property
+    def usd(self) -> tuple[float | None, float | None]:
+        """The minimum and the maximum cost in USD per hour, None where too little of it has a price."""
+        if self.unknown:
+            return None, None
+        if self.report is None:
+            return 0.0, 0.0
+        cost = self.report.cost
+        priced = cost.sums_up and (cost.read is not None or not cost.unpriced)
+        return (cost.minimum, cost.maximum) if priced else (None, None)
 
 
 def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:

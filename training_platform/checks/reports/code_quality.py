@@ -7,19 +7,24 @@ ten errors and the first ten warnings of a step, so a summary beside them has to
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 from training_platform.checks.report import Report, finding_groups, folded
 from training_platform.checks.reports.conclusion import more_about
-from training_platform.checks.reports.wording import place, sentences
+from training_platform.checks.reports.wording import conclusion, place, sentences
 from training_platform.config.reading.finding import printable
+from training_platform.config.workspace import STACKS_FOLDER
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 _SEVERITIES = {"error": "critical", "warning": "minor"}
 
 
 def gitlab_report(report: Report) -> str:
-    """Return the report as a JSON list; only the exit code shows what was not checked."""
+    """Return the report as a JSON list, which ends with the verdict if something was not judged.
+
+    Only the exit code shows what was not checked.
+    """
     failed = [finding for finding in report.all_findings() if finding.severity in _SEVERITIES]
     issues = []
     for finding, more, fingerprint in finding_groups(failed):
@@ -33,11 +38,22 @@ def gitlab_report(report: Report) -> str:
                 "location": {"path": position.file, "lines": {"begin": position.line}},
             }
         )
+    if report.unjudged():
+        verdict = str(conclusion(report))
+        issues.append(
+            {
+                "description": verdict,
+                "check_name": "verdict",
+                "fingerprint": hashlib.sha256(b"verdict").hexdigest(),
+                "severity": "info",
+                "location": {"path": STACKS_FOLDER, "lines": {"begin": 1}},
+            }
+        )
     return json.dumps(issues, indent=2)
 
 
 def github_report(report: Report) -> str:
-    """Return the report as workflow commands, one a line, errors first; empty without findings."""
+    """Return the report as workflow commands, errors first, and the verdict last if something was not judged."""
     lines = [_command("error", {"title": "not checked"}, failure) for failure in report.failures]
     groups = sorted(folded(report.all_findings()), key=lambda group: list(_COMMANDS).index(group[0].severity))
     for finding, more in groups:
@@ -50,6 +66,8 @@ def github_report(report: Report) -> str:
         }
         text = "\n".join([*sentences(finding, more), more_about(finding)])
         lines.append(_command(_COMMANDS[finding.severity], properties, text))
+    if report.unjudged():
+        lines.append(_command("notice", {"title": "verdict"}, str(conclusion(report))))
     return "\n".join(lines)
 
 

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple
 
 from training_platform.config.reading.finding import Finding, Severity
 
-VerdictState = Literal["clean", "findings", "unchecked"]
+VerdictState = Literal["clean", "findings", "partial", "unchecked"]
+"""``partial`` is without an error, and something was not judged."""
 
 
 class Conclusion(NamedTuple):
     """The result of a whole check; ``checked`` is like ``3 stacks``, ``counts`` are like ``2 errors``.
 
     ``losses`` is what a change takes from whom, acknowledged or not: where there is any, nothing is clean.
+    ``unjudged`` is what was not judged, by number and kind.
     """
 
     state: VerdictState
     checked: str
     counts: str
     losses: str = ""
+    unjudged: str = ""
 
     def __str__(self) -> str:
         """Return the conclusion as one line."""
         counts = ", ".join(part for part in ("clean" if self.state == "clean" else "", self.counts) if part)
-        return f"{self.checked}: {'; '.join(part for part in (self.losses, counts) if part)}"
+        if self.state == "partial" and not counts:
+            counts = "no findings"
+        unjudged = f"not judged: {self.unjudged}" if self.unjudged else ""
+        return f"{self.checked}: {'; '.join(part for part in (self.losses, counts, unjudged) if part)}"
 
 
 def of_severities(findings: Collection[Finding]) -> list[str]:
@@ -38,6 +44,15 @@ def of_severities(findings: Collection[Finding]) -> list[str]:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def counted_kinds(counts: Mapping[str, int]) -> str:
+    """Return numbers with their nouns, which may have more words after the first: ``2 changes of a stack``."""
+    parts = []
+    for kind, count in sorted(counts.items()):
+        noun, space, rest = kind.partition(" ")
+        parts.append(f"{counted(count, noun)}{space}{rest}")
+    return ", ".join(parts)
 
 
 def more_about(finding: Finding) -> str:

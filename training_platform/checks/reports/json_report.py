@@ -13,6 +13,7 @@ from training_platform.checks.change_report import Amount, Comparison, Consequen
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.sections import SECTIONS
 from training_platform.checks.reports.tables import ReportSection
+from training_platform.checks.reports.wording import conclusion
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import QuotaKey
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
@@ -24,9 +25,11 @@ _OWN = ("quotas", "capacity", "files", "accelerators", "cost")  # sections with 
 
 def json_report(report: Report) -> str:
     """Return the report as JSON text; an unlimited quota has ``limit`` -1, an unknown one null."""
+    result = conclusion(report)
     document = {
         "version": FORMAT_VERSION,
         "today": report.today.isoformat(),
+        "verdict": {"state": result.state, "text": str(result), "not_judged": dict(report.unjudged())},
         "stacks": [_stack(stack) for stack in report.stacks],
         "quotas": [ledger_document(ledger) for ledger in report.ledgers],
         "capacity": [_capacity(line) for line in report.capacity],

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from training_platform.catalog.types import Json
 from training_platform.checks.report import FindingGroup, Report, finding_groups
-from training_platform.checks.reports.wording import field_message, place, sentences
+from training_platform.checks.reports.wording import conclusion, field_message, place, sentences
 from training_platform.config.reading.declaration import Rule
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import describe
@@ -30,6 +30,7 @@ def sarif_report(report: Report) -> str:
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
         "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": failures}],
+        "properties": {"verdict": str(conclusion(report))},
         "results": [_result(group, rules.index(group.finding.rule)) for group in groups],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)

@@ -160,13 +160,19 @@ def parts(stack: StackReport) -> ReportSection:
 def amounts(comparison: Comparison, *, max_quotas: int | None = None) -> list[ReportSection]:
     """Return the differences of a change in quotas, capacity, accelerators and cost, without empty sections.
 
-    Where there are more quotas than ``max_quotas``, those of which the change needs less are counted in a note.
+    Where there are more quotas than ``max_quotas``, those of which the change needs less are counted in a note, and so are
+    those that are not known on a side.
     """
     quotas = comparison.quotas
-    less = 0
+    notes = []
     if max_quotas is not None and len(quotas) > max_quotas:
-        quotas = tuple(change for change in quotas if (change.used.delta or 0) >= 0)
-        less = len(comparison.quotas) - len(quotas)
+        unknown = sum(change.used.delta is None for change in quotas)
+        quotas = tuple(change for change in quotas if change.used.delta is not None and change.used.delta >= 0)
+        less = len(comparison.quotas) - len(quotas) - unknown
+        if less:
+            notes.append(f"Less is needed of {counted(less, 'other quota')}")
+        if unknown:
+            notes.append(f"{counted(unknown, 'quota')} not compared, since a side is not known")
     sections = [
         ReportSection(
             title="Quotas",
@@ -176,7 +182,7 @@ def amounts(comparison: Comparison, *, max_quotas: int | None = None) -> list[Re
                 ReportRow((key.project, location(key), f"{quota_name(key)} ({unit})", amount(used), amount(limit)))
                 for key, unit, used, limit in quotas
             ],
-            note=f"Less is needed of {counted(less, 'other quota')}" if less else "",
+            note="; ".join(notes),
         ),
         ReportSection(
             title="Capacity",

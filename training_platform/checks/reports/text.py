@@ -73,7 +73,8 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
         clean = Text.assemble((f"{result.checked}: clean", "bold green"), f", {result.counts}" if result.counts else "")
         _print_sentences(clean, console)
     else:
-        _print_sentences(Text(str(result), style="bold red"), console)
+        style = "bold yellow" if result.state == "partial" else "bold red"
+        _print_sentences(Text(str(result), style=style), console)
     if findings := [finding for finding in ordered(report.all_findings()) if finding.severity != "note"]:
         first = min(findings, key=lambda finding: finding.severity != "error")
         _print_sentences(Text(more_about(first), style="dim"), console)

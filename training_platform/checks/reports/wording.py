@@ -10,7 +10,7 @@ from typing import NamedTuple
 from training_platform.catalog.prices import EXAMPLES, LEFT_OUT, Cost
 from training_platform.checks.effect_kinds import HEADLINES, LOSS_RULES
 from training_platform.checks.report import Report, folded, following
-from training_platform.checks.reports.conclusion import Conclusion, VerdictState, counted, of_severities
+from training_platform.checks.reports.conclusion import Conclusion, VerdictState, counted, counted_kinds, of_severities
 from training_platform.config.model.stack import stack_name
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
@@ -36,8 +36,15 @@ def conclusion(report: Report) -> Conclusion:
     stacks = counted(len(names), "stack") if report.known_stacks else "no stack in stacks/ yet"
     losses = losses_headline(report)
     failing = losses or any(finding.severity == "error" for finding in causes)
-    state: VerdictState = "findings" if failing else "clean"
-    return Conclusion("unchecked" if report.failures else state, stacks, ", ".join(parts), losses)
+    unjudged = counted_kinds(report.unjudged())
+    state: VerdictState = "clean"
+    if report.failures:
+        state = "unchecked"
+    elif failing:
+        state = "findings"
+    elif unjudged:
+        state = "partial"
+    return Conclusion(state, stacks, ", ".join(parts), losses, unjudged)
 
 
 def losses_headline(report: Report) -> str:

@@ -28,7 +28,8 @@ class Rule:
     ``owner`` says who refuses: rules of ``google`` apply in the sandbox too, where the real ``provider`` checks its
     own; ``documents`` are upstream's; ``catalogue`` is for values that our tables lack; a program of another project
     has to switch on rules of the ``house``. ``refused_by`` says it in words of its own. ``excuse`` is what excuses a
-    finding in ``stacks/exemptions.yaml``.
+    finding in ``stacks/exemptions.yaml``. ``unjudged`` is the noun for what its findings could not judge, which the
+    verdict counts: ``change of a stack``.
 
     The other fields are of rules over views. ``reads`` is the class of the views, and ``whole`` says that the program
     is read as well. A rule ``across`` resources needs the whole stack. ``when`` is the first field that it reads: it
@@ -44,6 +45,7 @@ class Rule:
     owner: Owner | None = None
     refused_by: str | None = None
     excuse: Excuse | None = None
+    unjudged: str = ""
     details: str = ""
     check: Callable[..., Iterator[Draft]] | None = None
     reads: Any = None
@@ -73,8 +75,8 @@ class Draft:
     ``allowed`` and ``nearest`` are values, or several values that will each do. ``rests_on`` are the views or
     places that the rule read beside the field, ``spoils`` the places that are unreliable until it is fixed.
     ``severity`` is None if it is the rule's. ``about`` is what of the field it is about, if one field can have several
-    findings of a rule: the limit that it exceeds. ``resource`` is needed only if the subject is none. The rest is as in
-    ``Finding``.
+    findings of a rule: the limit that it exceeds. ``resource`` is needed only if the subject is none. ``unjudged`` is
+    the rule's if it is empty. The rest is as in ``Finding``.
     """
 
     rule: Rule | None
@@ -92,6 +94,7 @@ class Draft:
     becomes: str | None = None
     follows: str | None = None
     failed: bool = False
+    unjudged: str = ""
 
     @property
     def place(self) -> str:
@@ -108,6 +111,7 @@ def declare(
     source: str | None = None,
     refused_by: str | None = None,
     excuse: Excuse | None = None,
+    unjudged: str = "",
 ) -> Rule:
     """Declare a rule without a function of its own. Raises ValueError on a second use of an id."""
     declared = Rule(
@@ -118,6 +122,7 @@ def declare(
         source=source,
         refused_by=refused_by,
         excuse=excuse,
+        unjudged=unjudged,
     )
     _register(declared)
     return declared
@@ -189,6 +194,7 @@ def finding(
     first: str | None = None,
     becomes: str | None = None,
     follows: str | None = None,
+    unjudged: str = "",
 ) -> Draft:
     """Return a draft about one field of a subject; ``rule`` is needed only outside a function of ``@rule``."""
     return Draft(
@@ -206,6 +212,7 @@ def finding(
         first=first,
         becomes=becomes,
         follows=follows,
+        unjudged=unjudged,
     )
 
 
@@ -237,6 +244,7 @@ def anchored(draft: Draft, anchor: Anchor) -> Finding:
         failed=draft.failed,
         spoils=draft.spoils,
         rests_on=draft.rests_on,
+        unjudged=draft.unjudged or draft.rule.unjudged,
         draft=draft,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import yaml
@@ -16,6 +16,7 @@ ODD_SPACE = re.compile("[\u00a0\u202f\u3000]")
 # Where YAML expects a plain space: in the indentation, and after a colon or a dash.
 _ODD_SPACE = re.compile(rf"(?:^[ \t]*|[:-] *)({ODD_SPACE.pattern})")
 _NO_SPACE = re.compile(r" *(?:- +)*(?P<key>[\w.-]+):(?P<value>[^\s:/][^:]*)$")
+_NO_COLON = re.compile(r"(?P<before> *(?:- +)*)(?P<key>[\w.-]+(?::[\w-]+)?)(?: +(?P<value>[^:#]+))?$")
 _TAB = re.compile(" *\t")
 _SECOND_KEY = re.compile(r" *(?:- +)*[^\s:#]+: +(?P<rest>[^\s\"'{\[|>&*!][^:]*:(?: .*)?$)")
 _MOST_LINES = 500  # of a text whose indentation is tried
@@ -43,7 +44,7 @@ def why_not_yaml(text: str, error: yaml.MarkedYAMLError) -> tuple[Position | Non
         return None, problem
     stop = min(mark.line, len(lines) - 1)
     above = next((number for number in range(stop - 1, -1, -1) if _is_content(lines[number])), stop)
-    why = _wrong_space(lines, stop, above) or _unclosed(lines, error)
+    why = _wrong_space(lines, stop, above) or _unclosed(lines, error) or _no_colon(lines, (stop, above))
     if not why and ("mapping values" in problem or "':'" in problem):
         why = _no_space_after_colon(lines, above)
     if not why and "mapping values" in problem:
@@ -92,6 +93,18 @@ def _closed(text: str, opened: str) -> bool:
         if not depth:
             return True
     return False
+
+
+def _no_colon(lines: Sequence[str], numbers: Iterable[int]) -> _Why:
+    """Find a line that is a key without its colon: with one, the text is YAML without odd keys."""
+    for number in numbers:
+        missing = _NO_COLON.match(lines[number])
+        if missing is None:
+            continue
+        line = f"{missing['key']}: {missing['value'] or ''}".rstrip()
+        if _odd_keys("\n".join((*lines[:number], f"{missing['before']}{line}", *lines[number + 1 :], ""))) == 0:
+            return Position(number + 1, missing.start("key") + 1), f"no colon after the key; write {line}"
+    return None
 
 
 def _no_space_after_colon(lines: Sequence[str], number: int) -> _Why:

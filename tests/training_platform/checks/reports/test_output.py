@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -19,9 +20,10 @@ from click.testing import CliRunner, Result
 from tests.places import ORGANISATION
 from training_platform.checks import output
 from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
-from training_platform.checks.report import Report
+from training_platform.checks.report import Known, Report
 from training_platform.checks.reports import sections
 from training_platform.checks.reports.tables import ReportRow, ReportSection
+from training_platform.checks.reports.wording import conclusion
 from training_platform.cli.check import check as check_command
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
@@ -71,6 +73,25 @@ def test_every_format_can_be_written_of_every_report(to: Any, clean: Report, spo
     assert render(clean, to) != render(spoiled, to)
     if to not in {"github", "json", "gitlab", "sarif"}:
         assert "5 stacks: clean" in render(clean, to)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_the_verdict_of_every_format_counts_what_was_not_judged_and_is_not_clean(
+    to: Any, clean: Report, build_report: Build, build_finding: Build
+) -> None:
+    notes = [build_finding(severity="note", unjudged=kind) for kind in ("change of a stack", "quota", "quota")]
+    text = html.unescape(render(build_report(*notes, known_stacks=frozenset({"prod"})), to))
+
+    assert "1 stack: 3 notes; not judged: 1 change of a stack, 2 quotas" in text
+    assert "not judged" not in render(clean, to)
+
+
+def test_what_is_exempt_or_known_is_still_not_judged(build_report: Build, build_finding: Build) -> None:
+    note = build_finding(severity="note", unjudged="quota")
+    report = build_report(known_stacks=frozenset({"prod"}), known=(Known(note, "in the baseline"),))
+
+    assert str(conclusion(report)) == "1 stack: 1 known; not judged: 1 quota"
+    assert report.exit_code() == 0
 
 
 @pytest.mark.parametrize("to", FORMATS)
