@@ -48,6 +48,7 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
+from training_platform.rules.foreign_access import foreign_access, keep_foreign_grants
 from training_platform.rules.rights import keep_grants, rights_findings
 from training_platform.rules.suggestions import Suggestions
 from training_platform.rules.workloads import workload_findings
@@ -243,6 +244,7 @@ def _planned_resources(stack: Stack, workspace: Workspace, options: CheckOptions
     if plan is None:
         return None
     keep_grants(plan, workspace)
+    keep_foreign_grants(plan, stack.environment_name, workspace)
     return plan.planned()
 
 
@@ -282,6 +284,7 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
         of_all_stacks += budget_findings(workspace, files.usages, options.today)
     with others_go_on("the rights of people, jobs and agents", failures):
         of_all_stacks += rights_findings(workspace)
+        of_all_stacks += located(foreign_access(workspace))
     suggestions = Suggestions(workspace, ledgers.projects)
     of_stacks: dict[str, tuple[Finding, ...]] = {}
     for name in names:

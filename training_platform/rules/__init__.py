@@ -9,6 +9,7 @@ from training_platform.rules import (  # noqa: F401 # importing a group register
     kubernetes,
     kueue,
     network,
+    public_access,
     storage,
     vertex,
 )

@@ -27,7 +27,7 @@ from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.quota import ledger_findings  # noqa: F401 # declares rules that entries may name
-from training_platform.rules import losses, rights, workloads  # noqa: F401 # as above
+from training_platform.rules import foreign_access, losses, rights, workloads  # noqa: F401 # as above
 
 FILE = "stacks/exemptions.yaml"
 EXEMPTIBLE = frozenset(rule.id for rule in RULES.values() if rule.excuse == "exemption")

@@ -10,14 +10,10 @@ from click.testing import CliRunner
 
 from tests.training_platform.checks.repository import Repository
 from training_platform.checks.comparison import changed_fields
-from training_platform.checks.comparison.foreign_grants import Teams, foreign_grants
 from training_platform.checks.effect_kinds import EFFECT_OF_RULE
 from training_platform.checks.report import Report
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, UserError
-from training_platform.config.workspace import read_workspace
-from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, ROLE_BINDING, binding
-from training_platform.resources.plan import Plan, Resource
 from training_platform.rules.descriptions import acknowledgement
 
 CAPACITY = "            capacity: on-demand\n"
@@ -722,54 +718,3 @@ def test_a_role_on_the_bucket_of_another_team_opens_it(repository: Repository, n
         assert finding.path == "data_sets"
         assert "gets roles/storage.objectViewer on buckets/example-small-small-nlp-data of small-nlp" in finding.message
         assert finding.first == "agree on it with the people of small-nlp"
-
-
-def role_binding(namespace: str, *subjects: dict[str, str]) -> Resource:
-    """Return a binding as an organisation's own code plans it."""
-    inputs = {"metadata": {"namespace": namespace}, **binding("Role", "reader", subjects)}
-    return Resource(type=ROLE_BINDING, name=f"{namespace}-readers", inputs=inputs)
-
-
-def images_binding(team: str) -> Resource:
-    """Return a binding of readers of a team's images as an organisation's own code plans it."""
-    inputs = {
-        "project": "example-small",
-        "location": "us",
-        "repository": f"small-{team}-images",
-        "role": "roles/artifactregistry.reader",
-        "members": ["group:vision@example.com"],
-    }
-    kind = "gcp:artifactregistry/repositoryIamBinding:RepositoryIamBinding"
-    return Resource(type=kind, name=f"{team}-images", inputs=inputs)
-
-
-def volume(namespace: str, path: str) -> Resource:
-    """Return a volume for a namespace as an organisation's own code plans it."""
-    spec = {"nfs": {"server": "10.0.0.2", "path": path}, "claimRef": {"namespace": namespace, "name": "data"}}
-    return Resource(type=PERSISTENT_VOLUME, name=f"{namespace}{path}", inputs={"spec": spec})
-
-
-def test_a_role_in_the_namespace_of_another_team_is_foreign_and_one_in_its_own_is_not(repository: Repository) -> None:
-    repository.edit("small", HEAD, f"{HEAD}    images: {{location: us}}\n")
-    directory = "    directories: {data: {filestore: homes, size_gib: 10}}\n"
-    team = repository.path("small-vision").read_text(encoding="utf-8") + directory
-    repository.path("small-nlp").write_text(team.replace("vision", "nlp"), encoding="utf-8")
-    plan = Plan("small")
-    people = {"kind": "Group", "name": "vision@example.com"}
-    jobs = {"kind": "ServiceAccount", "name": "training", "namespace": "vision"}
-    plan.add(role_binding("nlp", people, jobs))
-    plan.add(role_binding("vision", people, jobs))
-    for path in ("/share/nlp", "/share/vision", "/share", "/other"):
-        plan.add(volume("vision", path))
-    for owner in ("nlp", "vision"):
-        plan.add(images_binding(owner))
-
-    grants = foreign_grants(plan, "small", Teams(read_workspace(repository.root)))
-
-    assert [(grant.principal, grant.key[1], grant.owner) for grant in grants] == [
-        ("group:vision@example.com", "nlp-images", "small-nlp"),
-        ("group:vision@example.com", "nlp-readers", "small-nlp"),
-        ("namespace:small/vision", "nlp-readers", "small-nlp"),
-        ("namespace:small/vision", "vision/share/nlp", "small-nlp"),
-        ("namespace:small/vision", "vision/share", "small-nlp"),
-    ]

@@ -102,6 +102,7 @@ ROWS = [
     Row("subnet-range", "error", {"subnet.ipCidrRange": "169.254.0.0/20"}),
     Row("attachment-range", "warning", {"subnet.ipCidrRange": "240.0.0.0/20"}, {"in": ATTACHMENT}),
     Row("public-range", "warning", {"subnet.ipCidrRange": "172.160.0.0/20"}),
+    Row("public-access", "error", {"wall.sourceRanges": ["0.0.0.0/0"]}),
     Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),
     Row("webhook-firewall", "warning", {"wall": DROP}, {"flavor": DROP, "queue": DROP}),
     Row("private-nodes-way-out", "warning", {"nat.region": "us-west4"}),

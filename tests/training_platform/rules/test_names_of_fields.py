@@ -36,6 +36,7 @@ SEARCHED = {
 ELSEWHERE = {
     "FREQ": "a part of a recurrence",
     "chart": "an input of a Helm release",
+    "claimRef": "an input of a volume, read in a plan",
     "deleteBeforeReplace": "an option of a resource",
     "ignoreChanges": "an option of a resource",
     "multishare": "a parameter of a StorageClass",

@@ -17,7 +17,14 @@ from pydantic import ValidationError
 
 from training_platform.checks.baseline import Baseline
 from training_platform.checks.causes import with_causes
-from training_platform.checks.change_report import Amount, Comparison, ResourceChange, StackChange, StackChangeKind
+from training_platform.checks.change_report import (
+    Amount,
+    Comparison,
+    Consequence,
+    ResourceChange,
+    StackChange,
+    StackChangeKind,
+)
 from training_platform.checks.comparison.base_files import BaseTree, base_tree
 from training_platform.checks.comparison.changes import (
     Side,
@@ -58,6 +65,9 @@ from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, stack_file
 from training_platform.resources.stack_plan import OWN_RESOURCES, kept_resources
+from training_platform.rules.exemptions import Exempted
+from training_platform.rules.foreign_access import FOREIGN_ACCESS
+from training_platform.rules.public_access import PUBLIC_ACCESS
 
 _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end
@@ -122,7 +132,8 @@ def check_against(
             exemptions=head_files.exemptions,
             most_more=_most_more(head, base),
         )
-        comparison = replace(comparison, consequences=finder.consequences())
+        openings = _known_openings(finder.consequences(), head.report)
+        comparison = replace(comparison, consequences=tuple(openings))
         findings = with_losses(comparison.consequences)
         findings += _other_findings(comparison, head_files.workspace, base_files.workspace)
     report = with_causes(_with_findings(head.report, head.plans.safe(findings)), {})
@@ -348,6 +359,37 @@ def _after_retirement(change: StackChange) -> StackChange:
         )
         resources.append(replace(resource, inputs=inputs))
     return replace(change, resources=tuple(resources))
+
+
+_OPEN = (PUBLIC_ACCESS, FOREIGN_ACCESS.id)
+"""Rules on what is open, whether this change opens it or not."""
+
+
+def _known_openings(consequences: Iterable[Consequence], report: Report) -> Iterator[Consequence]:
+    """Yield consequences: an opening that a rule finds in the head as well follows from it, and is exempt with it."""
+    counted = [row for row in report.all_findings() if row.rule in _OPEN]
+    exempted = [row for row in report.all_exempted() if row.finding.rule in _OPEN]
+    for row in consequences:
+        if row.kind == "opens" and row.acknowledged is None:
+            excused = next((other for other in exempted if _is_about_same(row.finding, other.finding)), None)
+            cause = next((other for other in counted if _is_about_same(row.finding, other)), None)
+            if cause:
+                yield replace(row, finding=replace(row.finding, follows=cause.place))
+                continue
+            if excused:
+                yield replace(row, acknowledged=Exempted(row.finding, excused.entry))
+                continue
+        yield row
+
+
+def _is_about_same(opening: Finding, state: Finding) -> bool:
+    """Whether two findings are about one resource, or about one section of a stack file."""
+    if opening.stack != state.stack:
+        return False
+    if opening.resource and opening.resource == state.resource:
+        return True
+    paths = sorted((opening.path, state.path), key=len)
+    return bool(paths[0]) and f"{paths[1]}.".startswith(f"{paths[0]}.")
 
 
 def _most_more(head: CheckResult, base: CheckResult | None) -> float | None:

@@ -24,7 +24,6 @@ from training_platform.checks.comparison.changed_fields import value_in_model, w
 from training_platform.checks.comparison.changes import REPLACED_SOURCE
 from training_platform.checks.comparison.deciding_fields import KEEPS, NOTHING, REMOVED, Cause, DecidingFields, cause_of
 from training_platform.checks.comparison.effects import effects_of_field, kind_name, type_rank
-from training_platform.checks.comparison.foreign_grants import Teams, foreign_grants
 from training_platform.checks.comparison.lifted_protection import protection
 from training_platform.checks.effect_kinds import EFFECT_KINDS, HEADLINES, LOSS_RULES, Effect, EffectKind
 from training_platform.config.expansion import Flavor
@@ -35,10 +34,9 @@ from training_platform.config.reading.declaration import Rule, finding, located
 from training_platform.config.reading.finding import Anchor, Finding, Path, Place, dotted
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.workspace import Workspace, stack_file
-from training_platform.resources.plan import PlanError
 from training_platform.resources.resource_types import CLUSTER, KUBERNETES, NAMESPACE, NODE_POOL
-from training_platform.resources.stack_plan import stack_plan
 from training_platform.rules.exemptions import Exempted, Exemptions
+from training_platform.rules.foreign_access import kept_foreign_grants
 
 _LINE = Rule(id="effect", title="An effect that is shown, and no finding.", ruleset="changes")
 LIFT = "deletion_protection: false"
@@ -199,13 +197,7 @@ class LossFinder:
         stack = change.head
         if not new or stack is None:
             return
-        try:
-            plan = stack_plan(stack, self.head)
-        except PlanError:  # another finding says why
-            return
-        if plan is None:
-            return
-        for grant in foreign_grants(plan, stack.environment_name, Teams(self.head)):
+        for grant in kept_foreign_grants(stack.name, self.head):
             if resource := new.get(grant.key):
                 says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
                 effect = Effect("opens", says, f"agree on it with the people of {grant.owner}")

@@ -160,8 +160,8 @@ def parts(stack: StackReport) -> ReportSection:
 def amounts(comparison: Comparison, *, max_quotas: int | None = None) -> list[ReportSection]:
     """Return the differences of a change in quotas, capacity, accelerators and cost, without empty sections.
 
-    Where there are more quotas than ``max_quotas``, those of which the change needs less are counted in a note, and so are
-    those that are not known on a side.
+    Where there are more quotas than ``max_quotas``, a note counts those of which the change needs less, and those that
+    are not known on a side.
     """
     quotas = comparison.quotas
     notes = []

@@ -1,6 +1,7 @@
 """Roles of one team on what is another team's: its buckets, secrets, images, account, namespaces and folders.
 
-A data set that names another team's bucket gives such a role, and `own_resources.py` can.
+A data set that names another team's bucket gives such a role, and `own_resources.py` can. Every check finds them, and a
+comparison also says which a change gives.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from training_platform.config.names import Locator
+from training_platform.config.reading.declaration import Draft, declare, finding
 from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import plan_grants
 from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, ROLE_BINDING
@@ -19,6 +22,15 @@ from training_platform.resources.scope import (
     secret_id,
     team_repository_id,
     team_scope,
+)
+
+FOREIGN_ACCESS = declare(
+    "foreign-access",
+    "Find a role of one team on what is another team's: a bucket, secret, account, namespace, folder, or its images.",
+    ruleset="rights",
+    source="house rule: what a team has is its own, and whoever else uses it is named with a reason",
+    refused_by="nobody but `check`. Google Cloud and Kubernetes give the role",
+    excuse="exemption",
 )
 
 
@@ -64,6 +76,40 @@ class Teams:
         teams = self._of_principal.get(principal, set())
         other_teams = self._of_resource.get(resource, set()) - teams
         return (min(teams), min(other_teams)) if teams and other_teams else None
+
+
+def foreign_access(workspace: Workspace) -> Iterator[Draft]:
+    """Find the roles of teams on what is another team's, in every stack whose grants are kept."""
+    for stack in workspace.stacks.values():
+        if stack.section is None:
+            continue
+        locator = Locator(stack.section)
+        for grant in kept_foreign_grants(stack.name, workspace):
+            kind, name = grant.key
+            message = f"{grant.principal} of {grant.team} has {grant.role} on {grant.resource} of {grant.owner}"
+            yield finding(
+                stack,
+                locator.path(name),
+                message,
+                rule=FOREIGN_ACCESS,
+                allowed=f"roles of {grant.owner} only",
+                resource=f"{kind} {name}",
+            )
+
+
+def keep_foreign_grants(plan: Plan, environment: str, workspace: Workspace) -> None:
+    """Keep the roles that a plan gives a team on what is another team's, for ``kept_foreign_grants``."""
+    teams = workspace.once("owners of resources", lambda: Teams(workspace))
+    workspace.once(_key(plan.name), lambda: tuple(foreign_grants(plan, environment, teams)))
+
+
+def kept_foreign_grants(name: str, workspace: Workspace) -> tuple[ForeignGrant, ...]:
+    """Return the kept roles of a stack's plan, none without a plan."""
+    return workspace.once(_key(name), tuple)
+
+
+def _key(name: str) -> tuple[str, str]:
+    return "foreign grants", name
 
 
 def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[ForeignGrant]:

@@ -1,0 +1,105 @@
+"""What is open to everybody: grants to all users, ranges of all addresses, switches that let callers in unknown.
+
+Being open is a state: it is found in every check, and not only in the change that opens it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from training_platform.config.reading.declaration import Draft, finding, rule
+from training_platform.config.reading.unknown import is_list
+from training_platform.resources.resource_types import FIREWALL
+from training_platform.views.inputs import at, rows
+from training_platform.views.whole_stack import ObjectView
+
+PUBLIC_ACCESS = "public-access"
+_EVERYBODY = {
+    "allUsers": "anybody on the internet",
+    "allAuthenticatedUsers": "anybody with a Google account",
+    "system:anonymous": "anybody who reaches the API server",
+    "system:unauthenticated": "anybody who reaches the API server",
+    "system:authenticated": "anybody with a Google account",  # which GKE authenticates: GKE docs, RBAC best practices
+}
+_IN_POLICY = re.compile(r'"(allUsers|allAuthenticatedUsers)"')  # of the JSON of a whole policy
+_EVERY_ADDRESS = ("0.0.0.0/0", "::/0")
+# Parts of paths of ranges that let nobody in: where something may connect to, what is routed, mirrored or advertised.
+_OUTWARD = re.compile(r"egress|dest|route|filter|advertised|trafficselector|exportranges|nat|except", re.IGNORECASE)
+_PUBLIC_ACLS = ("publicRead", "publicReadWrite", "authenticatedRead")
+_SWITCHES: Mapping[tuple[str, str], str] = {
+    ("gcp:cloudrunv2/service:Service", "invokerIamDisabled"): "is true, so anybody may call it without a role",
+}
+_INTERNAL = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
+
+
+@rule(
+    PUBLIC_ACCESS,
+    ruleset="access",
+    owner="house",
+    source="house rule: what anybody may reach, somebody answers for; IAM docs, allUsers; Compute docs, firewall rules",
+)
+def public_access(resource: ObjectView) -> Iterator[Draft]:
+    """Find what is open to everybody: a grant to all users, a range of all addresses, or a switch of public access.
+
+    A range that only says where something may connect to opens nothing.
+    """
+    inputs = resource.inputs
+    inward = not _lets_nobody_in(resource.type, inputs)
+    for path, value in _texts(inputs, ""):
+        last = value.rpartition(":")[2] if value.startswith(("READER:", "WRITER:", "OWNER:")) else value
+        members = [last] if last in _EVERYBODY else _IN_POLICY.findall(value)
+        if members:
+            role = inputs.get("role")
+            message = f"{members[0]} is {_EVERYBODY[members[0]]}{f', who gets {role}' if isinstance(role, str) else ''}"
+            yield finding(resource, path, message, allowed="the members that need it")
+        elif value in _EVERY_ADDRESS and inward and not _OUTWARD.search(path):
+            message = f"{value} lets every address in{_ports(resource.type, inputs)}"
+            yield finding(resource, path, message, allowed="the ranges that need it")
+        elif value in _PUBLIC_ACLS and path.endswith("predefinedAcl"):
+            yield finding(resource, path, f"{value} lets everybody read", allowed="no public list", nearest="private")
+    for (token, name), problem in _SWITCHES.items():
+        if resource.type == token and inputs.get(name) is True:
+            yield finding(resource, name, f"{name} {problem}", allowed="false", nearest="false")
+    if resource.type == "kubernetes:core/v1:Service" and _is_public_service(inputs):
+        message = "a Service of type LoadBalancer has an address on the internet that every address reaches"
+        allowed = f"the annotation {_INTERNAL[0]}: Internal, or loadBalancerSourceRanges"
+        yield finding(resource, "spec.type", message, allowed=allowed)
+
+
+def _lets_nobody_in(token: str, inputs: Mapping[str, Any]) -> bool:
+    """Whether a rule of a firewall is one for outgoing traffic, denies, or is off."""
+    denies = inputs.get("action") == "deny" or (token == FIREWALL and not inputs.get("allows"))
+    return denies or inputs.get("direction") == "EGRESS" or inputs.get("disabled") is True
+
+
+def _ports(token: str, inputs: Mapping[str, Any]) -> str:
+    """Return the protocols and ports of a firewall rule as the end of a sentence; empty for any other type."""
+    if token != FIREWALL:
+        return ""
+    named = []
+    for row in rows(inputs.get("allows")):
+        ports = at(row, ("ports",))
+        numbers = f" {', '.join(map(str, ports))}" if is_list(ports) and ports else ""
+        named.append(f"{at(row, ('protocol',))}{numbers}")
+    return f": {'; '.join(named)}" if named else ""
+
+
+def _is_public_service(inputs: Mapping[str, Any]) -> bool:
+    if at(inputs, ("spec", "type")) != "LoadBalancer" or at(inputs, ("spec", "loadBalancerSourceRanges")):
+        return False
+    annotations = at(inputs, ("metadata", "annotations")) or {}
+    return not any(at(annotations, (key,)) == "Internal" for key in _INTERNAL)
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield every string of inputs with its path: ``bindings[0].members[1]``."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _texts(inner, f"{path}.{key}" if path else str(key))
+    elif is_list(value):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, f"{path}[{index}]")
