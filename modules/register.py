@@ -17,6 +17,7 @@ from pulumi_kubernetes.apiextensions import CustomResource
 from training_platform.catalog.nearest import find_nearest
 from training_platform.resources.environment_outputs import OutputsError
 from training_platform.resources.plan import (
+    OWN_RESOURCES,
     STACK_REFERENCE,
     Component,
     Computed,
@@ -30,7 +31,6 @@ from training_platform.resources.plan import (
 )
 from training_platform.resources.project import SERVICE_AGENTS
 from training_platform.resources.resource_types import SERVICE, api_of
-from training_platform.resources.stack_plan import OWN_RESOURCES
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -34,6 +34,7 @@ from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.rights import role_permissions
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.rules.descriptions import GROUPS, RuleSheet, rule_link
+from training_platform.rules.documents.shapes import documented_types
 
 FOLDER = Path(__file__).parent
 VERIFIED = FOLDER.parent / "verified"
@@ -55,6 +56,7 @@ def pages() -> dict[str, str]:
         **{f"rules/{group}.md": _rule_set(group, title) for group, title in GROUPS.items()},
         "commands.md": ("# Command line\n", *_command(app, context, "##")),
         "rights.md": _rights(),
+        "types.md": _types(),
         "stack-file.md": _fields("Stack file", "stacks/Pulumi.<stack>.yaml", stack_schema(), examples(stacks)),
         "job-file.md": _fields("Job file", "jobs/<team>/<job>.yaml", job_schema(), examples(jobs)),
     }
@@ -70,6 +72,24 @@ def _rules() -> Iterator[str]:
     for group in GROUPS:
         links = [f"[{sheet.id}]({rule_link(sheet.id)})" for sheet in sheets if sheet.group == group]
         yield f"| [{group}](rules/{group}.md) | {', '.join(links)} |"
+
+
+def _types() -> Iterator[str]:
+    """Yield the page that lists the types whose whole inputs are checked, by service or group."""
+    groups: dict[str, list[str]] = {}
+    for token in documented_types():
+        group = token.rpartition(":")[0].partition("/")[0]
+        name = token.rpartition(":")[2]
+        groups.setdefault(group, []).append(name)
+    yield "# Types that are checked whole"
+    yield (
+        "\nThe inputs of these types are checked by the APIs' own documents, at every depth. Of any other type of "
+        "pulumi-gcp only\nthe names and kinds of its top-level inputs are, and of any other group's objects nothing "
+        "is: the verdict counts them.\n"
+    )
+    yield "| service or group | types |\n| --- | --- |"
+    for group, names in groups.items():
+        yield f"| `{group}` | {', '.join(dict.fromkeys(names))} |"
 
 
 def _rule_set(group: str, title: str) -> Iterator[str]:

@@ -50,6 +50,7 @@ NAVIGATION = {
         "reference/commands",
         "reference/rules",
         "reference/rights",
+        "reference/types",
         "reference/ci",
         "reference/quota-counts",
         "reference/traces",

@@ -11,7 +11,7 @@ from training_platform.checks.outcome import LATER
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.secrets import can_be_secret, digest
-from training_platform.resources.plan import Plan, is_read
+from training_platform.resources.plan import OWN_RESOURCES, Plan, is_read
 from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, StackResource
 
 
@@ -32,6 +32,7 @@ class ResourceDocument(BaseModel):
     inputs: dict[str, Any] = {}
     options: dict[str, Any] = {}
     inputs_from: dict[str, tuple[ResourceKey, ...]] = {}
+    own_line: int | None = None
 
 
 class ReadResource(BaseModel):
@@ -73,12 +74,15 @@ def plan_document(stack: Stack, plan: Plan) -> PlanDocument:
         ResourceDocument(
             type=planned.type,
             name=planned.name,
-            place=stack.place(locator.path(planned.name)),
+            place=f"{OWN_RESOURCES}:{planned.own_line}"
+            if planned.own_line
+            else stack.place(locator.path(planned.name)),
             custom=planned.custom,
             parent=planned.parent,
             inputs=_shown(planned.inputs, ()),
             options=dict(planned.options),
             inputs_from=dict(planned.inputs_from),
+            own_line=planned.own_line,
         )
         for planned in plan.planned()
     ]
@@ -107,6 +111,7 @@ def planned_of(document: PlanDocument) -> Iterator[StackResource]:
             parent=resource.parent,
             options=resource.options,
             inputs_from=resource.inputs_from,
+            own_line=resource.own_line,
         )
 
 

@@ -19,8 +19,10 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
+from training_platform.resources.plan import OWN_RESOURCES
 from training_platform.rules.exemptions import Exempted
 
+_MOST_STACKS = 4  # most stacks that a finding about the organisation's own code names
 StackKind = Literal["environment", "team", "rejected"]
 
 
@@ -155,9 +157,32 @@ def effect_rank(finding: Finding) -> int:
     return len(EFFECT_KINDS) if kind is None else EFFECT_KINDS.index(kind)
 
 
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings in order, those about one line of the organisation's own code once, with all of their stacks."""
+    alike: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in ordered(findings):
+        key: tuple[object, ...] = (id(finding),)
+        if finding.file == OWN_RESOURCES:
+            key = (finding.rule, finding.severity, finding.position, finding.path, finding.message, finding.resource)
+        alike.setdefault(key, []).append(finding)
+    return [_in_stacks(rows) for rows in alike.values()]
+
+
+def _in_stacks(findings: Sequence[Finding]) -> Finding:
+    """Return equal findings of several stacks as one, with the advice that they have in common."""
+    first = findings[0]
+    stacks = list(dict.fromkeys(finding.stack or "" for finding in findings))
+    if len(stacks) < 2:
+        return first
+    message = f"{first.message} (in {len(stacks)} stacks: {listed(stacks, _MOST_STACKS)})"
+    if len({finding.advice for finding in findings}) > 1:
+        return replace(first, message=message, allowed=None, nearest=None)
+    return replace(first, message=message)
+
+
 def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
     """Return findings in order, each with its consequences; one whose cause is missing stands for itself."""
-    findings = ordered(findings)
+    findings = merged(findings)
     causes = {finding.place for finding in findings if not finding.follows}
     following: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -189,6 +214,7 @@ class FindingGroup(NamedTuple):
 
 def finding_groups(findings: Sequence[Finding]) -> list[FindingGroup]:
     """Return a group for each finding that follows from no other, in order of position."""
+    findings = merged(findings)
     more = dict(folded(findings))
     return [FindingGroup(finding, more[finding], mark) for finding, mark in fingerprinted(findings) if finding in more]
 
@@ -213,7 +239,10 @@ def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
 
 def identity(finding: Finding) -> tuple[str, ...]:
     """Return the identity of a finding: rule, file or stack, path, resource, and its subject."""
-    return (finding.rule, finding.file or finding.stack or "", finding.path, finding.resource or "", finding.about)
+    place = finding.file or finding.stack or ""
+    if finding.file == OWN_RESOURCES:  # one line has a resource in each of several stacks
+        place = f"{place} {finding.stack}"
+    return (finding.rule, place, finding.path, finding.resource or "", finding.about)
 
 
 def set_aside(report: Report, reason_by_mark: Mapping[str, str]) -> Report:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from training_platform.checks.stacks import JOBS
 from training_platform.config.workspace import STACKS_FOLDER
-from training_platform.resources.stack_plan import OWN_RESOURCES
+from training_platform.resources.plan import OWN_RESOURCES
 
 
 @contextmanager

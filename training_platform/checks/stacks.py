@@ -23,8 +23,8 @@ from training_platform.checks.report import Report, StackReport, accelerator_row
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.names import Locator
 from training_platform.config.own_prices import read_own_prices
-from training_platform.config.reading.declaration import declare, finding, located
-from training_platform.config.reading.finding import Finding, UserError, others_go_on
+from training_platform.config.reading.declaration import Draft, declare, finding, located
+from training_platform.config.reading.finding import Anchor, Finding, Position, UserError, others_go_on
 from training_platform.config.reading.secrets import Secrets
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
@@ -43,7 +43,7 @@ from training_platform.quota.ledger import (
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import Snapshots, read_snapshots
-from training_platform.resources.plan import PlanError
+from training_platform.resources.plan import OWN_RESOURCES, PlanError
 from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import View, views_of_plan
@@ -214,7 +214,7 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
             try:
                 planned = _planned_resources(stack, workspace, options)
             except PlanError as error:
-                findings += located([finding(stack, error.path, str(error), rule=PLAN)])
+                findings += located([_plan_draft(stack, error)])
                 planned = None
             for resource in planned or ():
                 secrets.add(resource.inputs)
@@ -232,6 +232,14 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
         failures=tuple(failures),
         unplanned=frozenset(row.stack for row in findings if row.stack),
     )
+
+
+def _plan_draft(stack: Stack, error: PlanError) -> Draft:
+    """Return the draft that a stack has no plan, at the line of the organisation's own code if that is the reason."""
+    if error.line is None:
+        return finding(stack, error.path, str(error), rule=PLAN)
+    place = Anchor(stack=stack.name, file=OWN_RESOURCES, position=Position(error.line, 1))
+    return finding(place, (), error.reason, rule=PLAN)
 
 
 def _planned_resources(stack: Stack, workspace: Workspace, options: CheckOptions) -> Sequence[StackResource] | None:

@@ -8,26 +8,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import PurePath
+from traceback import walk_stack
 from typing import Any
 
 from training_platform.config.reading.finding import Path, UserError
 from training_platform.resources.spelling import wire_inputs
 from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, StackResource
 
+OWN_RESOURCES = "own_resources.py"
+"""The file of an organisation's own resources."""
+IN_OWN_RESOURCES: ContextVar[bool] = ContextVar("IN_OWN_RESOURCES", default=False)
+"""Whether the organisation's own code is composing, so that each resource keeps the line that adds it."""
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
+
+
+_PACKAGES = ("gcp:", "kubernetes:", "pulumi:")  # how the types of a stack's resources begin
 
 
 class PlanError(UserError):
     """A plan that nobody could register: a name that two resources have, a circle of dependencies, a missing API.
 
-    ``path`` is where the stack file causes it, empty if its program does.
+    ``path`` is where the stack file causes it, empty if its program does. ``line`` is the line of the organisation's
+    own code that causes it, None if that does not; ``reason`` is then the message without file, line and stack.
     """
 
-    def __init__(self, message: str, path: Path = ()) -> None:
+    def __init__(self, message: str, path: Path = (), *, line: int | None = None, reason: str = "") -> None:
         super().__init__(message)
         self.path = path
+        self.line = line
+        self.reason = reason or message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +84,7 @@ class Resource:
     ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out; those of a Kubernetes
     object are its manifest. ``after`` is what it waits for beside the resources that its inputs refer to.
     ``own_provider`` is a provider that is not its component's. ``read_id`` is the id of a resource that exists already
-    and is only read.
+    and is only read. ``own_line`` is the line of the organisation's own code that adds it, None for our resources.
     """
 
     type: str
@@ -82,6 +95,7 @@ class Resource:
     parent: Component | None = None
     own_provider: Resource | None = None
     read_id: str | None = None
+    own_line: int | None = None
 
     @property
     def key(self) -> ResourceKey:
@@ -200,6 +214,8 @@ class Component:
     def add(self, resource: Resource, after: Iterable[Node] = ()) -> Resource:
         """Add a resource, which waits for ``after`` too, and return it."""
         resource.parent = self
+        if IN_OWN_RESOURCES.get():
+            resource.own_line = _own_line()
         resource.after.extend(after)
         self.children.append(resource)
         return resource
@@ -224,6 +240,12 @@ class Component:
         return (node for node in self.nodes() if isinstance(node, Resource))
 
 
+def _own_line() -> int | None:
+    """Return the innermost line of the organisation's own code that is being called."""
+    lines = (line for frame, line in walk_stack(None) if PurePath(frame.f_code.co_filename).name == OWN_RESOURCES)
+    return next(lines, None)
+
+
 Node = Resource | Component
 
 
@@ -242,7 +264,10 @@ class Plan(Component):
         counts = Counter(node.key for node in self.nodes())
         repeated = [f"{name} ({kind})" for (kind, name), count in counts.items() if count > 1]
         if repeated:
-            raise PlanError(f"stack {self.name}: two resources have the same type and name: {', '.join(repeated)}.")
+            reason = f"two resources have the same type and name: {', '.join(repeated)}"
+            added = (node for node in self.resources() if node.own_line is not None and counts[node.key] > 1)
+            line = next((node.own_line for node in added), None)
+            raise PlanError(f"stack {self.name}: {reason}.", line=line, reason=reason)
         needs = _needs(self)
         absent = [
             f"{node.name} needs {other.name} ({other.type})"
@@ -255,17 +280,23 @@ class Plan(Component):
         _sorted(needs)
 
     def check_providers(self) -> None:
-        """Raise PlanError for a Kubernetes object without a provider: Pulumi would use its caller's own cluster."""
-        homeless = [
-            f"{resource.name} ({resource.type})"
-            for resource in self.resources()
-            if resource.type.startswith("kubernetes:") and resource.provider is None
-        ]
+        """Raise PlanError for a resource of another provider, and for a Kubernetes object without one.
+
+        Pulumi would use the caller's own cluster.
+        """
+        resources = list(self.resources())
+        for resource in resources:
+            if not resource.type.startswith(_PACKAGES):
+                reason = (
+                    f"{resource.name} ({resource.type}) is of a provider that the stacks do not have: they have gcp "
+                    "and kubernetes. Put it into a Pulumi program of its own"
+                )
+                raise PlanError(f"stack {self.name}: {reason}.", line=resource.own_line, reason=reason)
+        homeless = [row for row in resources if row.type.startswith("kubernetes:") and row.provider is None]
         if homeless:
-            raise PlanError(
-                f"stack {self.name}: {', '.join(homeless)} is in no cluster: add it to a component that has the "
-                "cluster's provider."
-            )
+            names = ", ".join(f"{resource.name} ({resource.type})" for resource in homeless)
+            reason = f"{names} is in no cluster: add it to a component that has the cluster's provider"
+            raise PlanError(f"stack {self.name}: {reason}.", line=homeless[0].own_line, reason=reason)
 
     def planned(self, types: Container[str] | None = None) -> list[StackResource]:
         """Return every resource and component as a preview would register it, but for those that are only read.
@@ -365,6 +396,7 @@ def _planned(node: Node, plan: Plan) -> StackResource:
         parent=parent,
         options=options,
         inputs_from=inputs_from,
+        own_line=node.own_line,
     )
 
 

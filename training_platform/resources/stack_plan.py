@@ -20,13 +20,21 @@ from training_platform.config.reading.finding import TRACEBACK, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.resources.environment import add_environment
 from training_platform.resources.grants import is_grant
-from training_platform.resources.plan import Plan, PlanError, Resource, referenced
+from training_platform.resources.plan import (
+    IN_OWN_RESOURCES,
+    OWN_RESOURCES,
+    Plan,
+    PlanError,
+    Resource,
+    referenced,
+)
 from training_platform.resources.project import ProjectApis
 from training_platform.resources.scope import Scope, environment_scope, team_scope
 from training_platform.resources.stack_resource import ResourceKey
 from training_platform.resources.team import ORGANIZATION, add_team
 
-OWN_RESOURCES = "own_resources.py"
+_TOLD = (NameError, AttributeError, ImportError, SyntaxError, TypeError)
+"""Errors of a program's own words, whose texts have no value of a file that it read."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +74,13 @@ def stack_plan(stack: Stack, workspace: Workspace, organization: str = ORGANIZAT
         scope = environment_scope(stack.name, home)
     add_own_resources = _own_resources(workspace.root)
     if add_own_resources is not None:
+        token = IN_OWN_RESOURCES.set(True)
         try:
             add_own_resources(OwnResources(plan, home, stack.team, scope, apis))
         except (Exception, SystemExit) as error:  # whatever the organisation's own code raises is about its file
             raise _failed(error, f"stops for stack {stack.name}") from error
+        finally:
+            IN_OWN_RESOURCES.reset(token)
     apis.make_resources_wait()
     if stack.retired is not None:
         _let_go(plan, stack.section, stack.retired)
@@ -132,24 +143,31 @@ def _own_resources(root: Path) -> Callable[[OwnResources], None] | None:
         raise _failed(error, "cannot be loaded") from error
     function = getattr(module, "add_resources", None)
     if not callable(function):
-        raise PlanError(f"{OWN_RESOURCES} has no function add_resources: docs/own-resources.md shows one.")
+        reason = "has no function add_resources: docs/own-resources.md shows one"
+        raise PlanError(f"{OWN_RESOURCES} {reason}.", line=1, reason=reason)
     return function  # type: ignore[no-any-return] # the module is the organisation's
 
 
 def _failed(error: BaseException, failure: str) -> PlanError:
     """Return an error of the organisation's own code with its last line in that file.
 
-    Its message may contain a secret that the file read, so only a traceback shows it, on request. PlanError's is ours.
+    Another error's message may contain a secret that the file read, so only a traceback shows it, on request.
     """
-    lines = [
-        f":{frame.lineno}" for frame in extract_tb(error.__traceback__) if Path(frame.filename).name == OWN_RESOURCES
-    ]
-    place = f"{OWN_RESOURCES}{lines[-1] if lines else ''}"
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename).name == OWN_RESOURCES]
+    if isinstance(error, SyntaxError) and Path(error.filename or "").name == OWN_RESOURCES:
+        lines.append(error.lineno)
+    line = lines[-1] if lines else None
+    place = f"{OWN_RESOURCES}:{line}" if line else OWN_RESOURCES
     if isinstance(error, PlanError):
-        return PlanError(f"{place} {failure}: {error}")
+        return PlanError(f"{place} {failure}: {error}", line=line, reason=error.reason)
     if os.environ.get(TRACEBACK):
         print_exception(error)
-    return PlanError(f"{place} {failure}: {type(error).__name__}. {TRACEBACK}=1 shows more.")
+    kind = type(error).__name__
+    if isinstance(error, _TOLD):
+        reason = f"{kind}: {error.msg if isinstance(error, SyntaxError) else error}"
+        return PlanError(f"{place} {failure}: {reason}.", line=line, reason=reason)
+    reason = f"{kind}. Its text may hold a secret: {TRACEBACK}=1 shows it"
+    return PlanError(f"{place} {failure}: {kind}. {TRACEBACK}=1 shows more.", line=line, reason=reason)
 
 
 def plannable(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:

@@ -25,7 +25,8 @@ class StackResource:
     Integers may arrive as floats. A value that is not known yet is ``UNKNOWN``. ``parent`` is the parent's type
     and name. ``options`` holds the options of the registration: ``protect``, ``ignoreChanges``,
     ``deleteBeforeReplace``, ``customTimeouts``, ``retainOnDelete``, ``dependsOn`` (type and name pairs), ``provider``.
-    ``inputs_from`` says, where it is known, from which resources' outputs an input is made.
+    ``inputs_from`` says, where it is known, from which resources' outputs an input is made. ``own_line`` is the line of
+    the organisation's own code that adds the resource, None for any other.
     """
 
     stack: str
@@ -36,6 +37,7 @@ class StackResource:
     parent: ResourceKey | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     inputs_from: Mapping[str, tuple[ResourceKey, ...]] = field(default_factory=dict)
+    own_line: int | None = None
 
     @property
     def key(self) -> ResourceKey:

@@ -5,14 +5,16 @@ Findings have file, line and column if the program's stack file is known.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import cast
 
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.declaration import RULES, Draft, Owner, Rule, Value, anchored, finding
-from training_platform.config.reading.finding import Anchor, Finding, Path, Place, bug, dotted
+from training_platform.config.reading.finding import Anchor, Finding, Path, Place, Position, bug, dotted
 from training_platform.config.reading.secrets import shows
+from training_platform.resources.plan import OWN_RESOURCES
 from training_platform.resources.provider_inputs import PROVIDER_INPUTS
 from training_platform.resources.spelling import python_name
 from training_platform.views.view import NeedsUnknown, View
@@ -114,7 +116,11 @@ def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | Non
     anchor = view.locate(str(draft.field))
     spoils: tuple[Place, ...] = ()
     rests_on: tuple[Place, ...] = ()
-    if file is not None:
+    if view.own_line is not None:
+        anchor = anchor._replace(file=OWN_RESOURCES, position=Position(view.own_line, 1))
+        if not re.search(rf"\b{re.escape(view.name)}\b", draft.message):
+            draft = replace(draft, message=f"{view.name}: {draft.message}")
+    elif file is not None:
         anchor = Anchor(view.stack, file.source.file, file.position(path), dotted(path), anchor.resource)
         rests_on = (file.at(path), *(file.at(read.origin) for read in draft.rests_on))
         if rule.spoils:

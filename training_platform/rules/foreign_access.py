@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from training_platform.config.names import Locator
-from training_platform.config.reading.declaration import Draft, declare, finding
+from training_platform.config.reading.declaration import Draft, Subject, declare, finding
+from training_platform.config.reading.finding import Anchor, Position
 from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import plan_grants
 from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, ROLE_BINDING
-from training_platform.resources.plan import Plan
+from training_platform.resources.plan import OWN_RESOURCES, Plan, Resource
 from training_platform.resources.scope import (
     bucket_id,
     jobs_account_email,
@@ -35,9 +36,9 @@ FOREIGN_ACCESS = declare(
 
 
 class ForeignGrant(NamedTuple):
-    """A role that people or jobs of one team's stack get on a resource of ``owner``, another's; ``key`` is planned."""
+    """A role that people or jobs of one team's stack get on a resource of ``owner``, another's, by ``planned``."""
 
-    key: tuple[str, str]
+    planned: Resource
     principal: str
     team: str
     role: str
@@ -85,15 +86,18 @@ def foreign_access(workspace: Workspace) -> Iterator[Draft]:
             continue
         locator = Locator(stack.section)
         for grant in kept_foreign_grants(stack.name, workspace):
-            kind, name = grant.key
+            planned = grant.planned
+            subject: Subject = stack
+            if planned.own_line is not None:
+                subject = Anchor(stack=stack.name, file=OWN_RESOURCES, position=Position(planned.own_line, 1))
             message = f"{grant.principal} of {grant.team} has {grant.role} on {grant.resource} of {grant.owner}"
             yield finding(
-                stack,
-                locator.path(name),
+                subject,
+                () if planned.own_line else locator.path(planned.name),
                 message,
                 rule=FOREIGN_ACCESS,
                 allowed=f"roles of {grant.owner} only",
-                resource=f"{kind} {name}",
+                resource=f"{planned.type} {planned.name}",
             )
 
 
@@ -128,7 +132,7 @@ def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[Forei
             roles.append((resource, f"namespace:{environment}/{claim.get('namespace')}", "a volume", folder))
     for planned, principal, role, target in roles:
         if pair := teams.between(principal, target):
-            yield ForeignGrant((planned.type, planned.name), principal, pair[0], role, target, pair[1])
+            yield ForeignGrant(planned, principal, pair[0], role, target, pair[1])
 
 
 def _principal(subject: Mapping[str, str], environment: str) -> str:

@@ -48,9 +48,13 @@ def views_of_plan(planned: Iterable[StackResource], locator: Locator | None = No
     views: list[View] = []
     for resource in planned:
         if kinds := kinds_of(resource.type):
-            origin = locator.path(resource.name) if locator else ()
+            origin = locator.path(resource.name) if locator and resource.own_line is None else ()
             for kind in kinds:
-                views.extend(kind.of(resource, origin))
+                of_resource = list(kind.of(resource, origin))
+                if resource.own_line is not None:
+                    for view in of_resource:
+                        view.own_line = resource.own_line
+                views += of_resource
     return views
 
 

@@ -106,6 +106,7 @@ class View:
     SHARED: ClassVar[frozenset[str]] = frozenset({"labels", "deletion_protection", "encryption"})
 
     unknown: frozenset[str] = frozenset()
+    own_line: int | None = None  # of the organisation's own code that adds the resource
 
     def __init_subclass__(cls) -> None:
         """Collect the fields of the class and its bases."""

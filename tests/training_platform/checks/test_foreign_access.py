@@ -58,7 +58,7 @@ def test_a_role_in_the_namespace_of_another_team_is_foreign_and_one_in_its_own_i
 
     grants = foreign_grants(plan, "small", Teams(read_workspace(repository.root)))
 
-    assert [(grant.principal, grant.key[1], grant.owner) for grant in grants] == [
+    assert [(grant.principal, grant.planned.name, grant.owner) for grant in grants] == [
         ("group:vision@example.com", "nlp-images", "small-nlp"),
         ("group:vision@example.com", "nlp-readers", "small-nlp"),
         ("namespace:small/vision", "nlp-readers", "small-nlp"),

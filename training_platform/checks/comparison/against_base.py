@@ -64,7 +64,8 @@ from training_platform.config.reading.finding import Anchor, Finding, UserError
 from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, stack_file
-from training_platform.resources.stack_plan import OWN_RESOURCES, kept_resources
+from training_platform.resources.plan import OWN_RESOURCES
+from training_platform.resources.stack_plan import kept_resources
 from training_platform.rules.exemptions import Exempted
 from training_platform.rules.foreign_access import FOREIGN_ACCESS
 from training_platform.rules.public_access import PUBLIC_ACCESS

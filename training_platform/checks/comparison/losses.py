@@ -198,7 +198,7 @@ class LossFinder:
         if not new or stack is None:
             return
         for grant in kept_foreign_grants(stack.name, self.head):
-            if resource := new.get(grant.key):
+            if resource := new.get(grant.planned.key):
                 says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
                 effect = Effect("opens", says, f"agree on it with the people of {grant.owner}")
                 subject = LostSubject(_OF_FILE, "", grant.resource, grant.owner)

@@ -9,9 +9,10 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.section import enumeration
 from training_platform.rules.documents.problems import BrokenConstraint, ConstraintKind
-from training_platform.rules.documents.shapes import check_of, types_of_group, types_of_provider
+from training_platform.rules.documents.shapes import check_of, has_document, types_of_group, types_of_provider
 from training_platform.views.whole_stack import ObjectView, Program
 
+_CHARTS = "kubernetes:helm.sh/"  # rules read which chart a release is of
 Problems = dict[ConstraintKind, list[tuple[ObjectView, BrokenConstraint]]]
 PROVIDER = "10.2.0"
 SOURCE = (
@@ -26,13 +27,23 @@ SOURCE = (
 def _document_rule(kind: ConstraintKind, rule_id: str, summary: str) -> None:
     def check(program: Program) -> Iterator[Draft]:
         for view, problem in program.once(_problems)[kind]:
+            severity = problem.severity
+            message = problem.message
+            if kind == "unknown" and severity == "warning" and _is_argument(view, problem.path):
+                severity = "error"
+                message = f"pulumi-gcp {PROVIDER} has no {problem.path} of {view.type}"
             yield finding(
-                view, problem.path, problem.message,
-                allowed=problem.allowed, nearest=problem.nearest, severity=problem.severity,
+                view, problem.path, message, allowed=problem.allowed, nearest=problem.nearest,
+                severity=severity, unjudged="input that the documents lack" if severity == "warning" else "",
             )  # fmt: skip
 
     check.__doc__ = summary
     rule(rule_id, ruleset="documents", owner="documents", source=SOURCE)(check)
+
+
+def _is_argument(view: ObjectView, path: str) -> bool:
+    """Whether the organisation's own code gives an input as an argument of pulumi-gcp's class: all are listed."""
+    return view.own_line is not None and view.type.startswith("gcp:") and not set(path) & {".", "["}
 
 
 _document_rule("type", "document-type", "Find a value of the wrong type.")
@@ -57,20 +68,28 @@ def _problems(program: Program) -> Problems:
 
 @rule("document-missing", ruleset="documents", severity="note", owner="documents", source=SOURCE)
 def document_missing(program: Program) -> Iterator[Draft]:
-    """Find a type of resource that the provider does not have, and a kind of object that is newer than the documents.
+    """Find what no document describes: a type that the provider does not have, a newer kind of object, any other type.
 
     A misspelt type of Google Cloud is an error; another unknown type is a warning, since a later provider may have it.
+    A type without a document is checked by the names and kinds of its inputs in the provider's list.
     """
-    reported: set[str] = set()
     for view in program.all(ObjectView):
-        if view.type in reported or check_of(view.type) is not None:
-            continue
-        reported.add(view.type)
         if view.type.startswith("gcp:"):
-            yield _unknown_type(view)
-        elif types := types_of_group(view.type):
+            if check_of(view.type) is None:
+                yield _unknown_type(view)
+            elif not has_document(view.type):
+                service = view.type.partition("/")[0]
+                message = f"{view.type} has no document: only the names and kinds of its inputs are checked"
+                yield finding(view, "", message, unjudged=f"resource of {service} by more than names and kinds")
+        elif view.type.startswith(_CHARTS):
+            if view.own_line is not None:
+                message = f"the values of chart {view.read('chart')} are not checked"
+                yield finding(view, "chart", message, unjudged="chart by its values")
+        elif check_of(view.type) is None:
+            types = types_of_group(view.type)
             message = f"{view.type} is not in the documents of this version: it is not checked"
-            yield finding(view, "kind", message, allowed=", ".join(types))
+            group = view.type.removeprefix("kubernetes:").partition("/")[0]
+            yield finding(view, "kind", message, allowed=", ".join(types) or None, unjudged=f"object of {group}")
 
 
 def _unknown_type(view: ObjectView) -> Draft:
@@ -89,4 +108,5 @@ def _unknown_type(view: ObjectView) -> Draft:
         allowed=enumeration(by_name.values() or by_module),
         nearest=by_name.get(similar_name or ""),
         severity="error" if similar_name else "warning",
+        unjudged="" if similar_name else "resource of an unknown type",
     )

@@ -215,6 +215,8 @@ def _string(limits: Constraint, *, strict: bool) -> tuple[Right, InputCheck]:
     wrong_form = _wrong_form(limits, strict=strict)
 
     def check(value: Any, where: Where, report: Reporter) -> None:
+        if isinstance(value, int) and not isinstance(value, bool) and not strict:
+            value = str(value)  # as the provider converts it: 86400 is no duration
         if not isinstance(value, str):
             check_type(value, where, report)
             return

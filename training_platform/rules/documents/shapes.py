@@ -58,6 +58,18 @@ def check_of(token: str) -> InputCheck | None:
     return check
 
 
+def has_document(token: str) -> bool:
+    """Whether a document describes a type's whole inputs, and not only the SDK's list their names and kinds."""
+    documents = _documents(_package(token))
+    return documents is not None and token in documents.types
+
+
+def documented_types() -> list[str]:
+    """Return the types whose whole inputs a document describes."""
+    packages = (_documents(package) for package in _FILES)
+    return sorted(token for documents in packages if documents is not None for token in documents.types)
+
+
 @cache
 def types_of_group(token: str) -> list[str]:
     """Return the types of a Kubernetes group that have documents; any other type of the group is newer than these."""

@@ -203,15 +203,17 @@ def test_a_secret_value_is_not_repeated() -> None:
     assert "pass word" not in str(finding)
 
 
-def test_a_kind_that_is_newer_than_its_group_is_said_once() -> None:
+def test_a_kind_without_a_document_is_counted_as_not_judged() -> None:
     newer = [
         StackResource(stack="dev", type=QUEUE.replace("v1beta2", "v1"), name=name, inputs={}) for name in ("a", "b")
     ]
     other = StackResource(stack="dev", type="kubernetes:example.com/v1:Thing", name="c", inputs={})
     whole = program(views_of_plan([*newer, other]), stack="dev", environment="dev", team=None, production=False)
 
-    assert [(finding.rule, finding.severity) for finding in evaluate(whole, DOCUMENTS)] == [
-        ("document-missing", "note")
+    assert [(finding.rule, finding.severity, finding.unjudged) for finding in evaluate(whole, DOCUMENTS)] == [
+        ("document-missing", "note", "object of kueue.x-k8s.io"),
+        ("document-missing", "note", "object of kueue.x-k8s.io"),
+        ("document-missing", "note", "object of example.com"),
     ]
 
 
@@ -222,7 +224,9 @@ def test_a_key_with_dots_is_named_whole() -> None:
 
 
 def test_a_kind_of_a_group_that_is_published_in_part_is_not_called_newer() -> None:
-    assert found("kubernetes:networking.gke.io/v1:ManagedCertificate", spec={"domains": []}) == []
+    (unjudged,) = found("kubernetes:networking.gke.io/v1:ManagedCertificate", spec={"domains": []})
+
+    assert (unjudged.allowed, unjudged.unjudged) == (None, "object of networking.gke.io")
     assert found(NETWORK, spec={"type": "L4"})
 
 

@@ -48,16 +48,21 @@ def test_a_type_that_the_provider_does_not_have_is_found(kind: str, severity: st
 def test_a_top_level_input_has_a_name_and_a_kind_of_its_type(
     kind: str, inputs: dict[str, Any], rule: str, path: str
 ) -> None:
-    (finding,) = found(kind, **inputs)
+    (finding,) = [row for row in found(kind, **inputs) if not row.unjudged]
 
     assert (finding.rule, finding.path, finding.severity) == (rule, path, "error")
 
 
-def test_what_is_below_the_top_is_not_judged() -> None:
+def test_what_is_below_the_top_is_not_judged_and_counted_so() -> None:
     settings = {"tier": "db-custom-2-7680", "nonsense": [1]}
 
-    assert found(SQL, name="own", region="here", deletionProtection=True, nodeCount=2, settings=settings) == []
-    assert found(DATABASE, name="own", locationId="nam5", type="FIRESTORE_NATIVE", tags={"any": "thing"}) == []
+    instance = found(SQL, name="own", region="here", deletionProtection=True, nodeCount=2, settings=settings)
+    database = found(DATABASE, name="own", locationId="nam5", type="FIRESTORE_NATIVE", tags={"any": "thing"})
+
+    assert [(row.severity, row.unjudged) for row in (*instance, *database)] == [
+        ("note", "resource of gcp:sql by more than names and kinds"),
+        ("note", "resource of gcp:firestore by more than names and kinds"),
+    ]
 
 
 def test_the_list_is_read_only_for_a_type_without_a_document() -> None:

@@ -23,7 +23,7 @@ from local_google_cloud.api import BrokenFile, read_json
 from training_platform.config.model.stack import PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER, stack_file
-from training_platform.resources.stack_plan import OWN_RESOURCES
+from training_platform.resources.plan import OWN_RESOURCES
 
 NAME: Final = ".sandbox"
 SECRET: Final = "sandbox"  # noqa: S105 # replaces every secret, since the key that encrypted it is not used
