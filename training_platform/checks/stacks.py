@@ -48,6 +48,7 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
+from training_platform.rules.existing_networks import SubnetUse, existing_networks, existing_subnets, subnet_uses
 from training_platform.rules.foreign_access import foreign_access, keep_foreign_grants
 from training_platform.rules.rights import keep_grants, rights_findings
 from training_platform.rules.suggestions import Suggestions
@@ -99,6 +100,7 @@ class Plans:
     secrets: Secrets
     failures: tuple[str, ...]
     unplanned: frozenset[str] = frozenset()
+    subnet_uses: tuple[SubnetUse, ...] = ()
 
     def safe(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings without the secrets of any plan."""
@@ -205,6 +207,7 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
     outcomes: dict[str, Outcome] = {}
     findings: list[Finding] = []
     secrets = Secrets()
+    uses: list[SubnetUse] = []
     failures: list[str] = []
     judged = {stack.name for stack in plannable(workspace, names)}
     for done, stack in enumerate(workspace.stacks.values()):
@@ -219,7 +222,8 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
             for resource in planned or ():
                 secrets.add(resource.inputs)
             if planned is not None and stack.section is not None:
-                views = views_of_plan(planned, Locator(stack.section))
+                views = [*views_of_plan(planned, Locator(stack.section)), *existing_subnets(stack)]
+                uses += subnet_uses(stack, views)
                 if stack.name in judged:
                     outcomes[stack.name] = outcome_of(stack, planned, views, inputs=options.inputs)
         with others_go_on(f"the demand of {stack.source.file}", failures):
@@ -231,6 +235,7 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
         secrets=secrets,
         failures=tuple(failures),
         unplanned=frozenset(row.stack for row in findings if row.stack),
+        subnet_uses=tuple(uses),
     )
 
 
@@ -288,6 +293,7 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
     of_all_stacks: list[Finding] = []
     with others_go_on("the limits of projects and clusters", failures):
         of_all_stacks += ledger_findings(workspace, ledgers.projects.values(), ledgers.capacity, options.base_files)
+        of_all_stacks += located(existing_networks(plans.subnet_uses, workspace))
         of_all_stacks += workload_findings(workspace)
         of_all_stacks += budget_findings(workspace, files.usages, options.today)
     with others_go_on("the rights of people, jobs and agents", failures):

@@ -31,7 +31,7 @@ _STACK_CONFIG = re.compile(rb"^\s+training-platform:(environment|team):", re.MUL
 
 EXISTING_RANGES_OVERLAP = declare(
     "existing-ranges-overlap",
-    "Find two ranges of an existing VPC that overlap, of one subnet or of several in any environment.",
+    "Find two ranges of an existing VPC that overlap: of subnets and of Filestore instances in any environment.",
     ruleset="addresses",
     source="Compute docs, subnets: ranges of one VPC are apart",
     refused_by="Google Cloud",
@@ -265,20 +265,24 @@ def _repositories_in_a_perimeter(stack: Stack, environment: Environment) -> Iter
 
 
 class _ExistingRange(NamedTuple):
-    """A range of an existing subnet: ``network`` is its host project and VPC, ``subnet`` its region and name."""
+    """A range of an existing VPC: ``network`` is its host project and name, ``subnet`` the subnet's region and name.
+
+    Of a subnet that the environment creates, or a Filestore instance, that is the stack and its section.
+    """
 
     stack: str
     network: tuple[str, str]
     subnet: tuple[str, str]
     path: Path
     addresses: IPv4Network
+    exists: bool
 
 
 def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
     """Find a range that overlaps another of its existing VPC: of its own subnet, or of another in any environment.
 
-    Rules compare the subnets that a stack makes; an existing one is no resource of any stack. Several clusters may
-    use one subnet.
+    Rules compare what one stack makes; an existing subnet is no resource of any stack, and environments share a VPC.
+    Several clusters may use one subnet.
     """
     ranges = [
         row for other, environment in workspace.environments() for row in _existing_ranges(other.name, environment)
@@ -289,6 +293,8 @@ def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[
         for earlier in ranges[:index]:
             same_section = (earlier.stack, earlier.path[:-1]) == (row.stack, row.path[:-1])
             comparable = earlier.network == row.network and (same_section or earlier.subnet != row.subnet)
+            if earlier.stack == row.stack and not (earlier.exists and row.exists):
+                continue  # rules on the stack's plan compare these
             if comparable and earlier.addresses.overlaps(row.addresses):
                 owner = f"{dotted(earlier.path)} of {earlier.stack}"
                 message = f"{row.addresses} overlaps {earlier.addresses}, {owner}"
@@ -298,17 +304,23 @@ def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[
 
 
 def _existing_ranges(stack: str, environment: Environment) -> Iterator[_ExistingRange]:
-    """Yield the ranges that an environment's file gives for subnets of an existing VPC."""
+    """Yield the ranges that an environment's file gives for subnets and Filestore instances in an existing VPC."""
     if environment.network is None:
         return
     network = (environment.network.project or environment.project, environment.network.name)
     for name, cluster in environment.clusters.items():
-        if cluster.subnet is None or cluster.subnet.name is None:
+        if cluster.subnet is None:
             continue
-        subnet = (region_of(cluster.location), cluster.subnet.name)
+        exists = cluster.subnet.name is not None
+        subnet = (region_of(cluster.location), cluster.subnet.name or f"{stack}/{name}")
         for field_ in ("nodes", "pods", "services"):
             path: Path = ("clusters", name, "subnet", field_)
-            yield _ExistingRange(stack, network, subnet, path, IPv4Network(getattr(cluster.subnet, field_)))
+            yield _ExistingRange(stack, network, subnet, path, IPv4Network(getattr(cluster.subnet, field_)), exists)
+    for name, instance in environment.filestore.items():
+        if instance.reserved_range and instance.connection == "direct-peering":
+            path = ("filestore", name, "reserved_range")
+            addresses = IPv4Network(instance.reserved_range)
+            yield _ExistingRange(stack, network, (stack, name), path, addresses, exists=False)
 
 
 def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspace) -> Iterator[Draft]:

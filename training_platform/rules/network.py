@@ -19,6 +19,7 @@ from training_platform.views.cluster import ClusterView, pools_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import (
     AttachmentView,
+    ExistingSubnetView,
     FirewallView,
     GatewayView,
     InterfaceView,
@@ -56,8 +57,7 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     if subnet is None or room is None:
         return
     pods = {pool: pool.max_pods or cluster.max_pods or DEFAULT_PODS for pool in pools_of(cluster, program)}
-    # A node's block has twice its pods, in a power of two, /28 at least.
-    blocks = {pool: max(16, 1 << (2 * max_pods - 1).bit_length()) for pool, max_pods in pods.items()}
+    blocks = {pool: pod_block(max_pods) for pool, max_pods in pods.items()}
     total = sum(block * pool.most_vms for pool, block in blocks.items())
     if total > room.num_addresses:
         largest = max(blocks, key=lambda pool: blocks[pool] * pool.most_vms)
@@ -74,6 +74,11 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
             severity=None if min_addresses > room.num_addresses else "warning",
             rests_on=pods,
         )  # fmt: skip
+
+
+def pod_block(max_pods: int) -> int:
+    """Return the addresses of a node's block: twice its pods, in a power of two, /28 at least."""
+    return max(16, 1 << (2 * max_pods - 1).bit_length())
 
 
 @rule("node-range", ruleset="addresses", across=True, source=_ARITHMETIC)
@@ -99,7 +104,9 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 @rule("ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC are apart")
 def ranges_overlap(program: Program) -> Iterator[Draft]:
     """Find two ranges of one VPC that overlap."""
-    for network, ranges_of in sorted(program.once(_taken).items()):
+    for network, every_range in sorted(program.once(_taken).items()):
+        # Clusters may share an existing subnet, which a rule on all stack files compares.
+        ranges_of = [row for row in every_range if not isinstance(row[2], ExistingSubnetView)]
         widest: tuple[IPv4Network, RangeOwner] | None = None
         for room, field, view in sorted(ranges_of, key=lambda row: (row[0].network_address, row[0].prefixlen)):
             if widest and room.network_address <= widest[0].broadcast_address:
@@ -364,7 +371,7 @@ def subnet_named(reference: str | None, program: Program) -> SubnetView | None:
 
 
 def _subnets(program: Program) -> dict[str, SubnetView]:
-    subnets = program.all(SubnetView)
+    subnets = [subnet for subnet in program.all(SubnetView) if not isinstance(subnet, ExistingSubnetView)]
     by_cloud_name = {
         subnet.subnetwork: subnet for subnet in subnets if subnet.known("subnetwork") and subnet.subnetwork
     }

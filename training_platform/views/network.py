@@ -91,6 +91,10 @@ class SubnetView(Settings):
         return (*self.origin, "subnet", name) if name in ("pods", "services") else super().path(name)
 
 
+class ExistingSubnetView(SubnetView):
+    """A subnet that exists already, by the ranges that a stack file gives: no resource of any stack."""
+
+
 class AttachmentView(Settings):
     """A network attachment, through which Vertex AI reaches a VPC; ``subnet`` names its first subnet."""
 

@@ -1,0 +1,128 @@
+"""Existing networks are judged by the ranges in the files, summed over environments, and the rest is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training_platform.checks.repository import TODAY
+from training_platform.checks.report import Report
+from training_platform.checks.stacks import CheckOptions, check_stacks
+from training_platform.config.reading.finding import Finding
+
+ENVIRONMENT = """\
+config:
+  training-platform:environment:
+    project: example-{name}
+    production: false
+    network: {{name: shared-vpc{host}}}
+    filestore:{files}
+    clusters:
+      main:
+        location: us-central1
+        subnet: {{name: train, nodes: {nodes}, pods: {pods}, services: {services}}}
+        system_pool: {{machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3}}
+        node_pools:
+          h100: {{machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: spot, max_nodes: {most}}}
+"""
+FILES = "\n      homes: {{location: us-central1-a, tier: ZONAL, capacity_gib: 1024, reserved_range: {}}}"
+OTHER: dict[str, Any] = {"pods": "10.72.0.0/14", "services": "10.5.0.0/20"}
+SYSTEM = 3
+
+
+def environment(
+    root: Path,
+    name: str,
+    *,
+    nodes: str = "10.2.0.0/20",
+    pods: str = "10.64.0.0/14",
+    services: str = "10.3.0.0/20",
+    host: str = ", project: example-host",
+    most: int = 4,
+    reserved: str = "",
+) -> None:
+    """Write the file of an environment on a subnet of a Shared VPC."""
+    files = FILES.format(reserved) if reserved else " {}"
+    text = ENVIRONMENT.format(name=name, nodes=nodes, pods=pods, services=services, host=host, most=most, files=files)
+    (root / "stacks").mkdir(exist_ok=True)
+    (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+
+
+def checked(root: Path) -> Report:
+    return check_stacks(root, None, CheckOptions(today=TODAY)).report
+
+
+def found(root: Path, *rules: str) -> list[Finding]:
+    return [row for row in checked(root).all_findings() if row.rule in rules]
+
+
+@pytest.mark.parametrize(("nodes", "count"), [("10.2.0.0/26", 60), ("10.2.0.0/29", 4)])
+def test_a_subnet_has_an_address_for_each_node(tmp_path: Path, nodes: str, count: int) -> None:
+    environment(tmp_path, "lab", nodes=nodes, most=count - SYSTEM)
+    fits = found(tmp_path, "node-range")
+    environment(tmp_path, "lab", nodes=nodes, most=count - SYSTEM + 1)
+
+    ((finding,)) = found(tmp_path, "node-range")
+
+    assert fits == []
+    assert (finding.severity, finding.path) == ("error", "clusters.main.subnet.nodes")
+    assert f"has {count} addresses for {count + 1} nodes" in finding.message
+    assert "the owner of project example-host grows it there" in (finding.allowed or "")
+
+
+def test_clusters_of_all_environments_on_a_subnet_are_summed(tmp_path: Path) -> None:
+    environment(tmp_path, "lab", nodes="10.2.0.0/26", most=30)
+    environment(tmp_path, "exp", nodes="10.2.0.0/26", most=30, **OTHER)
+
+    findings = found(tmp_path, "node-range")
+
+    assert {row.stack for row in findings} == {"lab", "exp"}
+    assert all("60 addresses for 66 nodes: main of exp 33, main of lab 33" in row.message for row in findings)
+
+
+def test_environments_agree_on_the_primary_range_of_a_subnet(tmp_path: Path) -> None:
+    environment(tmp_path, "lab")
+    environment(tmp_path, "exp", nodes="10.2.0.0/21", **OTHER)
+
+    assert {row.message for row in found(tmp_path, "node-range")} == {
+        "is 10.2.0.0/21, and main of lab says 10.2.0.0/20 of the same subnet",
+        "is 10.2.0.0/20, and main of exp says 10.2.0.0/21 of the same subnet",
+    }
+
+
+def test_a_range_of_pods_has_a_block_for_each_node(tmp_path: Path) -> None:
+    environment(tmp_path, "lab", pods="10.64.0.0/24", most=64)
+
+    ((finding,)) = found(tmp_path, "pod-range")
+
+    assert (finding.severity, finding.path) == ("warning", "clusters.main.subnet.pods")
+    assert "has 256 addresses" in finding.message
+
+
+def test_a_file_system_is_apart_from_the_ranges_of_an_existing_subnet(tmp_path: Path) -> None:
+    environment(tmp_path, "lab", host="", reserved="10.3.15.0/24")
+    overlapping = found(tmp_path, "filestore-range-free")
+    environment(tmp_path, "lab", host="", reserved="10.3.16.0/24")
+
+    assert [row.message for row in overlapping] == ["10.3.15.0/24 overlaps 10.3.0.0/20 of train"]
+    assert found(tmp_path, "filestore-range-free", "existing-ranges-overlap", "ranges-overlap") == []
+
+
+def test_file_systems_of_environments_in_one_vpc_are_apart(tmp_path: Path) -> None:
+    host = ", project: example-net"
+    environment(tmp_path, "lab", host=host, reserved="10.9.0.0/24")
+    environment(tmp_path, "exp", host=host, reserved="10.9.0.0/24", **OTHER)
+
+    ((finding,)) = found(tmp_path, "existing-ranges-overlap")
+
+    assert finding.message == "10.9.0.0/24 overlaps 10.9.0.0/24, filestore.homes.reserved_range of exp"
+
+
+def test_what_only_the_owner_of_a_network_knows_is_counted_once(tmp_path: Path) -> None:
+    environment(tmp_path, "lab")
+
+    report = checked(tmp_path)
+
+    assert report.unjudged()["network by its NAT, firewall rules and other users"] == 1

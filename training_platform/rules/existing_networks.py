@@ -1,0 +1,182 @@
+"""What is known of networks, subnets and clusters that exist already: what stack files say of them.
+
+They are no resource of any stack. Ranges are judged by the files: one subnet serves clusters of several environments,
+so its use is summed over all of them. What only the owner knows is counted as not judged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Network
+from typing import NamedTuple
+
+from training_platform.catalog.locations import region_of
+from training_platform.config.model.cluster import SubnetSpec
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.declaration import RULES, Draft, declare, finding
+from training_platform.config.reading.section import listed
+from training_platform.config.workspace import Workspace
+from training_platform.resources.resource_types import SUBNETWORK
+from training_platform.rules.network import DEFAULT_PODS, RESERVED_ADDRESSES, node_range, pod_block, pod_range
+from training_platform.views.cluster import ClusterView
+from training_platform.views.network import ExistingSubnetView
+from training_platform.views.node_pool import NodePoolView
+from training_platform.views.view import View
+
+_MOST_NAMED = 4  # clusters that a message names
+_RULE_OF = {row.check: row for row in RULES.values()}
+NETWORK_NOT_JUDGED = declare(
+    "network-not-judged",
+    "Find an existing network: its NAT gateways, its firewall rules and who else uses it are not known.",
+    ruleset="addresses",
+    severity="note",
+    unjudged="network by its NAT, firewall rules and other users",
+)
+CLUSTER_NOT_JUDGED = declare(
+    "cluster-not-judged",
+    "Find an existing cluster: its version, its settings and its ranges are not known.",
+    ruleset="clusters",
+    severity="note",
+    unjudged="cluster by its version, settings and ranges",
+)
+
+
+class SubnetUse(NamedTuple):
+    """The nodes of one cluster on an existing subnet, at the most and at the fewest, and the addresses of their pods.
+
+    ``subnet`` is its host project, VPC, region and name.
+    """
+
+    stack: Stack
+    cluster: str
+    subnet: tuple[str, str, str, str]
+    spec: SubnetSpec
+    nodes: int
+    pod_addresses: int
+    fewest_pod_addresses: int
+
+    @property
+    def label(self) -> str:
+        """The cluster and its environment."""
+        return f"{self.cluster} of {self.stack.name}"
+
+
+def existing_subnets(stack: Stack) -> Iterator[View]:
+    """Yield a view for the ranges of each existing subnet that an environment's file gives."""
+    for cluster, subnet, spec in _existing(stack):
+        project, network, region, name = subnet
+        ranges = [{"rangeName": field, "ipCidrRange": getattr(spec, field)} for field in ("pods", "services")]
+        yield ExistingSubnetView(
+            stack=stack.name,
+            type=SUBNETWORK,
+            name=name,
+            origin=("clusters", cluster),
+            inputs={
+                "project": project, "network": network, "region": region, "name": name, "ipCidrRange": spec.nodes,
+                "secondaryIpRanges": ranges,
+            },
+        )  # fmt: skip
+
+
+def subnet_uses(stack: Stack, views: Iterable[View]) -> Iterator[SubnetUse]:
+    """Yield what each cluster of an environment needs of its existing subnet, by the views of its plan."""
+    of_pools: dict[str, list[NodePoolView]] = defaultdict(list)
+    clusters: dict[str, ClusterView] = {}
+    for view in views:
+        if view.origin[:1] == ("clusters",) and isinstance(view, NodePoolView):
+            of_pools[str(view.origin[1])].append(view)
+        elif view.origin[:1] == ("clusters",) and isinstance(view, ClusterView):
+            clusters[str(view.origin[1])] = view
+    for cluster, subnet, spec in _existing(stack):
+        pools = of_pools[cluster]
+        by_default = clusters[cluster].max_pods if cluster in clusters else None
+        blocks = {pool: pod_block(pool.max_pods or by_default or DEFAULT_PODS) for pool in pools}
+        yield SubnetUse(
+            stack=stack,
+            cluster=cluster,
+            subnet=subnet,
+            spec=spec,
+            nodes=sum(pool.most_vms for pool in pools),
+            pod_addresses=sum(block * pool.most_vms for pool, block in blocks.items()),
+            fewest_pod_addresses=sum(block * pool.least_vms for pool, block in blocks.items()),
+        )
+
+
+def _existing(stack: Stack) -> Iterator[tuple[str, tuple[str, str, str, str], SubnetSpec]]:
+    """Yield the clusters of an environment on existing subnets, each with its subnet and the ranges in the file."""
+    environment = stack.environment
+    if environment is None or environment.network is None:
+        return
+    host = environment.network.project or environment.project
+    for name, cluster in environment.clusters.items():
+        if cluster.subnet is not None and cluster.subnet.name is not None:
+            subnet = (host, environment.network.name, region_of(cluster.location), cluster.subnet.name)
+            yield name, subnet, cluster.subnet
+
+
+def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterator[Draft]:
+    """Find existing subnets without room for all clusters on them, and say what is not known of existing parts."""
+    of_subnet: dict[tuple[object, ...], list[SubnetUse]] = defaultdict(list)
+    of_pods: dict[tuple[object, ...], list[SubnetUse]] = defaultdict(list)
+    for use in uses:
+        of_subnet[use.subnet].append(use)
+        of_pods[(*use.subnet, use.spec.pods)].append(use)
+    for sharing in of_subnet.values():
+        for use in sharing:
+            yield from _nodes(use, sharing)
+    for sharing in of_pods.values():
+        for use in sharing:
+            yield from _pods(use, sharing)
+    for stack, environment in workspace.environments():
+        if environment.network is not None:
+            message = "exists already: its NAT gateways, its firewall rules and its other users are not known here"
+            yield finding(stack, ("network",), message, rule=NETWORK_NOT_JUDGED)
+        for name, cluster in environment.clusters.items():
+            if cluster.existing is not None:
+                message = "exists already: its version, its settings and its ranges are not known here"
+                yield finding(stack, ("clusters", name, "existing"), message, rule=CLUSTER_NOT_JUDGED)
+
+
+def _nodes(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
+    """Find a primary range with fewer addresses than all clusters on the subnet may have nodes."""
+    path = ("clusters", use.cluster, "subnet", "nodes")
+    room = IPv4Network(use.spec.nodes)
+    another = next((other for other in sharing if other.spec.nodes != use.spec.nodes), None)
+    if another is not None:
+        message = f"is {use.spec.nodes}, and {another.label} says {another.spec.nodes} of the same subnet"
+        yield finding(use.stack, path, message, rule=_RULE_OF[node_range], allowed="the primary range of the subnet")
+        return
+    nodes = sum(other.nodes for other in sharing)
+    addresses = room.num_addresses - RESERVED_ADDRESSES
+    if nodes > addresses:
+        parts = listed([f"{other.label} {other.nodes:,}" for other in sharing], _MOST_NAMED)
+        message = f"{room} of subnet {use.subnet[-1]} has {addresses:,} addresses for {nodes:,} nodes: {parts}"
+        prefix = 32 - (nodes + RESERVED_ADDRESSES - 1).bit_length()
+        yield finding(use.stack, path, message, rule=_RULE_OF[node_range], allowed=_grown(prefix, use))
+
+
+def _pods(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
+    """Find a secondary range without a block for every node that all clusters with it may have."""
+    room = IPv4Network(use.spec.pods)
+    needed = sum(other.pod_addresses for other in sharing)
+    if needed > room.num_addresses:
+        parts = listed([f"{other.label} {other.pod_addresses:,}" for other in sharing], _MOST_NAMED)
+        message = (
+            f"{room} of subnet {use.subnet[-1]} has {room.num_addresses:,} addresses, and all nodes at the pools' "
+            f"maximum need {needed:,}: {parts}"
+        )
+        fewest = sum(other.fewest_pod_addresses for other in sharing)
+        yield finding(
+            use.stack,
+            ("clusters", use.cluster, "subnet", "pods"),
+            message,
+            rule=_RULE_OF[pod_range],
+            severity=None if fewest > room.num_addresses else "warning",  # as of a subnet of the stack
+            allowed=_grown(32 - (needed - 1).bit_length(), use),
+        )
+
+
+def _grown(prefix: int, use: SubnetUse) -> str:
+    """Return what the owner of a subnet has to do."""
+    return f"a /{prefix} or larger: the owner of project {use.subnet[0]} grows it there, then write it here"
