@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
@@ -243,6 +243,19 @@ def identity(finding: Finding) -> tuple[str, ...]:
     if finding.file == OWN_RESOURCES:  # one line has a resource in each of several stacks
         place = f"{place} {finding.stack}"
     return (finding.rule, place, finding.path, finding.resource or "", finding.about)
+
+
+def without_old_exempt(report: Report, marks: Container[str], why: str) -> Report:
+    """Return the report with exempt findings of these fingerprints among the known ones."""
+    every = [row.finding for stack in report.stacks for row in stack.exempted]
+    old = {id(finding) for finding, mark in fingerprinted(every) if mark in marks}
+
+    def split(stack: StackReport) -> StackReport:
+        known = tuple(Known(row.finding, f"{why}, {row}") for row in stack.exempted if id(row.finding) in old)
+        exempted = tuple(row for row in stack.exempted if id(row.finding) not in old)
+        return replace(stack, exempted=exempted, known=(*stack.known, *known))
+
+    return replace(report, stacks=tuple(map(split, report.stacks)))
 
 
 def set_aside(report: Report, reason_by_mark: Mapping[str, str]) -> Report:

@@ -40,7 +40,7 @@ from training_platform.quota.ledger import (
     file_ledger,
     project_ledgers,
 )
-from training_platform.quota.ledger_findings import ledger_findings
+from training_platform.quota.ledger_findings import HolderKey, ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import Snapshots, read_snapshots
 from training_platform.resources.plan import OWN_RESOURCES, PlanError
@@ -60,7 +60,7 @@ JOBS = "jobs"
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """Options of a check; ``base_files`` is the workspace before a change.
+    """Options of a check; ``base_files`` is the workspace before a change, ``held_before`` its use of quotas.
 
     ``base_plans`` are the planned resources of stacks by name, if the repository's own code planned them, not this
     code. With ``inputs`` outcomes have the inputs of resources, which a comparison needs.
@@ -68,6 +68,7 @@ class CheckOptions:
 
     today: date
     base_files: Workspace | None = None
+    held_before: Mapping[HolderKey, float] | None = None
     base_plans: Mapping[str, Sequence[StackResource]] | None = None
     inputs: bool = False
     progress: Progress = quiet
@@ -292,7 +293,9 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
         failures.append(f"{JOBS}/: this installation lacks the part of training-platform that checks job files.")
     of_all_stacks: list[Finding] = []
     with others_go_on("the limits of projects and clusters", failures):
-        of_all_stacks += ledger_findings(workspace, ledgers.projects.values(), ledgers.capacity, options.base_files)
+        of_all_stacks += ledger_findings(
+            workspace, ledgers.projects.values(), ledgers.capacity, options.base_files, options.held_before
+        )
         of_all_stacks += located(existing_networks(plans.subnet_uses, workspace))
         of_all_stacks += workload_findings(workspace)
         of_all_stacks += budget_findings(workspace, files.usages, options.today)
@@ -373,8 +376,10 @@ def _stack_report(
 def _exemption_findings(files: Files, stacks: Sequence[StackReport]) -> Iterable[Finding]:
     """Return the findings about exemptions that are unused, over, or about no stack."""
     workspace = files.workspace
+    used = {exempted.entry for stack in stacks for exempted in stack.exempted}
+    counted = [finding for stack in stacks for finding in stack.findings]
     findings = files.exemptions.findings(
-        {exempted.entry for stack in stacks for exempted in stack.exempted},
+        used | files.exemptions.exceeded(counted),
         stacks=workspace.stacks,
         checked={stack.name for stack in stacks},
         decided={stack.name for stack in stacks if stack.planned},

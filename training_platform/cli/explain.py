@@ -23,13 +23,13 @@ from training_platform.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from training_platform.catalog.types import Quota
     from training_platform.config.reading.finding import Finding
     from training_platform.rules.descriptions import RuleSheet
 
-_PLACE = re.compile(r"(?P<file>.+\.ya?ml):(?P<line>\d{1,9})(?::\d+)?")
+_PLACE = re.compile(r"(?P<file>.+\.(?:ya?ml|py)):(?P<line>\d{1,9})(?::\d+)?")
 
 
 def _subjects() -> list[str]:
@@ -61,8 +61,8 @@ def explain(subject: str, output_format: Format, base: str | None, root: Path | 
     rules = {sheet.id: sheet for sheet in every_rule()}
     if place := _PLACE.fullmatch(subject):
         findings = _findings_at(repository(root), place["file"], int(place["line"]), base)
-        pairs = [(rules[finding.rule], finding) for finding in findings if finding.rule in rules]
-        _print_rules(pairs, output_format)
+        pairs = [(rules[finding.rule], finding) for finding, _ in findings if finding.rule in rules]
+        _print_rules(pairs, output_format, {id(finding): why for finding, why in findings if why})
     elif subject in rules:
         _print_rules([(rules[subject], None)], output_format)
     elif sheets := catalog.sheets_of(subject):
@@ -73,8 +73,8 @@ def explain(subject: str, output_format: Format, base: str | None, root: Path | 
         _unknown(subject, rules)
 
 
-def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[Finding]:
-    """Return the findings of a check at a line, in the order of reports."""
+def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[tuple[Finding, str]]:
+    """Return the findings of a check at a line, in the order of reports, each with why it does not count, if so."""
     from training_platform.checks import run
     from training_platform.checks.report import ordered
     from training_platform.checks.stacks import CheckOptions
@@ -86,10 +86,16 @@ def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[F
     report = run.run_check(folder, CheckOptions(today=today(folder, None)), base=base)
     if report.failures:
         fail(" ".join(report.failures))
-    by_line: dict[int, list[Finding]] = {}
-    for finding in ordered(report.all_findings()):
+    aside = {id(row.finding): str(row) for row in report.all_exempted()}
+    aside |= {id(row.finding): str(row) for row in report.all_known()}
+    every = report.all_findings()
+    every += [row.finding for row in report.all_exempted()]
+    every += [row.finding for row in report.all_known()]
+    by_line: dict[int, list[tuple[Finding, str]]] = {}
+    for finding in ordered(every):
         if finding.file == name and (finding.position or finding.rule in LOSSES):
-            by_line.setdefault(finding.position.line if finding.position else 1, []).append(finding)
+            found = by_line.setdefault(finding.position.line if finding.position else 1, [])
+            found.append((finding, aside.get(id(finding), "")))
     if line not in by_line:
         places = ", ".join(f"{name}:{number}" for number in sorted(by_line))
         fail(f"There is no finding at {name}:{line}. {f'Findings are at {places}.' if places else f'{name} has none.'}")
@@ -106,7 +112,10 @@ def _quotas(name: str) -> list[Quota]:
     return [quota for quota in quotas if name in {quota.name, quota.id.quota_id, short_quota_id(quota.id.quota_id)}]
 
 
-def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_format: Format) -> None:
+def _print_rules(
+    pairs: Sequence[tuple[RuleSheet, Finding | None]], output_format: Format, aside: Mapping[int, str] | None = None
+) -> None:
+    """Print rules, each with a finding if there is one; ``aside`` says why some do not count, by their ids."""
     from training_platform.rules.descriptions import acknowledgement, exemption
     from training_platform.rules.exemptions import LOSSES
 
@@ -117,7 +126,8 @@ def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_forma
         if number:
             say("")
         if finding:
-            say(f"{finding.severity} {finding}\n")
+            why = (aside or {}).get(id(finding), "")
+            say(f"{finding.severity} {finding}\n" + (f"  {why}\n" if why else ""))
         say_beside("", f"{sheet.id}: {sheet.severity}, rule set {sheet.group}")
         say_beside("  ", f"Looks for {sheet.looks_for}")
         if sheet.details:
@@ -132,9 +142,8 @@ def _print_rules(pairs: Sequence[tuple[RuleSheet, Finding | None]], output_forma
         elif sheet.id in LOSSES:
             say("  `explain FILE:LINE --base REF` prints the acknowledgement that lets one through.")
         elif sheet.exemptible:
-            place = {"stack": finding.stack or "dev", "path": finding.path or "..."} if finding else {}
             say("  To exempt one section, in stacks/exemptions.yaml:")
-            say("    " + exemption(sheet.id, **place).replace("\n", "\n    "))
+            say("    " + exemption(sheet.id, finding).replace("\n", "\n    "))
         else:
             say("  It cannot be exempt.")
 

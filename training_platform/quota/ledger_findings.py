@@ -13,16 +13,18 @@ from training_platform.catalog import BOOT_DISK_LIMITS, DISK_TYPES
 from training_platform.config.data_sets import far_data_sets, unknown_teams
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.declaration import Draft, declare, finding, located
-from training_platform.config.reading.finding import Anchor, Finding, Path, Place
+from training_platform.config.reading.finding import Anchor, Finding, Path, Place, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives
-from training_platform.quota.charges import shown
+from training_platform.quota.charges import QuotaKey, shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Held, Line, ProjectLedger, file_ledger
 from training_platform.quota.quota_ids import is_guess
 from training_platform.quota.requests import request_findings
 from training_platform.quota.reservations import reservation_findings
 from training_platform.quota.snapshot import FOLDER, Snapshot
 
+HolderKey = tuple[QuotaKey, str, Path, str]
+"""A quota, and the stack, section and label of who holds a part of it."""
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
@@ -35,14 +37,15 @@ def ledger_findings(
     ledgers: Iterable[ProjectLedger],
     capacity: Iterable[CapacityLine],
     before: Workspace | None = None,
+    held_before: Mapping[HolderKey, float] | None = None,
 ) -> list[Finding]:
     """Return the findings of ledgers, of requests for larger limits and of data sets for every stack.
 
-    ``before`` is the workspace before a change.
+    ``before`` is the workspace before a change, ``held_before`` what each holder held of each quota then.
     """
     projects = list(ledgers)
     return [
-        *quota_findings(projects, workspace),
+        *quota_findings(projects, workspace, held_before),
         *request_findings(projects, workspace),
         *capacity_findings(capacity, workspace, before),
         *file_findings(file_ledger(workspace), workspace),
@@ -52,8 +55,24 @@ def ledger_findings(
     ]
 
 
-def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
-    """Return the findings about projects' quotas, for every holder of a limit that is too low."""
+def holders_of(ledgers: Iterable[ProjectLedger]) -> dict[HolderKey, float]:
+    """Return what each holder holds of each quota."""
+    return {
+        _holder_key(line, held): held.amount for ledger in ledgers for line in ledger.lines for held in line.holders
+    }
+
+
+def _holder_key(line: Line, held: Held) -> HolderKey:
+    return line.key, held.holder.stack, held.holder.path, held.holder.label
+
+
+def quota_findings(
+    ledgers: Iterable[ProjectLedger], workspace: Workspace, held_before: Mapping[HolderKey, float] | None = None
+) -> list[Finding]:
+    """Return the findings about projects' quotas, for every stack that holds a part of a limit that is too low.
+
+    With ``held_before`` they are only at holders that have grown, if any has.
+    """
     drafts: list[Draft] = []
     for ledger in ledgers:
         if ledger.snapshot is None:
@@ -66,8 +85,14 @@ def quota_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> li
         short: dict[tuple[str, Path], list[tuple[Line, Held]]] = defaultdict(list)  # by the field that can be lowered
         # A limit that one pool exceeds identifies the pool, also for limits that many pools share.
         for line in sorted((line for line in ledger.lines if line.over), key=lambda line: len(line.holders)):
-            for stack in dict.fromkeys(held.holder.stack for held in line.holders):
-                in_stack = [held for held in line.holders if held.holder.stack == stack]
+            grown = [
+                held
+                for held in line.holders
+                if held_before is not None and held.amount > held_before.get(_holder_key(line, held), 0)
+            ]
+            at_fault = grown or line.holders
+            for stack in dict.fromkeys(held.holder.stack for held in at_fault):
+                in_stack = [held for held in at_fault if held.holder.stack == stack]
                 enough = [held for held in in_stack if line.used - held.amount <= (line.limit or 0)]
                 accused = (held for held in enough if (stack, held.holder.field or held.holder.path) in short)
                 held = next(accused, in_stack[0])
@@ -176,6 +201,8 @@ def _exceeded(
             message + (_GUESS if guess else "") + (_DISPUTED if line.disputed else ""),
             rule=QUOTA_EXCEEDED,
             about=str(line.key),
+            amount=line.used,
+            holders=((row.holder.stack, dotted(row.holder.field or row.holder.path)) for row in line.holders),
             severity="warning" if uncertain else "error",
             follows=cause,
             rests_on=_places(workspace, holder.stack, holder.path),

@@ -15,6 +15,7 @@ from pathlib import Path
 from training_platform.catalog.reading import read_file
 from training_platform.config.reading.declaration import RULES, Rule
 from training_platform.config.reading.finding import Finding, Severity
+from training_platform.resources.plan import OWN_RESOURCES
 
 _WORDS = read_file(Path(__file__).with_name("descriptions.yaml"))
 TITLES: Mapping[str, str] = _WORDS["rulesets"]
@@ -82,10 +83,16 @@ def rule_sheet(rule_id: str) -> RuleSheet:
     )
 
 
-def exemption(rule_id: str, *, stack: str = "dev", path: str = "...") -> str:
-    """Return an entry of ``stacks/exemptions.yaml`` for a section, with placeholders for reason and owner."""
+def exemption(rule_id: str, finding: Finding | None = None) -> str:
+    """Return an entry of ``stacks/exemptions.yaml`` for a finding, with placeholders for reason and owner."""
+    stack = (finding.stack if finding else None) or "dev"
+    subject = f"path: {(finding.path if finding else '') or '...'}"
+    if finding and finding.file == OWN_RESOURCES:
+        subject = f"resource: {json.dumps(finding.resource)}"
+    if finding and finding.amount is not None:
+        subject += f"\n    quota: {json.dumps(finding.about)}\n    up_to: {finding.amount:g}"
     return (
-        f"exemptions:\n  - rule: {rule_id}\n    stack: {stack}\n    path: {path}\n"
+        f"exemptions:\n  - rule: {rule_id}\n    stack: {stack}\n    {subject}\n"
         '    reason: why it holds here\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'
     )
 

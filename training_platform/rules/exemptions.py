@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path as FilePath
@@ -26,10 +26,12 @@ from training_platform.config.reading.finding import Anchor, Finding, Path, Posi
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
-from training_platform.quota import ledger_findings  # noqa: F401 # declares rules that entries may name
-from training_platform.rules import foreign_access, losses, rights, workloads  # noqa: F401 # as above
+from training_platform.quota import ledger_findings
+from training_platform.quota.charges import shown
+from training_platform.rules import foreign_access, losses, rights, workloads  # noqa: F401 # declare rules that entries may name
 
 FILE = "stacks/exemptions.yaml"
+_OF_QUOTAS = ledger_findings.QUOTA_EXCEEDED.id
 EXEMPTIBLE = frozenset(rule.id for rule in RULES.values() if rule.excuse == "exemption")
 """Rules that an exemption may name."""
 LOSSES = frozenset(rule.id for rule in RULES.values() if rule.excuse == "acknowledgement")
@@ -59,6 +61,14 @@ class Exemption(Section):
     stack: Text = Field(description="Stack in which it may be broken.", examples=["dev"])
     path: Text | None = Field(default=None, description="Path in the stack file, as in the finding.")
     resource: Text | None = Field(default=None, description="Type and name of a resource, as in the finding.")
+    quota: Text | None = Field(
+        default=None,
+        description="Of quota-exceeded: the quota, as in the finding; the path is that of any of its holders.",
+        examples=["NVIDIA-H100-GPUS-per-project-region in us-central1"],
+    )
+    up_to: float | None = Field(
+        default=None, description="Of quota-exceeded: what all holders may need together.", examples=[48]
+    )
     reason: Text = Field(description="Why it may be broken.", examples=["The cache moves to Filestore."])
     owner: Email = Field(description="Address of whoever answers for it.")
     expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
@@ -66,6 +76,10 @@ class Exemption(Section):
     @model_validator(mode="after")
     def _names_a_part(self) -> Self:
         _one_subject(self.path, self.resource)
+        if (self.quota is None) != (self.up_to is None):
+            raise ValueError("needs both quota and up_to, or neither")
+        if self.quota is not None and (self.rule != _OF_QUOTAS or self.path is None):
+            raise ValueError(f"has a quota, which goes only with rule {_OF_QUOTAS} and a path")
         return self
 
     @property
@@ -74,7 +88,14 @@ class Exemption(Section):
         return self.path or self.resource or ""
 
     def covers(self, finding: Finding) -> bool:
-        """Whether the exemption names a finding, on any day."""
+        """Whether the exemption names a finding and its amount, on any day.
+
+        An entry without a quota, as there were before, covers only a limit whose every holder it names.
+        """
+        if finding.rule == self.rule and finding.holders:
+            if self.quota is None:
+                return all(map(self._names_holder, finding.holders))
+            return self.names_limit(finding) and (finding.amount or 0) <= (self.up_to or 0)
         if finding.rule != self.rule or finding.stack != self.stack:
             return False
         if self.path is not None:
@@ -82,6 +103,22 @@ class Exemption(Section):
         resource = finding.resource or ""
         pattern = _pattern(self.resource or "", below=False)
         return bool(pattern.fullmatch(resource) or pattern.fullmatch(resource.partition(" ")[2]))
+
+    def names_limit(self, finding: Finding) -> bool:
+        """Whether the exemption names the limit that a finding is about, by any of its holders, up to some amount."""
+        if self.quota is None or finding.rule != self.rule:
+            return False
+        limit = _pattern(self.quota, below=False)
+        return bool(limit.fullmatch(finding.about)) and any(map(self._names_holder, finding.holders))
+
+    def _names_holder(self, holder: tuple[str, str]) -> bool:
+        stack, path = holder
+        return stack == self.stack and bool(_pattern(self.path or "", below=True).fullmatch(path))
+
+    @property
+    def names_no_quota(self) -> bool:
+        """Whether it is about a quota and names none, as entries did before."""
+        return self.rule == _OF_QUOTAS and self.quota is None
 
 
 class Acknowledgement(Section):
@@ -172,6 +209,14 @@ EXEMPTION_UNUSED = declare(
 )
 
 
+EXEMPTION_UNTYPED = declare(
+    "exemption-untyped",
+    "Find an exemption of a quota that does not name the quota and the amount.",
+    ruleset="exemptions",
+    severity="warning",
+)
+
+
 @dataclass(frozen=True)
 class Exemptions:
     """The exemptions of a repository on one day; ``unreadable`` has a sentence for each problem of the file."""
@@ -185,12 +230,31 @@ class Exemptions:
         counted: list[Finding] = []
         exempted: list[Exempted] = []
         for row in findings:
-            entry = self.of(row)
-            if entry is None:
-                counted.append(row)
+            covering = self.of(row)
+            if covering is not None:
+                exempted.append(Exempted(row, covering))
+                continue
+            exceeded = [other.exemption for other in self._exceeded(row)]
+            bounds = [entry.up_to for entry in exceeded if isinstance(entry, Exemption) and entry.up_to is not None]
+            if bounds:
+                message = f"{row.message}; exempt up to {shown(max(bounds))}, needs {shown(row.amount or 0)}"
+                counted.append(replace(row, message=message))
             else:
-                exempted.append(Exempted(row, entry))
+                counted.append(row)
         return counted, exempted
+
+    def exceeded(self, findings: Iterable[Finding]) -> set[ExemptionEntry]:
+        """Return the exemptions whose limits findings exceed by more than they allow."""
+        return {entry for finding in findings for entry in self._exceeded(finding)}
+
+    def _exceeded(self, finding: Finding) -> list[ExemptionEntry]:
+        return [
+            entry
+            for entry in self.entries
+            if isinstance(entry.exemption, Exemption)
+            and entry.exemption.names_limit(finding)
+            and entry.exemption.expires >= self.today
+        ]
 
     def of(self, finding: Finding) -> ExemptionEntry | None:
         """Return the first exemption that covers a finding today."""
@@ -242,6 +306,13 @@ class Exemptions:
             elif exemption.stack not in stacks:
                 message = f"{exemption.rule}: stack {exemption.stack} does not exist"
                 yield finding(entry, (), message, rule=EXEMPTION_UNUSED, nearest=find_nearest(exemption.stack, stacks))
+            elif exemption.names_no_quota:
+                message = (
+                    f"{exemption.rule} of {exemption.subject}: names no quota and no amount, so it holds only for "
+                    "limits of which nobody else holds a part, and no longer with the next release"
+                )
+                allowed = "quota and up_to, as `explain FILE:LINE` prints the entry"
+                yield finding(entry, (), message, rule=EXEMPTION_UNTYPED, allowed=allowed)
             elif exemption.stack in decided and entry not in used:
                 message = f"{exemption.rule} of {exemption.subject}: no finding needs it any longer"
                 yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed="delete it")

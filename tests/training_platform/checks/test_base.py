@@ -12,10 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from tests.places import ROOT
+from tests.training_platform.checks.repository import TODAY
 from training_platform.checks.change_report import Comparison, StackChange
 from training_platform.checks.comparison.base_files import base_tree
 from training_platform.checks.report import Report
 from training_platform.checks.reports.wording import conclusion
+from training_platform.checks.run import run_check
+from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
 
@@ -543,3 +546,32 @@ def test_wrong_use_of_a_base_is_exit_code_2_and_one_sentence(
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+LIMITS = """\
+project: example-small
+taken: "2026-11-20"
+limits:
+  compute.googleapis.com:
+    NVIDIA-A100-GPUS-per-project-region:
+      - {limit: 16, region: us-central1}
+"""
+
+
+def test_an_exceeded_quota_is_reported_at_what_has_grown(repository: Any) -> None:
+    limits = repository.root / "stacks" / "quotas" / "example-small.yaml"
+    limits.parent.mkdir()
+    limits.write_text(LIMITS, encoding="utf-8")
+    repository.commit()
+    more = "          more: {machine_type: a2-highgpu-8g, max_nodes: 1}\n          tpu:\n"
+    repository.edit("small", "          tpu:\n", more)
+
+    compared = repository.compare(base="HEAD")
+    plain = run_check(repository.root, CheckOptions(today=TODAY))
+
+    def places(report: Report) -> list[str]:
+        about = "NVIDIA-A100-GPUS-per-project-region in us-central1"
+        return [row.path for row in report.all_findings() if row.rule == "quota-exceeded" and row.about == about]
+
+    assert places(compared) == ["clusters.c.node_pools.more.max_nodes"]
+    assert places(plain) == ["clusters.c.node_pools.gpu.max_nodes"]

@@ -16,6 +16,7 @@ from tests.places import ORGANISATION, ROOT
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, LUSTRE_TIERS, MACHINE_TYPES
 from training_platform.checks.every_rule import every_rule
 from training_platform.cli.main import app
+from training_platform.config.reading.finding import Finding
 from training_platform.rules import RULES
 from training_platform.rules.descriptions import GROUPS, TITLES, exemption
 
@@ -120,13 +121,17 @@ def test_a_place_without_a_finding_names_the_places_that_have_one(small_disk: tu
 
 def test_the_exemption_that_is_offered_is_taken(small_disk: tuple[Path, int]) -> None:
     root, line = small_disk
-    offered = exemption("boot-disk-size", stack="dev", path="clusters.us-central1.node_pools.a100.boot_disk.size_gb")
+    finding = Finding(
+        rule="boot-disk-size", severity="error", message="is 9 GB", stack="dev",
+        path="clusters.us-central1.node_pools.a100.boot_disk.size_gb",
+    )  # fmt: skip
+    offered = exemption("boot-disk-size", finding)
     (root / "stacks" / "exemptions.yaml").write_text(offered.replace("YYYY-MM-DD", "2027-01-31"), encoding="utf-8")
 
     done = run("explain", f"{root}/stacks/Pulumi.dev.yaml:{line}", "--root", str(root))
 
-    assert done.exit_code == 2, done.output
-    assert "There is no finding" in done.stderr
+    assert done.exit_code == 0, done.output
+    assert "exempt until 2027-01-31 by who@example.com: why it holds here" in done.stdout
 
 
 def test_a_line_of_thousands_of_digits_is_no_place() -> None:

@@ -72,6 +72,49 @@ def test_an_exemption_covers_what_it_names(
     assert covered(read(**fields), **changed) is expected
 
 
+QUOTA = "NVIDIA-H100-GPUS in us-central1"
+OF_QUOTA = {"rule": "quota-exceeded", "quota": QUOTA, "up_to": "48"}
+H100 = ("prod", "clusters.main.node_pools.h100.max_nodes")
+EVAL = ("prod", "clusters.main.node_pools.eval.max_nodes")
+EXCESS = {"rule": "quota-exceeded", "path": EVAL[1], "about": QUOTA, "amount": 48.0, "holders": (EVAL, H100)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "changed", "expected"),
+    [
+        (OF_QUOTA, EXCESS, True),  # at whichever holder the finding is
+        (OF_QUOTA, {**EXCESS, "stack": "lab"}, True),
+        (OF_QUOTA, {**EXCESS, "amount": 48.5}, False),
+        (OF_QUOTA, {**EXCESS, "about": "CPUS in us-central1"}, False),
+        (OF_QUOTA, {**EXCESS, "holders": (EVAL,)}, False),
+        ({**OF_QUOTA, "quota": '"NVIDIA-*"'}, EXCESS, True),
+        ({"rule": "quota-exceeded"}, EXCESS, False),  # an entry as before
+        ({"rule": "quota-exceeded"}, {**EXCESS, "holders": (H100,)}, True),
+    ],
+)
+def test_an_exemption_of_a_quota_names_the_quota_and_the_most(
+    fields: dict[str, str | None], changed: dict[str, object], expected: bool
+) -> None:
+    assert covered(read(**fields), **changed) is expected
+
+
+def test_more_than_an_exemption_allows_is_told_with_both_amounts_and_the_entry_is_no_unused_one() -> None:
+    exemptions = read(**OF_QUOTA)
+    finding = dataclasses.replace(FINDING, **{**EXCESS, "amount": 56.0})  # type: ignore[arg-type] # fields by name
+
+    ((counted,), exempted) = exemptions.split([finding])
+
+    assert counted.message.endswith("; exempt up to 48, needs 56")
+    assert exempted == []
+    assert exemptions.exceeded([counted]) == set(exemptions.entries)
+
+
+def test_an_entry_that_names_no_quota_is_a_warning() -> None:
+    found = read(rule="quota-exceeded").findings(set(), stacks={"prod"}, checked={"prod"}, decided={"prod"})
+
+    assert [(row.rule, row.severity) for row in found] == [("exemption-untyped", "warning")]
+
+
 @pytest.mark.parametrize(("day", "expected"), [("2027-01-30", True), ("2027-01-31", True), ("2027-02-01", False)])
 def test_an_exemption_holds_through_its_last_day(day: str, expected: bool) -> None:
     assert covered(read(date.fromisoformat(day))) is expected
@@ -89,6 +132,11 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "a rejection of the file": ({"rule": "stack-model"}, "'stack-model' is not a rule that can be exempt"),
     "neither path nor resource": ({"path": None}, "exemptions[0]: needs either path or resource"),
     "both path and resource": ({"resource": "x"}, "exemptions[0]: needs either path or resource"),
+    "a quota without an amount": ({**OF_QUOTA, "up_to": None}, "exemptions[0]: needs both quota and up_to, or neither"),
+    "a quota of another rule": (
+        {"quota": "CPUS", "up_to": "1"},
+        "exemptions[0]: has a quota, which goes only with rule quota-exceeded and a path",
+    ),
     "an unknown field": ({"ends": "x"}, "is not a field of this section"),
     "the day under its old name": ({"until": '"2027-01-31"'}, "is no longer a field of this section. Allowed: expires"),
 }

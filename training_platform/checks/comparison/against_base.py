@@ -56,7 +56,7 @@ from training_platform.checks.comparison.upgrades import moved_requests, upgrade
 from training_platform.checks.effect_kinds import Effect
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.plan_document import PlanDocuments, planned_of
-from training_platform.checks.report import Report, fingerprints, identity, set_aside
+from training_platform.checks.report import Report, fingerprints, identity, set_aside, without_old_exempt
 from training_platform.checks.stacks import CheckOptions, CheckResult, Files, check_files, read_files, stack_names
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.reading.declaration import Draft, declare, finding, located
@@ -64,6 +64,7 @@ from training_platform.config.reading.finding import Anchor, Finding, UserError
 from training_platform.config.reading.secrets import RUN_KEY, run_key
 from training_platform.config.reading.source import value_at
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, stack_file
+from training_platform.quota.ledger_findings import holders_of
 from training_platform.resources.plan import OWN_RESOURCES
 from training_platform.resources.stack_plan import kept_resources
 from training_platform.rules.exemptions import Exempted
@@ -115,7 +116,6 @@ def check_against(
         base_files = read_files(tree.root, options.today)
         scope = _scope(tree, base_options, head_files.workspace, base_files.workspace, selected)
         options = replace(options, base_files=base_files.workspace, inputs=True)
-        head = check_files(head_files, scope.head, options)
         options.progress(f"planning {ref}")
         base: CheckResult | None = None
         unknown: str | None = None
@@ -123,6 +123,9 @@ def check_against(
             base, unknown = _check_base(tree, base_files, scope, options)
         except _NotPlanned as error:
             unknown = str(error)
+        if base is not None:
+            options = replace(options, held_before=holders_of(base.ledgers.projects.values()))
+        head = check_files(head_files, scope.head, options)
         comparison = _compared(scope, base_options, head, base, options.today)
         comparison = replace(comparison, commit=tree.commit, unknown=unknown)
         finder = LossFinder(
@@ -141,7 +144,10 @@ def check_against(
     report = baseline.apply(report)
     report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files.workspace, ref)))
     if new_only and base is not None:
-        report = set_aside(report, dict.fromkeys(_known_fingerprints(base, scope), f"{ref} has it as well"))
+        why = f"{ref} has it as well"
+        report = set_aside(report, dict.fromkeys(_known_fingerprints(base.report.all_findings(), scope), why))
+        exempt_before = [row.finding for stack in base.report.stacks for row in stack.exempted]
+        report = without_old_exempt(report, set(_known_fingerprints(exempt_before, scope)), why)
     return replace(report, comparison=comparison)
 
 
@@ -458,10 +464,10 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
             )
 
 
-def _known_fingerprints(base: CheckResult, scope: Affected) -> Iterator[str]:
+def _known_fingerprints(findings: Iterable[Finding], scope: Affected) -> Iterator[str]:
     """Yield the fingerprints of the base's findings, with files under the new names of their stacks."""
     files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
-    identities = (identity(finding) for finding in base.report.all_findings())
+    identities = (identity(finding) for finding in findings)
     return fingerprints((rule, files.get(file, file), *other_parts) for rule, file, *other_parts in identities)
 
 

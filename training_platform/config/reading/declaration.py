@@ -95,6 +95,8 @@ class Draft:
     follows: str | None = None
     failed: bool = False
     unjudged: str = ""
+    amount: float | None = None
+    holders: tuple[tuple[str, str], ...] = ()
 
     @property
     def place(self) -> str:
@@ -195,6 +197,8 @@ def finding(
     becomes: str | None = None,
     follows: str | None = None,
     unjudged: str = "",
+    amount: float | None = None,
+    holders: Iterable[tuple[str, str]] = (),
 ) -> Draft:
     """Return a draft about one field of a subject; ``rule`` is needed only outside a function of ``@rule``."""
     return Draft(
@@ -213,6 +217,8 @@ def finding(
         becomes=becomes,
         follows=follows,
         unjudged=unjudged,
+        amount=amount,
+        holders=tuple(holders),
     )
 
 
@@ -245,6 +251,8 @@ def anchored(draft: Draft, anchor: Anchor) -> Finding:
         spoils=draft.spoils,
         rests_on=draft.rests_on,
         unjudged=draft.unjudged or draft.rule.unjudged,
+        amount=draft.amount,
+        holders=draft.holders,
         draft=draft,
     )
 

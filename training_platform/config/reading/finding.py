@@ -58,7 +58,8 @@ class Finding:
     read, the likeliest cause first. ``failed`` means that a rule ended in a bug of ours: what it reads is unchecked, so
     no exemption or level applies. For a loss, ``first`` is what to do before the change, and ``becomes`` the new value
     of the field, which an acknowledgement names. ``about`` is the limit that a field exceeds, if it is about one: a
-    field can exceed several. ``unjudged`` is the noun for what could not be judged, if the finding is about that.
+    field can exceed several; ``amount`` is what all ``holders`` of that limit need together, each its stack and path.
+    ``unjudged`` is the noun for what could not be judged, if the finding is about that.
     ``draft`` is the finding as its rule wrote it, with typed values.
     """
 
@@ -81,6 +82,8 @@ class Finding:
     spoils: tuple[Place, ...] = ()
     rests_on: tuple[Place, ...] = ()
     unjudged: str = ""
+    amount: float | None = None
+    holders: tuple[tuple[str, str], ...] = ()
     draft: Any = field(default=None, repr=False, compare=False)
 
     @property
