@@ -144,8 +144,8 @@ Of one that is ``retired`` the resources are those that are destroyed from its d
 class StackChange:
     """One stack that the change touches.
 
-    ``was`` is its name in the base, where that is another. ``unknown`` says why its resources were not compared.
-    ``head`` and ``base`` are its files, None if a side has none.
+    ``unpriced`` is the number of VMs that no cost includes. ``was`` is its name in the base, where that is another.
+    ``unknown`` says why its resources were not compared. ``head`` and ``base`` are its files, None if a side has none.
     """
 
     name: str
@@ -155,6 +155,7 @@ class StackChange:
     accelerators: tuple[AcceleratorChange, ...] = ()
     least_usd: Amount = NOTHING
     most_usd: Amount = NOTHING
+    unpriced: int = 0
     unknown: str | None = None
     head: Stack | None = field(default=None, repr=False)
     base: Stack | None = field(default=None, repr=False)

@@ -10,7 +10,7 @@ from training_platform.config.expansion import ExpandedPool, Flavor, cluster_poo
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
-from training_platform.config.model.team import Team
+from training_platform.config.model.team import Team, Vertex
 from training_platform.config.model.workloads import NotebookTeam, ServerSpec
 from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path, Severity
@@ -25,7 +25,45 @@ from training_platform.rules.system_requests import system_pool_findings
 def workload_findings(workspace: Workspace) -> list[Finding]:
     """Find model servers, teams' notebooks and controllers that could not run."""
     drafts = [*serving_findings(workspace), *notebook_findings(workspace), *system_pool_findings(workspace)]
-    return located(drafts)
+    return located([*drafts, *share_findings(workspace)])
+
+
+SHARE_EMPTY = declare(
+    "share-empty",
+    "Find a share with which no job can run: nothing is promised, and nothing may be borrowed.",
+    ruleset="capacity",
+    severity="warning",
+    refused_by="nobody but `check`. Kueue accepts the queue, and its jobs wait forever",
+    excuse="exemption",
+)
+TEAM_WITHOUT_SHARE = declare(
+    "team-without-share",
+    "Find a team without a share and without Vertex AI: none of its jobs can run.",
+    ruleset="capacity",
+    severity="warning",
+    refused_by="nobody but `check`, which has no queue for the team",
+    excuse="exemption",
+)
+
+
+def share_findings(workspace: Workspace) -> Iterator[Draft]:
+    """Find teams that can run nothing, and shares with which nothing can run."""
+    for stack, team, _ in workspace.teams():
+        if stack.retired is not None:
+            continue
+        if not team.shares and team.vertex == Vertex():
+            message = "has no share of any cluster and nothing of Vertex AI, so that none of its jobs can run"
+            yield finding(stack, ("shares",), message, rule=TEAM_WITHOUT_SHARE, allowed="a share of a flavor")
+        for cluster, shares in team.shares.items():
+            for flavor, share in shares.items():
+                if share.nominal_quota == 0 and share.borrowing_limit == 0:
+                    yield finding(
+                        stack,
+                        ("shares", cluster, flavor, "borrowing_limit"),
+                        "is 0 and so is nominal_quota: no job in this queue ever runs",
+                        rule=SHARE_EMPTY,
+                        allowed="a nominal quota, or more to borrow",
+                    )
 
 
 def serving_findings(workspace: Workspace) -> Iterator[Draft]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from datetime import date
 from pathlib import Path
@@ -25,6 +26,7 @@ H100 = "region: us-central1, machine_type: a3-highgpu-8g"
 N1 = "region: us-central1, machine_type: n1-standard-8"
 CPU = "region: us-central1, machine_type: n2-standard-8"
 TPU = "region: us-west4, machine_type: ct5lp-hightpu-4t"
+KEY = "projects/example-keys/locations/us-central1/keyRings/training/cryptoKeys/data"
 TUNING = "region: us-central1, machine_type: a2-highgpu-1g, persistent_resource: tuning, boot_disk: {size_gb: 200}"
 
 
@@ -219,6 +221,23 @@ def test_a_job_has_the_network_and_the_key_of_its_persistent_resource(take: Take
     assert [(finding.rule, finding.path) for finding in findings_for(take, f"{TUNING}, {field}")] == [
         ("job-vertex-resource", path)
     ]
+
+
+@pytest.mark.parametrize(
+    ("target", "paths"),
+    [
+        (H100, ["vertex.kms_key"]),
+        (f"{H100}, kms_key: {KEY}", []),
+        (TPU, []),  # in a region without a key
+    ],
+)
+def test_a_job_has_a_key_where_its_environment_has_one(take: Take, target: str, paths: list[str]) -> None:
+    job = take(f"vertex: {{{target}}}")
+    encrypted = dataclasses.replace(job, scope=dataclasses.replace(job.scope, keys={"us-central1": KEY}))
+
+    findings = [row for row in vertex_findings(encrypted) if row.rule == "job-vertex-key"]
+
+    assert [(row.path, row.nearest, row.severity) for row in findings] == [(path, KEY, "warning") for path in paths]
 
 
 FLEX = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, replicas: %d}"

@@ -101,6 +101,7 @@ ROWS = [
     Row("ranges-overlap", "error", {"subnet.ipCidrRange": "10.64.16.0/20"}),
     Row("subnet-range", "error", {"subnet.ipCidrRange": "169.254.0.0/20"}),
     Row("attachment-range", "warning", {"subnet.ipCidrRange": "240.0.0.0/20"}, {"in": ATTACHMENT}),
+    Row("max-run-on-demand", "warning", {"gpu.nodeConfig.maxRunDuration": "3600s"}),
     Row("public-range", "warning", {"subnet.ipCidrRange": "172.160.0.0/20"}),
     Row("public-access", "error", {"wall.sourceRanges": ["0.0.0.0/0"]}),
     Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),

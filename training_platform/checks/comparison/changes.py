@@ -238,6 +238,11 @@ class StackAmounts(NamedTuple):
         return {(row.region, row.flavor, row.unit): row.maximum for row in rows}
 
     @property
+    def unpriced(self) -> int:
+        """The number of VMs without a price."""
+        return self.report.cost.vms_without if self.report else 0
+
+    @property
     def usd(self) -> tuple[float | None, float | None]:
         """The minimum and the maximum cost in USD per hour, None where too little of it has a price."""
         if self.unknown:

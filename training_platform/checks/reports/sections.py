@@ -207,15 +207,22 @@ def amounts(comparison: Comparison, *, max_quotas: int | None = None) -> list[Re
             title="Cost in USD per hour, at least",
             columns=("stack", ">minimum", ">maximum"),
             rows=[
-                ReportRow(
-                    (stack.name, amount(stack.least_usd, "{:,.2f}".format), amount(stack.most_usd, "{:,.2f}".format))
-                )
+                ReportRow((_priced(stack), _usd(stack.least_usd), _usd(stack.most_usd)))
                 for stack in comparison.stacks
                 if any(usd.before != usd.after for usd in (stack.least_usd, stack.most_usd))
             ],
         ),
     ]
     return [section for section in sections if section.rows or section.note]
+
+
+def _usd(value: Amount) -> str:
+    return amount(value, "{:,.2f}".format)
+
+
+def _priced(stack: StackChange) -> str:
+    """Return a stack's name, with the number of VMs that its cost leaves out."""
+    return f"{stack.name}, without {counted(stack.unpriced, 'VM')} that have no price" if stack.unpriced else stack.name
 
 
 def amount(value: Amount, show: Callable[[float], str] = shown) -> str:

@@ -115,6 +115,21 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
 
 
 @rule(
+    "max-run-on-demand",
+    ruleset="consumption",
+    when="max_run_seconds",
+    severity="warning",
+    owner="house",
+    source="house rule: who pays for VMs on demand decides when they stop; GKE cluster-autoscaler 7d25050",
+)
+def max_run_on_demand(pool: NodePoolView) -> Iterator[Draft]:
+    """Find VMs on demand or of a reservation that a maximum run duration deletes with the jobs on them."""
+    if pool.max_run_seconds and not pool.flex_start and not pool.queued and not pool.spot:
+        message = f"each VM is deleted {pool.max_run_seconds:,} seconds after its start, whatever runs on it"
+        yield finding(pool, "max_run_seconds", message, allowed="none, or flex-start")
+
+
+@rule(
     "capacity-offered",
     ruleset="consumption",
     source="Compute docs, accelerator-optimized machines and TPU machines; GKE cluster-autoscaler 7d25050, dwsDisabled",

@@ -32,6 +32,8 @@ SLICE_CONTROLLER = "1.35.0-gke.274500"
 OFFERED = {"EXTENDED": "1.31"}
 """The oldest minor version of new clusters by release channel, if it is not ``OLDEST``."""
 OLDEST = "1.34"
+NEWEST = "1.37"
+"""The newest minor version of any channel, which is in Rapid."""
 
 
 @rule("gke-floor", ruleset="versions", across=True, source=_GKE)
@@ -147,7 +149,14 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     source="GKE release notes, available minor versions by channel, copy with 1.37 in Rapid, read 2026-11-22",
 )
 def version_offered(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a GKE version older than any that GKE offers for new clusters; a running cluster may have a later one."""
+    """Find a GKE version that GKE does not offer for new clusters, or that is newer than any of this table.
+
+    A running cluster may have a later version than its file says.
+    """
+    written = parse(cluster.version)
+    if written and written[:2] > (parse(NEWEST) or ()):
+        message = f"{cluster.version} is newer than {NEWEST}, the newest minor version that GKE offered on 2026-11-22"
+        yield finding(cluster, "version", message, allowed=f"{OLDEST} to {NEWEST}", nearest=NEWEST)
     oldest = OFFERED.get(cluster.release_channel or "", OLDEST)
     if below(cluster.version, oldest):
         message = f"{cluster.version} is older than any version that GKE offers for new clusters"

@@ -93,6 +93,12 @@ TABLE = [
         ],
     ),
     Rule(
+        "max-run-on-demand",
+        gpu_pool,
+        passes=[{}, {"max_run_seconds": 3600, "spot": True}, {"max_run_seconds": 3600, "queued": True}],
+        finds=[{"max_run_seconds": 3600}],
+    ),
+    Rule(
         "max-run-duration",
         gpu_pool,
         passes=[{"max_run_seconds": 30}, {"max_run_seconds": 120 * 24 * 3600}],

@@ -110,12 +110,14 @@ TABLE = [
         example,
         passes=[
             {"cluster.version": "1.34"},
-            {"cluster.version": "1.40"},
+            {"cluster.version": "1.37.9-gke.1"},
             {"cluster.version": "1.31", "cluster.release_channel": "EXTENDED"},
             {"cluster.version": None},
         ],
         finds=[
             {"cluster.version": "1.27"},
+            Found({"cluster.version": "1.38"}, "1.37"),
+            {"cluster.version": "1.99"},
             {"cluster.version": "1.33.9-gke.1"},
             {"cluster.version": "1.30", "cluster.release_channel": "EXTENDED"},
             {"cluster.version": "1.33", "cluster.release_channel": None},

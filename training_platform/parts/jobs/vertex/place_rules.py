@@ -19,9 +19,17 @@ JOB_VERTEX_PLACE = vertex_rule(
 )
 
 
+JOB_VERTEX_KEY = vertex_rule(
+    "job-vertex-key",
+    "Find a job without a key in an environment that encrypts its data with keys of its own.",
+    severity="warning",
+)
+
+
 def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     """Yield the findings about a job's region on Vertex AI, and about what its VMs reach from there."""
     yield from _network(job, target)
+    yield from _key(job, target)
     for field, resource_name in (("network_attachment", target.network_attachment), ("kms_key", target.kms_key)):
         if resource_name is None or resource_name == OWN_ATTACHMENT:
             continue
@@ -48,6 +56,13 @@ JOB_VERTEX_NETWORK = vertex_rule(
     "job-vertex-network",
     "Find a network or network attachment that the job's VMs cannot use.",
 )
+
+
+def _key(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
+    key = job.scope.key(target.region)
+    if key and target.kms_key is None and target.persistent_resource is None:
+        message = f"is not written, and the environment encrypts what is in {target.region} with a key of its own"
+        yield finding(job, ("vertex", "kms_key"), message, rule=JOB_VERTEX_KEY, allowed=key, nearest=key)
 
 
 def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
