@@ -251,9 +251,9 @@ def without_old_exempt(report: Report, marks: Container[str], why: str) -> Repor
     old = {id(finding) for finding, mark in fingerprinted(every) if mark in marks}
 
     def split(stack: StackReport) -> StackReport:
-        known = tuple(Known(row.finding, f"{why}, {row}") for row in stack.exempted if id(row.finding) in old)
+        formerly_exempt = tuple(Known(row.finding, f"{why}, {row}") for row in stack.exempted if id(row.finding) in old)
         exempted = tuple(row for row in stack.exempted if id(row.finding) not in old)
-        return replace(stack, exempted=exempted, known=(*stack.known, *known))
+        return replace(stack, exempted=exempted, known=(*stack.known, *formerly_exempt))
 
     return replace(report, stacks=tuple(map(split, report.stacks)))
 

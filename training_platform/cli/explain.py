@@ -94,8 +94,8 @@ def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[t
     by_line: dict[int, list[tuple[Finding, str]]] = {}
     for finding in ordered(every):
         if finding.file == name and (finding.position or finding.rule in LOSSES):
-            found = by_line.setdefault(finding.position.line if finding.position else 1, [])
-            found.append((finding, aside.get(id(finding), "")))
+            number = finding.position.line if finding.position else 1
+            by_line.setdefault(number, []).append((finding, aside.get(id(finding), "")))
     if line not in by_line:
         places = ", ".join(f"{name}:{number}" for number in sorted(by_line))
         fail(f"There is no finding at {name}:{line}. {f'Findings are at {places}.' if places else f'{name} has none.'}")

@@ -87,7 +87,7 @@ class Workspace:
 
     @property
     def unknown_stacks(self) -> frozenset[str]:
-        """The stacks of which nothing can be summed: their file, or that of their environment, is no valid one."""
+        """The stacks that no sum can include: their file, or that of their environment, is no valid one."""
         unknown = (name for name, stack in self.stacks.items() if not (stack.section and self.environment_of(stack)))
         return self.unread_stacks.union(unknown)
 

@@ -7,6 +7,7 @@ before. Advice waits for the advisory policies, which report it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -178,7 +179,7 @@ class Evaluation:
             counts = finding.severity == "error" and finding.rule not in config.get(ADVISORY_RULES, ())
             counts = finding.failed or (counts and home.exemptions.of(finding) is None)
             (errors if counts else advice).append(finding)
-        return errors, advice
+        return errors, list(_each_kind_once(advice))
 
     def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
         """Return the resources of each stack by URN: their inputs if seen, else the engine's state.
@@ -221,6 +222,21 @@ class Evaluation:
     def _home(self, place: _Place) -> Checkout:
         """Return the checkout with a program's stack files: an empty one, unless the program is ours."""
         return self.checkout if place.project == PROJECT else _ELSEWHERE
+
+
+def _each_kind_once(advice: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield advice; of what could not be judged in the same way the first, with the number of the others."""
+    counts = Counter(finding.unjudged for finding in advice)
+    kinds: set[str] = set()
+    for finding in advice:
+        if finding.unjudged in kinds:
+            continue
+        if finding.unjudged and counts[finding.unjudged] > 1:
+            kinds.add(finding.unjudged)
+            message = f"{finding.message}; {counts[finding.unjudged] - 1:,} more are not judged in the same way"
+            yield replace(finding, message=message)
+        else:
+            yield finding
 
 
 def _are_same(resources: tuple[StackResource, ...], other_resources: tuple[StackResource, ...]) -> bool:

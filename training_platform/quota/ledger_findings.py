@@ -57,9 +57,12 @@ def ledger_findings(
 
 def holders_of(ledgers: Iterable[ProjectLedger]) -> dict[HolderKey, float]:
     """Return what each holder holds of each quota."""
-    return {
-        _holder_key(line, held): held.amount for ledger in ledgers for line in ledger.lines for held in line.holders
-    }
+    amounts: dict[HolderKey, float] = {}
+    for ledger in ledgers:
+        for line in ledger.lines:
+            for held in line.holders:
+                amounts[_holder_key(line, held)] = held.amount
+    return amounts
 
 
 def _holder_key(line: Line, held: Held) -> HolderKey:

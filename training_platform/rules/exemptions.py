@@ -309,7 +309,7 @@ class Exemptions:
             elif exemption.names_no_quota:
                 message = (
                     f"{exemption.rule} of {exemption.subject}: names no quota and no amount, so it holds only for "
-                    "limits of which nobody else holds a part, and no longer with the next release"
+                    "limits with no other holder, and no longer with the next release"
                 )
                 allowed = "quota and up_to, as `explain FILE:LINE` prints the entry"
                 yield finding(entry, (), message, rule=EXEMPTION_UNTYPED, allowed=allowed)

@@ -93,11 +93,11 @@ def with_role(repository: Repository) -> Repository:
 def test_a_role_on_the_bucket_of_another_team_is_found_without_a_change(with_role: Repository) -> None:
     report = run_check(with_role.root, CheckOptions(today=TODAY))
 
-    found = [row for row in report.all_findings() if row.rule == FOREIGN_ACCESS.id]
+    foreign = [row for row in report.all_findings() if row.rule == FOREIGN_ACCESS.id]
 
-    assert {(row.stack, row.severity, row.path) for row in found} == {("small-vision", "error", "data_sets.theirs")}
+    assert {(row.stack, row.severity, row.path) for row in foreign} == {("small-vision", "error", "data_sets.theirs")}
     role = "roles/storage.objectViewer on buckets/example-small-small-nlp-data of small-nlp"
-    assert f"group:vision@example.com of small-vision has {role}" in {row.message for row in found}
+    assert f"group:vision@example.com of small-vision has {role}" in {row.message for row in foreign}
 
 
 def test_a_change_that_gives_it_is_one_finding_and_needs_one_exemption(with_role: Repository) -> None:

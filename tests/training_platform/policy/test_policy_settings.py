@@ -60,7 +60,7 @@ def test_severities_tell_data_loss_from_house_rules_and_advice(pack: dict[str, P
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"labls": {}}, "policy 'labls' does not exist. Allowed: addresses, "),
+        ({"labls": {}}, "policy 'labls' does not exist. Allowed: access, addresses, "),
         ({"labels": {"enviroment": "dev"}}, "labels has no setting 'enviroment'. Allowed: advisoryRules, "),
         ({"all": {"level": 1}}, "all has no setting 'level'. Allowed: enforcementLevel."),
         (

@@ -110,9 +110,9 @@ def test_more_than_an_exemption_allows_is_told_with_both_amounts_and_the_entry_i
 
 
 def test_an_entry_that_names_no_quota_is_a_warning() -> None:
-    found = read(rule="quota-exceeded").findings(set(), stacks={"prod"}, checked={"prod"}, decided={"prod"})
+    warnings = read(rule="quota-exceeded").findings(set(), stacks={"prod"}, checked={"prod"}, decided={"prod"})
 
-    assert [(row.rule, row.severity) for row in found] == [("exemption-untyped", "warning")]
+    assert [(row.rule, row.severity) for row in warnings] == [("exemption-untyped", "warning")]
 
 
 @pytest.mark.parametrize(("day", "expected"), [("2027-01-30", True), ("2027-01-31", True), ("2027-02-01", False)])
