@@ -218,7 +218,7 @@ def test_a_base_that_the_model_rejects_leaves_its_resources_unknown_and_warns(re
 
     assert only_stack(report).unknown == "not planned in the base"
     assert only_stack(report).most_usd.before is None
-    assert [(row.most.before, row.most.after) for row in only_stack(report).accelerators] == [
+    assert [(row.maximum.before, row.maximum.after) for row in only_stack(report).accelerators] == [
         (None, 16),
         (None, 2 * 16),
     ]
@@ -264,7 +264,7 @@ def test_a_file_that_is_not_known_is_neither_removed_nor_compared(
     }
     assert report.comparison.consequences == ()
     amounts = [stack.most_usd for stack in report.comparison.stacks]
-    amounts += [row.most for stack in report.comparison.stacks for row in stack.accelerators]
+    amounts += [row.maximum for stack in report.comparison.stacks for row in stack.accelerators]
     amounts += [quota.used for quota in report.comparison.quotas]
     amounts += [amount for line in report.comparison.capacity for amount in (line.capacity, line.promised)]
     assert len(amounts) > 20

@@ -25,7 +25,7 @@ config:
         subnet: {{name: train, nodes: {nodes}, pods: {pods}, services: {services}}}
         system_pool: {{machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3}}
         node_pools:
-          h100: {{machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: spot, max_nodes: {most}}}
+          h100: {{machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: spot, max_nodes: {max_nodes}}}
 """
 FILES = "\n      homes: {{location: us-central1-a, tier: ZONAL, capacity_gib: 1024, reserved_range: {}}}"
 OTHER: dict[str, Any] = {"pods": "10.72.0.0/14", "services": "10.5.0.0/20"}
@@ -40,12 +40,14 @@ def environment(
     pods: str = "10.64.0.0/14",
     services: str = "10.3.0.0/20",
     host: str = ", project: example-host",
-    most: int = 4,
+    max_nodes: int = 4,
     reserved: str = "",
 ) -> None:
     """Write the file of an environment on a subnet of a Shared VPC."""
     files = FILES.format(reserved) if reserved else " {}"
-    text = ENVIRONMENT.format(name=name, nodes=nodes, pods=pods, services=services, host=host, most=most, files=files)
+    text = ENVIRONMENT.format(
+        name=name, nodes=nodes, pods=pods, services=services, host=host, max_nodes=max_nodes, files=files
+    )
     (root / "stacks").mkdir(exist_ok=True)
     (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
 
@@ -60,9 +62,9 @@ def found(root: Path, *rules: str) -> list[Finding]:
 
 @pytest.mark.parametrize(("nodes", "count"), [("10.2.0.0/26", 60), ("10.2.0.0/29", 4)])
 def test_a_subnet_has_an_address_for_each_node(tmp_path: Path, nodes: str, count: int) -> None:
-    environment(tmp_path, "lab", nodes=nodes, most=count - SYSTEM)
+    environment(tmp_path, "lab", nodes=nodes, max_nodes=count - SYSTEM)
     fits = found(tmp_path, "node-range")
-    environment(tmp_path, "lab", nodes=nodes, most=count - SYSTEM + 1)
+    environment(tmp_path, "lab", nodes=nodes, max_nodes=count - SYSTEM + 1)
 
     ((finding,)) = found(tmp_path, "node-range")
 
@@ -73,8 +75,8 @@ def test_a_subnet_has_an_address_for_each_node(tmp_path: Path, nodes: str, count
 
 
 def test_clusters_of_all_environments_on_a_subnet_are_summed(tmp_path: Path) -> None:
-    environment(tmp_path, "lab", nodes="10.2.0.0/26", most=30)
-    environment(tmp_path, "exp", nodes="10.2.0.0/26", most=30, **OTHER)
+    environment(tmp_path, "lab", nodes="10.2.0.0/26", max_nodes=30)
+    environment(tmp_path, "exp", nodes="10.2.0.0/26", max_nodes=30, **OTHER)
 
     findings = found(tmp_path, "node-range")
 
@@ -93,7 +95,7 @@ def test_environments_agree_on_the_primary_range_of_a_subnet(tmp_path: Path) -> 
 
 
 def test_a_range_of_pods_has_a_block_for_each_node(tmp_path: Path) -> None:
-    environment(tmp_path, "lab", pods="10.64.0.0/24", most=64)
+    environment(tmp_path, "lab", pods="10.64.0.0/24", max_nodes=64)
 
     ((finding,)) = found(tmp_path, "pod-range")
 

@@ -50,8 +50,8 @@ def counted_kinds(counts: Mapping[str, int]) -> str:
     """Return numbers with their nouns, which may have more words after the first: ``2 changes of a stack``."""
     parts = []
     for kind, count in sorted(counts.items()):
-        noun, space, rest = kind.partition(" ")
-        parts.append(f"{counted(count, noun)}{space}{rest}")
+        noun, space, detail = kind.partition(" ")
+        parts.append(f"{counted(count, noun)}{space}{detail}")
     return ", ".join(parts)
 
 
