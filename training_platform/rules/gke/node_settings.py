@@ -239,13 +239,13 @@ _GPUS_OF_TWO_SOCKETS = 8
 )
 def numa_policy(pool: NodePoolView) -> Iterator[Draft]:
     """Find a kubelet that refuses pods on both sockets of a VM, as all pods with more than half of its GPUs are."""
-    machine = pool.machine
-    if pool.numa_policy != "single-numa-node" or machine is None or machine.kind != "gpu":
+    if pool.numa_policy != "single-numa-node":
         return
-    if machine.chips >= _GPUS_OF_TWO_SOCKETS:
+    machine = pool.machine
+    if machine is not None and machine.kind == "gpu" and machine.chips >= _GPUS_OF_TWO_SOCKETS:
         message = (
-            f"the kubelet refuses pods with more than {machine.chips // _SOCKETS} of the {machine.chips} GPUs, or with "
-            "as many on both sockets: they fail with TopologyAffinityError after Kueue admitted them"
+            f"the kubelet refuses pods with more than {machine.chips // _SOCKETS} of the {machine.chips} GPUs, and "
+            "pods for which no socket has enough: they fail with TopologyAffinityError after Kueue admitted them"
         )
         yield finding(pool, "numa_policy", message, allowed="best-effort, restricted, none", nearest="best-effort")
 
