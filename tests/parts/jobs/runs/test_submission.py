@@ -24,6 +24,7 @@ from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.naming import as_run, job_among, job_of, new_run
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.runs import watching
+from training_platform.parts.jobs.runs.call import submit
 from training_platform.parts.jobs.runs.places import places, places_of_run
 from training_platform.parts.jobs.runs.state import Run, State
 from training_platform.parts.jobs.runs.submission import Changes, delivered, prepare
@@ -367,3 +368,28 @@ def test_nodes_do_not_change_a_job_with_slices(root: Path) -> None:
 
     with pytest.raises(UserError, match=r"the job has slices: edit gke\.slices\."):
         prepare(root / "jobs" / "vision" / "train.yaml", root, None, TODAY, changes=Changes(nodes=3))
+
+
+def test_a_program_submits_as_the_command_does(root: Path, cloud: Cloud) -> None:
+    create_in_cloud(cloud, "storage", "v1/b", {"name": BUCKET, "location": "us-central1"}, project=PROJECT)
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(SOURCE + "n1-standard-16}\n")
+
+    with serve(cloud.cloud) as port:
+        (run,) = submit(file, args=["lr=0.1"], env={"SEED": "2"}, local_cloud=f"http://127.0.0.1:{port}")
+
+    (body,) = created(cloud)
+    package = body["jobSpec"]["workerPoolSpecs"][0]["pythonPackageSpec"]
+    assert body["displayName"] == run
+    assert package["args"] == ["lr=0.1"]
+    assert {"name": "SEED", "value": "2"} in package["env"]
+
+
+def test_a_program_gets_every_error_of_a_job_and_submits_nothing(root: Path, cloud: Cloud) -> None:
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(SOURCE + "n1-standard-16, replicas: 0}\nretries: -1\n")
+
+    with serve(cloud.cloud) as port, pytest.raises(UserError, match=r"(?s)retries: is -1.*vertex.replicas: is 0"):
+        submit(file, local_cloud=f"http://127.0.0.1:{port}")
+
+    assert created(cloud) == []
