@@ -122,7 +122,7 @@ def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | Non
             draft = replace(draft, message=f"{view.name}: {draft.message}")
     elif file is not None:
         anchor = Anchor(view.stack, file.source.file, file.position(path), dotted(path), anchor.resource)
-        rests_on = (file.at(path), *(file.at(read.origin) for read in draft.rests_on))
+        rests_on = (file.at(path), *(file.at(view_read.origin) for view_read in draft.views))
         if rule.spoils:
             spoils = (file.at(path), file.at(view.origin))
     elif not view.origin and draft.message.startswith("is "):

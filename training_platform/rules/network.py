@@ -72,7 +72,7 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
             nearest=f"{room.network_address}/{prefix}",
             # An autoscaler may never reach its maximum.
             severity=None if min_addresses > room.num_addresses else "warning",
-            rests_on=pods,
+            views=pods,
         )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         )
         yield finding(
             subnet, "cidr", message, allowed=f"a /{prefix} or larger", nearest=f"{room.network_address}/{prefix}",
-            rests_on=pools,
+            views=pools,
         )  # fmt: skip
 
 

@@ -15,12 +15,17 @@ from training_platform.catalog.locations import region_of
 from training_platform.catalog.topologies import legal_for, legal_topologies
 from training_platform.catalog.types import chips_in
 from training_platform.config.expansion import ExpandedPool, flavor_name
+from training_platform.config.reading.declaration import RULES
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 from training_platform.quota.alternatives import Alternatives, Room, largest_slice, named
 from training_platform.quota.charges import Holder, quota_key, shown
 from training_platform.quota.ledger import ProjectLedger
+from training_platform.rules.gke.accelerators import tpu_topology
+from training_platform.rules.gke.node_settings import machine_zone
+from training_platform.rules.gke.provisioning import capacity_offered
+from training_platform.rules.kueue import tpu_flavor_topology
 from training_platform.views.view import View
 
 _POOL = 4  # parts of a path down to a pool: clusters.NAME.node_pools.NAME
@@ -39,7 +44,8 @@ class Suggestions:
         return [self._with_suggestion(finding) for finding in findings]
 
     def _with_suggestion(self, finding: Finding) -> Finding:
-        suggest = _BY_RULE.get(finding.rule)
+        rule = RULES.get(finding.rule)
+        suggest = _BY_CHECK.get(rule.check) if rule else None
         view = finding.draft.subject if finding.draft else None
         stack = self._workspace.stacks.get(finding.stack or "")
         if suggest is None or stack is None or not isinstance(view, View):
@@ -154,9 +160,10 @@ def _flavor_with(pool: ExpandedPool, topology: str) -> str:
     return flavor_name(dataclasses.replace(pool, spec=pool.spec.model_copy(update={"topology": topology})))
 
 
-_BY_RULE: Mapping[str, Callable[[Finding, ExpandedPool, Alternatives, Workspace], Finding]] = {
-    "machine-zone": _zones,
-    "capacity-offered": _capacity,
-    "tpu-topology": _topology,
-    "tpu-flavor-topology": _topology,  # for single-host slices, whose pools have no placement
+_BY_CHECK: Mapping[object, Callable[[Finding, ExpandedPool, Alternatives, Workspace], Finding]] = {
+    machine_zone: _zones,
+    capacity_offered: _capacity,
+    tpu_topology: _topology,
+    tpu_flavor_topology: _topology,  # for single-host slices, whose pools have no placement
 }
+"""By the function of a rule, what suggests values that fit the quota."""

@@ -68,12 +68,18 @@ class Subject(Protocol):
         ...
 
 
+class Declared(Protocol):
+    """What a section of a stack file declares, such as a view of a resource."""
+
+    origin: Path
+
+
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """A finding as a rule writes it: the subject, its field, what is wrong, what is allowed, and the nearest value.
 
-    ``allowed`` and ``nearest`` are values, or several values that will each do. ``rests_on`` are the views or
-    places that the rule read beside the field, ``spoils`` the places that are unreliable until it is fixed.
+    ``allowed`` and ``nearest`` are values, or several values that will each do. ``rests_on`` are the places, and
+    ``views`` the views, that the rule read with the field, ``spoils`` the places that are unreliable until it is fixed.
     ``severity`` is None if it is the rule's. ``about`` is what of the field it is about, if one field can have several
     findings of a rule: the limit that it exceeds. ``resource`` is needed only if the subject is none. ``unjudged`` is
     the rule's if it is empty. The rest is as in ``Finding``.
@@ -89,7 +95,8 @@ class Draft:
     about: str = ""
     resource: str | None = None
     spoils: tuple[Place, ...] = ()
-    rests_on: tuple[Any, ...] = ()
+    rests_on: tuple[Place, ...] = ()
+    views: tuple[Declared, ...] = ()
     first: str | None = None
     becomes: str | None = None
     follows: str | None = None
@@ -192,7 +199,8 @@ def finding(
     about: str = "",
     resource: str | None = None,
     spoils: Iterable[Place] = (),
-    rests_on: Iterable[Any] = (),
+    rests_on: Iterable[Place] = (),
+    views: Iterable[Declared] = (),
     first: str | None = None,
     becomes: str | None = None,
     follows: str | None = None,
@@ -213,6 +221,7 @@ def finding(
         resource=resource,
         spoils=tuple(spoils),
         rests_on=tuple(rests_on),
+        views=tuple(views),
         first=first,
         becomes=becomes,
         follows=follows,
