@@ -19,7 +19,7 @@ import yaml
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
 from training_platform.catalog.topologies import hosts, legal_topologies
-from training_platform.catalog.types import Capacity, Json, MachineType
+from training_platform.catalog.types import ChargedCapacity, Json, MachineType
 from training_platform.config.expansion import flavors
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import SECTIONS
@@ -47,7 +47,7 @@ class Offer(NamedTuple):
     """A machine that can be had in one way in one zone; a TPU machine with the topologies of its smaller slices."""
 
     machine: MachineType
-    capacity: Capacity
+    capacity: ChargedCapacity
     zone: str
     topologies: tuple[str, ...]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.measure import ROOT, table
 from kueue_model import NEVER, Cluster, FlavorMachines, Pods, TraceJob, play
-from training_platform.catalog.types import Capacity
+from training_platform.catalog.types import ChargedCapacity
 from training_platform.parts.simulate.provisioning_times import DEFAULTS
 
 GPU = "nvidia.com/gpu"
@@ -41,7 +41,7 @@ def queue_spec(quotas: Mapping[str, int], preemption: tuple[str, str], weight: i
 def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, list[TraceJob]]:
     """Return a cluster, and as many jobs as ask for ``load`` of its GPUs over their time."""
     names = [f"f{number}" for number in range(FLAVORS)]
-    capacities: list[Capacity] = ["reservation", "on-demand"]
+    capacities: list[ChargedCapacity] = ["reservation", "on-demand"]
     chips = TEAMS * SHARES * QUOTA // FLAVORS
     flavors = {
         name: FlavorMachines(name, GPU, "h100", capacities[number % 2], chips, 1, 10.0)

@@ -14,7 +14,7 @@ COMPUTE_LINK: Final = "https://www.googleapis.com/compute/v1/"
 CONTAINER_LINK: Final = "https://container.googleapis.com/v1/"
 
 Style = Literal["compute", "container", "longrunning"]
-Change = list[Any]
+StoredChange = list[Any]
 """A ``StateChange`` as JSON: target, fields, and whether the target is deleted."""
 
 
@@ -31,7 +31,7 @@ class Recovery(TypedDict):
     """The changes of a failed operation, which are made once the fault ``after`` is over."""
 
     after: str
-    changes: list[Change]
+    changes: list[StoredChange]
 
 
 class OperationMeta(TypedDict, total=False):
@@ -46,7 +46,7 @@ class OperationMeta(TypedDict, total=False):
     target: Required[str]
     schema: Required[str]
     due: float
-    changes: list[Change]
+    changes: list[StoredChange]
     response: Json | None
     error: list[str]
     recovers: Recovery

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
-from training_platform.catalog.types import Accelerator, Capacity, GpuCount, MachineType, Price, QuotaId
+from training_platform.catalog.types import Accelerator, ChargedCapacity, GpuCount, MachineType, Price, QuotaId
 
 _CPUS: Final = re.compile(
     r"e2-(micro|small|medium|(custom-)?(standard|highmem|highcpu)-\d+)"
@@ -58,7 +58,7 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
         return None
     # CPU machines have no flex-start, whose vCPUs count as spot's.
     spot = machine.cpu_quota.get("spot") if "flex-start" in attachment.capacities else None
-    flex_start: dict[Capacity, QuotaId] = {"flex-start": spot} if spot else {}
+    flex_start: dict[ChargedCapacity, QuotaId] = {"flex-start": spot} if spot else {}
     marked_fields = list(machine.unverified)
     if "vertex_counts" in attachment.unverified:
         marked_fields.append("vertex")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from training_platform.catalog.loader import default
-from training_platform.catalog.types import Capacity, MachineType, Price
+from training_platform.catalog.types import ChargedCapacity, MachineType, Price
 
 LEFT_OUT = (
     "traffic", "backups", "buckets without size_gib", "claims on classes without a bound",
@@ -30,7 +30,7 @@ class PriceBook:
     paid, by the name of a machine type or service, or ``machines`` and ``services`` for all others.
     """
 
-    machines: Mapping[str, Mapping[Capacity, Mapping[str, float]]] = field(default_factory=dict)
+    machines: Mapping[str, Mapping[ChargedCapacity, Mapping[str, float]]] = field(default_factory=dict)
     services: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     discounts: Mapping[str, float] = field(default_factory=dict)
     read: date | None = None
@@ -91,7 +91,7 @@ class Cost:
 
 
 def machines_cost(
-    machine: MachineType, capacity: Capacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
+    machine: MachineType, capacity: ChargedCapacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
 ) -> Cost:
     """Return the cost of VMs of one type; a reservation costs the same whether or not it is used."""
     if not max_vms:
@@ -147,7 +147,7 @@ def service_cost(name: str, region: str, min_amount: float, max_amount: float, b
 
 
 def local_ssd_cost(
-    gib: int, capacity: Capacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
+    gib: int, capacity: ChargedCapacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
 ) -> Cost:
     """Return the cost of VMs' local SSD, of ``gib`` GiB each."""
     name = f"{LOCAL_SSD_SERVICE}-spot" if capacity == "spot" else LOCAL_SSD_SERVICE
@@ -165,7 +165,7 @@ def list_price(machine: MachineType) -> Price | None:
     return replace(of_gpus, without=tuple(without))
 
 
-def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float | None:
+def hourly_usd(machine: MachineType, capacity: ChargedCapacity, region: str) -> float | None:
     """Return the list price of one VM in USD per hour, or None if the catalogue has none for the region.
 
     A reservation costs what on-demand costs. Flex-start has no published list price: it counts as on-demand, of
@@ -180,7 +180,7 @@ def hourly_usd(machine: MachineType, capacity: Capacity, region: str) -> float |
     return None if usd is None else usd * (1 if price.unit == "vm" else machine.chips)
 
 
-def _of_region(price: Price, capacity: Capacity, region: str) -> float | None:
+def _of_region(price: Price, capacity: ChargedCapacity, region: str) -> float | None:
     return _at(price.usd.get(capacity, {}), region)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 Json = dict[str, Any]
 """A JSON object whose structure an API, a CRD or a chart defines, and no type of ours."""
 Kind = Literal["tpu", "gpu", "cpu"]
-Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+ChargedCapacity = Literal["on-demand", "spot", "flex-start", "reservation"]
 Calendar = Literal["offered", "on-request", "none"]
 """Future reservations in calendar mode; ``on-request`` is for projects that Google admits."""
 
@@ -65,7 +65,7 @@ class Price:
     unit: Literal["chip", "gpu", "vm"]
     read: date
     source: str
-    usd: dict[Capacity, dict[str, float]]  # capacity -> region -> USD per unit and hour; "*" is any other region
+    usd: dict[ChargedCapacity, dict[str, float]]  # capacity -> region -> USD per unit and hour; "*" is any other region
     without: tuple[str, ...] = ()
 
 
@@ -92,7 +92,7 @@ class VertexSupport:
 
     accelerator_type: str | None
     regions: tuple[str, ...]
-    quotas: dict[Capacity, QuotaId]
+    quotas: dict[ChargedCapacity, QuotaId]
     flex_start: bool
     source: str
     topologies: tuple[str, ...] = ()
@@ -186,7 +186,7 @@ class Attachment:
     families: tuple[str, ...]
     counts: tuple[GpuCount, ...]
     vertex_counts: tuple[GpuCount, ...]
-    capacities: tuple[Capacity, ...]
+    capacities: tuple[ChargedCapacity, ...]
     zones: tuple[str, ...]
     source: str
     calendar: Calendar | None = None
@@ -212,8 +212,8 @@ class Accelerator:
     hbm_gb: int
     peak_bf16_tflops: float | None
     topologies: TopologyRule | None
-    quotas: dict[Capacity, QuotaId]
-    fallback: dict[Capacity, QuotaId]
+    quotas: dict[ChargedCapacity, QuotaId]
+    fallback: dict[ChargedCapacity, QuotaId]
     vertex: VertexSupport | None
     partitions: dict[str, int]  # gpu_partition_size -> instances per GPU
     source: str
@@ -264,9 +264,9 @@ class MachineType(CatalogRow):
     vcpus: int
     memory_gb: float
     boot_disk_types: tuple[str, ...]
-    capacities: tuple[Capacity, ...]
+    capacities: tuple[ChargedCapacity, ...]
     zones: tuple[str, ...]
-    cpu_quota: dict[Capacity, QuotaId]
+    cpu_quota: dict[ChargedCapacity, QuotaId]
     price: Price | None
     local_ssd: LocalSsd = field(default_factory=LocalSsd)
     single_host: str | None = None
@@ -279,12 +279,12 @@ class MachineType(CatalogRow):
     vertex: bool = False
     fast_socket: bool = False  # takes gVNIC with NCCL Fast Socket
     missing_zones: tuple[str, ...] = ()
-    vertex_cpu_quota: dict[Capacity, QuotaId] = field(default_factory=dict)
+    vertex_cpu_quota: dict[ChargedCapacity, QuotaId] = field(default_factory=dict)
     gpudirect_minimum_gke: tuple[str, ...] = ()
     # A capacity, "pool", "autopilot", "auto-provisioning", "multislice" or "dranet" -> lowest GKE version.
     minimum_gke: dict[str, str] = field(default_factory=dict)
     regions: tuple[str, ...] = ()
-    allowlisted: tuple[Capacity, ...] = ()
+    allowlisted: tuple[ChargedCapacity, ...] = ()
     rdma_nics: int = 0
     gpudirect_mtu: int | None = None  # of the VPCs of all NICs but gVNIC's
     workload_policy: bool = False

@@ -11,7 +11,7 @@ from pydantic import Field
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.loader import default
 from training_platform.catalog.prices import LIST, PriceBook
-from training_platform.catalog.types import Capacity
+from training_platform.catalog.types import ChargedCapacity
 from training_platform.config.reading.declaration import declare, finding, located
 from training_platform.config.reading.finding import Anchor, Finding, Position
 from training_platform.config.reading.rejection import validated
@@ -40,7 +40,7 @@ class OwnPrices(Section):
     """The whole file, in USD: machines per VM and hour, storage per GiB and month, anything else per hour."""
 
     read: date
-    machines: dict[MachineTypeName, dict[Capacity, ByRegion]] = {}
+    machines: dict[MachineTypeName, dict[ChargedCapacity, ByRegion]] = {}
     services: dict[PricedService, ByRegion] = {}
     most_more_per_hour: Usd | None = None  # `check --base` reports a change that costs more than this
     discounts: dict[Discounted, Annotated[float, Field(ge=0, le=1)]] = {}

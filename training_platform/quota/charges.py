@@ -21,7 +21,7 @@ from training_platform.catalog import (
 )
 from training_platform.catalog.attachments import of_vertex, with_gpus
 from training_platform.catalog.locations import region_of
-from training_platform.catalog.types import Capacity, QuotaId
+from training_platform.catalog.types import ChargedCapacity, QuotaId
 from training_platform.config.reading.finding import Path
 
 _SUFFIXES = ("-per-project-region", "-per-project-zone", "-per-project", "PerProjectPerRegion", "PerRegion")
@@ -115,7 +115,7 @@ class VmUsage(NamedTuple):
     project: str
     machine_type: str
     nodes: int
-    capacity: Capacity
+    capacity: ChargedCapacity
     location: str
     disk_type: str
     disk_gb: int
@@ -191,7 +191,7 @@ def accelerator_usage(project: str, gke_label: str, chips: int, location: str, m
     accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == gke_label), None)
     if accelerator is None or not accelerator.quotas:
         return []
-    capacity: Capacity = "on-demand" if "on-demand" in accelerator.quotas else next(iter(accelerator.quotas))
+    capacity: ChargedCapacity = "on-demand" if "on-demand" in accelerator.quotas else next(iter(accelerator.quotas))
     amounts = [(chips, accelerator.quotas[capacity])]
     if accelerator.kind == "gpu":
         amounts.append((chips, GENERAL_QUOTAS["gpus-all-regions"]))

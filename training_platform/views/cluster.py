@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.types import Capacity, MachineType
+from training_platform.catalog.types import ChargedCapacity, MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.resources import resource_types
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
@@ -261,7 +261,7 @@ class ClassPriority(NamedTuple):
         return MACHINE_TYPES.get(self.machine_type or "")
 
     @property
-    def capacity(self) -> Capacity:
+    def capacity(self) -> ChargedCapacity:
         """The provisioning model of VMs that GKE creates for it."""
         if self.flex_start:
             return "flex-start"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.locations import is_zone
-from training_platform.catalog.types import Capacity, MachineType
+from training_platform.catalog.types import ChargedCapacity, MachineType
 from training_platform.config.expansion import ZONES_OF_A_REGIONAL_CLUSTER
 from training_platform.config.reading.finding import Path
 from training_platform.resources.resource_types import CLUSTER, NODE_POOL, SERVICE_ACCOUNT
@@ -209,7 +209,7 @@ class NodePoolView(View):
         return with_gpus(machine.name, self.accelerator_type, self.accelerator_count)
 
     @cached_property
-    def capacity(self) -> Capacity:
+    def capacity(self) -> ChargedCapacity:
         """The provisioning model, which decides the charged quota. Queued provisioning is charged like flex-start."""
         if self.flex_start or self.queued:
             return "flex-start"

@@ -22,7 +22,7 @@ from kueue_model.results import (
     sections,
 )
 from tests.parts.simulate.clusters import ENVIRONMENT, cluster, shares
-from training_platform.catalog.types import Capacity
+from training_platform.catalog.types import ChargedCapacity
 from training_platform.parts.simulate.provisioning_times import DEFAULTS
 
 GPU = "nvidia.com/gpu"
@@ -123,14 +123,14 @@ def test_a_job_that_needs_its_machines_for_longer_than_they_stay_never_ends_and_
 
 def test_losses_grow_exponentially_with_the_time_between_checkpoints() -> None:
     times = {**DEFAULTS, "spot": CapacityTimes(lost_hours=LossTime(mean=1))}
-    spot: frozenset[Capacity] = frozenset({"spot"})
+    spot: frozenset[ChargedCapacity] = frozenset({"spot"})
 
     often, seldom = (expected_losses(times, spot, 10 * HOUR, HOUR * checkpoint) for checkpoint in (1, 10))
 
     assert often == pytest.approx(10 * (math.e - 1))
     assert seldom == pytest.approx(math.e**10 - 1)
     assert expected_losses(times, spot, 10_000 * HOUR, 10_000 * HOUR) == math.inf
-    assert expected_losses(DEFAULTS, frozenset[Capacity]({"reservation"}), HOUR, HOUR) == 0
+    assert expected_losses(DEFAULTS, frozenset[ChargedCapacity]({"reservation"}), HOUR, HOUR) == 0
 
 
 def test_a_seed_repeats_a_run_and_another_does_not() -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from training_platform.catalog.types import Capacity as ChargedCapacity
+from training_platform.catalog.types import ChargedCapacity
 from training_platform.config.reading.section import (
     RESERVATION_NAME,
     RESERVATION_OR_ANY,

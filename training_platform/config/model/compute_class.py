@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
-from training_platform.catalog.types import Capacity as ChargedCapacity
+from training_platform.catalog.types import ChargedCapacity
 from training_platform.config.model.capacity import ReservationRef, reservation_conflicts
 from training_platform.config.model.node_pool import BootDiskSpec, NodePoolSpec
 from training_platform.config.reading.section import (

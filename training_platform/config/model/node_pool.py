@@ -12,8 +12,7 @@ from training_platform.catalog.attachments import as_asked, gpu_counts
 from training_platform.catalog.locations import region_of
 from training_platform.catalog.provisioning_models import has_blocks
 from training_platform.catalog.topologies import legal_topologies, topologies_text
-from training_platform.catalog.types import Capacity as ChargedCapacity
-from training_platform.catalog.types import MachineType
+from training_platform.catalog.types import ChargedCapacity, MachineType
 from training_platform.config.model.capacity import Capacity, ReservationRef, charged_as, reservation_conflicts
 from training_platform.config.reading.section import (
     DISK_IMAGE,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import EXAMPLES, LIST, Cost, PriceBook, machines_cost
-from training_platform.catalog.types import Capacity, MachineType
+from training_platform.catalog.types import ChargedCapacity, MachineType
 from training_platform.config.model.team import Team
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.finding import Finding
@@ -37,7 +37,7 @@ class Machines(NamedTuple):
     vms: int
 
 
-_MEANS: Mapping[Capacity, str] = {
+_MEANS: Mapping[ChargedCapacity, str] = {
     "on-demand": "starts as long as Google has VMs",
     "spot": "Google may stop the VMs at any time, so write checkpoints",
     "flex-start": "starts when Google has VMs, waits without cost, and ends after 7 days",
@@ -60,18 +60,18 @@ class JobCost:
     target: Target
     place: str
     machines: tuple[Machines, ...]
-    capacity: Capacity
+    capacity: ChargedCapacity
     hours: int | None
-    an_hour: Mapping[Capacity, Cost]
+    an_hour: Mapping[ChargedCapacity, Cost]
     trials: int = 1
     parallel: int = 1
     borrowed: bool = False  # whether flex-start has no price, so that the on-demand price is used
-    how: Mapping[Capacity, str] = field(default_factory=dict)  # to change the job to another provisioning model
+    how: Mapping[ChargedCapacity, str] = field(default_factory=dict)  # to change the job to another provisioning model
     today: date | None = None
     part: str = ""  # the part of each VM that the sums cover; empty for whole VMs
     paid_already: str = ""  # the persistent resource, which costs the same without the job
 
-    def longest_run(self, capacity: Capacity) -> float | None:
+    def longest_run(self, capacity: ChargedCapacity) -> float | None:
         """Return USD of the longest run; None if no price is known, or the run has no limit."""
         cost = self.an_hour[capacity]
         return None if self.hours is None or not _has_sum(cost) else cost.maximum * self.hours * self.trials
@@ -187,7 +187,7 @@ def _on_vertex(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost
     )
 
 
-def _flavors(job: GkeJob) -> dict[Capacity, str]:
+def _flavors(job: GkeJob) -> dict[ChargedCapacity, str]:
     """Return how to move a job on GKE to each provisioning model: by another flavor of its cluster, or a new pool."""
     cluster = job.gke.cluster
     flavor = job.flavor
@@ -214,7 +214,7 @@ def _flavors(job: GkeJob) -> dict[Capacity, str]:
     return how
 
 
-def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = ()) -> dict[Capacity, Cost]:
+def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = ()) -> dict[ChargedCapacity, Cost]:
     """Return the cost per hour by each provisioning model of the machine with the most accelerators.
 
     Machines in ``on_demand`` have that price under every model.
@@ -326,7 +326,7 @@ def _has_sum(cost: Cost) -> bool:
     return cost.read is not None and cost.sums_up
 
 
-def _advice(cost: JobCost, way: Capacity) -> str:
+def _advice(cost: JobCost, way: ChargedCapacity) -> str:
     """Return the price difference of another provisioning model, its meaning, and how to move the job to it."""
     current = cost.an_hour.get(cost.capacity, Cost())
     other = cost.an_hour[way]

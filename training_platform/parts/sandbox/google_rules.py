@@ -22,7 +22,7 @@ from local_google_cloud.api import (
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.permissions import permissions
-from training_platform.catalog.types import Capacity, Json
+from training_platform.catalog.types import ChargedCapacity, Json
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import VERTEX_DEFAULT_DISK, Charge, QuotaKey, Usage, VmUsage, vertex_usage
 from training_platform.quota.demand import demand_of_views
@@ -44,7 +44,7 @@ _RULES: Final = tuple(
 # GKE's default machine type. Shared-core machines are not in the catalogue; this one is charged like the type beside it
 # (Compute docs, general-purpose machines: 2 vCPUs; general knowledge).
 _CHARGED_AS: Final = {"e2-medium": "e2-standard-2"}
-_CAPACITY: Final[Mapping[str, Capacity]] = {"SPOT": "spot", "FLEX_START": "flex-start"}
+_CAPACITY: Final[Mapping[str, ChargedCapacity]] = {"SPOT": "spot", "FLEX_START": "flex-start"}
 
 
 class PlatformJudge(Judge):

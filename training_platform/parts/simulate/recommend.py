@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
         return (round(self.distance, 4), round(self.usd, 2))
 
 
-class Baseline(NamedTuple):
+class CurrentFiles(NamedTuple):
     """The current stack files: what they play of the trace, and the errors that ``check`` finds in them.
 
     ``unplayable`` is the number of jobs that they cannot play. ``undecided`` are the wishes for teams without jobs;
@@ -86,13 +86,13 @@ class Baseline(NamedTuple):
 class Recommendation(NamedTuple):
     """The result of a search: the best candidate, and how many were played."""
 
-    baseline: Baseline
+    current: CurrentFiles
     best: Candidate
     played: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class ChangeSearch:
     """A search from the stack files of a repository; every run uses ``times`` and a seed of ``seeds``."""
 
     workspace: Workspace
@@ -107,22 +107,22 @@ class Search:
 
     def run(self, max_candidates: int, progress: Callable[[str], None]) -> Recommendation:
         """Play up to ``max_candidates``, and return the best. Raises UserError if the trace decides nothing."""
-        baseline = self._begin()
-        best = baseline.candidate
+        current = self._begin()
+        best = current.candidate
         played = 1
         while played < max_candidates:
-            progress(f"{played} played: {baseline.verdict(best)}, ${best.usd:,.0f} a day")
-            neighbours = list(islice(self._neighbours(best, baseline), max_candidates - played))
+            progress(f"{played} played: {current.verdict(best)}, ${best.usd:,.0f} a day")
+            neighbours = list(islice(self._neighbours(best, current), max_candidates - played))
             played += len(neighbours)
             neighbours.sort(key=_sorting_key)
             better = (candidate for candidate in neighbours if candidate.rank < best.rank)
-            next_best = next((candidate for candidate in better if self._passes(candidate, baseline)), None)
+            next_best = next((candidate for candidate in better if self._passes(candidate, current)), None)
             if next_best is None:
                 break
             best = next_best
-        return Recommendation(baseline, best, played)
+        return Recommendation(current, best, played)
 
-    def _begin(self) -> Baseline:
+    def _begin(self) -> CurrentFiles:
         """Play the current files. Raises UserError if the trace decides nothing."""
         current_clusters = list(clusters(self.workspace, self.environment, self.book))
         trace = read_trace(self.trace, current_clusters)
@@ -136,7 +136,7 @@ class Search:
         for stack in self.workspace.stacks.values():
             file = stack.source.file
             texts[file] = (self.workspace.root / file).read_bytes().decode("utf-8-sig")
-        return Baseline(
+        return CurrentFiles(
             candidate=self._candidate({}, self.workspace, current_clusters, trace),
             texts=texts,
             errors=self._errors({}),
@@ -144,12 +144,12 @@ class Search:
             undecided=undecided,
         )
 
-    def _neighbours(self, candidate: Candidate, baseline: Baseline) -> Iterator[Candidate]:
+    def _neighbours(self, candidate: Candidate, current: CurrentFiles) -> Iterator[Candidate]:
         """Play each single change of a candidate; those with errors in a file, or that lose a job, are left out."""
-        undecided_teams = {wish.team for wish in baseline.undecided}
+        undecided_teams = {wish.team for wish in current.undecided}
         changes = SingleChanges(
             workspace=self._changed_workspace(candidate.texts),
-            texts={**baseline.texts, **candidate.texts},
+            texts={**current.texts, **candidate.texts},
             environment=self.environment,
             reservations=self.wishes.reservations,
             gaining=self.wishes.wait.keys() - undecided_teams,
@@ -163,7 +163,7 @@ class Search:
                 continue
             changed_clusters = list(clusters(workspace, self.environment, self.book))
             trace = read_trace(self.trace, changed_clusters)
-            if trace.jobs and trace.unusable <= baseline.unplayable:
+            if trace.jobs and trace.unusable <= current.unplayable:
                 yield self._candidate(texts, workspace, changed_clusters, trace)
 
     def _changed_workspace(self, texts: Texts) -> Workspace:
@@ -203,11 +203,11 @@ class Search:
             if wait >= wish.seconds:
                 yield _distance(wait, wish.seconds), f"{wish}, is {duration(wait)}"
 
-    def _passes(self, candidate: Candidate, baseline: Baseline) -> bool:
+    def _passes(self, candidate: Candidate, current: CurrentFiles) -> bool:
         """Whether ``check`` finds only errors in changed files that the current files have as well."""
         key = frozenset(candidate.texts.items())
         if key not in self._passing:
-            self._passing[key] = self._errors(candidate.texts) <= baseline.errors
+            self._passing[key] = self._errors(candidate.texts) <= current.errors
         return self._passing[key]
 
     def _errors(self, texts: Texts) -> frozenset[tuple[str, str, str]]:

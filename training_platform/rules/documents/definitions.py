@@ -19,7 +19,8 @@ from training_platform.catalog.types import Json
 from training_platform.rules.documents.constraints import OPEN
 from training_platform.rules.documents.openapi import KindReader
 from training_platform.rules.documents.problems import BrokenConstraint
-from training_platform.rules.documents.shapes import Checks, InputCheck
+from training_platform.rules.documents.scalars import InputCheck
+from training_platform.rules.documents.shapes import Checks
 
 
 class Failure(NamedTuple):

@@ -21,7 +21,7 @@ from training_platform.rules.documents.constraints import FREE, Constraint, Shap
 from training_platform.rules.documents.problems import BrokenConstraint, Reporter, Where, not_one_of, refused
 
 InputCheck = Callable[[Any, Where, Reporter], None]
-Right = type | set[str] | set[int] | range | None
+SoundValues = type | set[str] | set[int] | range | None
 """Values that need no check: all of a class, a set of strings, or the integers of a range."""
 WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
     "int32": (-(2**31), 2**31 - 1),
@@ -45,7 +45,7 @@ _SIGNED_PATTERN: Final = r"^(\+|-)?"  # the start of the pattern of a CRD's quan
 _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
 
 
-def scalar(shape: Shape, *, strict: bool) -> tuple[Right, InputCheck]:
+def scalar(shape: Shape, *, strict: bool) -> tuple[SoundValues, InputCheck]:
     """Return the values that need no check, and the check of all others."""
     match shape.kind:
         case "any":
@@ -66,7 +66,7 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[Right, InputCheck]:
             return _string(shape.limits, strict=strict)
 
 
-def _right_integers(shape: Shape) -> Right:
+def _right_integers(shape: Shape) -> SoundValues:
     """Return the integers that need no check; multiples of a number are all checked."""
     if shape.limits.multiple_of is not None:
         return set[int]()
@@ -204,7 +204,7 @@ def _integer_or_string(limits: Constraint) -> InputCheck:
     return check
 
 
-def _string(limits: Constraint, *, strict: bool) -> tuple[Right, InputCheck]:
+def _string(limits: Constraint, *, strict: bool) -> tuple[SoundValues, InputCheck]:
     if limits.enum:
         return _choice(limits, strict=strict)
     if limits._replace(alike=None) == FREE:
@@ -240,7 +240,7 @@ def _plain_string(*, strict: bool) -> InputCheck:
     return check
 
 
-def _choice(limits: Constraint, *, strict: bool) -> tuple[Right, InputCheck]:
+def _choice(limits: Constraint, *, strict: bool) -> tuple[SoundValues, InputCheck]:
     """Return the values of an enumeration and the check of all others."""
     values = limits.enum or ()
     right = set(values)

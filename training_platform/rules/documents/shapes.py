@@ -16,11 +16,8 @@ from training_platform.rules.documents.additions import Additions
 from training_platform.rules.documents.blocks import compared, compared_entries
 from training_platform.rules.documents.constraints import Constraint, Shape, ShapeRows
 from training_platform.rules.documents.problems import BrokenConstraint, Reporter, Where, refused, unknown
-from training_platform.rules.documents.scalars import Right, matched, scalar
+from training_platform.rules.documents.scalars import InputCheck, SoundValues, matched, scalar
 from training_platform.rules.documents.sdk_types import sdk_shape, sdk_tokens
-
-InputCheck = Callable[[Any, Where, Reporter], None]
-
 
 _FILES: Final = {
     "gcp": "google.json",
@@ -42,7 +39,7 @@ _INCOMPLETE_GROUPS: Final = frozenset({"kubernetes:networking.gke.io/"})  # with
 class ValueCheck(NamedTuple):
     """The check of a value, and the values that are ``right`` without it."""
 
-    right: Right
+    right: SoundValues
     check: InputCheck
 
 
@@ -290,7 +287,7 @@ def _choice_problem(name: str, checks: list[InputCheck], value: Any, where: Wher
     return BrokenConstraint("format", where, message, f"{quantity} of {len(checks)} forms")
 
 
-def _is_right(right: Right) -> Callable[[Any], bool]:
+def _is_right(right: SoundValues) -> Callable[[Any], bool]:
     """Return the test of whether a value is right without a check: of a class, or of a collection of right values."""
     if isinstance(right, set):
         return lambda value: value.__class__ is str and value in right

@@ -18,7 +18,7 @@ from training_platform.catalog.refused_values import (
     vertex_disk_types,
 )
 from training_platform.catalog.topologies import legal_for, nearest_topology, topologies_text
-from training_platform.catalog.types import Capacity, MachineType
+from training_platform.catalog.types import ChargedCapacity, MachineType
 from training_platform.config.model.node_pool import VmSpec
 from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.config.reading.declaration import RULES, Draft, finding
@@ -111,10 +111,10 @@ def capacity_findings(job: ResolvedJob, target: VertexTarget, machine: MachineTy
         )
 
 
-_CHOICES: tuple[Capacity, ...] = ("on-demand", "flex-start", "spot")
+_CHOICES: tuple[ChargedCapacity, ...] = ("on-demand", "flex-start", "spot")
 
 
-def offered(machine: MachineType) -> list[Capacity]:
+def offered(machine: MachineType) -> list[ChargedCapacity]:
     """Return the provisioning models that Vertex AI has for a machine type."""
     support = machine.accelerator.vertex if machine.accelerator else None
     quotas = support.quotas if support else machine.vertex_cpu_quota

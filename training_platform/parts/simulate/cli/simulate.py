@@ -238,14 +238,14 @@ def recommend(
     from training_platform.config.own_prices import read_own_prices
     from training_platform.config.reading.clock import today as clock
     from training_platform.parts.simulate.provisioning_times import read_machines
-    from training_platform.parts.simulate.recommend import Search
+    from training_platform.parts.simulate.recommend import ChangeSearch
     from training_platform.parts.simulate.wishes import read_wishes
 
     folder = repository(root)
     times = read_machines(machines)
     workspace, name = _environment(folder, environment)
     book, _ = read_own_prices(folder)
-    search = Search(
+    search = ChangeSearch(
         workspace=workspace,
         environment=name,
         trace=trace,
@@ -256,11 +256,11 @@ def recommend(
         today=clock(folder, today),
     )
     recommendation = search.run(tries, lambda text: say(text, err=True))
-    baseline = recommendation.baseline
+    current = recommendation.current
     best = recommendation.best
-    for wish in baseline.undecided:
+    for wish in current.undecided:
         say(f"not decided: {wish}; {trace} has no jobs of {wish.team}, whose shares stay as they are", err=True)
-    say(f"best: ${best.usd:,.0f} a day, {baseline.verdict(best)}", err=True)
+    say(f"best: ${best.usd:,.0f} a day, {current.verdict(best)}", err=True)
     for sentence in best.differences or ("the stack files as they are",):
         say(f"  {sentence}", err=True)
     each_in = f", each in {runs} runs" if runs > 1 else ""
@@ -268,10 +268,10 @@ def recommend(
     if output_format == "json":
         document = {
             "played": recommendation.played,
-            "undecided": [str(wish) for wish in baseline.undecided],
-            "best": baseline.as_json(best),
+            "undecided": [str(wish) for wish in current.undecided],
+            "best": current.as_json(best),
         }
         print_json(document)
     else:
-        click.echo(baseline.patch(best), nl=False)
-    sys.exit(1 if best.missed or baseline.undecided else 0)
+        click.echo(current.patch(best), nl=False)
+    sys.exit(1 if best.missed or current.undecided else 0)
