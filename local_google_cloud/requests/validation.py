@@ -17,7 +17,7 @@ from training_platform.catalog.types import Json
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, secrets_in
 from training_platform.rules.documents.constraints import Constraint, Shape, ShapeKind
 from training_platform.rules.documents.problems import BrokenConstraint
-from training_platform.rules.documents.scalars import FORMS, WIDTHS, InputCheck, Right, scalar
+from training_platform.rules.documents.scalars import FORMS, WIDTHS, InputCheck, SoundValues, scalar
 
 Violation = tuple[str, str]  # field, what is wrong
 
@@ -222,7 +222,7 @@ def _mismatch(schema: Json, value: Any) -> str:
 
 
 @cache
-def _type_check(kind: str, form: str, values: tuple[str, ...]) -> tuple[Right, InputCheck]:
+def _type_check(kind: str, form: str, values: tuple[str, ...]) -> tuple[SoundValues, InputCheck]:
     shape = Shape(kind=_KINDS.get(kind, "any"))
     if values:
         shape = Shape(kind="text", limits=Constraint(enum=["", *values]))

@@ -34,6 +34,13 @@ class Cause(NamedTuple):
     resource: str = ""
 
 
+class ChangedField(NamedTuple):
+    """A changed field that may decide a change, and the stack in whose file it is."""
+
+    stack: Stack
+    change: FieldChange
+
+
 class DecidingFields:
     """The changed fields of both sides' files, and which of them cause a change of a resource."""
 
@@ -58,7 +65,7 @@ class DecidingFields:
         side = old.section if resource.kind == "removed" and old and old.section else new.section
         section = self.section(side, resource.name)
         candidates = self._candidates(new, old, section)
-        near = [row for row in candidates if section and row[0] is new and _overlap(row[1].path, section)]
+        near = [row for row in candidates if section and row.stack is new and _overlap(row.change.path, section)]
         if cause := self._deciding_field(change, resource, changed, candidates, near):
             return cause
         kept = self.changed(new, old, ("retired", "keeps")) if old and new.retired else []
@@ -73,26 +80,28 @@ class DecidingFields:
         change: StackChange,
         resource: ResourceChange,
         changed: InputChange | None,
-        candidates: Sequence[tuple[Stack, FieldChange]],
-        near: Sequence[tuple[Stack, FieldChange]],
+        candidates: Sequence[ChangedField],
+        near: Sequence[ChangedField],
     ) -> Cause | None:
         """Return the field without which the change is none; if no plan tells, the first near one, or the only one."""
         untold = []
-        for stack, row in candidates:
-            decides = self.trials.decides(row, stack, change.name, resource, changed)
+        for field in candidates:
+            decides = self.trials.decides(field.change, field.stack, change.name, resource, changed)
             if decides:
-                return cause_of(stack, row)
+                return cause_of(*field)
             if decides is None:
-                untold.append((stack, row))
-        likely = [row for row in near if row in untold] or (untold if len(candidates) == 1 else [])
+                untold.append(field)
+        likely = [field for field in near if field in untold]
+        if len(candidates) == 1:
+            likely += untold
         return cause_of(*likely[0]) if likely else None
 
-    def _candidates(self, new: Stack, old: Stack | None, section: Path) -> list[tuple[Stack, FieldChange]]:
+    def _candidates(self, new: Stack, old: Stack | None, section: Path) -> list[ChangedField]:
         """Return the changed fields that can decide a change: of its section, then its file, then its environment."""
-        fields: dict[tuple[str, Path], tuple[Stack, FieldChange]] = {}
+        fields: dict[tuple[str, Path], ChangedField] = {}
         for stack, was, path in self._homes(new, old, section):
-            for row in self.changed(stack, was, path):
-                fields.setdefault((stack.name, row.path), (stack, row))
+            for change in self.changed(stack, was, path):
+                fields.setdefault((stack.name, change.path), ChangedField(stack, change))
         return list(fields.values())
 
     def _homes(self, new: Stack, old: Stack | None, section: Path) -> Iterator[tuple[Stack, Stack, Path]]:
@@ -125,9 +134,8 @@ class DecidingFields:
 
 def cause_of(stack: Stack, row: FieldChange) -> Cause:
     """Return a changed field of a stack file as a cause."""
-    return Cause(
-        stack.name, row.path, as_acknowledged(row.was), REMOVED if row.now is None else as_acknowledged(row.now)
-    )
+    becomes = REMOVED if row.now is None else as_acknowledged(row.now)
+    return Cause(stack.name, row.path, as_acknowledged(row.was), becomes)
 
 
 def _becomes(resource: ResourceChange) -> str:

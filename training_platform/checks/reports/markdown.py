@@ -81,13 +81,15 @@ def _findings(report: Report, links: str) -> str:
     )
     for finding, more in groups:
         position = place(finding)
-        label, line = (
-            (f"{position.file}:{position.line}", f"#L{position.line}") if finding.position else (position.file, "")
-        )
+        label = position.file
+        target = (links + position.file).translate(_LINK_SAFE)
+        if finding.position:
+            label += f":{position.line}"
+            target += f"#L{position.line}"
         rule = f"[`{finding.rule}`]({links.translate(_LINK_SAFE)}{_REFERENCE}{rule_link(finding.rule)})"
         cells = (
             finding.severity,
-            f"[{escaped(label)}]({(links + position.file).translate(_LINK_SAFE)}{line})",
+            f"[{escaped(label)}]({target})",
             f"{escaped(field_message(finding))} {rule}",
             escaped(" ".join(part for part in (finding.advice, following(more)) if part)),
         )
@@ -110,7 +112,10 @@ def _quotas(report: Report) -> str:
         return f"No quota is more than {NEARLY_FULL:.0%} full." if report.ledgers else "No quotas were counted."
     projects = {ledger.project: number for number, ledger in enumerate(report.ledgers)}
     full.sort(key=lambda item: (projects[item[0]], not item[1].over, item[1].key.location or "~", item[1].key))
-    rows = [ReportRow((project, *cells), state) for project, line in full for cells, state in (quota_row(line),)]
+    rows = []
+    for project, line in full:
+        cells, state = quota_row(line)
+        rows.append(ReportRow((project, *cells), state))
     quotas = f"quota above {NEARLY_FULL:.0%} or requested"
     columns = ("project", "location", quotas, ">needs", ">limit", ">left", "held by")
     omitted_quotas = f"\n\nand {len(rows) - _MOST_QUOTAS:,} more quotas" if len(rows) > _MOST_QUOTAS else ""
