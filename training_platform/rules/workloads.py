@@ -49,7 +49,7 @@ TEAM_WITHOUT_SHARE = declare(
 def share_findings(workspace: Workspace) -> Iterator[Draft]:
     """Find teams that can run nothing, and shares with which nothing can run."""
     for stack, team, _ in workspace.teams():
-        if stack.retired is not None:
+        if stack.retired is not None or stack.findings:
             continue
         if not team.shares and team.vertex == Vertex():
             message = "has no share of any cluster and nothing of Vertex AI, so that none of its jobs can run"

@@ -42,9 +42,9 @@ BEYOND = {
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
     "batch_nodes", "checks", "cidr", "clashing", "compute_class", "count",
-    "default_machine", "dynamic_ports", "flavor", "gpu_topology", "group", "ignored",
+    "default_machine", "flavor", "gpu_topology", "group", "ignored",
     "instance", "local_ssds", "makes_pools", "max_ports", "most_gib",
-    "min_cpu_platform", "min_ports", "mtu", "pools_inside", "pods_range", "ports",
+    "min_cpu_platform", "mtu", "pools_inside", "pods_range", "ports",
     "profile", "queue", "ranges", "reservation", "resource", "specific", "tolerated", "versioning", "zone",
 }  # fmt: skip
 

@@ -29,7 +29,9 @@ def test_the_step_annotates_writes_the_summary_and_keeps_the_page(tmp_path: Path
     step, show, keep = workflow["jobs"]["check"]["steps"][-3:]
     (tmp_path / "pipelines").mkdir()
     shutil.copy(ROOT / "pipelines" / "check", tmp_path / "pipelines")
-    for name, text in (("make", MAKE), (".venv/bin/training-platform", COMMAND)):
+    owners_current = "#!/bin/sh\nexit 0\n"
+    programs = {"make": MAKE, ".venv/bin/python": owners_current, ".venv/bin/training-platform": COMMAND}
+    for name, text in programs.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.format(python=sys.executable, root=ORGANISATION))
         (tmp_path / name).chmod(0o755)
