@@ -416,6 +416,11 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         ),
         "ImagePullBackOff",
     ),
+    "a queue that somebody changed": (
+        "cluster-objects",
+        lambda site: changed(site, f"{QUEUES}/vision", spec={"queueingStrategy": "StrictFIFO"}),
+        "ClusterQueue vision of lab-main is not as planned",
+    ),
     "a lost GPU": (
         "pools-nodes",
         lambda site: changed(site, f"{NODE}/status", status={"allocatable": {"nvidia.com/gpu": "7"}}),

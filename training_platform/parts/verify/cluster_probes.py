@@ -12,6 +12,7 @@ from training_platform.catalog.types import Json
 from training_platform.clients.kubernetes_api import NODES, PODS, ClusterApi, ClusterError
 from training_platform.config.expansion import ExpandedPool, pools
 from training_platform.config.model.node_pool import POOL_LABEL
+from training_platform.parts.adopt.matches import object_differences
 from training_platform.parts.verify.object_record import wait_for
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources import resource_types
@@ -38,6 +39,29 @@ def cluster_answers(platform: Platform) -> Iterator[Answer]:
             yield refuted(f"{name} does not answer", str(error))
         else:
             yield proven(f"{name} answers", f"{len(kinds)} kinds of its core API")
+
+
+def cluster_objects(platform: Platform) -> Iterator[Answer]:
+    """Answer for each planned object that exists without a planned value, and for the number of the others.
+
+    Kubernetes and Pulumi's plugin drop unknown fields without a message. Releases are left out, since whoever reads
+    them reads all Secrets, and so are values of Secrets; fields that others set beside the plan are no difference.
+    """
+    same_objects: Counter[str] = Counter()
+    for match in platform.in_clusters.values():
+        kind = match.planned.inputs.get("kind")
+        if kind is None or kind == "Secret":
+            continue
+        cluster = platform.cluster_of(match.planned)
+        changes = [
+            str(change) for change in object_differences(match.planned, match.body or {}) if change.planned is not None
+        ]
+        if changes:
+            yield refuted(f"{kind} {match.id} of {short_name(cluster)} is not as planned", "; ".join(changes))
+        else:
+            same_objects[cluster] += 1
+    for cluster, number in same_objects.items():
+        yield proven(f"{short_name(cluster)} has objects as planned", f"{number} objects, field by field")
 
 
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:

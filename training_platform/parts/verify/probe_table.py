@@ -73,6 +73,15 @@ _TABLE: Final = (
         minutes=4,
     ),
     Probe(
+        name="cluster-objects",
+        stage="cluster",
+        proves="Objects in clusters have every planned value: no field was dropped or changed.",
+        answers=cluster_probes.cluster_objects,
+        roles=["container.viewer"],
+        after=["cluster-answers"],
+        needs=["kubeconfig"],
+    ),
+    Probe(
         name="cluster-images",
         stage="cluster",
         proves="Nodes pull an image from the multi-region registry nearest to the cluster, and stream it.",
