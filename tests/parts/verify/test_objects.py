@@ -70,7 +70,7 @@ def test_a_field_that_the_cluster_dropped_refutes(kind: str, field: str, lab: La
 
 
 def test_a_cluster_as_planned_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
-    given = answers(lab, tmp_path)
+    sentences = answers(lab, tmp_path)
 
-    assert given["refuted"] == []
-    assert given["proven"] == ["lab-main has objects as planned"]
+    assert sentences["refuted"] == []
+    assert sentences["proven"] == ["lab-main has objects as planned"]
