@@ -250,7 +250,9 @@ def test_the_examples_of_the_reference_are_accepted() -> None:
     assert {finding["rule"] for finding in json.loads(result.stdout)["findings"]} == {
         "quota-no-snapshot",
         "job-quota-snapshot",
+        "job-vertex-key",
         "job-vertex-submission",
+        "network-not-judged",
     }
 
 

@@ -9,7 +9,6 @@ import pytest
 from training_platform.config.reading.finding import Finding
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import RULES, evaluate, program, views_of_plan
-from training_platform.rules.public_access import PUBLIC_ACCESS
 
 FIREWALL = "gcp:compute/firewall:Firewall"
 SERVICE = "kubernetes:core/v1:Service"
@@ -21,7 +20,7 @@ POLICY = '{"bindings": [{"role": "roles/storage.objectViewer", "members": ["allU
 def found(resource_type: str, inputs: dict[str, Any]) -> list[Finding]:
     views = views_of_plan([StackResource(stack="dev", type=resource_type, name="it", inputs=inputs)])
     whole = program(views, stack="dev", environment="dev", team=None, production=False)
-    return evaluate(whole, [RULES[PUBLIC_ACCESS]])
+    return evaluate(whole, [RULES["public-access"]])
 
 
 @pytest.mark.parametrize(
