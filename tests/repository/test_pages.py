@@ -26,7 +26,9 @@ from tests.places import ROOT
 from tests.repository.clones import clone
 from training_platform.cli.main import app
 
-NOT_TYPED: Final = {"a Google Cloud project", "a cluster", "the network", "the Pulumi CLI", "a program of your own"}
+NOT_TYPED: Final = {
+    "a Google Cloud project", "a cluster", "the network", "the Pulumi CLI", "a program of your own", "the samples' stacks"
+}  # fmt: skip
 ENGINE: Final = "the Pulumi CLI and its gcp plugin"
 NEEDS: Final = {*NOT_TYPED, ENGINE}
 LANGUAGES: Final = {"sh", "console", "yaml", "python", "mermaid", "text"}
