@@ -17,6 +17,7 @@ from tests.places import ORGANISATION, ROOT
 from tests.recording_monitor import run_program
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
+from training_platform.resources.plan import IN_OWN_RESOURCES, Plan, PlanError, Resource
 from training_platform.resources.stack_resource import ResourceKey
 
 TOPIC = ("gcp:pubsub/topic:Topic", "events")
@@ -276,3 +277,15 @@ def test_plain_code_without_its_api_says_where_to_enable_it(root: Path) -> None:
         pulumi.RunError, match=r'plain .* needs notebooks.* own\.enable_api\("notebooks\.googleapis\.com"\)'
     ):
         registered(root, "prod")
+
+
+def test_inputs_that_contain_themselves_are_refused_before_they_are_walked() -> None:
+    labels: dict[str, Any] = {}
+    labels["labels"] = [labels]
+    token = IN_OWN_RESOURCES.set(True)
+
+    try:
+        with pytest.raises(PlanError, match="the inputs of x contain themselves"):
+            Plan("own").add(Resource(type="gcp:pubsub/topic:Topic", name="x", inputs={"labels": labels}))
+    finally:
+        IN_OWN_RESOURCES.reset(token)

@@ -216,6 +216,7 @@ class Component:
         resource.parent = self
         if IN_OWN_RESOURCES.get():
             resource.own_line = _own_line()
+            _refuse_circles(resource.inputs, resource.name)
         resource.after.extend(after)
         self.children.append(resource)
         return resource
@@ -238,6 +239,16 @@ class Component:
     def resources(self) -> Iterator[Resource]:
         """Yield all resources below it."""
         return (node for node in self.nodes() if isinstance(node, Resource))
+
+
+def _refuse_circles(value: Any, resource: str, above: tuple[int, ...] = ()) -> None:
+    """Raise PlanError for inputs of the organisation's own code that contain themselves: walking them has no end."""
+    if not isinstance(value, Mapping | list | tuple):
+        return
+    if id(value) in above:
+        raise PlanError(f"the inputs of {resource} contain themselves")
+    for item in value.values() if isinstance(value, Mapping) else value:
+        _refuse_circles(item, resource, (*above, id(value)))
 
 
 def _own_line() -> int | None:
