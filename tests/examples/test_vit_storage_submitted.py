@@ -73,10 +73,13 @@ def cloud(root: Path) -> LocalCloud:
 
 
 def of_the_page() -> list[str]:
-    """Return the commands that docs/data.md gives for the experiment."""
-    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
-    (block,) = [block for block in text.split("```sh\n")[1:] if "vit_storage/compare.py" in block]
-    return [line.partition("#")[0].strip() for line in block.partition("```")[0].splitlines()]
+    """Return the commands of docs/experiment.md that copy the jobs' files and compare both halves."""
+    lines = (ROOT / "docs" / "experiment.md").read_text(encoding="utf-8").splitlines()
+    (copy,) = [line for line in lines if line.startswith("cp examples/experiments/vit_storage/")]
+    (compare,) = [
+        line for line in lines if line.startswith(".venv/bin/python examples/experiments/vit_storage/compare")
+    ]
+    return ["mkdir -p jobs/vision", copy, compare.removeprefix(".venv/bin/").partition(" --target")[0]]
 
 
 def by_the_page(root: Path, cloud: LocalCloud, stub: ApiStub, member: str, target: str) -> Any:

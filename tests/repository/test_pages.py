@@ -27,7 +27,8 @@ from tests.repository.clones import clone
 from training_platform.cli.main import app
 
 NOT_TYPED: Final = {
-    "a Google Cloud project", "a cluster", "the network", "the Pulumi CLI", "a program of your own", "the samples' stacks"
+    "a Google Cloud project", "a cluster", "the network", "the Pulumi CLI", "a program of your own",
+    "the samples' stacks",
 }  # fmt: skip
 ENGINE: Final = "the Pulumi CLI and its gcp plugin"
 NEEDS: Final = {*NOT_TYPED, ENGINE}

@@ -247,7 +247,8 @@ def _refuse_circles(value: Any, resource: str, above: tuple[int, ...] = ()) -> N
         return
     if id(value) in above:
         raise PlanError(f"the inputs of {resource} contain themselves")
-    for item in value.values() if isinstance(value, Mapping) else value:
+    items = list(value.values() if isinstance(value, Mapping) else value)
+    for item in items:
         _refuse_circles(item, resource, (*above, id(value)))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.unknown import is_list
+from training_platform.resources.kubernetes_objects import object_type
 from training_platform.resources.resource_types import FIREWALL
 from training_platform.views.inputs import at, rows
 from training_platform.views.whole_stack import ObjectView
@@ -29,8 +30,9 @@ _EVERY_ADDRESS = ("0.0.0.0/0", "::/0")
 _OUTWARD = re.compile(r"egress|dest|route|filter|advertised|trafficselector|exportranges|nat|except", re.IGNORECASE)
 _PUBLIC_ACLS = ("publicRead", "publicReadWrite", "authenticatedRead")
 _SWITCHES: Mapping[tuple[str, str], str] = {
-    ("gcp:cloudrunv2/service:Service", "invokerIamDisabled"): "is true, so anybody may call it without a role",
+    ("cloudrunv2/service:Service", "invokerIamDisabled"): "is true, so anybody may call it without a role",
 }
+_SERVICE = object_type("v1", "Service")
 _INTERNAL = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
 
 
@@ -59,10 +61,10 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
             yield finding(resource, path, message, allowed="the ranges that need it")
         elif value in _PUBLIC_ACLS and path.endswith("predefinedAcl"):
             yield finding(resource, path, f"{value} lets everybody read", allowed="no public list", nearest="private")
-    for (token, name), problem in _SWITCHES.items():
-        if resource.type == token and inputs.get(name) is True:
+    for (kind, name), problem in _SWITCHES.items():
+        if resource.type.partition(":")[2] == kind and inputs.get(name) is True:
             yield finding(resource, name, f"{name} {problem}", allowed="false", nearest="false")
-    if resource.type == "kubernetes:core/v1:Service" and _is_public_service(inputs):
+    if resource.type == _SERVICE and _is_public_service(inputs):
         message = "a Service of type LoadBalancer has an address on the internet that every address reaches"
         allowed = f"the annotation {_INTERNAL[0]}: Internal, or loadBalancerSourceRanges"
         yield finding(resource, "spec.type", message, allowed=allowed)

@@ -67,7 +67,8 @@ def test_every_machine_is_planned_in_every_capacity(machine: MachineType, plan: 
     pools = of_machine(plan, machine)
 
     assert len(pools) == len(machine.capacities) * (1 + machine.multi_host)
-    assert {pool.inputs["nodeConfig"]["bootDisk"]["diskType"] for pool in pools} == {machine.boot_disk_types[0]}
+    disk_type = "pd-balanced" if "pd-balanced" in machine.boot_disk_types else machine.boot_disk_types[0]
+    assert {pool.inputs["nodeConfig"]["bootDisk"]["diskType"] for pool in pools} == {disk_type}
     configs = [pool.inputs["nodeConfig"] for pool in pools]
     assert sum(config.get("spot") is True for config in configs) == ("spot" in machine.capacities) * (
         1 + machine.multi_host
