@@ -177,7 +177,10 @@ exemptions:
 
 @pytest.mark.parametrize(
     ("rule", "changed", "policy", "advice"),
-    [("boot-disk-size", {"size": 9.0}, "disks", "advice"), ("quota-exceeded", {"most": 9.0}, "quota", "stack-advice")],
+    [
+        ("boot-disk-size", {"size": 9.0}, "disks", "advice"),
+        ("quota-exceeded", {"max_nodes": 9.0}, "quota", "stack-advice"),
+    ],
 )
 def test_exempt_error_is_advice_until_its_last_day_is_over(
     checkout: Path, rule: str, changed: dict[str, Any], policy: str, advice: str
