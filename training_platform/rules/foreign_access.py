@@ -7,8 +7,8 @@ comparison also says which a change gives.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from training_platform.config.names import Locator
 from training_platform.config.reading.declaration import Draft, Subject, declare, finding
@@ -24,6 +24,7 @@ from training_platform.resources.scope import (
     team_repository_id,
     team_scope,
 )
+from training_platform.views.inputs import at, keys, rows
 
 FOREIGN_ACCESS = declare(
     "foreign-access",
@@ -120,23 +121,27 @@ def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[Forei
     """Yield the roles of a plan that a team gets on what is another team's."""
     roles = [(grant.planned_as, grant.principal, grant.role, grant.resource) for grant in plan_grants(plan)]
     for resource in plan.resources():
+        inputs = resource.inputs
         if resource.type == ROLE_BINDING:
-            namespace = f"namespaces/{environment}/{resource.inputs['metadata'].get('namespace')}"
-            role = resource.inputs["roleRef"]["name"]
-            principals = (_principal(subject, environment) for subject in resource.inputs.get("subjects", ()))
+            namespace = f"namespaces/{environment}/{at(inputs, keys('metadata.namespace'))}"
+            role = str(at(inputs, keys("roleRef.name")))
+            principals = (_principal(subject, environment) for subject in rows(inputs.get("subjects")))
             roles += [(resource, principal, role, namespace) for principal in principals]
-        if resource.type == PERSISTENT_VOLUME and "nfs" in resource.inputs["spec"]:
-            claim = resource.inputs["spec"].get("claimRef", {})
-            folders = resource.inputs["spec"]["nfs"]["path"].strip("/").split("/")
-            folder = "/".join(("shares", environment, *folders[:2]))  # the share, and a team's folder of it
-            roles.append((resource, f"namespace:{environment}/{claim.get('namespace')}", "a volume", folder))
+        path = at(inputs, keys("spec.nfs.path"))
+        if resource.type == PERSISTENT_VOLUME and isinstance(path, str):
+            claimed_by = f"namespace:{environment}/{at(inputs, keys('spec.claimRef.namespace'))}"
+            folder = "/".join(
+                ("shares", environment, *path.strip("/").split("/")[:2])
+            )  # of the share, or a team's of it
+            roles.append((resource, claimed_by, "a volume", folder))
     for planned, principal, role, target in roles:
         if pair := teams.between(principal, target):
             yield ForeignGrant(planned, principal, pair[0], role, target, pair[1])
 
 
-def _principal(subject: Mapping[str, str], environment: str) -> str:
+def _principal(subject: Any, environment: str) -> str:
     """Return a subject of a binding as IAM would name it; of accounts of a namespace all are its team's."""
-    if subject["kind"] == "ServiceAccount":
-        return f"namespace:{environment}/{subject.get('namespace')}"
-    return f"{subject['kind'].lower()}:{subject['name']}"
+    kind = str(at(subject, ("kind",)))
+    if kind == "ServiceAccount":
+        return f"namespace:{environment}/{at(subject, ('namespace',))}"
+    return f"{kind.lower()}:{at(subject, ('name',))}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.training_platform.checks.repository import TODAY, Repository
@@ -39,6 +41,16 @@ def volume(namespace: str, path: str) -> Resource:
     """Return a volume for a namespace as an organisation's own code plans it."""
     spec = {"nfs": {"server": "10.0.0.2", "path": path}, "claimRef": {"namespace": namespace, "name": "data"}}
     return Resource(type=PERSISTENT_VOLUME, name=f"{namespace}{path}", inputs={"spec": spec})
+
+
+def test_an_own_object_that_lacks_inputs_gives_no_role(repository: Repository) -> None:
+    plan = Plan("small")
+    lacking: list[dict[str, Any]] = [{}, {"metadata": None, "spec": {"nfs": {}}, "subjects": [{}]}]
+    for number, inputs in enumerate(lacking):
+        for kind in (ROLE_BINDING, PERSISTENT_VOLUME):
+            plan.add(Resource(type=kind, name=f"{kind}-{number}", inputs=inputs))
+
+    assert list(foreign_grants(plan, "small", Teams(read_workspace(repository.root)))) == []
 
 
 def test_a_role_in_the_namespace_of_another_team_is_foreign_and_one_in_its_own_is_not(repository: Repository) -> None:
