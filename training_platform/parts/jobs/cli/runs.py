@@ -289,17 +289,7 @@ def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable
 
 def _submit_prepared(prepared: Prepared, options: RunsOptions) -> list[str]:
     """Submit a prepared run that is not refused; return its names. Raises UserError."""
-    from datetime import UTC, datetime
-
-    from training_platform.clients.google_api import GoogleError
-    from training_platform.parts.jobs.runs.submission import (
-        RECORD,
-        delivered,
-        listing,
-        submit_to_gke,
-        submit_to_vertex,
-        write_record,
-    )
+    from training_platform.parts.jobs.runs.submission import RECORD, listing, submit_run
 
     place = prepared.place
     job = prepared.job
@@ -308,14 +298,11 @@ def _submit_prepared(prepared: Prepared, options: RunsOptions) -> list[str]:
     for note in filter(None, (*prepared.notes, listing(job))):
         say(f"# {note}", err=True)
     progress(f"Submitting to {place.target} {place.key} ...")
-    complete = delivered(prepared, options.endpoint, partial(options.outputs, job.spec.environment))
-    submit_run = submit_to_gke if place.target == "gke" else submit_to_vertex
-    names = submit_run(complete, options.api(place))
-    try:
-        write_record(complete, names, options.endpoint("storage"), datetime.now(UTC))
-    except GoogleError as error:  # the run exists nevertheless
-        say(f"# {RECORD} is not in the run's output: {error}", err=True)
-    return names
+    outputs = partial(options.outputs, job.spec.environment)
+    submitted = submit_run(prepared, partial(options.api, place), options.endpoint, outputs)
+    if submitted.unrecorded:
+        say(f"# {RECORD} is not in the run's output: {submitted.unrecorded}", err=True)
+    return submitted.names
 
 
 def _print_submitted(names: list[str], prepared: Prepared, options: RunsOptions) -> None:

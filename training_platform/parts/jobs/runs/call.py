@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from training_platform.clients.google_api import GoogleError, local_endpoint
+from training_platform.clients.google_api import local_endpoint
 from training_platform.clients.google_services import VertexJobs
-from training_platform.clients.kubernetes_api import connect
+from training_platform.clients.kubernetes_api import ClusterApi, connect
 from training_platform.clients.stack_outputs import environment_outputs
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import UserError
 from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.runs.submission import (
-    Changes,
-    delivered,
-    prepare,
-    submit_to_gke,
-    submit_to_vertex,
-    write_record,
-)
+from training_platform.parts.jobs.runs.submission import Changes, prepare, submit_run
 from training_platform.resources.environment_outputs import EnvironmentOutputs
 
 
@@ -56,12 +47,10 @@ def submit(
         return None if local_cloud else environment_outputs(root, environment)
 
     endpoint = partial(local_endpoint, local_cloud)
-    complete = delivered(prepared, endpoint, outputs)
-    if place.target == "vertex":
-        names = submit_to_vertex(complete, VertexJobs(place.scope.project, place.key, endpoint("aiplatform")))
-    else:
-        cluster = connect(place.key, contexts=place.contexts, kubeconfig=kubeconfig, log_in=place.log_in)
-        names = submit_to_gke(complete, cluster)
-    with suppress(GoogleError):  # the run exists nevertheless
-        write_record(complete, names, endpoint("storage"), datetime.now(UTC))
-    return names
+
+    def connected() -> ClusterApi | VertexJobs:
+        if place.target == "vertex":
+            return VertexJobs(place.scope.project, place.key, endpoint("aiplatform"))
+        return connect(place.key, contexts=place.contexts, kubeconfig=kubeconfig, log_in=place.log_in)
+
+    return submit_run(prepared, connected, endpoint, outputs).names

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import cache, partial
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.clients.failures import ApiError
@@ -284,8 +284,33 @@ def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
 
 
 Endpoint = Callable[[str], str | None]
+Outputs = Callable[[], EnvironmentOutputs | None]
 RECORD = "run.json"
 MOST_LISTED = 30
+
+
+class Submitted(NamedTuple):
+    """The names of the runs of a submission; ``unrecorded`` is why their output has no ``run.json``."""
+
+    names: list[str]
+    unrecorded: GoogleError | None = None
+
+
+def submit_run(
+    prepared: Prepared, connected: Callable[[], ClusterApi | VertexJobs], endpoint: Endpoint, outputs: Outputs
+) -> Submitted:
+    """Upload a run's source, submit the run to the API that ``connected`` returns, and write its record.
+
+    ``endpoint`` and ``outputs`` are those of ``delivered``. Raises what it and the two submissions raise.
+    """
+    complete = delivered(prepared, endpoint, outputs)
+    api = connected()
+    names = submit_to_vertex(complete, api) if isinstance(api, VertexJobs) else submit_to_gke(complete, api)
+    try:
+        write_record(complete, names, endpoint("storage"), datetime.now(UTC))
+    except GoogleError as error:  # the run exists nevertheless
+        return Submitted(names, error)
+    return Submitted(names)
 
 
 def listing(job: ResolvedJob) -> str:
@@ -299,9 +324,6 @@ def listing(job: ResolvedJob) -> str:
     names = [file.relative_to(root).as_posix() for file in files]
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     return f"{len(files)} files of {folder}, {size:,} bytes: {', '.join(names[:MOST_LISTED])}{more}"
-
-
-Outputs = Callable[[], EnvironmentOutputs | None]
 
 
 def delivered(prepared: Prepared, endpoint: Endpoint, outputs: Outputs = lambda: None) -> Prepared:
