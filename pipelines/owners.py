@@ -51,15 +51,14 @@ def main(root: Path, *, check: bool) -> int:
     """Write or compare both files. Raises UserError if the map cannot be used."""
     if not (root / MAP).is_file():
         return 0
-    stale = [path for path, text in files(root) if not _is(root / path, text)]
-    if check:
-        for path in stale:
+    stale = {path: text for path, text in files(root) if not _is(root / path, text)}
+    for path, text in stale.items():
+        if check:
             sys.stderr.write(f"{path} is not up to date with {MAP}: run .venv/bin/python pipelines/owners.py\n")
-        return 1 if stale else 0
-    for path, text in files(root):
-        (root / path).parent.mkdir(exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
-    return 0
+        else:
+            (root / path).parent.mkdir(exist_ok=True)
+            (root / path).write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
 
 
 def files(root: Path) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,14 @@ from training_platform.config.reading.declaration import RULES, Draft, declare, 
 from training_platform.config.reading.section import listed
 from training_platform.config.workspace import Workspace
 from training_platform.resources.resource_types import SUBNETWORK
-from training_platform.rules.network import DEFAULT_PODS, RESERVED_ADDRESSES, node_range, pod_block, pod_range
+from training_platform.rules.network import (
+    DEFAULT_PODS,
+    RESERVED_ADDRESSES,
+    node_range,
+    pod_block,
+    pod_range,
+    prefix_with,
+)
 from training_platform.views.cluster import ClusterView
 from training_platform.views.network import ExistingSubnetView
 from training_platform.views.node_pool import NodePoolView
@@ -43,9 +50,9 @@ CLUSTER_NOT_JUDGED = declare(
 
 
 class SubnetUse(NamedTuple):
-    """The nodes of one cluster on an existing subnet, at the most and at the fewest, and the addresses of their pods.
+    """What one cluster needs of an existing subnet: the maximum of its nodes, and the addresses of their pods.
 
-    ``subnet`` is its host project, VPC, region and name.
+    ``subnet`` is its host project, VPC, region and name. ``min_pod_addresses`` are those at the pools' minimum.
     """
 
     stack: Stack
@@ -54,7 +61,7 @@ class SubnetUse(NamedTuple):
     spec: SubnetSpec
     nodes: int
     pod_addresses: int
-    fewest_pod_addresses: int
+    min_pod_addresses: int
 
     @property
     def label(self) -> str:
@@ -99,7 +106,7 @@ def subnet_uses(stack: Stack, views: Iterable[View]) -> Iterator[SubnetUse]:
             spec=spec,
             nodes=sum(pool.most_vms for pool in pools),
             pod_addresses=sum(block * pool.most_vms for pool, block in blocks.items()),
-            fewest_pod_addresses=sum(block * pool.least_vms for pool, block in blocks.items()),
+            min_pod_addresses=sum(block * pool.least_vms for pool, block in blocks.items()),
         )
 
 
@@ -152,7 +159,7 @@ def _nodes(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
     if nodes > addresses:
         parts = listed([f"{other.label} {other.nodes:,}" for other in sharing], _MOST_NAMED)
         message = f"{room} of subnet {use.subnet[-1]} has {addresses:,} addresses for {nodes:,} nodes: {parts}"
-        prefix = 32 - (nodes + RESERVED_ADDRESSES - 1).bit_length()
+        prefix = prefix_with(nodes + RESERVED_ADDRESSES)
         yield finding(use.stack, path, message, rule=_RULE_OF[node_range], allowed=_grown(prefix, use))
 
 
@@ -166,14 +173,14 @@ def _pods(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
             f"{room} of subnet {use.subnet[-1]} has {room.num_addresses:,} addresses, and all nodes at the pools' "
             f"maximum need {needed:,}: {parts}"
         )
-        fewest = sum(other.fewest_pod_addresses for other in sharing)
+        minimum = sum(other.min_pod_addresses for other in sharing)
         yield finding(
             use.stack,
             ("clusters", use.cluster, "subnet", "pods"),
             message,
             rule=_RULE_OF[pod_range],
-            severity=None if fewest > room.num_addresses else "warning",  # as of a subnet of the stack
-            allowed=_grown(32 - (needed - 1).bit_length(), use),
+            severity=None if minimum > room.num_addresses else "warning",  # as of a subnet of the stack
+            allowed=_grown(prefix_with(needed), use),
         )
 
 

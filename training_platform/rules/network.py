@@ -65,7 +65,7 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
             f"the pods' range {room} has {room.num_addresses:,} addresses, but all nodes at the pools' maximum need "
             f"{total:,} ({largest.name} most of them)"
         )
-        prefix = 32 - (total - 1).bit_length()
+        prefix = prefix_with(total)
         min_addresses = sum(block * pool.least_vms for pool, block in blocks.items())
         yield finding(
             cluster, "pods_range", message, allowed=f"a /{prefix} or larger",
@@ -74,6 +74,11 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
             severity=None if min_addresses > room.num_addresses else "warning",
             views=pods,
         )  # fmt: skip
+
+
+def prefix_with(addresses: int) -> int:
+    """Return the length of the prefix of the smallest range with so many addresses: 24 for 200."""
+    return 32 - (addresses - 1).bit_length()
 
 
 def pod_block(max_pods: int) -> int:
@@ -91,7 +96,7 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     pools = list(pools_of(cluster, program))
     nodes = sum(pool.most_vms for pool in pools)
     if nodes > room.num_addresses - RESERVED_ADDRESSES:
-        prefix = 32 - (nodes + RESERVED_ADDRESSES - 1).bit_length()
+        prefix = prefix_with(nodes + RESERVED_ADDRESSES)
         message = (
             f"the nodes' range {room} has {room.num_addresses - RESERVED_ADDRESSES:,} addresses for {nodes:,} nodes"
         )

@@ -13,7 +13,7 @@ from training_platform.config.expansion import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import DATAPLANE_V2
-from training_platform.rules.network import RESERVED_ADDRESSES, network_of, subnet_named
+from training_platform.rules.network import RESERVED_ADDRESSES, network_of, prefix_with, subnet_named
 from training_platform.views.cluster import VmView, cluster_of
 from training_platform.views.network import FirewallView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
@@ -332,7 +332,7 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     room = network_of(subnet.cidr) if vms else None
     if room is not None and vms > room.num_addresses - RESERVED_ADDRESSES:
         addresses = max(0, room.num_addresses - RESERVED_ADDRESSES)
-        prefix = 32 - (vms + RESERVED_ADDRESSES - 1).bit_length()
+        prefix = prefix_with(vms + RESERVED_ADDRESSES)
         message = f"subnet {subnet.name} ({room}) has {addresses:,} addresses for an interface of each of {vms:,} VMs"
         larger = f"{room.network_address}/{prefix}"
         yield finding(subnet, "cidr", message, allowed=f"a subnet of /{prefix} or larger", nearest=larger)
