@@ -42,4 +42,9 @@ if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in QUESTIONS:
         sys.stderr.write(f"usage: clusters.py {'|'.join(QUESTIONS)} < EXPORT\n")
         sys.exit(2)
-    sys.exit(main(sys.argv[1], (json.load(sys.stdin).get("deployment") or {}).get("resources") or []))
+    try:
+        deployment = json.load(sys.stdin).get("deployment") or {}
+    except (ValueError, AttributeError):
+        sys.stderr.write("clusters.py: standard input is not what `pulumi stack export` prints\n")
+        sys.exit(2)
+    sys.exit(main(sys.argv[1], deployment.get("resources") or []))

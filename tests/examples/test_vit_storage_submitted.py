@@ -166,3 +166,12 @@ def test_a_member_is_refused_on_vertex_ai_in_a_shared_project(root: Path, cloud:
     assert ran.returncode == 1
     assert "Permission 'aiplatform.customJobs." in ran.stderr
     assert jobs_of(cloud) == []
+
+
+def test_a_command_that_is_not_there_is_one_sentence() -> None:
+    script = str(ROOT / "examples" / "experiments" / "vit_storage" / "compare.py")
+    options = ["--team", "vision", "--target", "gke", "--command", "no-such-command"]
+
+    ran = subprocess.run([sys.executable, script, *options], capture_output=True, text=True, check=False)
+
+    assert ran.stderr == "no-such-command is not on PATH: name it by --command, such as .venv/bin/training-platform.\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +16,7 @@ import pytest
 
 from tests.pipelines.test_each_stack import repository
 from tests.pipelines.test_retire import ended, run, stacks_of
+from tests.places import ROOT
 from training_platform.catalog import CHARTS
 
 __all__ = ["ended", "repository"]
@@ -125,3 +128,13 @@ def test_after_a_failed_up_the_warnings_about_charts_are_printed(repository: Pat
     assert code == 1
     assert line in lines
     assert line not in without_up
+
+
+@pytest.mark.parametrize("text", ["", "error: no stack", "[]"])
+def test_an_export_that_is_none_is_one_sentence(text: str) -> None:
+    script = str(ROOT / "pipelines" / "clusters.py")
+
+    ran = subprocess.run([sys.executable, script, "reach"], input=text, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 2
+    assert ran.stderr == "clusters.py: standard input is not what `pulumi stack export` prints\n"

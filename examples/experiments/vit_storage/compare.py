@@ -96,7 +96,10 @@ def _split(words: list[str]) -> tuple[list[str], bool, list[str]]:
 
 
 def _output(command: list[str]) -> str:
-    ran = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    try:
+        ran = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    except FileNotFoundError:
+        sys.exit(f"{command[0]} is not on PATH: name it by --command, such as .venv/bin/training-platform.")
     if ran.returncode:
         sys.exit(f"{' '.join(command)} ended with {ran.returncode}:\n{ran.stdout}")
     return ran.stdout
