@@ -24,7 +24,7 @@ from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.names import Locator
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.declaration import Draft, declare, finding, located
-from training_platform.config.reading.finding import Anchor, Finding, Position, UserError, others_go_on
+from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.secrets import Secrets
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
@@ -43,7 +43,7 @@ from training_platform.quota.ledger import (
 from training_platform.quota.ledger_findings import HolderKey, ledger_findings
 from training_platform.quota.requests import requested
 from training_platform.quota.snapshot import Snapshots, read_snapshots
-from training_platform.resources.plan import OWN_RESOURCES, PlanError
+from training_platform.resources.plan import PlanError, own_anchor
 from training_platform.resources.stack_plan import plannable, stack_plan
 from training_platform.resources.stack_resource import StackResource
 from training_platform.rules import View, views_of_plan
@@ -244,7 +244,7 @@ def _plan_draft(stack: Stack, error: PlanError) -> Draft:
     """Return the draft that a stack has no plan, at the line of the organisation's own code if that is the reason."""
     if error.line is None:
         return finding(stack, error.path, str(error), rule=PLAN)
-    place = Anchor(stack=stack.name, file=OWN_RESOURCES, position=Position(error.line, 1))
+    place = own_anchor(stack.name, error.line)
     return finding(place, (), error.reason, rule=PLAN)
 
 

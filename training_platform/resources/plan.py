@@ -15,7 +15,7 @@ from pathlib import PurePath
 from traceback import walk_stack
 from typing import Any
 
-from training_platform.config.reading.finding import Path, UserError
+from training_platform.config.reading.finding import Anchor, Path, Position, UserError
 from training_platform.resources.spelling import wire_inputs
 from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, StackResource
 
@@ -27,6 +27,11 @@ STACK_REFERENCE = "pulumi:pulumi:StackReference"
 
 
 _PACKAGES = ("gcp:", "kubernetes:", "pulumi:")  # how the types of a stack's resources begin
+
+
+def own_anchor(stack: str, line: int) -> Anchor:
+    """Return a line of the organisation's own code as the place of a finding about a stack."""
+    return Anchor(stack=stack, file=OWN_RESOURCES, position=Position(line, 1))
 
 
 class PlanError(UserError):

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from training_platform.config.names import Locator
 from training_platform.config.reading.declaration import Draft, Subject, declare, finding
-from training_platform.config.reading.finding import Anchor, Position
 from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import plan_grants
 from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, ROLE_BINDING
-from training_platform.resources.plan import OWN_RESOURCES, Plan, Resource
+from training_platform.resources.plan import Plan, Resource, own_anchor
 from training_platform.resources.scope import (
     bucket_id,
     jobs_account_email,
@@ -85,16 +84,17 @@ def foreign_access(workspace: Workspace) -> Iterator[Draft]:
     for stack in workspace.stacks.values():
         if stack.section is None:
             continue
-        locator = Locator(stack.section)
         for grant in kept_foreign_grants(stack.name, workspace):
             planned = grant.planned
             subject: Subject = stack
+            path = Locator(stack.section).path(planned.name)
             if planned.own_line is not None:
-                subject = Anchor(stack=stack.name, file=OWN_RESOURCES, position=Position(planned.own_line, 1))
+                subject = own_anchor(stack.name, planned.own_line)
+                path = ()
             message = f"{grant.principal} of {grant.team} has {grant.role} on {grant.resource} of {grant.owner}"
             yield finding(
                 subject,
-                () if planned.own_line else locator.path(planned.name),
+                path,
                 message,
                 rule=FOREIGN_ACCESS,
                 allowed=f"roles of {grant.owner} only",
