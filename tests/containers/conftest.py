@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.containers.buckets import DRIVER, Buckets
-from tests.containers.nodes import IMAGE, bridge, node, outfit
+from tests.containers.nodes import IMAGE, bridge, node, outfit, python_image
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.parts.jobs.lab import ENVIRONMENT, VISION, write_lab
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, create_queues, until
@@ -47,9 +47,7 @@ def buckets(tmp_path_factory: pytest.TempPathFactory) -> Buckets:
 
 @pytest.fixture(scope="session")
 def cluster(root: Path, buckets: Buckets, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    image = os.environ.get("TRAINING_PLATFORM_CONTAINERS_IMAGE")
-    if image is None:
-        pytest.skip("no archive of an image with Python is named by TRAINING_PLATFORM_CONTAINERS_IMAGE")
+    image = python_image()
     programs = Path(os.environ["TRAINING_PLATFORM_CONTAINERS"])
     folder = tmp_path_factory.mktemp("node")
     settings = configuration(["on-demand"])
@@ -60,7 +58,7 @@ def cluster(root: Path, buckets: Buckets, tmp_path_factory: pytest.TempPathFacto
         create_queues(cluster, root)
         cluster.post("/apis/storage.k8s.io/v1/csidrivers", DRIVER)
         stack.enter_context(bridge())
-        kubelet = stack.enter_context(node(kueue.server, NODE, Path(image), programs=programs, logs=folder / NODE))
+        kubelet = stack.enter_context(node(kueue.server, NODE, image, programs=programs, logs=folder / NODE))
         stack.enter_context(buckets.served(kubelet))
         flavor = read_workspace(root).flavors("lab", CLUSTER)["h100"]
         outfit(kueue.server, NODE, flavor.node_labels, {GPUS: 64})

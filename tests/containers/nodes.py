@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import tarfile
 import tempfile
@@ -18,6 +19,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pytest
 import yaml
 
 from tests.kube.api_servers import ApiServer, free_port, run_program, write_private
@@ -49,6 +51,14 @@ NETWORK: Final = {
         }
     ],
 }
+
+
+def python_image() -> Path:
+    """Return the archive of an image with Python; skips the test where none is named."""
+    image = os.environ.get("TRAINING_PLATFORM_CONTAINERS_IMAGE")
+    if image is None:
+        pytest.skip("no archive of an image with Python is named by TRAINING_PLATFORM_CONTAINERS_IMAGE")
+    return Path(image)
 
 
 class NodeFiles(NamedTuple):

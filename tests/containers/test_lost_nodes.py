@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.containers.conftest import GPUS, NODE, Seen
-from tests.containers.nodes import node, outfit
+from tests.containers.nodes import node, outfit, python_image
 from tests.containers.test_ends import WAIT, begun
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, Cluster, until
 from training_platform.config.workspace import read_workspace
@@ -22,7 +22,7 @@ LOST = "gke-h100-1"
 def test_a_run_whose_node_is_lost_starts_on_another_without_a_retry(
     cluster: Cluster, root: Path, tmp_path: Path, submit: Callable[..., str], seen: Callable[[str], Seen]
 ) -> None:
-    image = Path(os.environ["TRAINING_PLATFORM_CONTAINERS_IMAGE"])
+    image = python_image()
     programs = Path(os.environ["TRAINING_PLATFORM_CONTAINERS"])
     with node(cluster.server, LOST, image, programs=programs, logs=tmp_path / LOST):
         outfit(cluster.server, LOST, read_workspace(root).flavors("lab", CLUSTER)["h100"].node_labels, {GPUS: 8})

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.containers.nodes import IMAGE, bridge, node, outfit
+from tests.containers.nodes import IMAGE, bridge, node, outfit, python_image
 from tests.kube.clusters import NEEDED
 from tests.kube.deployed import FLAVOR, GPU, GPU_TAINT, TEAM, without_nodes
 from tests.kube.queues import Json, Queues, until
@@ -146,9 +146,7 @@ def on_this_machine(folder: Path) -> Callable[[Json], Json]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebooks]:
-    image = os.environ.get("TRAINING_PLATFORM_CONTAINERS_IMAGE")
-    if image is None:
-        pytest.skip("no archive of an image with Python is named by TRAINING_PLATFORM_CONTAINERS_IMAGE")
+    image = python_image()
     programs = Path(os.environ["TRAINING_PLATFORM_CONTAINERS"])
     folder = tmp_path_factory.mktemp("notebooks")
     share = folder / "share"
@@ -158,7 +156,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebooks]:
         lab = stack.enter_context(without_nodes(folder / "dev", NOTEBOOKS, NEEDED, kubelets=True, change=change))
         stack.enter_context(bridge())
         server = lab.kueue.server
-        stack.enter_context(node(server, NODE, Path(image), programs=programs, logs=folder / NODE))
+        stack.enter_context(node(server, NODE, image, programs=programs, logs=folder / NODE))
         outfit(server, NODE, lab.node_labels(), {GPU: 16})
         jobs = "/apis/batch/v1/namespaces/default/jobs"
         ended = Queues(lab.kueue.client)

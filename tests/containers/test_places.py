@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.containers.conftest import GPUS, PLACED, Seen
-from tests.containers.nodes import node, outfit
+from tests.containers.nodes import node, outfit, python_image
 from tests.containers.test_ends import log
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, Cluster, until
 from training_platform.config.workspace import read_workspace
@@ -23,7 +23,7 @@ SHOWS_RANK = "import os, time; print('begun', os.environ['NODE_RANK']); time.sle
 
 @pytest.fixture(scope="module")
 def _blocks(cluster: Cluster, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    image = Path(os.environ["TRAINING_PLATFORM_CONTAINERS_IMAGE"])
+    image = python_image()
     programs = Path(os.environ["TRAINING_PLATFORM_CONTAINERS"])
     flavor = read_workspace(root).flavors("lab", CLUSTER)[PLACED]
     with ExitStack() as stack:

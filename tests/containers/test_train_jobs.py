@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.containers.nodes import IMAGE, bridge, node, outfit
+from tests.containers.nodes import IMAGE, bridge, node, outfit, python_image
 from tests.containers.test_notebooks import NODE, on_this_machine
 from tests.kube.clusters import NEEDED
 from tests.kube.deployed import FLAVOR, GPU, GPU_TAINT, TEAM, without_nodes
@@ -25,9 +25,7 @@ PROGRAM = "import os; print(*(os.environ[f'PET_{name}'] for name in ('NNODES', '
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    image = os.environ.get("TRAINING_PLATFORM_CONTAINERS_IMAGE")
-    if image is None:
-        pytest.skip("no archive of an image with Python is named by TRAINING_PLATFORM_CONTAINERS_IMAGE")
+    image = python_image()
     programs = Path(os.environ["TRAINING_PLATFORM_CONTAINERS"])
     folder = tmp_path_factory.mktemp("operators")
     (folder / "share").mkdir()
@@ -38,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
         lab = stack.enter_context(dev)
         stack.enter_context(bridge())
         server = lab.kueue.server
-        stack.enter_context(node(server, NODE, Path(image), programs=programs, logs=folder / NODE))
+        stack.enter_context(node(server, NODE, image, programs=programs, logs=folder / NODE))
         outfit(server, NODE, lab.node_labels(), {GPU: 16})
         server.merge(f"/api/v1/nodes/{NODE}", {"spec": {"taints": [GPU_TAINT]}})
         yield Operated(lab.kueue.client)
