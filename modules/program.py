@@ -23,7 +23,7 @@ def selected_plan() -> Plan:
     """
     stack, workspace = _selected_stack()
     try:
-        plan = stack_plan(stack, workspace, pulumi.get_organization())
+        plan = stack_plan(stack, workspace, pulumi.get_organization(), own_code_here=True)
     except PlanError as error:
         raise pulumi.RunError(str(error)) from error
     assert plan is not None  # _selected_stack refuses a team without its environment

@@ -17,6 +17,7 @@ from tests.places import ORGANISATION, ROOT
 from tests.recording_monitor import run_program
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
+from training_platform.resources import own_worker
 from training_platform.resources.plan import IN_OWN_RESOURCES, Plan, PlanError, Resource
 from training_platform.resources.stack_resource import ResourceKey
 
@@ -187,6 +188,68 @@ def test_names_and_kinds_of_inputs_are_checked_at_the_line_that_gives_them(
     assert error.startswith("error own_resources.py:11:1: ")
     assert sentence in error
     assert "events" in error or "topics" in error
+
+
+def with_accident(root: Path, code: str) -> None:
+    """Write own resources that do something to the process that they run in."""
+    program = f"import os, sys, threading\n\n\ndef add_resources(own):\n    {code}\n"
+    (root / "own_resources.py").write_text(program, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("os._exit(0)", "own_resources.py ends the process that plans for stack dev, so nothing is known of it."),
+        ("while True: pass", "own_resources.py takes more than 2 s for stack dev, so nothing is known of it."),
+    ],
+)
+def test_own_code_that_returns_no_plan_ends_a_check_with_2(
+    root: Path, code: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_worker, "_SECONDS", 2 if "while" in code else 60)
+    with_accident(root, code)
+
+    done = run(root, "check", "prod")
+
+    assert done.exit_code == 2
+    assert sentence in done.output
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from training_platform.config.reading.declaration import RULES; RULES.clear()",
+        "threading.Thread(target=threading.Event().wait).start()",
+        "print('own', flush=True)",
+    ],
+)
+def test_own_code_changes_no_verdict_by_accident(root: Path, code: str, tmp_path: Path) -> None:
+    with_accident(root, "pass")
+    file = root / "stacks" / "Pulumi.prod-vision.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("gib: ", "gib: 99"), encoding="utf-8")
+    expected = run(root, "check", "--format", "json")
+    with_accident(root, code)
+
+    done = run(root, "check", "--format", "json")
+
+    assert expected.exit_code == 1
+    assert done.stdout == expected.stdout
+
+
+def test_a_file_that_adds_nothing_is_not_run(root: Path) -> None:
+    program = 'import os\n\nos._exit(0)\n\n\ndef add_resources(own):\n    """Add nothing."""\n'
+    (root / "own_resources.py").write_text(program, encoding="utf-8")
+
+    assert run(root, "check", "prod").exit_code == 0
+
+
+def test_an_input_that_is_no_json_is_an_error_at_its_line(root: Path) -> None:
+    change(root, '"labels": scope.labels}', '"labels": {1, 2}}')
+
+    done = run(root, "check", "prod-vision")
+
+    assert done.exit_code == 1
+    assert "events has an input of type set; inputs are strings, numbers, booleans" in " ".join(done.output.split())
 
 
 def test_a_type_without_a_document_is_counted_as_not_judged(root: Path) -> None:

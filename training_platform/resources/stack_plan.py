@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ from training_platform.config.reading.finding import TRACEBACK, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.resources.environment import add_environment
 from training_platform.resources.grants import is_grant
+from training_platform.resources.own_worker import plan_in_worker
 from training_platform.resources.plan import (
     IN_OWN_RESOURCES,
     OWN_RESOURCES,
@@ -55,14 +57,21 @@ class OwnResources:
         return self.apis.enable(api)
 
 
-def stack_plan(stack: Stack, workspace: Workspace, organization: str = ORGANIZATION) -> Plan | None:
+def stack_plan(
+    stack: Stack, workspace: Workspace, organization: str = ORGANIZATION, *, own_code_here: bool = False
+) -> Plan | None:
     """Return the plan of a stack; None if the model rejects its file, or the team's environment is missing.
 
-    ``organization`` is Pulumi's, in which a team's environment is deployed. Raises PlanError.
+    ``organization`` is Pulumi's, in which a team's environment is deployed. The organisation's own code, if it adds
+    anything, runs in another process unless ``own_code_here`` is set, as in Pulumi's program. Raises PlanError, and
+    UserError if that process returns no plan.
     """
     home = workspace.environment_of(stack)
     if home is None or stack.section is None:
         return None
+    has_own_code = _has_own_code(workspace.root)
+    if has_own_code and not own_code_here:
+        return plan_in_worker(stack, workspace, organization)
     flavors = {cluster: workspace.flavors(stack.environment_name, cluster) for cluster in home.clusters}
     plan = Plan(stack.name)
     if stack.team:
@@ -72,8 +81,8 @@ def stack_plan(stack: Stack, workspace: Workspace, organization: str = ORGANIZAT
         home = lending(workspace, stack.name)
         apis = add_environment(plan, home, flavors)
         scope = environment_scope(stack.name, home)
-    add_own_resources = _own_resources(workspace.root)
-    if add_own_resources is not None:
+    if has_own_code:
+        add_own_resources = _own_resources(workspace.root)
         token = IN_OWN_RESOURCES.set(True)
         try:
             add_own_resources(OwnResources(plan, home, stack.team, scope, apis))
@@ -127,12 +136,31 @@ def _let_go(plan: Plan, section: Environment | Team, retired: RetiredSpec) -> No
             resource.inputs = {**resource.inputs, **dict.fromkeys(protecting, False)}
 
 
-@cache
-def _own_resources(root: Path) -> Callable[[OwnResources], None] | None:
-    """Return the function of a repository's ``own_resources.py``; None without that file. Raises PlanError."""
+def _has_own_code(root: Path) -> bool:
+    """Whether a repository's ``own_resources.py`` has code to run, if only to find out what is wrong with it."""
     path = root / OWN_RESOURCES
-    if not path.is_file():
-        return None
+    return path.is_file() and _has_code(path.read_bytes())
+
+
+@cache
+def _has_code(program: bytes) -> bool:
+    try:
+        statements = ast.parse(program).body
+    except (SyntaxError, ValueError):
+        return True
+    functions = [row for row in statements if isinstance(row, ast.FunctionDef) and row.name == "add_resources"]
+    return len(functions) != 1 or not all(_does_nothing(statement) for statement in functions[0].body)
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    is_docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_docstring or isinstance(statement, ast.Pass)
+
+
+@cache
+def _own_resources(root: Path) -> Callable[[OwnResources], None]:
+    """Return the function of a repository's ``own_resources.py``. Raises PlanError."""
+    path = root / OWN_RESOURCES
     spec = spec_from_file_location("own_resources", path)
     assert spec is not None  # a file that ends in .py has a loader
     assert spec.loader is not None

@@ -1,0 +1,48 @@
+"""Plans as JSON: what a process takes from another one is the plan."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.places import ORGANISATION
+from training_platform.config.workspace import read_workspace
+from training_platform.resources.plan import Computed, Plan, PlanError, Resource, in_order
+from training_platform.resources.stack_plan import stack_plan
+from training_platform.resources.transfer import document_of_plan, plan_of_document
+
+WORKSPACE = read_workspace(ORGANISATION)
+
+
+def transferred(plan: Plan) -> Plan:
+    return plan_of_document(json.loads(json.dumps(document_of_plan(plan))))
+
+
+@pytest.mark.parametrize("stack", WORKSPACE.stacks)
+def test_a_plan_is_the_same_after_its_transfer(stack: str) -> None:
+    plan = stack_plan(WORKSPACE.stacks[stack], WORKSPACE)
+    assert plan is not None
+
+    copy = transferred(plan)
+
+    assert copy.planned() == plan.planned()
+    assert copy.preview_outputs() == plan.preview_outputs()
+    assert [node.key for node in in_order(copy)] == [node.key for node in in_order(plan)]
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ({1, 2}, "an input of type set"),
+        ({"a": {1: "b"}}, "a key of type int"),
+        (Computed(len, ("abc",)), "a function of its own"),
+    ],
+)
+def test_a_value_that_another_process_cannot_have_is_refused(value: Any, sentence: str) -> None:
+    plan = Plan("own")
+    plan.add(Resource(type="gcp:pubsub/topic:Topic", name="events", inputs={"labels": value}))
+
+    with pytest.raises(PlanError, match=sentence):
+        document_of_plan(plan)

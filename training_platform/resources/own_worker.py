@@ -1,0 +1,137 @@
+"""The process that plans stacks with the organisation's own code, so that no accident in it can change a verdict.
+
+``own_resources.py`` may end its process, never return, change what it imports, or start a thread that never ends. The
+process that judges asks this one for plans in JSON, waits a bounded time, and ends it. This is a guard against
+accidents: whoever may change the repository's code may change the judging process, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO, Any, NamedTuple
+
+from training_platform.config.model.stack import Stack
+from training_platform.config.reading.finding import TRACEBACK, UserError
+from training_platform.config.workspace import Workspace
+from training_platform.resources.plan import OWN_RESOURCES, Plan, PlanError
+from training_platform.resources.transfer import plan_of_document
+
+_PROCESS = "training_platform.resources.own_process"
+_SECONDS = 20
+"""How long one plan may take: a plan of 1,000 node pools takes a tenth of it."""
+_BYTES = 64 * 2**20
+"""The size of the largest plan that is taken, as JSON."""
+_WORKERS = 4
+"""How many processes are kept: one for a repository, another one for the base of a comparison."""
+
+
+class _WorkerKey(NamedTuple):
+    """What a process was started for: a repository, its own code, and whether texts of errors are shown."""
+
+    root: Path
+    program: bytes
+    traceback: str | None
+
+
+_workers: dict[_WorkerKey, _Worker] = {}
+
+
+def plan_in_worker(stack: Stack, workspace: Workspace, organization: str) -> Plan:
+    """Return the plan of a stack with what the organisation's own code adds to it and changes in it.
+
+    Raises PlanError for what the code does wrong, and UserError if there is no plan within 20 s.
+    """
+    key = _WorkerKey(workspace.root, (workspace.root / OWN_RESOURCES).read_bytes(), os.environ.get(TRACEBACK))
+    if key not in _workers:
+        while len(_workers) >= _WORKERS:
+            _workers.pop(next(iter(_workers))).end()
+        _workers[key] = _Worker(workspace.root)
+    try:
+        answer = _workers[key].answer(stack, workspace, organization)
+    except _NoAnswerError as error:
+        _workers.pop(key).end()
+        raise UserError(f"{OWN_RESOURCES} {error} for stack {stack.name}, so nothing is known of it.") from error
+    if sentence := answer.get("refused"):
+        raise UserError(sentence)
+    if mistake := answer.get("mistake"):
+        raise PlanError(mistake["message"], tuple(mistake["path"]), line=mistake["line"], reason=mistake["reason"])
+    try:
+        return plan_of_document(answer["plan"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise UserError(f"{OWN_RESOURCES} changes how plans are written: {error}.") from error
+
+
+class _NoAnswerError(Exception):
+    """A process that returned no plan; the message is what the organisation's code does."""
+
+
+class _Worker:
+    """A process that plans stacks of a repository."""
+
+    def __init__(self, root: Path) -> None:
+        package = Path(__file__).parents[2]
+        paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(  # noqa: S603 # this interpreter, and arguments of ours
+            [sys.executable, "-P", "-m", _PROCESS, str(root)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._answers: SimpleQueue[bytes] = SimpleQueue()
+        self._workspace: Workspace | None = None
+        assert self._process.stdout is not None
+        Thread(target=_read_answers, args=(self._process.stdout, self._answers), daemon=True).start()
+
+    def answer(self, stack: Stack, workspace: Workspace, organization: str) -> dict[str, Any]:
+        """Return the answer to the request for a plan. Raises _NoAnswerError."""
+        request: dict[str, Any] = {"stack": stack.name, "organization": organization}
+        if workspace is not self._workspace:
+            request["files"] = {row.name: [row.source.file, row.source.value] for row in workspace.stacks.values()}
+            self._workspace = workspace
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._answers.get(timeout=_SECONDS)
+        except BrokenPipeError:
+            line = b""
+        except Empty:
+            raise _NoAnswerError(f"takes more than {_SECONDS} s") from None
+        if len(line) > _BYTES:
+            raise _NoAnswerError(f"makes a plan of more than {_BYTES // 2**20} MiB")
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise _NoAnswerError("ends the process that plans") from None
+        if not isinstance(answer, dict):
+            raise _NoAnswerError("changes how plans are written")
+        return answer
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+def _read_answers(stream: IO[bytes], answers: SimpleQueue[bytes]) -> None:
+    """Put each line, or its beginning if it is too long, and an empty one when the process ends."""
+    line = b"\n"
+    while line.endswith(b"\n"):
+        line = stream.readline(_BYTES + 1)
+        answers.put(line)
+
+
+@atexit.register
+def _end_workers() -> None:
+    while _workers:
+        _workers.popitem()[1].end()
