@@ -13,8 +13,10 @@ from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret, digest
 from training_platform.resources.stack_resource import PROVIDER_TYPES, UNKNOWN, ResourceKey, StackResource
-from training_platform.rules import View, evaluate, program
+from training_platform.rules import Program, View, evaluate, program, view_rules
 from training_platform.rules.former_inputs import former_inputs
+from training_platform.views.adapters import views_of_created_pools
+from training_platform.views.node_pool import NodePoolView
 
 LATER = "(known after deployment)"
 _KEY = re.compile(r"[.\[\]]")
@@ -97,15 +99,23 @@ def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View]
 
 
 def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
-    """Return the findings of rules in a stack's views."""
-    whole = program(
+    """Return the findings of rules in a stack's views, and in the pools that GKE would create for compute classes."""
+    findings = evaluate(_program(stack, views), file=stack)
+    if created_pools := views_of_created_pools(stack):
+        others = [view for view in views if not isinstance(view, NodePoolView)]
+        of_pools = [rule for rule in view_rules() if rule.reads is NodePoolView]
+        findings += evaluate(_program(stack, [*others, *created_pools]), of_pools, file=stack)
+    return [*findings, *located(former_inputs(stack))]
+
+
+def _program(stack: Stack, views: list[View]) -> Program:
+    return program(
         views,
         stack=stack.name,
         environment=stack.environment_name,
         team=stack.team.name if stack.team else None,
         production=stack.production,
     )
-    return [*evaluate(whole, file=stack), *located(former_inputs(stack))]
 
 
 def branches(resources: Sequence[StackResource]) -> tuple[Branch, ...]:

@@ -8,16 +8,25 @@ field that is written here was compared with the types, and a test holds the nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from training_platform.config.expansion import ExpandedPool, cluster_pools
+from training_platform.catalog.zones import zones_in
+from training_platform.config.expansion import (
+    ZONES_OF_A_REGIONAL_CLUSTER,
+    ExpandedPool,
+    GkePool,
+    auto_provisioned_pools,
+    cluster_pools,
+)
 from training_platform.config.model.capacity import ReservationSpec
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.compute_class import ComputeClassSpec, Priority
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.names import name_in_cluster
+from training_platform.config.reading.finding import Path
 from training_platform.resources.kubernetes_objects import kubernetes_object
-from training_platform.resources.node_pools import node_pool_name
+from training_platform.resources.node_pools import PoolPlace, accelerator_pool, node_pool_name
 from training_platform.resources.plan import Resource
 from training_platform.resources.resource_types import COMPUTE_CLASS
 from training_platform.resources.scope import Scope
@@ -108,3 +117,32 @@ def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ())
             block["reservationSubBlock"] = {"name": reservation.sub_block}
         specific["reservationBlock"] = block
     return {"affinity": "Specific", "specific": [specific]}
+
+
+def created_pools(cluster_name: str, cluster: ClusterSpec, environment_scope: Scope) -> Iterator[tuple[Path, Resource]]:
+    """Yield the node pool that GKE would create for each priority of machines, with the priority's path.
+
+    Nobody registers these: rules judge a priority by its pool, which has one slice, or one VM a zone. GKE takes a zone
+    of the cluster for a priority without zones: here the first that has the machine.
+    """
+    account = f"nodes@{environment_scope.project}.iam.gserviceaccount.com"  # any but the default one
+    place = PoolPlace(scope=environment_scope, location=cluster.location, cluster=cluster_name, service_account=account)
+    pools = {pool.name: pool for pool in auto_provisioned_pools(cluster_name, cluster)}
+    for class_name, compute_class in cluster.compute_classes.items():
+        for index, priority in enumerate(compute_class.priorities):
+            if priority.machine_type is None:
+                continue
+            pool = pools[f"{class_name}-{index}"]
+            without_fabric = pool.spec.model_copy(update={"gpu_direct": False})  # a class has no more networks
+            zone_count = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
+            gke_pool = GkePool(f"{cluster_name}-{pool.name}", 0, pool.hosts * zone_count)
+            resource = accelerator_pool(replace(pool, spec=without_fabric), gke_pool, place)
+            zones = list(priority.zones) or ([pool.zone] if pool.zone else _likely_zones(pool))
+            resource.inputs = {**resource.inputs, "node_locations": zones}
+            yield ("clusters", cluster_name, "compute_classes", class_name, "priorities", index), resource
+
+
+def _likely_zones(pool: ExpandedPool) -> list[str]:
+    """Return one zone of a pool's region, if any is known: the first that has the machine, or the first."""
+    zones = zones_in(pool.region)
+    return [*(zone for zone in zones if zone in pool.machine.zones), *zones][:1]

@@ -16,10 +16,14 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace
 from training_platform.resources import resource_types
+from training_platform.resources.compute_classes import created_pools
+from training_platform.resources.plan import preview
+from training_platform.resources.scope import environment_scope
+from training_platform.resources.spelling import wire_inputs
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.resources.stack_resource import StackResource
 from training_platform.views import access, cluster, kueue, network, node_pool, storage, vertex
-from training_platform.views.node_pool import InlinePoolView
+from training_platform.views.node_pool import CreatedPoolView, InlinePoolView
 from training_platform.views.view import View
 from training_platform.views.whole_stack import PACKAGES, ObjectView
 
@@ -62,6 +66,20 @@ def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
     """Return the views of a stack; none for a rejected file, or a team without its environment."""
     plan = stack_plan(stack, workspace)
     return views_of_plan(plan.planned(), Locator(stack.section)) if plan and stack.section else []
+
+
+def views_of_created_pools(stack: Stack) -> list[View]:
+    """Return a view of the node pool that GKE would create for each priority of a compute class."""
+    views: list[View] = []
+    if stack.environment is None:
+        return views
+    scope = environment_scope(stack.name, stack.environment)
+    for name, spec in stack.environment.clusters.items():
+        for path, pool in created_pools(name, spec, scope):
+            inputs = wire_inputs(pool.type, pool.inputs, preview)
+            planned = StackResource(stack=stack.name, type=pool.type, name=pool.name, inputs=inputs)
+            views += CreatedPoolView.of(planned, path)
+    return views
 
 
 def kinds_of(token: str) -> Sequence[type[View]]:

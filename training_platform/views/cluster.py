@@ -144,6 +144,11 @@ class AutoProvisioningView(Settings):
     written = fields.written(_DEFAULTS)
     disk_type = fields.text(f"{_DEFAULTS}.diskType", place="auto_provisioning.boot_disk.type")
     disk_gb = fields.whole(f"{_DEFAULTS}.diskSize", place="auto_provisioning.boot_disk.size_gb")
+    scopes = fields.texts(f"{_DEFAULTS}.oauthScopes", place="auto_provisioning")
+    service_account = fields.reference(
+        f"{_DEFAULTS}.serviceAccount", resource_types.SERVICE_ACCOUNT, place="auto_provisioning"
+    )
+    image_type = fields.text(f"{_DEFAULTS}.imageType", place="auto_provisioning")
     strategy = fields.text(f"{_DEFAULTS}.upgradeSettings.strategy", place="auto_provisioning")
     max_surge = fields.whole(f"{_DEFAULTS}.upgradeSettings.maxSurge", place="auto_provisioning")
     max_unavailable = fields.whole(f"{_DEFAULTS}.upgradeSettings.maxUnavailable", place="auto_provisioning")

@@ -290,3 +290,9 @@ class InlinePoolView(NodePoolView):
     def spelled(self, name: str) -> str:
         """Return the input from the cluster."""
         return self.prefix + super().spelled(name)
+
+
+class CreatedPoolView(NodePoolView):
+    """A node pool that GKE would create for a priority of a compute class, which has a list of zones."""
+
+    zones = fields.texts("nodeLocations", place="zones")

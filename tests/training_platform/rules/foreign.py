@@ -115,7 +115,10 @@ RESOURCES: Resources = {
                 "enabled": True,
                 "resourceLimits": [{"resourceType": name, "maximum": maximum} for name, maximum in LIMITS],
                 "autoProvisioningLocations": ["us-central1-a"],
-                "autoProvisioningDefaults": {"diskType": "pd-balanced", "diskSize": 100.0},
+                "autoProvisioningDefaults": {
+                    "diskType": "pd-balanced", "diskSize": 100.0, "serviceAccount": "nodes@p.iam.gserviceaccount.com",
+                    "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+                },
             },
         },
     ),

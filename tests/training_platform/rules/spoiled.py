@@ -239,6 +239,7 @@ ROWS = [
     # auto-provisioning
     Row("auto-provisioning-room", "error", {f"{LIMITS}.3.maximum": 31}),
     Row("auto-provisioning-type", "warning", {f"{LIMITS}.3.resourceType": "tpu-v5e-slice"}),
+    Row("auto-provisioning-nodes", "warning", {f"{DEFAULTS}.serviceAccount": "default"}),
     Row("auto-provisioning-disk", "warning", {f"{DEFAULTS}.diskType": DROP}),
     Row("auto-provisioning-zones", "warning", {AUTO_ZONES: ["us-central1-f"]}),
     Row("auto-provisioning-zones", "error", {AUTO_ZONES: ["us-east1-d"]}),

@@ -11,7 +11,8 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.section import enumeration
-from training_platform.rules.gke.clusters import SURGE_SOURCE, surge_beyond
+from training_platform.rules.gke.clusters import SURGE_SOURCE, default_account, narrow_scopes, surge_beyond
+from training_platform.rules.gke.node_settings import COS
 from training_platform.rules.gke.versions import below
 from training_platform.views.cluster import (
     AutoProvisioningView,
@@ -44,6 +45,25 @@ def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
             if maximum is not None and maximum < minimum:
                 message = f"the limit of {resource} is {maximum:,}, but one {smallest.name} has {minimum:,.0f}"
                 yield finding(view, resource, message, allowed=f"at least {minimum:,.0f}", nearest=f"{minimum:.0f}")
+
+
+@rule(
+    "auto-provisioning-nodes",
+    ruleset="auto-provisioning",
+    severity="warning",
+    source="the sources of node-scopes, node-account and node-image",
+)
+def auto_provisioning_nodes(view: AutoProvisioningView) -> Iterator[Draft]:
+    """Find defaults of auto-provisioned pools that a pool's rules would find: its scopes, account, and image."""
+    if not view.written:
+        return
+    yield from narrow_scopes(view)
+    if view.known("service_account"):
+        yield from default_account(view)
+    has_tpus = any(machine.kind == "tpu" for _, machines in view.accelerators() for machine in machines)
+    if has_tpus and (view.image_type or COS).upper().startswith("UBUNTU"):
+        message = f"image {view.image_type} has no drivers for TPUs (inferred)"
+        yield finding(view, "image_type", message, allowed=COS, nearest=COS)
 
 
 @rule("auto-provisioning-type", ruleset="auto-provisioning", severity="warning", source=f"xpk 367c838, nap.py; {_CA}")

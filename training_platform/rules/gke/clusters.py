@@ -12,7 +12,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
 from training_platform.views.access import AccountView, RoleGrantView
-from training_platform.views.cluster import ClusterView, cluster_of, pools_of
+from training_platform.views.cluster import AutoProvisioningView, ClusterView, cluster_of, pools_of
 from training_platform.views.node_pool import InlinePoolView, NodePoolView
 from training_platform.views.view import View
 from training_platform.views.whole_stack import Program
@@ -263,6 +263,11 @@ def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
 )
 def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
     """Find nodes whose OAuth scopes do not allow writes to storage: checkpoints fail whatever IAM allows."""
+    yield from narrow_scopes(pool)
+
+
+def narrow_scopes(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft]:
+    """Yield a draft if the OAuth scopes of nodes do not allow writes to storage."""
     if WRITING_SCOPES.isdisjoint(pool.scopes):
         if pool.scopes:
             message = "OAuth scopes do not let pods write to Cloud Storage; a later change replaces the pool"
@@ -279,6 +284,11 @@ def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
 )
 def node_account(pool: NodePoolView) -> Iterator[Draft]:
     """Find nodes that run as the default Compute account, which new organisations disable."""
+    yield from default_account(pool)
+
+
+def default_account(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft]:
+    """Yield a draft if nodes run as the default Compute account."""
     if pool.service_account in (None, "", "default"):
         message = "the nodes run as the default Compute account, which may be disabled or without roles"
         yield finding(pool, "service_account", message, allowed="an account for nodes, with its roles")

@@ -13,6 +13,7 @@ from training_platform.rules import View
 from training_platform.views.adapters import views_of_plan
 from training_platform.views.cluster import ResourceLimit
 
+TPUS = (ResourceLimit("cpu", 10_000), ResourceLimit("memory", 100_000))
 SHORT = (ResourceLimit("cpu", 25), ResourceLimit("memory", 234), ResourceLimit("nvidia-h100-80gb", 1))
 
 
@@ -26,6 +27,17 @@ TABLE = [
             {"strategy": "BLUE_GREEN", "max_surge": 0},
         ],
         finds=[{"max_surge": 0}, {"max_surge": 15, "max_unavailable": 6}],
+    ),
+    Rule(
+        "auto-provisioning-nodes",
+        nap,
+        passes=[{"image_type": "UBUNTU_CONTAINERD"}, {"written": False, "scopes": ()}, {"service_account": UNKNOWN}],
+        finds=[
+            {"scopes": ()},
+            {"scopes": ("https://www.googleapis.com/auth/devstorage.read_only",)},
+            {"service_account": "default"},
+            {"image_type": "UBUNTU_CONTAINERD", "limits": (*TPUS, ResourceLimit("tpu-v5-lite-podslice", 8))},
+        ],
     ),
     Rule(
         "auto-provisioning-limits",
