@@ -21,7 +21,7 @@ from training_platform.resources.transfer import document_of_plan
 
 
 def _main(root: Path) -> None:
-    """Answer requests until there are no more; what the organisation's code prints goes to standard error."""
+    """Answer requests until the last one; what the organisation's code prints goes to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests: SimpleQueue[bytes] = SimpleQueue()

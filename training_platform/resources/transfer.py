@@ -80,8 +80,8 @@ def _document_of_value(value: Any, indices: Mapping[Node, int], owner: str) -> A
         return {_REFERENCE: [indices[value.resource], *value.path]}
     if isinstance(value, Computed):
         if value.function not in _NAMES:
-            known = ", ".join(_FUNCTIONS)
-            raise PlanError(f"{owner} computes a value by a function of its own; plans have {known}.")
+            functions = ", ".join(_FUNCTIONS)
+            raise PlanError(f"{owner} computes a value by a function of its own; plans have {functions}.")
         arguments = [_document_of_value(argument, indices, owner) for argument in value.arguments]
         return {_COMPUTED: [_NAMES[value.function], *arguments]}
     if isinstance(value, Mapping):
