@@ -140,6 +140,7 @@ class NodePoolView(View):
     fast_socket = fields.flag("nodeConfig.fastSocket.enabled", default=False, place="")
     image_streaming = fields.flag("nodeConfig.gcfsConfig.enabled", default=False, place="")
     confidential = fields.text("nodeConfig.confidentialNodes.confidentialInstanceType")
+    nested = fields.flag("nodeConfig.advancedMachineFeatures.enableNestedVirtualization", default=False, place="")
     maintenance = fields.text("nodeConfig.hostMaintenancePolicy.maintenanceInterval", place="")
     sysctls = fields.texts_by_key("nodeConfig.linuxNodeConfig.sysctls")
     huge_pages_2m = fields.whole("nodeConfig.linuxNodeConfig.hugepagesConfig.hugepageSize2m", place="")

@@ -239,6 +239,11 @@ ROWS = [
     # auto-provisioning
     Row("auto-provisioning-room", "error", {f"{LIMITS}.3.maximum": 31}),
     Row("auto-provisioning-type", "warning", {f"{LIMITS}.3.resourceType": "tpu-v5e-slice"}),
+    Row("alpha-cluster", "error", {"cluster.enableKubernetesAlpha": True, "cluster.releaseChannel.channel": "REGULAR"}),
+    Row("cluster-needs", "warning", {
+        "cluster.addonsConfig": {"statefulHaConfig": {"enabled": True}, "gcePersistentDiskCsiDriverConfig": {"enabled": False}},
+    }),
+    Row("e2-features", "warning", {"system.nodeConfig.linuxNodeConfig": {"hugepagesConfig": {"hugepageSize1g": 1.0}}}),
     Row("auto-provisioning-nodes", "warning", {f"{DEFAULTS}.serviceAccount": "default"}),
     Row("auto-provisioning-disk", "warning", {f"{DEFAULTS}.diskType": DROP}),
     Row("auto-provisioning-zones", "warning", {AUTO_ZONES: ["us-central1-f"]}),

@@ -55,6 +55,38 @@ def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
         yield finding(cluster, "dataplane_policies", message, allowed=DATAPLANE_V2, nearest=DATAPLANE_V2)
 
 
+@rule(
+    "alpha-cluster",
+    ruleset="clusters",
+    source="GKE docs, about alpha clusters, read 2026-11-29",
+)
+def alpha_cluster(cluster: ClusterView) -> Iterator[Draft]:
+    """Find an alpha cluster in a release channel; GKE neither upgrades it nor keeps it for more than 30 days."""
+    if cluster.alpha and cluster.release_channel not in (None, "UNSPECIFIED"):
+        message = f"an alpha cluster cannot be in release channel {cluster.release_channel}, and ends after 30 days"
+        yield finding(cluster, "alpha", message, allowed="no release channel, or no alpha features")
+
+
+@rule(
+    "cluster-needs",
+    ruleset="clusters",
+    severity="warning",
+    source="GKE docs: Gateway, Cloud Storage FUSE CSI driver, Stateful HA (general knowledge, not read)",
+)
+def cluster_needs(cluster: ClusterView) -> Iterator[Draft]:
+    """Find features of a cluster without another feature that they need (unverified)."""
+    has_gateway = cluster.gateway not in (None, "CHANNEL_DISABLED")
+    if cluster.networking_mode == ROUTES and (has_gateway or cluster.pods_range):
+        message = "a routes-based cluster has neither secondary ranges of pods nor the Gateway API"
+        yield finding(cluster, "networking_mode", message, allowed="VPC_NATIVE", nearest="VPC_NATIVE")
+    if cluster.fuse_driver and not cluster.workload_pool and not cluster.autopilot:
+        message = "the Cloud Storage FUSE driver needs Workload Identity Federation"
+        yield finding(cluster, "fuse_driver", message, allowed="a workload pool, PROJECT.svc.id.goog")
+    if cluster.stateful_ha and not cluster.disk_driver:
+        message = "Stateful HA needs the Persistent Disk driver"
+        yield finding(cluster, "stateful_ha", message, allowed="the Persistent Disk CSI driver enabled")
+
+
 @rule("multi-networking", ruleset="clusters", source=f"{_TOOLKIT}; {_SCHEMA}")
 def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
     """Find multi-networking without its prerequisites; they are set at creation, so a change replaces the cluster.

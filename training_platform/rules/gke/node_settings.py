@@ -139,6 +139,31 @@ def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
         )
 
 
+@rule(
+    "e2-features",
+    ruleset="nodes",
+    severity="warning",
+    source="Compute docs, general-purpose machine family (general knowledge, not read)",
+)
+def e2_features(pool: NodePoolView) -> Iterator[Draft]:
+    """Find features that E2 machines lack, and an Intel CPU platform of AMD's machines (unverified)."""
+    machine = pool.machine_type or ""
+    if machine.startswith("e2-"):
+        features = {
+            "local_ssd_count": pool.local_ssd_count and "local SSDs",
+            "nested": pool.nested and "nested virtualization",
+            "confidential": pool.confidential and "Confidential VMs",
+            "huge_pages_1g": pool.huge_pages_1g and "huge pages of 1 GiB",
+        }
+        for field, feature in features.items():
+            if feature:
+                yield finding(pool, field, f"{machine} does not support {feature}", allowed="none, or another machine")
+    platform = pool.min_cpu_platform
+    if machine.startswith(("n2d-", "t2d-", "c2d-")) and platform and platform.startswith("Intel"):
+        message = f"{machine} has AMD CPUs, not {platform}"
+        yield finding(pool, "min_cpu_platform", message, allowed="AMD Rome or AMD Milan", nearest="AMD Milan")
+
+
 @rule("confidential-gpu", ruleset="nodes", source="Compute docs, accelerator-optimized machines, read 2026-04")
 def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
     """Find Confidential VMs on a machine type with TPUs or GPUs that does not support them."""

@@ -21,6 +21,27 @@ TABLE = [
         finds=[{"network_policy": True}, {"dataplane_policies": True, "datapath": None}],
     ),
     Rule(
+        "alpha-cluster",
+        cluster,
+        passes=[{"alpha": True, "release_channel": None}, {"alpha": True, "release_channel": "UNSPECIFIED"}],
+        finds=[Found({"alpha": True, "release_channel": "REGULAR"}, nearest=None)],
+    ),
+    Rule(
+        "cluster-needs",
+        cluster,
+        passes=[
+            {"networking_mode": "ROUTES", "pods_range": None, "gateway": "CHANNEL_DISABLED"},
+            {"fuse_driver": True, "workload_pool": "example-train.svc.id.goog"},
+            {"stateful_ha": True},
+        ],
+        finds=[
+            {"networking_mode": "ROUTES", "pods_range": "pods"},
+            {"networking_mode": "ROUTES", "pods_range": None, "gateway": "CHANNEL_STANDARD"},
+            {"fuse_driver": True, "workload_pool": None},
+            {"stateful_ha": True, "disk_driver": False},
+        ],
+    ),
+    Rule(
         "multi-networking",
         cluster,
         passes=[

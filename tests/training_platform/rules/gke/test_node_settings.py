@@ -14,6 +14,22 @@ TAINT = Taint("team", "NO_SCHEDULE")
 
 TABLE = [
     Rule(
+        "e2-features",
+        system_pool,
+        passes=[
+            {"machine_type": "e2-standard-4"},
+            {"machine_type": "n2-standard-4", "local_ssd_count": 1, "nested": True, "huge_pages_1g": 4},
+            {"machine_type": "n2d-standard-4", "min_cpu_platform": "AMD Milan"},
+        ],
+        finds=[
+            {"machine_type": "e2-standard-4", "local_ssd_count": 1},
+            {"machine_type": "e2-standard-4", "nested": True},
+            {"machine_type": "e2-standard-4", "confidential": "SEV"},
+            {"machine_type": "e2-standard-4", "huge_pages_1g": 4},
+            Found({"machine_type": "n2d-standard-4", "min_cpu_platform": "Intel Ice Lake"}, "AMD Milan"),
+        ],
+    ),
+    Rule(
         "node-sysctls",
         gpu_pool,
         passes=[
