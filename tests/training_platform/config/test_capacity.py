@@ -326,3 +326,24 @@ def test_a_range_too_small_is_no_exception() -> None:
 
 def test_a_pool_that_names_no_zone_still_expands() -> None:
     assert list(fabrics(p={"machine_type": "a3-ultragpu-8g", "capacity": "spot"})) == ["rdma-us-central1-b"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"taints": {"a b": {"value": "x"}}},
+        {"taints": {"team": {"value": "a b"}}},
+        {"labels": {"x/y/z": "c"}},
+        {"labels": {"team": "-a"}},
+        {"labels": {"t" * 64: "a"}},
+    ],
+)
+def test_labels_and_taints_of_nodes_have_the_form_of_kubernetes(fields: Any) -> None:
+    with pytest.raises(ValidationError, match="should match pattern"):
+        pool(**fields)
+
+
+def test_keys_of_other_domains_and_empty_values_are_labels() -> None:
+    labels = {"example.com/Team_1": "A.b-c", "t" * 63: ""}
+
+    assert pool(labels=labels).labels == labels

@@ -241,7 +241,9 @@ ROWS = [
     Row("auto-provisioning-type", "warning", {f"{LIMITS}.3.resourceType": "tpu-v5e-slice"}),
     Row("alpha-cluster", "error", {"cluster.enableKubernetesAlpha": True, "cluster.releaseChannel.channel": "REGULAR"}),
     Row("cluster-needs", "warning", {
-        "cluster.addonsConfig": {"statefulHaConfig": {"enabled": True}, "gcePersistentDiskCsiDriverConfig": {"enabled": False}},
+        "cluster.addonsConfig": {
+            "statefulHaConfig": {"enabled": True}, "gcePersistentDiskCsiDriverConfig": {"enabled": False},
+        },
     }),
     Row("e2-features", "warning", {"system.nodeConfig.linuxNodeConfig": {"hugepagesConfig": {"hugepageSize1g": 1.0}}}),
     Row("auto-provisioning-nodes", "warning", {f"{DEFAULTS}.serviceAccount": "default"}),

@@ -22,6 +22,8 @@ from training_platform.config.reading.section import (
     DiskTypeName,
     MachineTypeName,
     NamesWhere,
+    NodeLabelKey,
+    NodeLabelValue,
     OneOf,
     Problem,
     ProviderInputs,
@@ -80,7 +82,7 @@ class VmSpec(Section):
 class TaintSpec(Section):
     """A taint of the nodes; jobs that Kueue admits tolerate the taints of their flavor."""
 
-    value: str = Field(description="Value of the taint.", examples=["vision"])
+    value: NodeLabelValue = Field(description="Value of the taint.", examples=["vision"])
     effect: Literal["NO_SCHEDULE", "PREFER_NO_SCHEDULE", "NO_EXECUTE"] = Field(
         default="NO_SCHEDULE", description="What happens to pods that do not tolerate it."
     )
@@ -171,7 +173,7 @@ class NodeOptions(Consistent):
         ge=1,
         description="Maximum number of pods per VM; default: 16 on hosts of multi-host slices, else 32.",
     )
-    taints: dict[str, TaintSpec] = Field(
+    taints: dict[NodeLabelKey, TaintSpec] = Field(
         default=NOTHING, description="Taints of the nodes, by key, in addition to GKE's."
     )
     upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")
@@ -325,7 +327,7 @@ class NodePoolSpec(NodeOptions):
         default=None, ge=1, description="flex-start and queued-provisioning: hours after which a VM is deleted."
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
-    labels: dict[str, str] = Field(
+    labels: dict[NodeLabelKey, NodeLabelValue] = Field(
         default=NOTHING,
         description="Kubernetes labels of the nodes, in addition to GKE's.",
         examples=[{"team": "vision"}],

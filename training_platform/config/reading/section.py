@@ -196,6 +196,8 @@ CURRENCY = r"^[A-Z]{3}$"
 EMAIL = r"^[^\s:@]+@[a-z0-9.-]+\.[a-z]{2,}$"
 _LABEL_KEY = r"^[a-z][a-z0-9_-]{0,62}$"
 _LABEL_VALUE = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"  # what both Google Cloud and Kubernetes take
+_NODE_LABEL_KEY = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
+_NODE_LABEL_VALUE = r"^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$"
 _VERSION = r"^[0-9]+(\.[0-9]+){0,2}(-gke\.[0-9]+)?$"
 REQUEST_NAME = r"^[a-z]([a-z0-9-]{0,55}[a-z0-9])?$"  # with its prefix at most 63 characters, the limit of resource ids
 SERVICE = r"^[a-z]+\.googleapis\.com$"
@@ -219,6 +221,8 @@ FORMS = {
     CURRENCY: "the three capital letters of a currency, such as EUR",
     EMAIL: "an address such as ml-platform@example.com",
     _LABEL_VALUE: "a label's value: lower-case letters, digits, _ and - between them, at most 63",
+    _NODE_LABEL_KEY: "a key such as example.com/team: letters, digits, _, - and ., at most 63 after the domain",
+    _NODE_LABEL_VALUE: "letters, digits, _, - and . between them, at most 63",
     _VERSION: 'a version in quotes, such as "1.33"',
     _TIME: "a time in UTC, such as 2026-12-20T00:00:00Z",
     _HOST: "a host name such as notebooks.example.com",
@@ -267,6 +271,8 @@ LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, examples=["cost-center"])]
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, examples=["ml-research"])]
 HostName = Annotated[str, Field(pattern=_HOST, examples=["notebooks.example.com"])]
 Labels = dict[LabelKey, LabelValue]
+NodeLabelKey = Annotated[str, Field(pattern=_NODE_LABEL_KEY)]  # also of taints
+NodeLabelValue = Annotated[str, Field(pattern=_NODE_LABEL_VALUE)]
 Email = Annotated[str, Field(pattern=EMAIL, examples=["ml-platform@example.com"])]
 Cidr = Annotated[str, AfterValidator(_cidr), Field(examples=["10.10.0.0/20"])]
 Version = Annotated[str, Field(pattern=_VERSION, examples=["1.33"])]

@@ -143,7 +143,8 @@ def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
     if machine is None or (machine.kind == "cpu" and pool.accelerator_type is not None):
         return
     if pool.capacity not in machine.capacities:
-        message = f"{machine.name} does not support {pool.capacity}"
+        model = "queued-provisioning" if pool.queued else pool.capacity
+        message = f"{machine.name} does not support {model}"
         if pool.consume_reservation == "ANY_RESERVATION":
             message += ", the fallback of a pool with affinity to any reservation"
         nearest = next(iter(machine.capacities), None)
