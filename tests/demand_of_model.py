@@ -121,7 +121,7 @@ def _upgrade(vms: VmUsage, holder: Holder) -> Iterator[Charge]:
 
 def _cpu_pools(stack: str, project: str, name: str, cluster: ClusterSpec) -> Iterator[Charge]:
     for path, spec in cluster.pools_without_chips.items():
-        holder = Holder(stack, ("clusters", name, *path), cpu_pool_name(name, path))
+        holder = Holder(stack, ("clusters", name, *path), cpu_pool_name(name, path, spec.machine_type))
         yield from _cpu_pool(project, holder, spec, cluster)
 
 
@@ -137,7 +137,8 @@ def _cpu_pool(project: str, holder: Holder, spec: CpuPoolSpec, cluster: ClusterS
     )
     for usage in vm_usage(vms):
         step = usage.amount / spec.max_nodes
-        yield usage.by(holder._replace(field=(*holder.path, "max_nodes"), step=step, base=spec.min_nodes))
+        section = holder.path[: 3 if "fallback_machine_types" in holder.path else None]  # that of the system pool
+        yield usage.by(holder._replace(field=(*section, "max_nodes"), step=step, base=spec.min_nodes))
     more = upgrade_vms(spec.max_nodes, blue_green=False, max_surge=SYSTEM_POOL_SURGE)
     yield from _upgrade(vms._replace(nodes=more), holder._replace(field=holder.path))
 

@@ -93,7 +93,12 @@ clusters:
     operators: [trainer, slice-controller]
     version: "1.33"
     fqdn_policies: true
-    system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
+    system_pool:
+      machine_type: e2-standard-8
+      min_nodes: 1
+      max_nodes: 3
+      fallback_machine_types: [n2-standard-16]
+      boot_disk: {type: pd-balanced, size_gb: 100}
     cpu_pools:
       general: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
     pathways: {machine_type: n2-standard-64, max_nodes: 3, boot_disk: {type: pd-balanced, size_gb: 100}}
@@ -285,6 +290,7 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*CLUSTER, "system_pool", "machine_type"): "n2-standard-8",
     (*CLUSTER, "system_pool", "min_nodes"): 2,
     (*CLUSTER, "system_pool", "max_nodes"): 4,
+    (*CLUSTER, "system_pool", "fallback_machine_types", 0): "n2d-standard-8",
     (*CLUSTER, "system_pool", "boot_disk", "type"): "pd-ssd",
     (*CLUSTER, "system_pool", "boot_disk", "size_gb"): 200,
     (*CLUSTER, "cpu_pools", "general", "machine_type"): "n2-standard-8",

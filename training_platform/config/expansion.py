@@ -153,13 +153,14 @@ class CpuPool(NamedTuple):
 
 
 def cpu_pools(cluster: ClusterSpec) -> Iterator[CpuPool]:
-    """Yield a cluster's pools without TPUs or GPUs, the system pool last.
+    """Yield a cluster's pools without TPUs or GPUs, the system pool and its fallbacks last.
 
     The system pool is reserved for system pods if the cluster has another pool for other pods.
     """
     for path, spec in cluster.pools_without_chips.items():
-        if path == ("system_pool",):
-            yield CpuPool(path, spec, SYSTEM_NAME, SYSTEM_TAINT if cluster.cpu_pools else None)
+        if path[0] == "system_pool":
+            name = SYSTEM_NAME if path == ("system_pool",) else f"{SYSTEM_NAME}-{spec.machine_type}"
+            yield CpuPool(path, spec, name, SYSTEM_TAINT if cluster.cpu_pools else None)
         elif path == ("pathways",):
             yield CpuPool(path, spec, HEADS_NAME, HEADS_TAINT)
         else:

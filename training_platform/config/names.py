@@ -21,9 +21,11 @@ def pool_name(cluster: str, pool: str) -> str:
     return f"{cluster}-{pool}"
 
 
-def cpu_pool_name(cluster: str, path: Path) -> str:
-    """Name a pool without TPUs or GPUs by its path below its cluster, such as ``("system_pool",)``."""
-    return f"{cluster}-{'system' if path == ('system_pool',) else path[-1]}"
+def cpu_pool_name(cluster: str, path: Path, machine_type: str) -> str:
+    """Name a pool without TPUs or GPUs by its path below its cluster, and a fallback by its machine type."""
+    if path[0] != "system_pool":
+        return f"{cluster}-{path[-1]}"
+    return f"{cluster}-system" if path == ("system_pool",) else f"{cluster}-system-{machine_type}"
 
 
 # Beginnings of names, by section of the stack file; the section's keys follow.
@@ -95,8 +97,8 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
     for name, cluster in environment.clusters.items():
         path: Path = ("clusters", name)
         yield name, path
-        for below in cluster.pools_without_chips:
-            yield cpu_pool_name(name, below), (*path, *below)
+        for below, pool_spec in cluster.pools_without_chips.items():
+            yield cpu_pool_name(name, below, pool_spec.machine_type), (*path, *below)
         yield name_in_cluster(name, "gpu_networks"), (*path, "gpu_networks")
         if cluster.notebooks:
             yield name_in_cluster(name, "notebooks"), (*path, "notebooks")

@@ -14,7 +14,7 @@ from training_platform.catalog import BOOT_DISK_LIMITS, GENERAL_QUOTAS
 from training_platform.catalog.locations import region_of
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
-from training_platform.config.names import Locator, cpu_pool_name
+from training_platform.config.names import Locator
 from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, Path, others_go_on
 from training_platform.config.workspace import Workspace
@@ -283,7 +283,7 @@ def _holder(view: View, field: str, step: float, base: int) -> Holder:
     """Return the holder of a charge by its section of the stack file, or by the resource's name if unknown."""
     label = str(view.origin[-1]) if view.origin else view.name
     if _without_chips(view.origin):
-        label = cpu_pool_name(str(view.origin[1]), view.origin[2:])
+        label = view.name.removesuffix("-pool")
     if view.origin[-2:-1] == ("more_pools",):
         label = f"{view.origin[-3]}-{label}"
     return Holder(view.stack, view.origin, label, view.path(field), step, base)

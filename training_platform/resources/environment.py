@@ -545,15 +545,17 @@ def add_cpu_pools(
 
     ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join without them.
     """
-    pools: list[Node] = []
+    others: list[Node] = []
+    system: list[Node] = []
     for pool in cpu_pools(spec):
-        # The system pool comes last: it stops taking other pods once these have a pool of their own.
-        after = list(pools) if pool.path == ("system_pool",) else []
-        name = cpu_pool_name(cluster, pool.path)
-        component = into.component("training-platform:gke:SystemPool", name, after=after)
+        is_system = pool.path[0] == "system_pool"
+        # The system's pools come last: they stop taking other pods once these have a pool of their own. A fallback does
+        # not wait for the system pool, whose machine type may be out of stock.
+        name = cpu_pool_name(cluster, pool.path, pool.spec.machine_type)
+        component = into.component("training-platform:gke:SystemPool", name, after=others if is_system else ())
         component.add(cpu_pool(name, pool, place), bindings)
-        pools.append(component)
-    return pools
+        (system if is_system else others).append(component)
+    return others + system
 
 
 def add_accelerator_pools(

@@ -39,20 +39,25 @@ SYSTEM_POOL_ROOM = declare(
 def system_pool_findings(workspace: Workspace) -> Iterator[Draft]:
     """Find clusters whose pools without accelerators have too few vCPUs for their controllers.
 
-    Memory is left out: machine types of the catalogue have enough wherever they have the vCPUs. Also left out are
-    existing clusters, whose pools are not in the file, and clusters where GKE creates pools.
+    A fallback of the system pool has to hold them without the others, which may be out of stock. Memory is left out:
+    machine types of the catalogue have enough wherever they have the vCPUs. Also left out are existing clusters, whose
+    pools are not in the file, and clusters where GKE creates pools.
     """
     for stack, environment in workspace.environments():
         for name, cluster in environment.clusters.items():
             if cluster.existing is None and cluster.auto_provisioning is None:
-                yield from _too_small(stack, ("clusters", name, "system_pool"), name, cluster)
+                path: Path = ("clusters", name, "system_pool")
+                yield from _too_small(stack, path, name, cluster)
+                for number, fallback in enumerate(cluster.system_pool.fallbacks):
+                    place = (*path, "fallback_machine_types", number)
+                    yield from _fallback_too_small(stack, place, name, cluster, fallback)
 
 
 def _too_small(stack: Stack, path: Path, name: str, cluster: ClusterSpec) -> Iterator[Draft]:
     system = cluster.system_pool
     pools = [system, *cluster.cpu_pools.values()]
     needed = _requested(name, cluster)
-    at_most = sum(usable_vcpus(pool) * pool.max_nodes for pool in pools) - _GKE_CLUSTER
+    at_most = _room_at_most(system, cluster)
     always = sum(usable_vcpus(pool) * pool.min_nodes for pool in pools) - _GKE_CLUSTER
     subject = f"controllers of {name} request {needed:.2f} vCPUs, and beside GKE's own pods"
     if at_most < needed:
@@ -74,6 +79,31 @@ def _too_small(stack: Stack, path: Path, name: str, cluster: ClusterSpec) -> Ite
         allowed=f"at least {enough}, or a larger machine_type",
         nearest=enough,
     )
+
+
+def _fallback_too_small(
+    stack: Stack, path: Path, name: str, cluster: ClusterSpec, fallback: CpuPoolSpec
+) -> Iterator[Draft]:
+    needed = _requested(name, cluster)
+    at_most = _room_at_most(fallback, cluster)
+    if at_most >= needed:
+        return
+    enough = fallback.max_nodes + ceil((needed - at_most) / usable_vcpus(fallback))
+    yield finding(
+        stack,
+        path,
+        f"controllers of {name} request {needed:.2f} vCPUs, and beside GKE's own pods its pools without accelerators "
+        f"have {max(0, at_most):.2f} at most while the system pool has only {fallback.machine_type}",
+        rule=SYSTEM_POOL_ROOM,
+        allowed=f"a larger machine type, or max_nodes of at least {enough}",
+        nearest=f"max_nodes {enough}",
+    )
+
+
+def _room_at_most(system: CpuPoolSpec, cluster: ClusterSpec) -> float:
+    """Return the vCPUs for controllers in a cluster whose system pool is ``system``, every pool at its maximum."""
+    pools = [system, *cluster.cpu_pools.values()]
+    return sum(usable_vcpus(pool) * pool.max_nodes for pool in pools) - _GKE_CLUSTER
 
 
 def usable_vcpus(pool: CpuPoolSpec) -> float:

@@ -187,8 +187,12 @@ class NodePoolView(View):
     def path(self, name: str) -> Path:
         """Return the path of a field in the stack file, which counts pools of TPUs in slices.
 
-        GPUs have fields of their own where they are attached to a CPU machine.
+        GPUs have fields of their own where they are attached to a CPU machine. A fallback of the system pool has its
+        machine type alone, and all other fields with it.
         """
+        if self.origin[-2:-1] == ("fallback_machine_types",) and name not in self.SHARED:
+            below = super().path(name)[len(self.origin) :]
+            return self.origin if below in ((), ("machine_type",)) else (*self.origin[:-2], *below)
         machine = MACHINE_TYPES.get(self.machine_type or "") if self.known("machine_type") else None
         if machine is not None and machine.kind == "cpu" and name in _ATTACHED:
             return (*self.origin, _ATTACHED[name])

@@ -14,6 +14,7 @@ from tests.plans import PlannedStack, composed
 from training_platform.config.expansion import CpuPool, cpu_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import CpuPoolSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
+from training_platform.resources.environment import add_cpu_pools
 from training_platform.resources.gke import (
     cluster_admins,
     created_cluster,
@@ -351,6 +352,36 @@ def test_the_system_pool_is_the_system_s_alone_once_other_pods_have_a_place() ->
 
     assert taints == {"data": None, "system": ("components.gke.io/gke-managed-components", "true")}
     assert {pool.name: pool.taint for pool in cpu_pools(spec_of())} == {"system": None}
+
+
+def test_a_fallback_of_the_system_pool_is_a_pool_alike_that_starts_empty(scope: Scope) -> None:
+    system = SystemPoolSpec(min_nodes=3, max_nodes=5, fallback_machine_types=("n2d-standard-8",))
+    cluster = spec_of(system_pool=system, cpu_pools={"data": CpuPoolSpec()})
+    _, first, second = (planned_pool(scope, f"gpu-{pool.name}", pool, "us-west4").inputs for pool in cpu_pools(cluster))
+
+    assert (first["name"], second["name"]) == ("system", "system-n2d-standard-8")
+    assert second["nodeConfig"] == {**first["nodeConfig"], "machineType": "n2d-standard-8"}
+    assert (first["autoscaling"]["totalMinNodeCount"], second["autoscaling"]["totalMinNodeCount"]) == (3, 0)
+    assert second["autoscaling"]["totalMaxNodeCount"] == 5
+    assert second["initialNodeCount"] == 0
+
+
+def test_a_fallback_does_not_wait_for_the_pool_that_it_replaces(scope: Scope) -> None:
+    system = SystemPoolSpec(fallback_machine_types=("n2d-standard-8",))
+    spec = spec_of(system_pool=system, cpu_pools={"data": CpuPoolSpec()})
+    place = PoolPlace(scope=scope, location="us-west4", cluster="prod-gpu", service_account="nodes@example.com")
+    plan = Component("plan", "plan")
+
+    pools = {pool.name: pool for pool in add_cpu_pools(plan, "gpu", spec, place)}
+
+    assert [node.name for node in pools["gpu-system-n2d-standard-8"].after] == ["gpu-data"]
+
+
+def test_the_fallbacks_of_a_system_pool_are_other_machine_types() -> None:
+    with pytest.raises(ValueError, match="has e2-standard-4, which is machine_type already"):
+        SystemPoolSpec(machine_type="e2-standard-4", fallback_machine_types=("e2-standard-4",))
+    with pytest.raises(ValueError, match="has n2-standard-4 twice"):
+        SystemPoolSpec(fallback_machine_types=("n2-standard-4", "n2-standard-4"))
 
 
 def test_a_cpu_pool_has_a_name_of_its_own() -> None:

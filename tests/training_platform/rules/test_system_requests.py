@@ -53,6 +53,30 @@ def test_pools_without_accelerators_hold_the_controllers(fields: dict[str, Any],
     assert found(**fields) == expected
 
 
+def with_fallbacks(maximum: int, *machines: str) -> dict[str, Any]:
+    fields = system("e2-standard-8", 1, maximum)
+    fields["system_pool"]["fallback_machine_types"] = list(machines)
+    return fields
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({**FULL, **with_fallbacks(1, "n2-standard-4")}, []),
+        (
+            {**FULL, **with_fallbacks(1, "n2-standard-4", "n2d-standard-2")},
+            [("error", "max_nodes 2", "system_pool.fallback_machine_types[1]")],
+        ),
+        ({**FULL, **with_fallbacks(2, "n2-standard-4", "n2d-standard-2")}, []),
+    ],
+    ids=["large enough", "one too small", "two VMs"],
+)
+def test_each_fallback_holds_the_controllers_without_the_other_machine_types(
+    fields: dict[str, Any], expected: list[Any]
+) -> None:
+    assert found(**fields) == expected
+
+
 def test_the_message_has_the_sum_and_the_room() -> None:
     (finding,) = findings_of({**FULL, **system("e2-standard-2", 1, 1)})
 

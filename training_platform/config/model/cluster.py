@@ -268,12 +268,14 @@ class ClusterSpec(Consistent):
 
     @property
     def pools_without_chips(self) -> dict[Path, CpuPoolSpec]:
-        """Its pools without TPUs or GPUs, by their paths below it, the system pool last."""
+        """Its pools without TPUs or GPUs, by their paths below it, the system pool and its fallbacks last."""
         pools: dict[Path, CpuPoolSpec] = {("cpu_pools", name): pool for name, pool in self.cpu_pools.items()}
         if self.pathways:
             pools["pathways",] = self.pathways
         if self.existing is None:
             pools["system_pool",] = self.system_pool
+            for number, fallback in enumerate(self.system_pool.fallbacks):
+                pools["system_pool", "fallback_machine_types", number] = fallback
         return pools
 
     @property

@@ -31,6 +31,7 @@ from training_platform.config.reading.section import (
     Zone,
     above,
     refuse_conflicts,
+    unique,
     unknown_name,
 )
 
@@ -283,6 +284,25 @@ class SystemPoolSpec(CpuPoolSpec):
     """
 
     min_nodes: int = Field(default=2, ge=1, description="Fewest VMs over all zones of the cluster.")
+    fallback_machine_types: Annotated[tuple[CpuMachineName, ...], AfterValidator(unique)] = Field(
+        default=(),
+        description="Machine types for when machine_type is out of stock: each is a node pool of its own that starts "
+        "empty and grows up to max_nodes; quota is charged for each.",
+        examples=[["n2d-standard-8"]],
+    )
+
+    @property
+    def fallbacks(self) -> Iterator["SystemPoolSpec"]:
+        """The pools of its other machine types, in the order of the file; GKE bounds each by itself alone."""
+        for machine_type in self.fallback_machine_types:
+            yield self.model_copy(update={"machine_type": machine_type, "min_nodes": 0, "fallback_machine_types": ()})
+
+    def conflicts(self) -> Iterator[Problem]:
+        """Yield a minimum above the maximum, and the pool's own machine type among the others."""
+        yield from super().conflicts()
+        if self.machine_type in self.fallback_machine_types:
+            message = f"has {self.machine_type}, which is machine_type already"
+            yield Problem(("fallback_machine_types",), message, "other machine types", "leave it out")
 
 
 class PathwaysPoolSpec(CpuPoolSpec):
