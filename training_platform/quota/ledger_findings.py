@@ -48,7 +48,7 @@ def ledger_findings(
         *quota_findings(projects, workspace, held_before),
         *request_findings(projects, workspace),
         *capacity_findings(capacity, workspace, before),
-        *file_findings(file_ledger(workspace), workspace),
+        *file_findings(file_ledger(workspace), workspace, before),
         *located(reservation_findings(workspace)),
         *located(far_data_sets(workspace)),
         *located(unknown_teams(workspace)),
@@ -149,15 +149,16 @@ QUOTA_UNKNOWN = declare(
 
 def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Draft]:
     """Find quota ids that the snapshot lacks: one finding for each id and stack, at the largest holder."""
-    missing: dict[tuple[str, str, str], Held] = {}
+    missing: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
     verified: set[tuple[str, str]] = set()
     for line in ledger.lines:
         if line.limit is None:
             if not is_guess(line.key, listed=False):
                 verified.add((line.key.service, line.key.quota_id))
             for held in line.holders:
-                missing.setdefault((line.key.service, line.key.quota_id, held.holder.stack), held)
-    for (service, quota_id, stack), held in missing.items():
+                missing[line.key.service, line.key.quota_id, held.holder.stack].append(held)
+    for (service, quota_id, stack), holders in missing.items():
+        held = holders[0]
         guess = (service, quota_id) not in verified
         message = f"{quota_id} of {service}, which {held.holder.label} needs, is not in {file}{_GUESS if guess else ''}"
         yield finding(
@@ -166,6 +167,7 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator
             message,
             rule=QUOTA_UNKNOWN,
             about=f"{quota_id} of {service}",
+            holders=_paths(holders),
             severity="warning" if guess else "error",
             allowed="quota ids that the snapshot lists",
             nearest=f"{_PULL} {ledger.project}, or its limit written there by hand",
@@ -205,7 +207,7 @@ def _exceeded(
             rule=QUOTA_EXCEEDED,
             about=str(line.key),
             amount=line.used,
-            holders=((row.holder.stack, dotted(row.holder.field or row.holder.path)) for row in line.holders),
+            holders=_paths(line.holders),
             severity="warning" if uncertain else "error",
             follows=cause,
             rests_on=_places(workspace, holder.stack, holder.path),
@@ -348,6 +350,8 @@ def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace |
             share.holder.field,
             message,
             rule=CAPACITY_EXCEEDED,
+            amount=line.promised,
+            holders=_paths(shares),
             follows=cause,
             spoils=_places(workspace, share.holder.stack, share.holder.path),
             rests_on=(
@@ -425,9 +429,23 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Dra
             )
 
 
-def file_findings(lines: Iterable[FileLine], workspace: Workspace) -> list[Finding]:
-    """Find directories and homes that are promised more than their Filestore instance holds."""
-    return located(_over_files(line, share, workspace) for line in lines if line.over for share in line.shares)
+def file_findings(lines: Iterable[FileLine], workspace: Workspace, before: Workspace | None = None) -> list[Finding]:
+    """Find directories and homes that are promised more than their Filestore instance holds.
+
+    ``before`` is the workspace before a change: they are only at what has grown, or at an instance that has shrunk.
+    """
+    lines_before = {(line.environment, line.instance): line for line in file_ledger(before)} if before else {}
+    drafts: list[Draft] = []
+    for line in lines:
+        if not line.over:
+            continue
+        line_before = lines_before.get((line.environment, line.instance))
+        grown = [share for share in line.shares if before and share.amount > (_amount_before(share, before) or 0)]
+        if not grown and line_before and line.capacity < line_before.capacity:
+            drafts.append(_shrunk(line, line_before, workspace))
+        else:
+            drafts.extend(_over_files(line, share, workspace) for share in grown or line.shares)
+    return located(drafts)
 
 
 FILE_CAPACITY_EXCEEDED = declare(
@@ -453,9 +471,27 @@ def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Draft:
         share.holder.field,
         message,
         rule=FILE_CAPACITY_EXCEEDED,
+        amount=line.promised,
+        holders=_paths(line.shares),
         allowed=allowed,
         nearest=fits or None,
         rests_on=_namesakes(line, workspace),
+    )
+
+
+def _shrunk(line: FileLine, before: FileLine, workspace: Workspace) -> Draft:
+    message = (
+        f"{line.instance} of {line.environment} holds {shown(line.capacity)} GiB, held {shown(before.capacity)} before "
+        f"this change, and is promised {shown(line.promised)}, {_of_which(line.shares)}"
+    )
+    return finding(
+        _holder(workspace, line.environment),
+        ("filestore", line.instance, "capacity_gib"),
+        message,
+        rule=FILE_CAPACITY_EXCEEDED,
+        amount=line.promised,
+        holders=_paths(line.shares),
+        allowed=f"at least {shown(line.promised)}, or less for the directories",
     )
 
 
@@ -484,6 +520,12 @@ def _of_which(holders: tuple[Held, ...], stack: str | None = None, max_named: in
     if unnamed := holders[max_named:]:
         parts.append(f"{len(unnamed):,} more {shown(sum(held.amount for held in unnamed))}")
     return f"of which {', '.join(parts[:-1])} and {parts[-1]}"  # readable: a list follows
+
+
+def _paths(holders: Iterable[Held]) -> Iterator[tuple[str, str]]:
+    """Yield the stack and the path of the field by which each holder holds its part, which an exemption may name."""
+    for held in holders:
+        yield held.holder.stack, dotted(held.holder.field or held.holder.path)
 
 
 def _holder(workspace: Workspace, stack: str) -> Stack | Anchor:

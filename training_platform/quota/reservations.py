@@ -9,7 +9,7 @@ from typing import NamedTuple
 from training_platform.config.expansion import ExpandedPool, pools
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.declaration import Draft, declare, finding
-from training_platform.config.reading.finding import Path, Place
+from training_platform.config.reading.finding import Path, Place, dotted
 from training_platform.config.reading.section import enumeration
 from training_platform.config.workspace import Workspace
 
@@ -98,6 +98,8 @@ def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator
         (*member.pool.path, member.field),
         message,
         rule=RESERVATION_EXCEEDED,
+        amount=promised,
+        holders=((row.stack.name, dotted((*row.pool.path, row.field))) for row in members),
         allowed=allowed,
         nearest=fits or None,
         rests_on=_others(member, members),

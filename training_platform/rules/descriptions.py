@@ -90,7 +90,8 @@ def exemption(rule_id: str, finding: Finding | None = None) -> str:
     if finding and finding.file == OWN_RESOURCES:
         subject = f"resource: {json.dumps(finding.resource)}"
     if finding and finding.amount is not None:
-        subject += f"\n    quota: {json.dumps(finding.about)}\n    up_to: {finding.amount:g}"
+        quota = f"\n    quota: {json.dumps(finding.about)}" if finding.about else ""
+        subject += f"{quota}\n    up_to: {finding.amount:g}"
     return (
         f"exemptions:\n  - rule: {rule_id}\n    stack: {stack}\n    {subject}\n"
         '    reason: why it holds here\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'

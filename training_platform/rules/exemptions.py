@@ -28,10 +28,21 @@ from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.quota import ledger_findings
 from training_platform.quota.charges import shown
+from training_platform.quota.reservations import RESERVATION_EXCEEDED
 from training_platform.rules import foreign_access, losses, rights, workloads  # noqa: F401 # declare rules that entries may name
 
 FILE = "stacks/exemptions.yaml"
 _OF_QUOTAS = ledger_findings.QUOTA_EXCEEDED.id
+_BY_AMOUNT = frozenset(
+    declared.id
+    for declared in (
+        ledger_findings.QUOTA_EXCEEDED,
+        ledger_findings.CAPACITY_EXCEEDED,
+        ledger_findings.FILE_CAPACITY_EXCEEDED,
+        RESERVATION_EXCEEDED,
+    )
+)
+"""Rules about a limit with several holders: an exemption names the most that they may need together."""
 EXEMPTIBLE = frozenset(rule.id for rule in RULES.values() if rule.excuse == "exemption")
 """Rules that an exemption may name."""
 LOSSES = frozenset(rule.id for rule in RULES.values() if rule.excuse == "acknowledgement")
@@ -67,7 +78,9 @@ class Exemption(Section):
         examples=["NVIDIA-H100-GPUS-per-project-region in us-central1"],
     )
     up_to: float | None = Field(
-        default=None, description="Of quota-exceeded: what all holders may need together.", examples=[48]
+        default=None,
+        description="Of a limit with several holders: what all of them may need together; the path is that of any.",
+        examples=[48],
     )
     reason: Text = Field(description="Why it may be broken.", examples=["The cache moves to Filestore."])
     owner: Email = Field(description="Address of whoever answers for it.")
@@ -76,10 +89,12 @@ class Exemption(Section):
     @model_validator(mode="after")
     def _names_a_part(self) -> Self:
         _one_subject(self.path, self.resource)
-        if (self.quota is None) != (self.up_to is None):
+        if self.rule == _OF_QUOTAS and (self.quota is None) != (self.up_to is None):
             raise ValueError("needs both quota and up_to, or neither")
         if self.quota is not None and (self.rule != _OF_QUOTAS or self.path is None):
             raise ValueError(f"has a quota, which goes only with rule {_OF_QUOTAS} and a path")
+        if self.up_to is not None and (self.rule not in _BY_AMOUNT or self.path is None):
+            raise ValueError(f"has up_to, which goes only with a path and one of {', '.join(sorted(_BY_AMOUNT))}")
         return self
 
     @property
@@ -90,13 +105,15 @@ class Exemption(Section):
     def covers(self, finding: Finding) -> bool:
         """Whether the exemption names a finding and its amount, on any day.
 
-        An entry without a quota, as there were before, covers only a limit whose every holder it names.
+        An entry without an amount, as there were before, covers only a limit whose every holder it names.
         """
-        if finding.rule == self.rule and finding.holders:
-            if self.quota is None:
+        if finding.rule != self.rule:
+            return False
+        if finding.holders:
+            if self.up_to is None:
                 return all(map(self._names_holder, finding.holders))
-            return self.names_limit(finding) and (finding.amount or 0) <= (self.up_to or 0)
-        if finding.rule != self.rule or finding.stack != self.stack:
+            return self.names_limit(finding) and (finding.amount or 0) <= self.up_to
+        if finding.stack != self.stack:
             return False
         if self.path is not None:
             return bool(_pattern(self.path, below=True).fullmatch(finding.path))
@@ -106,19 +123,20 @@ class Exemption(Section):
 
     def names_limit(self, finding: Finding) -> bool:
         """Whether the exemption names the limit that a finding is about, by any of its holders, up to some amount."""
-        if self.quota is None or finding.rule != self.rule:
+        if self.up_to is None or finding.rule != self.rule:
             return False
-        limit = _pattern(self.quota, below=False)
-        return bool(limit.fullmatch(finding.about)) and any(map(self._names_holder, finding.holders))
+        if self.quota is not None and not _pattern(self.quota, below=False).fullmatch(finding.about):
+            return False
+        return any(map(self._names_holder, finding.holders))
 
     def _names_holder(self, holder: tuple[str, str]) -> bool:
         stack, path = holder
         return stack == self.stack and bool(_pattern(self.path or "", below=True).fullmatch(path))
 
     @property
-    def names_no_quota(self) -> bool:
-        """Whether it is about a quota and names none, as entries did before."""
-        return self.rule == _OF_QUOTAS and self.quota is None
+    def names_no_amount(self) -> bool:
+        """Whether it is about a limit with several holders and names no amount, as entries did before."""
+        return self.rule in _BY_AMOUNT and self.up_to is None
 
 
 class Acknowledgement(Section):
@@ -211,7 +229,7 @@ EXEMPTION_UNUSED = declare(
 
 EXEMPTION_UNTYPED = declare(
     "exemption-untyped",
-    "Find an exemption of a quota that does not name the quota and the amount.",
+    "Find an exemption of a limit that does not name the amount.",
     ruleset="exemptions",
     severity="warning",
 )
@@ -306,12 +324,13 @@ class Exemptions:
             elif exemption.stack not in stacks:
                 message = f"{exemption.rule}: stack {exemption.stack} does not exist"
                 yield finding(entry, (), message, rule=EXEMPTION_UNUSED, nearest=find_nearest(exemption.stack, stacks))
-            elif exemption.names_no_quota:
+            elif exemption.names_no_amount:
                 message = (
-                    f"{exemption.rule} of {exemption.subject}: names no quota and no amount, so it holds only for "
-                    "limits with no other holder, and no longer with the next release"
+                    f"{exemption.rule} of {exemption.subject}: names no amount, so it holds only for limits with no "
+                    "other holder, and no longer with the next release"
                 )
-                allowed = "quota and up_to, as `explain FILE:LINE` prints the entry"
+                fields = "quota and up_to" if exemption.rule == _OF_QUOTAS else "up_to"
+                allowed = f"{fields}, as `explain FILE:LINE` prints the entry"
                 yield finding(entry, (), message, rule=EXEMPTION_UNTYPED, allowed=allowed)
             elif exemption.stack in decided and entry not in used:
                 message = f"{exemption.rule} of {exemption.subject}: no finding needs it any longer"

@@ -152,6 +152,19 @@ def test_directories_may_be_promised_all_of_an_instance_and_no_gib_more(tmp_path
     assert "or capacity_gib of data, up to 9,984" in (first.allowed or "")
 
 
+def test_after_a_change_the_instance_that_shrank_is_at_fault_or_the_directory_that_grew(tmp_path: Path) -> None:
+    before = workspace(tmp_path, capacity=2048, one_gib=1000, other_gib=500)
+    shrunk = workspace(tmp_path, capacity=1024, one_gib=1000, other_gib=500)
+    grown = workspace(tmp_path, capacity=2048, one_gib=1000, other_gib=1500)
+
+    (at_instance,) = file_findings(file_ledger(shrunk), shrunk, before)
+    (at_directory,) = file_findings(file_ledger(grown), grown, before)
+
+    assert (at_instance.stack, at_instance.path) == ("env", "filestore.data.capacity_gib")
+    assert "holds 1,024 GiB, held 2,048 before this change, and is promised 1,500" in at_instance.message
+    assert (at_directory.stack, at_directory.path) == ("env-other", "directories.sets.size_gib")
+
+
 def test_an_instance_that_cannot_grow_so_far_is_not_offered_as_the_way_out(tmp_path: Path) -> None:
     over = workspace(tmp_path, capacity=9984, one_gib=9984, other_gib=1)
     first, _ = file_findings(file_ledger(over), over)

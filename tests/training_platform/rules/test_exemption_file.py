@@ -109,10 +109,31 @@ def test_more_than_an_exemption_allows_is_told_with_both_amounts_and_the_entry_i
     assert exemptions.exceeded([counted]) == set(exemptions.entries)
 
 
-def test_an_entry_that_names_no_quota_is_a_warning() -> None:
-    warnings = read(rule="quota-exceeded").findings(set(), stacks={"prod"}, checked={"prod"}, decided={"prod"})
+def test_an_entry_that_names_no_amount_is_a_warning() -> None:
+    for rule, allowed in (("quota-exceeded", "quota and up_to"), ("capacity-exceeded", "up_to")):
+        (warning,) = read(rule=rule).findings(set(), stacks={"prod"}, checked={"prod"}, decided={"prod"})
 
-    assert [(row.rule, row.severity) for row in warnings] == [("exemption-untyped", "warning")]
+        assert (warning.rule, warning.severity) == ("exemption-untyped", "warning")
+        assert (warning.allowed or "").startswith(f"{allowed}, as")
+
+
+@pytest.mark.parametrize("rule", ["capacity-exceeded", "file-capacity-exceeded", "reservation-exceeded"])
+def test_an_exemption_of_a_capacity_names_the_most_of_all_its_holders(rule: str) -> None:
+    excess = {**EXCESS, "rule": rule, "about": ""}
+    entry: dict[str, str | None] = {"rule": rule, "up_to": "48"}
+
+    assert covered(read(**entry), **excess)
+    assert not covered(read(**entry), **{**excess, "amount": 56.0})
+    assert not covered(read(**entry), **{**excess, "holders": (EVAL,)})
+    assert not covered(read(rule=rule), **excess)
+    assert covered(read(rule=rule), **{**excess, "holders": (H100,)})
+
+
+def test_an_exemption_of_an_unknown_quota_names_all_who_hold_a_part_of_it() -> None:
+    unknown = {"rule": "quota-unknown", "path": EVAL[1], "holders": (EVAL, H100)}
+
+    assert not covered(read(rule="quota-unknown"), **unknown)
+    assert covered(read(rule="quota-unknown", path="clusters.main.node_pools.*"), **unknown)
 
 
 @pytest.mark.parametrize(("day", "expected"), [("2027-01-30", True), ("2027-01-31", True), ("2027-02-01", False)])
@@ -137,6 +158,7 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
         {"quota": "CPUS", "up_to": "1"},
         "exemptions[0]: has a quota, which goes only with rule quota-exceeded and a path",
     ),
+    "an amount of a rule without one": ({"up_to": "1"}, "has up_to, which goes only with a path and one of capacity-"),
     "an unknown field": ({"ends": "x"}, "is not a field of this section"),
     "the day under its old name": ({"until": '"2027-01-31"'}, "is no longer a field of this section. Allowed: expires"),
 }
