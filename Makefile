@@ -126,8 +126,10 @@ $(COMPLETE): $(BASE) requirements.txt
 $(POLICIES): policies/requirements.txt pyproject.toml
 	$(call install,.venv-policies,policies/requirements.txt)
 
-# Apart from .venv, since an image for training has nothing of this project's either.
+# Apart from .venv, since an image for training has nothing of this project's either. An older pip takes the hashes of
+# google-auth[pyopenssl, requests] for none of google-auth.
 $(EXAMPLES): requirements-examples.txt
 	@"$(PYTHON)" -m venv --clear .venv-examples
+	@.venv-examples/bin/python $(PIP) install "pip>=23.3"
 	@.venv-examples/bin/python $(PIP) install --require-hashes --requirement requirements-examples.txt
 	@touch $@

@@ -87,7 +87,7 @@ def _cluster(cluster: ClusterSpec, book: PriceBook) -> Iterator[Cost]:
 
 
 def _network(environment: Environment, book: PriceBook) -> Iterator[Cost]:
-    for region in {region_of(cluster.location) for cluster in environment.own_clusters.values()}:
+    for region in dict.fromkeys(region_of(cluster.location) for cluster in environment.own_clusters.values()):
         yield service_cost("nat-gateway", region, 1, 1, book)
         addresses = environment.nat_addresses or 1
         yield service_cost("address", region, addresses, addresses, book)

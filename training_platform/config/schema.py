@@ -7,7 +7,9 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from training_platform.config.model.stack import SECTIONS
+from training_platform.config.reading.section import Section
 
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_FILE = "stacks/stack.schema.json"
 _REFS = "#/$defs/{model}"
 _ENGINE = {
@@ -39,7 +41,7 @@ def stack_schema() -> dict[str, Any]:
     }
     texts = {key: {"type": "string", "description": f"Written by Pulumi: {text}."} for key, text in _ENGINE.items()}
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": _DRAFT,
         "title": "A stack of training-platform",
         "type": "object",
         "properties": {"config": config, **texts},
@@ -47,6 +49,11 @@ def stack_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": _closed(definitions["$defs"]),
     }
+
+
+def file_schema(model: type[Section], title: str) -> dict[str, Any]:
+    """Return the schema of a whole file of one model, to be completed in place."""
+    return {"$schema": _DRAFT, **model.model_json_schema(), "title": title}
 
 
 def _closed(schema: Any, *, names: bool = False) -> Any:

@@ -21,6 +21,7 @@ from training_platform.config.reading.finding import Finding, Path, others_go_on
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import QUOTA_ID, SERVICE, ProjectId, Section, enumeration
 from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.schema import file_schema
 from training_platform.quota.charges import QuotaKey
 from training_platform.quota.quota_ids import KnownQuota, known_quotas, misspelt_quota_id, units
 
@@ -382,7 +383,7 @@ _MEANINGS = {
 
 def snapshot_schema() -> dict[str, Any]:
     """Return the schema of ``stacks/quotas/<project>.yaml``."""
-    schema = SnapshotFile.model_json_schema()
+    schema = file_schema(SnapshotFile, "Limits of a project")
     row = schema["$defs"]["Limit"]["properties"]
     for name in ("region", "zone", "unit"):  # missing, or not empty: the model rejects null
         row[name] = {"type": "string", "minLength": 1, "description": _MEANINGS[name]}
@@ -392,7 +393,7 @@ def snapshot_schema() -> dict[str, Any]:
     limits = schema["properties"]["limits"]
     for mapping in (limits, *limits["patternProperties"].values()):
         mapping["additionalProperties"] = False
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Limits of a project"}
+    return schema
 
 
 def unmarked(text: str) -> bool:

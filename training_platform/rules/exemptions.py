@@ -26,6 +26,7 @@ from training_platform.config.reading.finding import Anchor, Finding, Path, Posi
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import Email, OneOf, Section
 from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.schema import file_schema
 from training_platform.quota import ledger_findings
 from training_platform.quota.charges import shown
 from training_platform.quota.reservations import RESERVATION_EXCEEDED
@@ -381,10 +382,10 @@ SCHEMA_FILE = "stacks/exemptions.schema.json"
 
 def exemptions_schema() -> dict[str, Any]:
     """Return the schema; an editor offers the rules that can be exempt."""
-    schema = ExemptionsFile.model_json_schema()
+    schema = file_schema(ExemptionsFile, "Exemptions")
     exemption = schema["$defs"]["Exemption"]
     exemption["properties"]["rule"]["enum"] = sorted(EXEMPTIBLE)
     schema["$defs"]["Acknowledgement"]["properties"]["effect"]["enum"] = sorted(LOSSES)
     for name in ("Exemption", "Acknowledgement"):
         schema["$defs"][name]["oneOf"] = [{"required": ["path"]}, {"required": ["resource"]}]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "Exemptions"}
+    return schema

@@ -26,8 +26,12 @@ _EVERYBODY = {
 }
 _IN_POLICY = re.compile(r'"(allUsers|allAuthenticatedUsers)"')  # of the JSON of a whole policy
 _EVERY_ADDRESS = ("0.0.0.0/0", "::/0")
-# Parts of paths of ranges that let nobody in: where something may connect to, what is routed, mirrored or advertised.
-_OUTWARD = re.compile(r"egress|dest|route|filter|advertised|trafficselector|exportranges|nat|except", re.IGNORECASE)
+# Words in paths of ranges that let nobody in: where something may connect to, what is routed, mirrored or advertised.
+_OUTWARD = frozenset({
+    "advertised", "dest", "destination", "egress", "except", "export", "filter", "filters", "nat", "nats", "route",
+    "routes", "selectors",
+})  # fmt: skip
+_WORD = re.compile(r"[A-Z]?[a-z]+")
 _PUBLIC_ACLS = ("publicRead", "publicReadWrite", "authenticatedRead")
 _SWITCHES: Mapping[tuple[str, str], str] = {
     ("cloudrunv2/service:Service", "invokerIamDisabled"): "is true, so anybody may call it without a role",
@@ -56,7 +60,7 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
             role = inputs.get("role")
             message = f"{members[0]} is {_EVERYBODY[members[0]]}{f', who gets {role}' if isinstance(role, str) else ''}"
             yield finding(resource, path, message, allowed="the members that need it")
-        elif value in _EVERY_ADDRESS and inward and not _OUTWARD.search(path):
+        elif value in _EVERY_ADDRESS and inward and not _is_outward(path):
             message = f"{value} lets every address in{_ports(resource.type, inputs)}"
             yield finding(resource, path, message, allowed="the ranges that need it")
         elif value in _PUBLIC_ACLS and path.endswith("predefinedAcl"):
@@ -74,6 +78,10 @@ def _lets_nobody_in(token: str, inputs: Mapping[str, Any]) -> bool:
     """Whether a rule of a firewall is one for outgoing traffic, denies, or is off."""
     denies = inputs.get("action") == "deny" or (token == FIREWALL and not inputs.get("allows"))
     return denies or inputs.get("direction") == "EGRESS" or inputs.get("disabled") is True
+
+
+def _is_outward(path: str) -> bool:
+    return any(word.lower() in _OUTWARD for word in _WORD.findall(path))
 
 
 def _ports(token: str, inputs: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.rules.documents.constraints import Case, Constraint, Names, Order, Values
-from training_platform.rules.documents.problems import BrokenConstraint, Reporter, Where, a_written, missing, refused
+from training_platform.rules.documents.problems import BrokenConstraint, Reporter, Where, missing, refused
 from training_platform.rules.documents.scalars import FORMS, measured
 
 BlockCheck = Callable[[Mapping[str, Any], Where, Reporter], None]
@@ -97,7 +97,7 @@ def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Reporte
     for key in case.required:
         if not _input_at(value, key) and _input_at(value, key) != 0:
             message = f"{key} is not written{beside}"
-            report(BrokenConstraint("required", (where, key), message, a_written(key)))
+            report(BrokenConstraint("required", (where, key), message, f"a value for {key}"))
     for key in case.forbidden:
         if _is_among(_input_at(value, key), ["<written>"]):
             message = f"{key} is written{beside}"

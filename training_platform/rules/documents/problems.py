@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.finding import Severity
 from training_platform.config.reading.secrets import HIDDEN, can_be_secret
-from training_platform.config.reading.section import article
 
 ConstraintKind = Literal["enum", "format", "range", "required", "type", "unknown"]
 Where = tuple[Any, ...]  # empty for the object, else the Where of the block or list around the value, and its key
@@ -109,11 +108,6 @@ def _digits(text: str) -> list[str]:
     return [letter for letter in text if letter.isdigit()]
 
 
-def a_written(key: str) -> str:
-    """Return a required input with its article."""
-    return f"{article(key)} {key}"
-
-
 def missing(where: Where, key: str) -> BrokenConstraint:
     """Return the problem of a required input that is missing."""
-    return BrokenConstraint("required", (where, key), f"{key} is required and missing", a_written(key))
+    return BrokenConstraint("required", (where, key), f"{key} is required and missing", f"a value for {key}")
