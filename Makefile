@@ -37,7 +37,7 @@ test: lint $(if $(ARGS),,test-policies) ## Lint, then run every test on all core
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 test-core: $(COMPLETE) ## Run the tests of the core; ARGS is passed on to pytest.
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/training_platform tests/stacks tests/modules $(ARGS)
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/training_platform tests/stacks $(ARGS)
 
 test-policies: $(POLICIES) ## Run the policy pack's tests in its own virtualenv; ARGS is passed on to pytest.
 	@.venv-policies/bin/python -m pytest tests/training_platform/policy $(ARGS)

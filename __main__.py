@@ -2,8 +2,8 @@
 
 import pulumi
 
-from modules.program import selected_plan
-from modules.register import make_later_resources_wait, register_plan
+from training_platform.modules.program import selected_plan
+from training_platform.modules.register import make_later_resources_wait, register_plan
 
 plan = selected_plan()
 registered = register_plan(plan)

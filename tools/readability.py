@@ -24,7 +24,6 @@ ROOMS: Final = (
     "examples",
     "kueue_model",
     "local_google_cloud",
-    "modules",
     "pipelines",
     "tests",
     "tools",

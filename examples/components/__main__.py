@@ -4,7 +4,12 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
-from modules.components import (
+from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import PersistentResourceSpec
+from training_platform.config.model.workloads import Notebooks
+from training_platform.modules.components import (
     ControllerMonitoring,
     FilestoreInstance,
     GkeCluster,
@@ -16,11 +21,6 @@ from modules.components import (
     PersistentResource,
     TeamNamespace,
 )
-from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
-from training_platform.config.model.node_pool import NodePoolSpec
-from training_platform.config.model.storage import FilestoreSpec
-from training_platform.config.model.team import PersistentResourceSpec
-from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.scope import program_scope
 
 scope = program_scope("example-train-dev", "dev", labels={"cost-center": "research"})

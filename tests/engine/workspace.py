@@ -16,7 +16,7 @@ from typing import Any
 from tests.places import ORGANISATION, PACK_ENVIRONMENT, ROOT
 from training_platform.config.model.stack import PROJECT
 
-COPIED = ("Pulumi.yaml", "__main__.py", "modules", "policies")
+COPIED = ("Pulumi.yaml", "__main__.py", "policies")
 STACK = "pulumi:pulumi:Stack"
 SECONDS = 240  # for one command; a preview of the largest stack takes 15 to 30 on two busy cores
 _READS = ("read", "read-replacement")

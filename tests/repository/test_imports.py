@@ -20,6 +20,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "catalog": (),
     "config": ("catalog",),
     "resources": ("config", "catalog"),
+    "modules": ("resources", "config", "catalog"),
     "views": ("resources", "config", "catalog"),
     "quota": ("views", "resources", "config", "catalog"),
     "rules": ("quota", "views", "resources", "config", "catalog"),
@@ -28,7 +29,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "checks": ("rules", "quota", "views", "resources", "config", "catalog"),
     "cli": ("policy", "checks", "clients", "rules", "quota", "views", "resources", "config", "catalog"),
 }
-"""What a room of the core may import beside itself; ``modules`` may import what ``views`` may."""
+"""What a room of the core may import beside itself."""
 CORE = tuple(f"training_platform.{room}" for room in ARROWS)
 PARTS: dict[str, tuple[str, ...]] = {
     "jobs": (),
@@ -61,7 +62,7 @@ DOORS = {
 }
 """The modules of each package of ``APART`` that others import from: their ``__all__``, or all public names."""
 PLAIN = tuple(f"training_platform.{room}" for room in ("catalog", "config", "resources", "views", "quota", "rules"))
-OURS = ("modules", "training_platform", *APART)
+OURS = ("training_platform", *APART)
 FOLDERS = (*OURS, "policies")
 STORY_NAMES = {
     "agenda", "asks", "base", "child", "fleet", "judge", "known", "leash", "misfit", "of_cluster", "room", "sheet",
@@ -91,12 +92,11 @@ def test_importing_all_of_a_plain_package_loads_no_pulumi(package: str) -> None:
     assert {package, *done.stdout.split()} == {name for name, _ in _sources(package)}
 
 
-@pytest.mark.parametrize("room", [*ARROWS, "modules"])
+@pytest.mark.parametrize("room", ARROWS)
 def test_a_room_of_the_core_imports_only_itself_and_those_below_it(room: str) -> None:
-    package = "modules" if room == "modules" else f"training_platform.{room}"
-    below = ARROWS["views" if room == "modules" else room]
+    package = f"training_platform.{room}"
 
-    assert _other_imports(package, [package, *(f"training_platform.{name}" for name in below)]) == []
+    assert _other_imports(package, [package, *(f"training_platform.{name}" for name in ARROWS[room])]) == []
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -130,7 +130,7 @@ def test_what_a_package_with_users_of_its_own_may_import_it_imports(package: str
 
 @pytest.mark.parametrize("package", APART)
 def test_others_import_a_package_with_users_of_its_own_by_its_doors(package: str) -> None:
-    folders = ("training_platform", "modules", "policies", "tools", "benchmarks", "tests")
+    folders = ("training_platform", "policies", "tools", "benchmarks", "tests")
     files = [file for folder in folders for file in _sources(folder) if not file[0].startswith(f"tests.{package}.")]
     imports = [(name, imported) for name, path in files for imported in _imports(path) if _within(imported, package)]
 
@@ -175,10 +175,14 @@ def test_every_room_and_part_has_its_arrows() -> None:
     assert {path.name for path in (package / "parts").iterdir() if any(path.glob("*.py"))} == set(PARTS)
 
 
-@pytest.mark.parametrize("folder", [*(f"training_platform/{room}" for room in ARROWS), "modules"])
-def test_the_core_names_no_part_in_a_path_or_a_text(folder: str) -> None:
+@pytest.mark.parametrize("room", ARROWS)
+def test_the_core_names_no_part_in_a_path_or_a_text(room: str) -> None:
     naming = re.compile(rf"parts[./](?:{'|'.join(PARTS)})\b")
-    files = [path for path in (ROOT / folder).rglob("*.py") if naming.search(path.read_text(encoding="utf-8"))]
+    files = [
+        path
+        for path in (ROOT / "training_platform" / room).rglob("*.py")
+        if naming.search(path.read_text(encoding="utf-8"))
+    ]
 
     assert [path.relative_to(ROOT).as_posix() for path in files] == []
 

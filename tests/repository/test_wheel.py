@@ -19,7 +19,7 @@ from tests.places import ORGANISATION, ROOT
 from training_platform.policy.build import make_wheel
 
 PACKAGES = ("training_platform", "kueue_model", "local_google_cloud")
-CLONED = ("Pulumi.yaml", "pyproject.toml", "__main__.py", "modules", "policies", *PACKAGES)
+CLONED = ("Pulumi.yaml", "pyproject.toml", "__main__.py", "policies", *PACKAGES)
 
 pytestmark = pytest.mark.timeout(300)
 

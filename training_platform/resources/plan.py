@@ -1,7 +1,7 @@
 """The plan of a stack: components, their resources, and references for values that only a deployment knows.
 
-Pure functions compose it, ``modules/`` registers it with Pulumi, and everything that judges a stack reads it. A
-resource is known by its type and name.
+Pure functions compose it, ``training_platform/modules`` registers it with Pulumi, and everything that judges a stack
+reads it. A resource is known by its type and name.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ import pytest
 from tests.places import ORGANISATION, ROOT
 
 INVENTED = Path(__file__).parent / "invented"
-PACKAGES = ("modules", "training_platform")
 GPU_VMS = 2
 GPUS_PER_VM = 6
 SURGE = 1
@@ -69,8 +68,8 @@ class Tree:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     root = tmp_path_factory.mktemp("invented")
-    for package in PACKAGES:
-        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = "training_platform"
+    shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "stacks" / "quotas").mkdir(parents=True)
     for file in ("Pulumi.yaml", "__main__.py", "stacks/clock.yaml"):
         shutil.copy(ORGANISATION / file, root / file)

@@ -28,7 +28,7 @@ urn = "urn:pulumi:dev::another::gcp:container/nodePool:NodePool::b200"
 pool = ResourceValidationArgs("gcp:container/nodePool:NodePool", {"nodeConfig": node}, urn, "b200", options, None)
 found = {policy.name: policy for policy in policies(None)}
 found["disks"].validate(pool, lambda message, urn: print(message))
-assert not {"modules", "policies"} & set(sys.modules), "the checkout was imported"
+assert not {"training_platform.modules", "policies"} & set(sys.modules), "the checkout was imported"
 """
 
 

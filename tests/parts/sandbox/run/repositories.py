@@ -123,8 +123,7 @@ def without_stacks(root: Path) -> Sandbox:
     (root / "stacks").mkdir(parents=True)
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
-    for name in ("modules", "training_platform"):  # of this checkout, whichever one is installed
-        (root / name).symlink_to(ROOT / name)
+    (root / "training_platform").symlink_to(ROOT / "training_platform")  # of this checkout, whichever is installed
     return Sandbox(root)
 
 

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SandboxFolder:
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, root / name)
     shutil.copytree(ORGANISATION / "stacks", root / "stacks")
-    (root / "modules").mkdir()
+    (root / "policies").mkdir()
     (tmp_path / "home" / "plugins").mkdir(parents=True)
     (tmp_path / "home" / "credentials.json").write_text("{}")
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
@@ -64,7 +64,7 @@ def test_a_copy_runs_in_this_environment_with_the_settings_beside_the_stacks_own
     assert project["config"] == {"gcp:pollInterval": {"value": "1s"}}
     assert project["name"] == "training-platform"
     assert (checkout / ".venv").resolve() == Path(sys.prefix).resolve()
-    assert (checkout / "modules").resolve() == folder.root / "modules"
+    assert (checkout / "policies").resolve() == folder.root / "policies"
 
 
 def test_a_copy_has_the_organisations_own_resources_as_long_as_the_repository_does(folder: SandboxFolder) -> None:

@@ -88,7 +88,7 @@ def _copy_of(root: Path, target: Path) -> Path:
     (target / "stacks").mkdir(parents=True)
     for name in ("Pulumi.yaml", "__main__.py", "stacks/Pulumi.small.yaml"):
         (target / name).write_bytes((root / name).read_bytes())
-    (target / "modules").symlink_to((root / "modules").resolve())
+    (target / "training_platform").symlink_to((root / "training_platform").resolve())
     return target
 
 

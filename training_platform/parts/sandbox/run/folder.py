@@ -29,7 +29,7 @@ NAME: Final = ".sandbox"
 SECRET: Final = "sandbox"  # noqa: S105 # replaces every secret, since the key that encrypted it is not used
 ENVIRONMENT: Final = f"{PROJECT}:environment"
 _REFERENCE: Final = "pulumi:pulumi:StackReference"
-_LINKED: Final = ("modules", "policies", "training_platform")
+_LINKED: Final = ("policies", "training_platform")
 _ENCRYPTION_KEYS: Final = ("encryptionsalt", "encryptedkey", "secretsprovider")
 _REAL_CLOUD: Final = re.compile(
     r"gcp:(credentials|accessToken|externalCredentials|impersonate\w+|universeDomain|pollInterval|batching"

@@ -11,12 +11,12 @@ import pulumi
 import pytest
 
 from local_google_cloud.kubernetes import as_sent, plain_struct
-from modules.register import class_of, register_plan
 from tests.places import ORGANISATION, ROOT
 from tests.recording_monitor import STACK, RecordingMonitor, record, run_program
 from tests.stack_files import text_of
 from tests.stacks import every_field as reach
 from training_platform.config.workspace import read_workspace
+from training_platform.modules.register import class_of, register_plan
 from training_platform.resources.gke import kubeconfig
 from training_platform.resources.plan import Component, Computed, Node, Options, Plan, Resource, awaited, is_read
 from training_platform.resources.stack_plan import stack_plan

@@ -13,12 +13,12 @@ from typing import Any, Literal
 import pulumi
 import pulumi_kubernetes
 
-from modules.register import Registered, register_plan
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.model.team import PersistentResourceSpec
 from training_platform.config.model.workloads import Notebooks
+from training_platform.modules.register import Registered, register_plan
 from training_platform.resources import controllers
 from training_platform.resources.environment import add_accelerator_pools, add_cpu_pools
 from training_platform.resources.filestore import filestore_resources

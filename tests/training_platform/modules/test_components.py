@@ -15,8 +15,14 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from modules import components
-from modules.components import (
+from tests.places import ROOT
+from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.node_pool import NodePoolSpec
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import PersistentResourceSpec
+from training_platform.config.model.workloads import Notebooks
+from training_platform.modules import components
+from training_platform.modules.components import (
     ControllerMonitoring,
     FilestoreInstance,
     GkeCluster,
@@ -29,12 +35,6 @@ from modules.components import (
     PlatformComponent,
     TeamNamespace,
 )
-from tests.places import ROOT
-from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
-from training_platform.config.model.node_pool import NodePoolSpec
-from training_platform.config.model.storage import FilestoreSpec
-from training_platform.config.model.team import PersistentResourceSpec
-from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.plan import Resource, once, text
 from training_platform.resources.scope import program_scope
 
