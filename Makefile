@@ -53,8 +53,9 @@ format: $(COMPLETE) ## Format the code, and mend what ruff can mend.
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-schema: $(BASE) ## Write the JSON Schemas of stacks and jobs from their models.
+schema: $(BASE) ## Write the JSON Schemas of stacks and jobs, and the arguments of components, from their models.
 	@$(BIN)/training-platform schema
+	@$(BIN)/python -m tools.component_args
 
 inventories: $(BASE) ## Write the inventories of the tests' organisation from its plans.
 	@$(BIN)/python -m tests.organisation.inventories.write
@@ -94,6 +95,7 @@ changelog: $(COMPLETE) ## Move the fragments of changelog.d/ into CHANGELOG.md, 
 lock: ## Resolve pyproject.toml and requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
 	@$(COMPILE) pyproject.toml requirements-base.in --output-file requirements-base.txt
 	@$(COMPILE) pyproject.toml requirements.in $(EXTRAS:%=--extra %) --output-file requirements.txt
+	@$(COMPILE) pyproject.toml modules/requirements.in --extra deploy --output-file modules/requirements.txt
 	@$(COMPILE) pyproject.toml policies/requirements.in --extra policy --output-file policies/requirements.txt
 	@$(COMPILE) requirements-examples.in --output-file requirements-examples.txt
 

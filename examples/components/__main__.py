@@ -4,61 +4,105 @@ import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
-from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
-from training_platform.config.model.node_pool import NodePoolSpec
-from training_platform.config.model.storage import FilestoreSpec
-from training_platform.config.model.team import PersistentResourceSpec
-from training_platform.config.model.workloads import Notebooks
-from training_platform.modules.components import (
-    ControllerMonitoring,
+from training_platform.modules import (
     FilestoreInstance,
     GkeCluster,
     JobSet,
     JupyterHub,
     Kueue,
     Network,
-    NodePools,
+    NodePoolSpec,
     PersistentResource,
+    Place,
+    Prometheus,
+    ResourceFlavors,
+    TeamBucket,
     TeamNamespace,
-)
-from training_platform.resources.scope import program_scope
-
-scope = program_scope("example-train-dev", "dev", labels={"cost-center": "research"})
-spec = ClusterSpec(
-    location="us-central1",
-    subnet=SubnetSpec(nodes="10.10.0.0/20", pods="10.64.0.0/16", services="10.10.16.0/20"),
-    node_pools={"h100": NodePoolSpec(machine_type="a3-highgpu-8g", zone="us-central1-a", max_nodes=4)},
+    TeamPlace,
+    TeamQueues,
 )
 
-network = Network("shared", scope=scope, regions=["us-central1"])
-cluster = GkeCluster("main", scope=scope, spec=spec, network=network.network_id)
-pools = NodePools("main", scope=scope, spec=spec, cluster=cluster.cluster_name, service_account=cluster.service_account)
+PROJECT = "example-train-dev"
+LOCATION = "us-central1"
+MEMBERS = ["group:vision@example.com"]
+place = Place(project=PROJECT, environment="dev", labels={"cost-center": "research"})
+vision = TeamPlace(project=PROJECT, environment="dev", team="vision", labels={"cost-center": "research"})
+pools: dict[str, NodePoolSpec] = {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}}
+
+network = Network("shared", {"place": place, "regions": [LOCATION]})
+cluster = GkeCluster(
+    "main",
+    {
+        "place": place,
+        "location": LOCATION,
+        "network": network.network_id,
+        "subnet": {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"},
+        "node_pools": pools,
+    },
+)
 homes = FilestoreInstance(
-    "homes",
-    scope=scope,
-    spec=FilestoreSpec(location="us-central1-a", capacity_gib=1024),
-    network=network.network_id,
+    "homes", {"place": place, "location": "us-central1-a", "capacity_gib": 1024, "network": network.network_id}
 )
 
 
 def inside(*waits_for: pulumi.Resource) -> pulumi.ResourceOptions:
     """Return options of what is in the cluster."""
-    return pulumi.ResourceOptions(provider=cluster.provider, depends_on=[pools, *waits_for])
+    return pulumi.ResourceOptions(provider=cluster.provider, depends_on=[cluster, *waits_for])
 
 
-jobset = JobSet("jobset", inside())
-kueue = Kueue("kueue", inside(jobset), scope=scope, cluster="main", spec=spec)
-ControllerMonitoring("kueue-metrics", inside(kueue), scope=scope, controller="kueue")
+jobset = JobSet("jobset", {}, inside())
+kueue = Kueue("kueue", {"place": place, "cluster": "main", "location": LOCATION, "node_pools": pools}, inside(jobset))
+Prometheus("kueue-metrics", {"place": place, "controller": "kueue"}, inside(kueue))
+flavors = ResourceFlavors(
+    "flavors", {"place": place, "cluster": "main", "location": LOCATION, "node_pools": pools}, inside(kueue)
+)
+
+jobs = gcp.serviceaccount.Account("vision-jobs", project=PROJECT, account_id="dev-vision-jobs")
+namespace = TeamNamespace(
+    "vision",
+    {
+        "place": vision,
+        "members": MEMBERS,
+        "google_service_account": jobs.email,
+        "quota": {"requests.nvidia.com/gpu": "16"},
+    },
+    inside(),
+)
+queues = TeamQueues(
+    "vision-queues",
+    {
+        "place": vision,
+        "cluster": "main",
+        "location": LOCATION,
+        "node_pools": pools,
+        "namespace": namespace.namespace,
+        "shares": {"h100": {"nominal_quota": 16}},
+    },
+    inside(flavors),
+)
+checkpoints = TeamBucket(
+    "checkpoints", {"place": vision, "location": LOCATION, "members": MEMBERS, "jobs": jobs.email, "versioning": True}
+)
+machines = PersistentResource(
+    "tuning", {"place": vision, "region": LOCATION, "machine_type": "a2-highgpu-8g", "replicas": 1}
+)
+
 hub = JupyterHub(
     "notebooks",
+    {
+        "place": place,
+        "cluster": "main",
+        "location": LOCATION,
+        "node_pools": pools,
+        "notebooks": {
+            "filestore": "homes",
+            "oauth_client_id": "notebooks.apps.example.com",
+            "allowed_domain": "example.com",
+            "pools": ["h100"],
+        },
+        "home_claim": "homes",
+    },
     inside(),
-    scope=scope,
-    cluster="main",
-    spec=spec,
-    notebooks=Notebooks(
-        filestore="homes", oauth_client_id="notebooks.apps.example.com", allowed_domain="example.com", pools=("h100",)
-    ),
-    home_claim="homes",
 )
 volume = kubernetes.core.v1.PersistentVolume(
     "homes",
@@ -66,7 +110,7 @@ volume = kubernetes.core.v1.PersistentVolume(
     spec={
         "capacity": {"storage": "1Ti"},
         "access_modes": ["ReadWriteMany"],
-        "nfs": {"server": homes.ip, "path": "/share"},
+        "nfs": {"server": homes.address, "path": "/share"},
         "storage_class_name": "",
     },
     opts=inside(),
@@ -83,23 +127,9 @@ kubernetes.core.v1.PersistentVolumeClaim(
     opts=inside(),
 )
 
-jobs = gcp.serviceaccount.Account("vision-jobs", project=scope.project, account_id="dev-vision-jobs")
-vision = TeamNamespace(
-    "vision",
-    inside(),
-    scope=program_scope("example-train-dev", "dev", "vision"),
-    team="vision",
-    members=["group:vision@example.com"],
-    google_service_account=jobs.email,
-    quota={"requests.nvidia.com/gpu": "16"},
-)
-machines = PersistentResource(
-    "tuning",
-    scope=program_scope("example-train-dev", "dev", "vision"),
-    spec=PersistentResourceSpec(region="us-central1", machine_type="a2-highgpu-8g", replicas=1),
-)
-
 pulumi.export("endpoint", cluster.endpoint)
-pulumi.export("homes", homes.ip)
-pulumi.export("namespace", vision.namespace)
+pulumi.export("pools", cluster.pool_names)
+pulumi.export("homes", homes.address)
+pulumi.export("queues", queues.queues)
+pulumi.export("bucket", checkpoints.bucket_name)
 pulumi.export("machines", machines.resource_id)

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 LOCKS = {
     "requirements-base.txt": [],
     "requirements.txt": ["deploy", "adopt", "documents", "jobs", "quota", "sandbox", "verify"],
+    "modules/requirements.txt": ["deploy"],
     "policies/requirements.txt": ["policy"],
     "requirements-examples.txt": None,
 }  # the extras of each; None: nothing of this project's
@@ -109,7 +110,7 @@ def test_every_extra_is_locked() -> None:
     assert project["optional-dependencies"].keys() == {extra for extras in LOCKS.values() for extra in extras or ()}
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "policies/requirements.txt"])
+@pytest.mark.parametrize("lock", ["requirements.txt", "modules/requirements.txt", "policies/requirements.txt"])
 def test_what_checks_is_the_same_in_every_environment(lock: str) -> None:
     base = _pins("requirements-base.txt")
     other = _pins(lock)
@@ -117,6 +118,14 @@ def test_what_checks_is_the_same_in_every_environment(lock: str) -> None:
 
     assert "pydantic" in shared
     assert {name: other[name] for name in shared} == {name: base[name] for name in shared}
+
+
+def test_components_run_with_the_versions_that_stacks_are_deployed_with() -> None:
+    modules = _pins("modules/requirements.txt")
+    deployed = {**_pins("requirements-base.txt"), **_pins("requirements.txt")}
+
+    assert modules.items() <= deployed.items()
+    assert len(modules) < 50
 
 
 def test_a_check_installs_no_pulumi_and_no_client_of_google() -> None:

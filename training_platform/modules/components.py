@@ -1,23 +1,48 @@
-"""Components for any Pulumi program in Python: networks, GKE clusters, node pools, Filestore, software in clusters.
+"""Components for any Pulumi program, in any of its languages: clusters, files, queues, and what a team has of them.
 
-They have one shape: the constructor takes a name, options and typed arguments, composes a detached plan by the same
-functions as the plan of a stack, and registers it with the component as parent. What decides which resources exist is
-plain: a scope and a section of a stack file, as its model. Other values may be outputs, which nothing here reads.
+They have one shape: ``args`` is read by the models of stack files, the functions that compose a stack's plan compose a
+detached one from it, and that is registered with the component as parent. A component calls no Google Cloud.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+import inspect
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes
 
-from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.environment import ChartOverride
-from training_platform.config.model.storage import FilestoreSpec
-from training_platform.config.model.team import PersistentResourceSpec
-from training_platform.config.model.workloads import Notebooks
+from training_platform.config.component_arguments import (
+    FilestoreInstanceArguments,
+    GkeClusterArguments,
+    JobSetArguments,
+    JupyterHubArguments,
+    KueueArguments,
+    NetworkArguments,
+    NodePoolsArguments,
+    PersistentResourceArguments,
+    PrometheusArguments,
+    ResourceFlavorsArguments,
+    TeamBucketArguments,
+    TeamNamespaceArguments,
+    TeamQueuesArguments,
+)
+from training_platform.config.expansion import flavors
+from training_platform.config.model.team import Team
+from training_platform.modules.args import (
+    FilestoreInstanceArgs,
+    GkeClusterArgs,
+    JobSetArgs,
+    JupyterHubArgs,
+    KueueArgs,
+    NetworkArgs,
+    NodePoolsArgs,
+    PersistentResourceArgs,
+    PrometheusArgs,
+    ResourceFlavorsArgs,
+    TeamBucketArgs,
+    TeamNamespaceArgs,
+    TeamQueuesArgs,
+)
+from training_platform.modules.reading import read
 from training_platform.modules.register import Registered, register_plan
 from training_platform.resources import controllers
 from training_platform.resources.environment import add_accelerator_pools, add_cpu_pools
@@ -27,310 +52,387 @@ from training_platform.resources.gke import (
     created_cluster,
     existing_cluster,
     gke_cluster,
+    kubeconfig,
     node_account_resources,
 )
 from training_platform.resources.jupyterhub import jupyterhub
 from training_platform.resources.kubernetes_objects import cluster_provider
+from training_platform.resources.kueue import local_queue_names
+from training_platform.resources.member_rights import member_bucket_grants
 from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources, subnet_resources
 from training_platform.resources.node_pools import PoolPlace
-from training_platform.resources.plan import Component, Resource, once
-from training_platform.resources.scope import Scope
+from training_platform.resources.plan import Component, PlanError, Resource, compute, once, text
+from training_platform.resources.queues import flavor_resources, team_queues
+from training_platform.resources.resource_types import NODE_POOL
+from training_platform.resources.scope import place_scope
+from training_platform.resources.spelling import camel_case
+from training_platform.resources.storage import team_bucket
+from training_platform.resources.team_account import bucket_grants
 from training_platform.resources.tenancy import NamespaceParts, namespace_labels, team_namespace
 from training_platform.resources.vertex import persistent_resource
 
+__all__ = [
+    "FilestoreInstance",
+    "GkeCluster",
+    "JobSet",
+    "JupyterHub",
+    "Kueue",
+    "Network",
+    "NodePools",
+    "PersistentResource",
+    "Prometheus",
+    "ResourceFlavors",
+    "TeamBucket",
+    "TeamNamespace",
+    "TeamQueues",
+]
+
 
 class PlatformComponent(pulumi.ComponentResource):
-    """The common shape: a subclass adds resources to ``plan``, then calls ``_register`` once.
+    """The common shape: a subclass adds resources to its plan, registers it, and sets each output that it declares.
 
     The parent, providers, protection and dependencies that the caller gives hold for all resources of the component.
     """
 
-    def __init__(self, component_type: str, name: str, opts: pulumi.ResourceOptions | None) -> None:
-        super().__init__(component_type, name, {}, opts)
-        self.plan = Component(component_type, name)
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
+        token = f"training-platform:index:{type(self).__name__}"
+        super().__init__(token, name, {}, opts)
+        self._plan = Component(token, name)
 
-    def _register(self, **outputs: Any) -> Registered:
-        """Register the plan, and set each output as an attribute of its name."""
-        registered = register_plan(self.plan, pulumi.ResourceOptions(parent=self))
-        resolved = {name: pulumi.Output.from_input(registered.resolve(value)) for name, value in outputs.items()}
-        for name, output in resolved.items():
-            setattr(self, name, output)
-        self.register_outputs(resolved)
-        return registered
+    def _register(self) -> Registered:
+        """Register the plan. Raises pulumi.RunError for a plan that nobody could register."""
+        try:
+            return register_plan(self._plan, pulumi.ResourceOptions(parent=self))
+        except PlanError as error:
+            raise pulumi.RunError(str(error)) from error
+
+    def _register_outputs(self) -> None:
+        """Register the outputs that the class declares, by the names that other languages have for them."""
+        declared = inspect.get_annotations(type(self))
+        self.register_outputs({camel_case(name): getattr(self, name) for name in declared})
 
 
 class Network(PlatformComponent):
-    """A VPC without subnets, which clusters bring, and a NAT gateway in each region.
+    """A VPC without subnets, which clusters bring, and a NAT gateway in each region."""
 
-    ``nat_addresses`` are reserved for each gateway. ``services_range`` holds addresses for private service access, and
-    ``google_apis`` leads names of Google's APIs to private or restricted addresses.
-    """
-
-    network_id: pulumi.Output[str]  # projects/*/global/networks/*
+    network_id: pulumi.Output[str]
+    """Id of the VPC, projects/*/global/networks/*."""
     network_name: pulumi.Output[str]
-    services_range: pulumi.Output[str | None]  # its name, once services of Google have joined
+    """Name of the VPC."""
+    services_range: pulumi.Output[str | None]
+    """Name of the addresses for private service access, once services of Google have joined; none without them."""
 
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        regions: Sequence[str],
-        nat_addresses: int = 0,
-        services_range: str | None = None,
-        google_apis: Literal["private", "restricted"] | None = None,
-    ) -> None:
-        super().__init__("training-platform:network:Network", name, opts)
+    def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("Network", name, args, NetworkArguments)
+        super().__init__(name, opts)
         parts = NetworkParts(
-            regions=tuple(regions),
-            nat_addresses=nat_addresses,
-            services_range=services_range,
-            google_apis=ENTRANCES[google_apis] if google_apis else None,
+            regions=arguments.regions,
+            nat_addresses=arguments.nat_addresses,
+            services_range=arguments.services_range,
+            google_apis=ENTRANCES[arguments.google_apis] if arguments.google_apis else None,
         )
-        network = network_resources(name, scope, parts, self.plan)
+        network = network_resources(name, place_scope(arguments.place), parts, self._plan)
         joined = network.services_range
         if network.services is not None:
             joined = once(joined, network.services.output("id"))
-        self._register(network_id=network.network_id, network_name=network.network_name, services_range=joined)
+        registered = self._register()
+        self.network_id = registered.output(network.network_id)
+        self.network_name = registered.output(network.network_name)
+        self.services_range = registered.output(joined)
+        self._register_outputs()
 
 
 class GkeCluster(PlatformComponent):
-    """A private cluster with its subnet and the account of its nodes; ``existing`` in ``spec`` reads another's.
+    """A private GKE cluster with its subnet, its nodes' account and its node pools; or an existing one with pools."""
 
-    ``name`` is part of its name in Google Cloud. It has no nodes: ``NodePools`` of the same ``spec`` adds them.
-    ``service_account`` is the address of an account that nodes have already, such as that of another cluster.
-    ``host_project`` owns a Shared VPC.
-    """
+    cluster_name: pulumi.Output[str]
+    """Name of the cluster in Google Cloud: that of the environment, a dash and the component's name."""
+    endpoint: pulumi.Output[str]
+    """Host name of the DNS-based control-plane endpoint."""
+    kubeconfig: pulumi.Output[str]
+    """Kubeconfig without a secret: gke-gcloud-auth-plugin gets a token of whoever uses it."""
+    pool_names: pulumi.Output[list[str]]
+    """Names of the GKE node pools, once they exist."""
+    service_account: pulumi.Output[str | None]
+    """E-mail address of the account of the nodes; none of an existing cluster, unless it was given."""
 
-    cluster_name: pulumi.Output[str]  # pools that take it wait for the cluster
-    endpoint: pulumi.Output[str]  # host name of the DNS-based control-plane endpoint
-    service_account: pulumi.Output[str | None]  # None of an existing cluster, unless it was given
-    provider: pulumi_kubernetes.Provider  # for objects in the cluster
-
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        spec: ClusterSpec,
-        network: pulumi.Input[str] | None = None,
-        service_account: pulumi.Input[str] | None = None,
-        host_project: str | None = None,
-        google_groups_domain: str | None = None,
-    ) -> None:
-        super().__init__("training-platform:gke:GkeCluster", name, opts)
+    def __init__(self, name: str, args: GkeClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("GkeCluster", name, args, GkeClusterArguments)
+        super().__init__(name, opts)
+        scope = place_scope(arguments.place)
+        spec = arguments.spec
+        service_account = arguments.service_account
+        bindings: Sequence[Resource] = ()
         if spec.existing:
-            cluster = existing_cluster(self.plan, scope, spec.location, spec.existing)
-        elif network is None:
-            raise TypeError(f"GkeCluster {name} needs a network, unless its spec names an existing cluster")
+            cluster = existing_cluster(self._plan, scope, spec.location, spec.existing)
         else:
-            bindings: Sequence[Resource] = ()
             if service_account is None:
-                service_account, bindings = node_account_resources(f"{name}-nodes", scope, self.plan)
+                service_account, bindings = node_account_resources(f"{name}-nodes", scope, self._plan)
             subnetwork = subnet_resources(
-                self.plan, spec, scope, network=network, nodes=service_account, host_project=host_project
+                self._plan,
+                spec,
+                scope,
+                network=arguments.network,
+                nodes=service_account,
+                host_project=arguments.host_project,
             )
             declared = gke_cluster(
                 name,
                 spec,
                 scope,
-                network=network,
+                network=arguments.network,
                 subnetwork=subnetwork,
                 service_account=service_account,
-                google_groups_domain=google_groups_domain,
+                google_groups_domain=arguments.google_groups_domain,
             )
             # The first nodes do not join without their roles.
-            cluster = created_cluster(self.plan.add(declared, bindings))
+            cluster = created_cluster(self._plan.add(declared, bindings))
         provider = cluster_provider(
-            self.plan,
+            self._plan,
             f"{name}-kubernetes",
             endpoint=cluster.endpoint,
             project=scope.project,
             location=spec.location,
             cluster_name=cluster_name(scope, name, spec),
         )
-        outputs = {"cluster_name": cluster.name, "endpoint": cluster.endpoint, "service_account": service_account}
-        self.provider = self._register(**outputs)[provider]
+        place = PoolPlace(scope=scope, location=spec.location, cluster=cluster.name, service_account=service_account)
+        add_cpu_pools(self._plan, name, spec, place, bindings)
+        add_accelerator_pools(self._plan, name, spec, place, bindings)
+        pools = [resource.output("name") for resource in self._plan.resources() if resource.type == NODE_POOL]
+        registered = self._register()
+        self._provider: pulumi_kubernetes.Provider = registered[provider]
+        self.cluster_name = registered.output(cluster.name)
+        self.endpoint = registered.output(cluster.endpoint)
+        self.kubeconfig = registered.output(compute(kubeconfig, cluster.endpoint))
+        self.pool_names = registered.output(pools)
+        self.service_account = registered.output(service_account)
+        self._register_outputs()
+
+    @property
+    def provider(self) -> pulumi_kubernetes.Provider:
+        """The provider of objects in the cluster; programs in other languages make one of the kubeconfig."""
+        return self._provider
 
 
 class NodePools(PlatformComponent):
-    """The node pools of ``spec``, with TPUs, with GPUs and without, and the networks and slices that they need.
+    """Node pools of a cluster that is no GkeCluster, with TPUs, with GPUs and without, and the networks they need."""
 
-    ``name`` is that of the ``GkeCluster``; ``cluster`` is its name in Google Cloud.
-    """
+    pool_names: pulumi.Output[list[str]]
+    """Names of the GKE node pools, once they exist."""
 
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        spec: ClusterSpec,
-        cluster: pulumi.Input[str],
-        service_account: pulumi.Input[str | None],
-    ) -> None:
-        super().__init__("training-platform:gke:NodePools", name, opts)
-        place = PoolPlace(scope=scope, location=spec.location, cluster=cluster, service_account=service_account)
-        add_cpu_pools(self.plan, name, spec, place)
-        add_accelerator_pools(self.plan, name, spec, place)
-        self._register()
+    def __init__(self, name: str, args: NodePoolsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("NodePools", name, args, NodePoolsArguments)
+        super().__init__(name, opts)
+        place = PoolPlace(
+            scope=place_scope(arguments.place),
+            location=arguments.spec.location,
+            cluster=arguments.cluster,
+            service_account=arguments.service_account,
+        )
+        add_cpu_pools(self._plan, name, arguments.spec, place)
+        add_accelerator_pools(self._plan, name, arguments.spec, place)
+        pools = [resource.output("name") for resource in self._plan.resources() if resource.type == NODE_POOL]
+        self.pool_names = self._register().output(pools)
+        self._register_outputs()
 
 
 class FilestoreInstance(PlatformComponent):
-    """An instance with one share, its snapshots and its backups; ``name`` is part of its name in Google Cloud.
+    """A Filestore instance with one share, its snapshots and its backups."""
 
-    ``services_range`` is the name of the network's, if the instance joins by private service access.
-    """
+    address: pulumi.Output[str]
+    """Address that clients mount."""
 
-    ip: pulumi.Output[str]
-
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        spec: FilestoreSpec,
-        network: pulumi.Input[str],
-        services_range: pulumi.Input[str | None] = None,
-    ) -> None:
-        super().__init__("training-platform:filestore:FilestoreInstance", name, opts)
-        instance = filestore_resources(self.plan, name, spec, scope, network=network, services_range=services_range)
-        self._register(ip=instance.ip)
+    def __init__(self, name: str, args: FilestoreInstanceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("FilestoreInstance", name, args, FilestoreInstanceArguments)
+        super().__init__(name, opts)
+        instance = filestore_resources(
+            self._plan,
+            name,
+            arguments.spec,
+            place_scope(arguments.place),
+            network=arguments.network,
+            services_range=arguments.services_range,
+        )
+        self.address = self._register().output(instance.ip)
+        self._register_outputs()
 
 
 class JobSet(PlatformComponent):
-    """The controller of JobSets, in the cluster of the caller's Kubernetes provider."""
+    """The controller of JobSets, which Kueue has to wait for."""
 
-    def __init__(
-        self, name: str, opts: pulumi.ResourceOptions | None = None, *, chart: ChartOverride | None = None
-    ) -> None:
-        super().__init__("training-platform:jobset:JobSet", name, opts)
-        controllers.jobset(self.plan, chart)
+    def __init__(self, name: str, args: JobSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("JobSet", name, args, JobSetArguments)
+        super().__init__(name, opts)
+        controllers.jobset(self._plan, arguments.chart)
         self._register()
+        self._register_outputs()
 
 
 class Kueue(PlatformComponent):
-    """The queueing controller, after JobSet, whose CRD it needs; ``cluster`` is the name of the ``GkeCluster``.
+    """The queueing controller, after JobSet, whose CRD it needs; protected, since its queues are deleted with it."""
 
-    To uninstall it is to delete every queue, so ``scope`` protects it.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        cluster: str,
-        spec: ClusterSpec,
-        chart: ChartOverride | None = None,
-        fair_sharing: bool = True,
-    ) -> None:
-        super().__init__("training-platform:kueue:Kueue", name, opts)
-        controllers.kueue(self.plan, scope.within(spec), cluster, spec, chart, fair_sharing=fair_sharing)
+    def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("Kueue", name, args, KueueArguments)
+        super().__init__(name, opts)
+        controllers.kueue(
+            self._plan,
+            place_scope(arguments.place).within(arguments.spec),
+            arguments.cluster,
+            arguments.spec,
+            arguments.chart,
+            fair_sharing=arguments.fair_sharing,
+        )
         self._register()
+        self._register_outputs()
 
 
-class ControllerMonitoring(PlatformComponent):
+class Prometheus(PlatformComponent):
     """The scrape of Kueue's or JobSet's metrics by Managed Service for Prometheus, after that controller."""
 
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        controller: Literal["jobset", "kueue"],
-    ) -> None:
-        super().__init__("training-platform:prometheus:ControllerMonitoring", name, opts)
-        scraped = {"jobset": controllers.JOBSET, "kueue": controllers.KUEUE}[controller]
-        controllers.controller_monitoring(self.plan, scope, scraped)
+    def __init__(self, name: str, args: PrometheusArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("Prometheus", name, args, PrometheusArguments)
+        super().__init__(name, opts)
+        scraped = {"jobset": controllers.JOBSET, "kueue": controllers.KUEUE}[arguments.controller]
+        controllers.controller_monitoring(self._plan, place_scope(arguments.place), scraped)
         self._register()
+        self._register_outputs()
 
 
-class JupyterHub(PlatformComponent):
-    """Notebooks for everyone of a domain; ``cluster`` is the name of the ``GkeCluster``, ``spec`` has its pools.
+class ResourceFlavors(PlatformComponent):
+    """The ResourceFlavors of a cluster's node pools, with Topologies, priorities and cohorts, after Kueue."""
 
-    ``home_claim`` is a PersistentVolumeClaim in the hub's namespace that holds all homes; the name of the Filestore
-    instance in ``notebooks`` is not read. Somebody makes the Secret of the OAuth client by hand.
-    """
+    flavors: pulumi.Output[list[str]]
+    """Names of the flavors, once they exist: what a team has shares of."""
 
-    namespace: pulumi.Output[str]
-
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        cluster: str,
-        spec: ClusterSpec,
-        notebooks: Notebooks,
-        home_claim: pulumi.Input[str],
-        chart: ChartOverride | None = None,
-    ) -> None:
-        super().__init__("training-platform:jupyterhub:JupyterHub", name, opts)
-        within = scope.within(spec)
-        namespace = jupyterhub(
-            self.plan, within, cluster, spec, notebooks, home_claim=home_claim, data_sets={}, chart=chart
+    def __init__(self, name: str, args: ResourceFlavorsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("ResourceFlavors", name, args, ResourceFlavorsArguments)
+        super().__init__(name, opts)
+        names = flavor_resources(
+            self._plan,
+            arguments.cluster,
+            flavors(arguments.cluster, arguments.spec),
+            priorities=arguments.priorities,
+            cohorts=arguments.cohorts,
+            scope=place_scope(arguments.place),
         )
-        self._register(namespace=namespace)
-
-
-class PersistentResource(PlatformComponent):
-    """Machines that Vertex AI keeps for training jobs; ``name`` is part of the id by which jobs name them.
-
-    ``network_attachment`` is the full name of an attachment, in place of that of ``spec``.
-    """
-
-    resource_id: pulumi.Output[str]  # projects/*/locations/*/persistentResources/*
-
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        spec: PersistentResourceSpec,
-        network_attachment: pulumi.Input[str] | None = None,
-    ) -> None:
-        super().__init__("training-platform:vertex:PersistentResource", name, opts)
-        resource = self.plan.add(persistent_resource(name, spec, scope, network_attachment))
-        self._register(resource_id=resource.output("id"))
+        self.flavors = self._register().output(names)
+        self._register_outputs()
 
 
 class TeamNamespace(PlatformComponent):
-    """A team's namespace, called ``team``, with its members' rights, its jobs' account and a policy against others.
+    """A team's namespace, called after the team, with its members' rights, its jobs' account and policies."""
 
-    ``google_service_account`` is the address of the account that jobs act as. ``quota`` is the ``hard`` part of a
-    ResourceQuota, and ``egress`` the spec of a NetworkPolicy; without them, nothing bounds the objects and connections.
-    """
+    namespace: pulumi.Output[str]
+    """Name of the namespace, once it exists."""
 
-    namespace: pulumi.Output[str]  # once it exists
-
-    def __init__(
-        self,
-        name: str,
-        opts: pulumi.ResourceOptions | None = None,
-        *,
-        scope: Scope,
-        team: str,
-        members: Sequence[str],
-        google_service_account: pulumi.Input[str],
-        quota: Mapping[str, str] | None = None,
-        egress: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__("training-platform:tenancy:TeamNamespace", name, opts)
+    def __init__(self, name: str, args: TeamNamespaceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("TeamNamespace", name, args, TeamNamespaceArguments)
+        super().__init__(name, opts)
+        team = arguments.place.team
         parts = NamespaceParts(
-            scope=scope,
+            scope=place_scope(arguments.place),
             team=team,
-            members=tuple(members),
-            google_service_account=google_service_account,
+            members=arguments.members,
+            google_service_account=arguments.google_service_account,
             labels=namespace_labels(team, (), host_network=False),
-            quota=quota or {},
-            egress=egress,
+            quota=arguments.quota,
+            egress=arguments.egress or None,
         )
-        self._register(namespace=team_namespace(self.plan, parts))
+        namespace = team_namespace(self._plan, parts)
+        self.namespace = self._register().output(namespace)
+        self._register_outputs()
+
+
+class TeamQueues(PlatformComponent):
+    """A team's ClusterQueue, called after the team, and the LocalQueues of its namespace, after ResourceFlavors."""
+
+    cluster_queue: pulumi.Output[str]
+    """Name of the ClusterQueue."""
+    queues: pulumi.Output[list[str]]
+    """Names of the LocalQueues, by which jobs are queued."""
+
+    def __init__(self, name: str, args: TeamQueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("TeamQueues", name, args, TeamQueuesArguments)
+        super().__init__(name, opts)
+        cluster = arguments.cluster
+        team = Team.model_construct(  # its fields are validated
+            environment=arguments.place.environment,
+            name=arguments.place.team,
+            members=(),
+            shares={cluster: arguments.shares},
+            fallback=arguments.fallback,
+            cohort=arguments.cohort,
+            weight=arguments.weight,
+            preemption=arguments.preemption,
+        )
+        team_queues(
+            self._plan,
+            team,
+            cluster,
+            flavors(cluster, arguments.spec),
+            scope=place_scope(arguments.place),
+            namespace=arguments.namespace,
+        )
+        registered = self._register()
+        self.cluster_queue = registered.output(team.name)
+        self.queues = registered.output(list(local_queue_names(team.name)))
+        self._register_outputs()
+
+
+class TeamBucket(PlatformComponent):
+    """A Cloud Storage bucket of a team: its members read and add objects, its jobs read and write them."""
+
+    bucket_name: pulumi.Output[str]
+    """Name of the bucket, made of project, environment, team and the component's name."""
+
+    def __init__(self, name: str, args: TeamBucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("TeamBucket", name, args, TeamBucketArguments)
+        super().__init__(name, opts)
+        bucket = self._plan.add(team_bucket(name, arguments.spec, place_scope(arguments.place)))
+        bucket_name = bucket.output("name")
+        jobs = text("serviceAccount:{}", arguments.jobs)
+        for grant in bucket_grants(f"{name}-jobs", bucket_name, "roles/storage.objectUser", jobs):
+            self._plan.add(grant)
+        for grant in member_bucket_grants(name, arguments.spec, bucket_name, arguments.members):
+            self._plan.add(grant)
+        self.bucket_name = self._register().output(bucket_name)
+        self._register_outputs()
+
+
+class JupyterHub(PlatformComponent):
+    """Notebooks for everyone of a domain; somebody makes the Secret of the OAuth client by hand."""
+
+    namespace: pulumi.Output[str]
+    """Namespace of the hub, once it exists."""
+
+    def __init__(self, name: str, args: JupyterHubArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("JupyterHub", name, args, JupyterHubArguments)
+        super().__init__(name, opts)
+        spec = arguments.spec
+        namespace = jupyterhub(
+            self._plan,
+            place_scope(arguments.place).within(spec),
+            arguments.cluster,
+            spec,
+            spec.notebooks,
+            home_claim=arguments.home_claim,
+            data_sets={},
+            chart=arguments.chart,
+        )
+        self.namespace = self._register().output(namespace)
+        self._register_outputs()
+
+
+class PersistentResource(PlatformComponent):
+    """Machines that Vertex AI keeps for training jobs; its name is part of the id by which jobs name them."""
+
+    resource_id: pulumi.Output[str]
+    """Full name, projects/*/locations/*/persistentResources/*."""
+
+    def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        arguments = read("PersistentResource", name, args, PersistentResourceArguments)
+        super().__init__(name, opts)
+        declared = persistent_resource(name, arguments.spec, place_scope(arguments.place), arguments.network_attachment)
+        resource = self._plan.add(declared)
+        self.resource_id = self._register().output(resource.output("id"))
+        self._register_outputs()

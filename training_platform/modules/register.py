@@ -131,6 +131,10 @@ class Registered:
             if isinstance(node, Component):
                 resource.register_outputs({})
 
+    def output(self, value: Any) -> pulumi.Output[Any]:
+        """Return a value of the plan as an output of a component."""
+        return pulumi.Output.from_input(self.resolve(value))
+
     def resolve(self, value: Any) -> Any:
         """Return a value with Pulumi's outputs in the place of references, and without any None."""
         if isinstance(value, Reference):

@@ -351,8 +351,9 @@ def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[s
     )
     into.add(pods, [namespace])
     _act_as(into, f"{name}-workload", account, READER, scope)
+    member = account.output("member")
     for key, bucket in buckets.items():
-        for grant in bucket_grants(f"{name}-bucket-{key}", bucket, "roles/storage.objectViewer", account):
+        for grant in bucket_grants(f"{name}-bucket-{key}", bucket, "roles/storage.objectViewer", member):
             into.add(grant)
 
 

@@ -6,7 +6,7 @@ own and its file allows it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,16 +71,22 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
             may: RepositoryRole = "roles/artifactregistry.writer" if pushes else "roles/artifactregistry.reader"
             into.add(repository_grant(f"{into.name}-{key}-{who}", repository, may, member))
         for key, (spec, bucket) in uses.buckets.items():
-            bucket_roles = READ_AND_WRITE if spec.members_write else READ_AND_ADD
-            for role in bucket_roles:
-                name = f"{declared_name('buckets', key)}-{role_part(role)}-{who}"
-                into.add(bucket_grant(name, bucket, role, member))
+            for grant in member_bucket_grants(declared_name("buckets", key), spec, bucket, (member,)):
+                into.add(grant)
         for key, bucket_name in uses.data_sets.items():
             name = f"{declared_name('data_sets', key)}-access-{who}"
             into.add(bucket_grant(name, bucket_name, "roles/storage.objectViewer", member))
         for key, secret in uses.secrets.items():
             name = f"{declared_name('secrets', key)}-adder-{who}"
             into.add(secret_grant(name, scope, secret, VERSION_ADDER, member))
+
+
+def member_bucket_grants(name: str, spec: BucketSpec, bucket: Any, members: Iterable[str]) -> Iterator[Resource]:
+    """Yield the roles of members on a bucket of their team; ``name`` is the beginning of the grants' names."""
+    roles = READ_AND_WRITE if spec.members_write else READ_AND_ADD
+    for member in dict.fromkeys(members):
+        for role in roles:
+            yield bucket_grant(f"{name}-{role_part(role)}-{slug(member)}", bucket, role, member)
 
 
 def submitter_rights(

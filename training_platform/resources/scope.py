@@ -11,11 +11,15 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
+
+if TYPE_CHECKING:
+    from training_platform.config.component_arguments import Place
 
 MANAGED_BY = "training-platform"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
@@ -57,26 +61,15 @@ class Scope:
         return self.keys.get(region_of(location))
 
 
-def program_scope(
-    project: str,
-    environment: str,
-    team: str | None = None,
-    *,
-    labels: Mapping[str, str] | None = None,
-    deletion_protection: bool = True,
-    keys: Mapping[str, str] | None = None,
-) -> Scope:
-    """Return the scope of resources in a program without stack files.
-
-    ``project`` is plain: names and ids are made of it. ``labels`` are those beside the platform's own.
-    """
+def place_scope(place: Place) -> Scope:
+    """Return the scope of a component in a program without stack files."""
     return Scope(
-        environment=environment,
-        team=team,
-        project=project,
-        labels=complete_labels(labels or {}, environment, team),
-        deletion_protection=deletion_protection,
-        keys=keys or {},
+        environment=place.environment,
+        team=place.team,
+        project=place.project,
+        labels=complete_labels(place.labels, place.environment, place.team),
+        deletion_protection=place.deletion_protection,
+        keys=place.keys,
     )
 
 

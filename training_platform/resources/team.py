@@ -267,7 +267,7 @@ def _add_grants(plan: Plan, team: Team, environment: Environment, scope: Scope, 
     for key, bucket in _data_set_buckets(team, environment).items():
         writes = environment.data_sets[key].writer == team.name
         role: BucketRole = "roles/storage.objectUser" if writes else "roles/storage.objectViewer"
-        for grant in bucket_grants(f"{declared_name('data_sets', key)}-access", bucket, role, account):
+        for grant in bucket_grants(f"{declared_name('data_sets', key)}-access", bucket, role, account.output("member")):
             plan.add(grant)
 
 

@@ -87,7 +87,7 @@ def team_account(into: Component, args: TeamAccount) -> Resource:
     if args.registry:
         _grant_custom_role(into, scope, "registry", member)
     for key, bucket in args.buckets.items():
-        for grant in bucket_grants(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", account):
+        for grant in bucket_grants(f"{name}-bucket-{key}", bucket, "roles/storage.objectUser", member):
             into.add(grant)
     for key, repository in args.repositories.items():
         into.add(repository_grant(f"{name}-{key}", repository, "roles/artifactregistry.reader", member))
@@ -128,10 +128,10 @@ def bucket_grant(name: str, bucket: Any, role: BucketRole, member: Any) -> Resou
     return gcp.bucket_member(name, bucket=bucket, role=role, member=member)
 
 
-def bucket_grants(name: str, bucket: Any, role: BucketRole, account: Resource) -> Iterator[Resource]:
+def bucket_grants(name: str, bucket: Any, role: BucketRole, member: Any) -> Iterator[Resource]:
     """Yield the roles on a bucket of an account that programs run as: on its objects, and to look at the bucket."""
-    yield bucket_grant(name, bucket, role, account.output("member"))
-    yield bucket_grant(f"{name}-viewer", bucket, BUCKET_VIEWER, account.output("member"))
+    yield bucket_grant(name, bucket, role, member)
+    yield bucket_grant(f"{name}-viewer", bucket, BUCKET_VIEWER, member)
 
 
 def repository_grant(name: str, repository: RepositoryRef, role: RepositoryRole, member: Any) -> Resource:

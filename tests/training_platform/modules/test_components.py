@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import re
 import runpy
 from collections.abc import Callable, Iterator
@@ -16,29 +17,12 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from tests.places import ROOT
-from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
-from training_platform.config.model.node_pool import NodePoolSpec
-from training_platform.config.model.storage import FilestoreSpec
-from training_platform.config.model.team import PersistentResourceSpec
-from training_platform.config.model.workloads import Notebooks
-from training_platform.modules import components
-from training_platform.modules.components import (
-    ControllerMonitoring,
-    FilestoreInstance,
-    GkeCluster,
-    JobSet,
-    JupyterHub,
-    Kueue,
-    Network,
-    NodePools,
-    PersistentResource,
-    PlatformComponent,
-    TeamNamespace,
-)
+from training_platform.config.component_arguments import COMPONENTS
+from training_platform.modules import GkeCluster, Place, TeamPlace, components
+from training_platform.modules.components import PlatformComponent
 from training_platform.resources.plan import Resource, once, text
-from training_platform.resources.scope import program_scope
+from training_platform.resources.spelling import camel_case
 
-PAGE = ROOT / "docs" / "components.md"
 PROGRAM = ROOT / "examples" / "components" / "__main__.py"
 CLUSTER = "gcp:container/cluster:Cluster"
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -142,10 +126,12 @@ def test_the_program_of_the_page_runs_under_mocks_that_return_the_inputs() -> No
     ran = run(page_program)
 
     assert ran.exports == {
+        "bucket": "example-train-dev-dev-vision-checkpoints",
         "endpoint": "",
         "homes": "",
-        "namespace": "vision",
         "machines": "vertex-tuning-persistent-resource-id",
+        "pools": ["system", "h100"],
+        "queues": ["vision", "default"],
     }
     pool = ran.inputs(NODE_POOL, "main-h100-pool")
     assert pool["cluster"] == ran.inputs(CLUSTER, "main-cluster")["name"] == "dev-main"
@@ -189,74 +175,113 @@ def test_nodes_start_once_their_account_has_its_roles() -> None:
     assert roles <= {ran.requests[urn].name for urn in cluster.dependencies}
 
 
-def test_the_page_constructs_every_component_and_names_it() -> None:
-    names = {name for name, value in vars(components).items() if is_component(value)}
-    page = PAGE.read_text(encoding="utf-8")
+def test_a_queue_holds_the_share_and_the_bucket_the_grants_of_jobs_and_members() -> None:
+    ran = run(page_program)
+
+    queue = ran.inputs("kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue", "vision-queues-cluster-queue")
+    assert queue["metadata"]["name"] == "vision"
+    (group,) = queue["spec"]["resourceGroups"]
+    assert [flavor["name"] for flavor in group["flavors"]] == ["h100"]
+    grants = {
+        (inputs["role"].removeprefix("roles/storage."), inputs["member"].partition(":")[0])
+        for (kind, _), inputs in ran.mocks.inputs.items()
+        if kind == "gcp:storage/bucketIAMMember:BucketIAMMember"
+    }
+    jobs = "serviceAccount"
+    assert grants == {
+        ("objectUser", jobs), ("bucketViewer", jobs), ("objectViewer", "group"), ("objectCreator", "group"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_the_program_of_the_page_constructs_every_component(name: str) -> None:
     program = PROGRAM.read_text(encoding="utf-8")
 
-    assert len(names) == len(CONSTRUCT) == 10
-    assert [name for name in names if f"`{name}`" not in page] == []
-    assert [name for name in names if not re.search(rf"^(\w+ = )?{name}\(", program, re.MULTILINE)] == []
-
-
-def is_component(value: Any) -> bool:
-    """Whether a name of the module is a component."""
-    return isinstance(value, type) and issubclass(value, PlatformComponent) and value is not PlatformComponent
+    assert name in components.__all__
+    assert name in CONSTRUCT
+    assert re.search(rf"^(\w+ = )?{name}\(", program, re.MULTILINE) or name == "NodePools"
 
 
 # Unprotected, so that a protection is the caller's.
-SCOPE = program_scope("example-train-dev", "dev", deletion_protection=False)
-SPEC = ClusterSpec(
-    location="us-central1",
-    subnet=SubnetSpec(nodes="10.10.0.0/20", pods="10.64.0.0/16", services="10.10.16.0/20"),
-    node_pools={"h100": NodePoolSpec(machine_type="a3-highgpu-8g", zone="us-central1-a", max_nodes=4)},
-)
-NOTEBOOKS = Notebooks(filestore="homes", oauth_client_id="id", allowed_domain="example.com")
+PLACE = Place(project="example-train-dev", environment="dev", deletion_protection=False)
+TEAM = TeamPlace(project="example-train-dev", environment="dev", team="vision", deletion_protection=False)
+POOLS: Any = {
+    "location": "us-central1",
+    "node_pools": {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}},
+}
+SUBNET: Any = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
+NOTEBOOKS: Any = {"filestore": "homes", "oauth_client_id": "id", "allowed_domain": "example.com"}
 VALUE = "told-by-a-deployment"
-Construct = Callable[[pulumi.ResourceOptions, pulumi.Output[str]], PlatformComponent]
-CONSTRUCT: dict[str, Construct] = {
-    "Network": lambda opts, _: Network("it", opts, scope=SCOPE, regions=["us-central1"], services_range="10.90.0.0/20"),
-    "GkeCluster": lambda opts, value: GkeCluster("it", opts, scope=SCOPE, spec=SPEC, network=value),
-    "NodePools": lambda opts, value: NodePools(
-        "it", opts, scope=SCOPE, spec=SPEC, cluster=value, service_account=value
-    ),
-    "FilestoreInstance": lambda opts, value: FilestoreInstance(
-        "it", opts, scope=SCOPE, spec=FilestoreSpec(location="us-central1-a", capacity_gib=1024), network=value
-    ),
-    "JobSet": lambda opts, _: JobSet("it", opts),
-    "Kueue": lambda opts, _: Kueue("it", opts, scope=SCOPE, cluster="main", spec=SPEC),
-    "ControllerMonitoring": lambda opts, _: ControllerMonitoring("it", opts, scope=SCOPE, controller="jobset"),
-    "JupyterHub": lambda opts, value: JupyterHub(
-        "it", opts, scope=SCOPE, cluster="main", spec=SPEC, notebooks=NOTEBOOKS, home_claim=value
-    ),
-    "TeamNamespace": lambda opts, value: TeamNamespace(
-        "it", opts, scope=SCOPE, team="vision", members=["user:ada@example.com"], google_service_account=value
-    ),
-    "PersistentResource": lambda opts, value: PersistentResource(
-        "it",
-        opts,
-        scope=SCOPE,
-        spec=PersistentResourceSpec(region="us-central1", machine_type="a2-highgpu-8g", replicas=1),
-        network_attachment=value,
-    ),
+CONSTRUCT: dict[str, Callable[[pulumi.Output[str]], dict[str, Any]]] = {
+    "Network": lambda _: {"place": PLACE, "regions": ["us-central1"], "services_range": "10.90.0.0/20"},
+    "GkeCluster": lambda value: {"place": PLACE, **POOLS, "subnet": SUBNET, "network": value},
+    "NodePools": lambda value: {"place": PLACE, **POOLS, "cluster": value, "service_account": value},
+    "FilestoreInstance": lambda value: {
+        "place": PLACE, "location": "us-central1-a", "capacity_gib": 1024, "network": value,
+    },
+    "JobSet": lambda _: {},
+    "Kueue": lambda _: {"place": PLACE, **POOLS, "cluster": "main"},
+    "Prometheus": lambda _: {"place": PLACE, "controller": "jobset"},
+    "ResourceFlavors": lambda _: {"place": PLACE, **POOLS, "cluster": "main"},
+    "TeamNamespace": lambda value: {
+        "place": TEAM, "members": ["user:ada@example.com"], "google_service_account": value,
+    },
+    "TeamQueues": lambda value: {
+        "place": TEAM, **POOLS, "cluster": "main", "namespace": value, "shares": {"h100": {"nominal_quota": 8}},
+    },
+    "TeamBucket": lambda value: {"place": TEAM, "location": "us-central1", "jobs": value},
+    "JupyterHub": lambda value: {
+        "place": PLACE, **POOLS, "cluster": "main", "notebooks": NOTEBOOKS, "home_claim": value,
+    },
+    "PersistentResource": lambda value: {
+        "place": TEAM, "region": "us-central1", "machine_type": "a2-highgpu-8g", "network_attachment": value,
+    },
 }  # fmt: skip
+"""The arguments of each component, with an output wherever one is taken."""
 REACHED: dict[str, set[str]] = {
     "GkeCluster": {"it-cluster", "it-subnet", "it-webhooks"},
     "NodePools": {"it-h100-pool", "it-system-pool"},
     "FilestoreInstance": {"filestore-it-instance"},
     "JupyterHub": {"it-release"},
     "TeamNamespace": {"it-service-account"},
+    "TeamQueues": {"it-local-queue-default", "it-local-queue-vision"},
+    "TeamBucket": {"it-jobs", "it-jobs-viewer"},
     "PersistentResource": {"vertex-it-persistent-resource"},
 }
 """The resources of a component that an output reaches; the others have plain arguments only."""
 
 
+def constructed(component: str, value: Any, opts: pulumi.ResourceOptions | None = None) -> Any:
+    return getattr(components, component)("it", CONSTRUCT[component](value), opts)
+
+
 @pytest.mark.parametrize("component", CONSTRUCT)
 def test_an_output_is_passed_on(component: str) -> None:
-    ran = run(lambda: CONSTRUCT[component](pulumi.ResourceOptions(), pulumi.Output.from_input(VALUE)))
+    ran = run(lambda: constructed(component, pulumi.Output.from_input(VALUE)))
 
     with_value = {name for (_, name), inputs in ran.mocks.inputs.items() if VALUE in str(inputs)}
     assert with_value == REACHED.get(component, set())
+
+
+@pytest.mark.parametrize("component", CONSTRUCT)
+def test_a_component_has_and_registers_each_output_that_it_declares(component: str) -> None:
+    created: list[Any] = []
+    registered: list[tuple[Any, dict[str, Any]]] = []
+
+    def program() -> None:
+        created.append(constructed(component, VALUE))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            pulumi.ComponentResource, "register_outputs", lambda self, outputs: registered.append((self, outputs))
+        )
+        run(program)
+
+    declared = inspect.get_annotations(getattr(components, component))
+    (outputs,) = [outputs for registering, outputs in registered if registering is created[0]]
+    assert outputs.keys() == {camel_case(name) for name in declared}
+    assert all(isinstance(getattr(created[0], name), pulumi.Output) for name in declared)
+    assert created[0].pulumi_resource_type == f"training-platform:index:{component}"
 
 
 @pytest.mark.parametrize("component", CONSTRUCT)
@@ -269,7 +294,7 @@ def test_the_callers_options_reach_all_resources_of_a_component(component: str) 
             gcp.Provider("theirs", project="example"), kubernetes.Provider("theirs", kubeconfig=kubeconfig)
         ]  # fmt: skip
         opts = pulumi.ResourceOptions(parent=outer, providers=providers, protect=True, depends_on=[first])
-        CONSTRUCT[component](opts, pulumi.Output.from_input(VALUE))
+        constructed(component, pulumi.Output.from_input(VALUE), opts)
 
     ran = run(program)
 
@@ -285,19 +310,23 @@ def test_the_callers_options_reach_all_resources_of_a_component(component: str) 
 
 def test_plain_arguments_reach_their_resources() -> None:
     def program() -> None:
-        Kueue("kueue", scope=SCOPE, cluster="main", spec=SPEC, fair_sharing=False)
-        ControllerMonitoring("metrics", scope=SCOPE, controller="jobset")
-        TeamNamespace(
-            "vision", scope=SCOPE, team="vision", members=[], google_service_account="jobs", quota={"pods": "8"},
-            egress={"policyTypes": ["Egress"]},
-        )  # fmt: skip
+        kueue: Any = {"place": PLACE, **POOLS, "cluster": "main", "fair_sharing": False}
+        components.Kueue("kueue", kueue)
+        components.TeamNamespace(
+            "vision",
+            {
+                "place": TEAM,
+                "members": [],
+                "google_service_account": "jobs",
+                "quota": {"pods": "8"},
+                "egress": {"policyTypes": ["Egress"]},
+            },
+        )
 
     ran = run(program)
 
     (config,) = ran.inputs("kubernetes:helm.sh/v3:Release", "kueue-release")["values"]["managerConfig"].values()
     assert "fairSharing" not in config
-    scrape = ran.inputs("kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring", "metrics-scrape")
-    assert scrape["metadata"]["name"] == "jobset"
     assert ran.inputs("kubernetes:core/v1:ResourceQuota", "vision-resource-quota")["spec"]["hard"] == {"pods": "8"}
     egress = ran.inputs("kubernetes:networking.k8s.io/v1:NetworkPolicy", "vision-egress-policy")
     assert egress["spec"] == {"policyTypes": ["Egress"]}
@@ -308,10 +337,10 @@ def test_a_value_that_is_made_of_outputs_is_made_once_they_are_known() -> None:
         """A component whose resource has a text with an output, and a value that waits for one."""
 
         def __init__(self) -> None:
-            super().__init__("training-platform:example:Account", "it", None)
+            super().__init__("it", None)
             value = pulumi.Output.from_input(VALUE)
             inputs = {"account_id": text("id-{}", value), "description": once("after", value), "project": None}
-            self.plan.add(Resource(type="gcp:serviceaccount/account:Account", name="it-account", inputs=inputs))
+            self._plan.add(Resource(type="gcp:serviceaccount/account:Account", name="it-account", inputs=inputs))
             self._register()
 
     ran = run(Account)
@@ -324,8 +353,7 @@ def test_a_value_that_is_made_of_outputs_is_made_once_they_are_known() -> None:
 
 def test_an_existing_cluster_is_read_and_its_endpoint_becomes_the_providers() -> None:
     def program() -> None:
-        theirs = ClusterSpec(location="us-central1", existing="shared")
-        cluster = GkeCluster("main", scope=SCOPE, spec=theirs)
+        cluster = GkeCluster("main", {"place": PLACE, "location": "us-central1", "existing": "shared"})
         pulumi.export("name", cluster.cluster_name)
         pulumi.export("account", cluster.service_account)
 
@@ -340,20 +368,24 @@ def test_an_existing_cluster_is_read_and_its_endpoint_becomes_the_providers() ->
 
 def test_an_existing_cluster_without_an_endpoint_by_name_is_an_error() -> None:
     with pytest.raises(ValueError, match="clusters/shared has no DNS-based control-plane endpoint"):
-        run(lambda: GkeCluster("main", scope=SCOPE, spec=ClusterSpec(location="us-central1", existing="shared")))
-
-
-def test_a_new_cluster_without_a_network_is_an_error() -> None:
-    with pytest.raises(TypeError, match="GkeCluster main needs a network"):
-        run(lambda: GkeCluster("main", scope=SCOPE, spec=SPEC))
+        run(lambda: GkeCluster("main", {"place": PLACE, "location": "us-central1", "existing": "shared"}))
 
 
 def test_addresses_for_services_are_known_once_the_services_joined() -> None:
     def program() -> None:
-        network = Network("it", scope=SCOPE, regions=[], services_range="10.90.0.0/20", google_apis="restricted")
-        spec = FilestoreSpec(location="us-central1-a", capacity_gib=1024, connection="private-service-access")
-        FilestoreInstance(
-            "homes", scope=SCOPE, spec=spec, network=network.network_id, services_range=network.services_range
+        network = components.Network(
+            "it", {"place": PLACE, "regions": [], "services_range": "10.90.0.0/20", "google_apis": "restricted"}
+        )
+        components.FilestoreInstance(
+            "homes",
+            {
+                "place": PLACE,
+                "location": "us-central1-a",
+                "capacity_gib": 1024,
+                "connection": "private-service-access",
+                "network": network.network_id,
+                "services_range": network.services_range,
+            },
         )
 
     ran = run(program)

@@ -1,0 +1,370 @@
+"""What the components of ``training_platform.modules`` take: sections of stack files, and values of a deployment.
+
+``make schema`` writes the classes that programs use from these models: ``training_platform/modules/args.py``.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
+
+from training_platform.catalog.nearest import find_nearest
+from training_platform.config.expansion import flavors
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.environment import ChartOverride
+from training_platform.config.model.queues import CohortSpec, Fallback, Preemption, Share, Weight, cohort_conflicts
+from training_platform.config.model.storage import FilestoreSpec
+from training_platform.config.model.team import BucketSpec, PersistentResourceSpec
+from training_platform.config.model.workloads import Notebooks
+from training_platform.config.reading.section import (
+    KMS_KEY,
+    NOTHING,
+    Cidr,
+    Consistent,
+    HostName,
+    Labels,
+    Members,
+    Name,
+    Problem,
+    ProjectId,
+    Region,
+    Section,
+    enumeration,
+    unique,
+)
+
+
+class FromDeployment:
+    """The mark of a string that a program may only know once another resource is deployed: ``pulumi.Input[str]``."""
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of a string."""
+        return core_schema.str_schema()
+
+
+Deployed = Annotated[Any, FromDeployment()]
+"""Typed as any value, since functions of a plan take outputs as they take strings."""
+
+
+class Place(Section):
+    """Where resources are, what they are called, and who pays for them; the same for everything of an environment."""
+
+    project: ProjectId
+    environment: Name = Field(description="Environment: the start of names in Google Cloud.", examples=["dev"])
+    team: Name | None = Field(default=None, description="Team that the resources are for; default: all teams.")
+    labels: Labels = Field(
+        default=NOTHING,
+        description="Labels of every resource, in addition to environment, team and managed-by.",
+        examples=[{"cost-center": "research"}],
+    )
+    deletion_protection: bool = Field(
+        default=True, description="false lets a change delete clusters, node pools, buckets and instances."
+    )
+    keys: dict[Region, Annotated[str, Field(pattern=KMS_KEY)]] = Field(
+        default=NOTHING, description="Keys of Cloud KMS that encrypt data, by region; default: Google's own."
+    )
+
+
+class TeamPlace(Place):
+    """Where the resources of a team are, what they are called, and who pays for them."""
+
+    team: Name = Field(description="Team that the resources are for.", examples=["vision"])
+
+
+InPlace = Annotated[Place, Field(description="Project, environment, labels, protection and keys.")]
+OfTeam = Annotated[TeamPlace, Field(description="Project, environment, team, labels, protection and keys.")]
+
+
+class Arguments(Consistent):
+    """The arguments of a component.
+
+    The fields of its ``spec``, a section of stack files, are arguments of the component itself: those in ``FIELDS``,
+    or all of them.
+    """
+
+    FIELDS: ClassVar[tuple[str, ...]] = ()
+
+
+class PoolsSpec(ClusterSpec):
+    """The node pools of a cluster whose other fields are given elsewhere."""
+
+    def conflicts(self) -> Iterator[Problem]:
+        """Yield what does not go together in a cluster, but for a missing subnet."""
+        return (problem for problem in super().conflicts() if problem.path != ("subnet",))
+
+
+_POOLS = ("location", "system_pool", "cpu_pools", "pathways", "node_pools")
+ClusterKey = Annotated[Name, Field(description="Name of the GkeCluster.", examples=["main"])]
+
+
+class NetworkArguments(Arguments):
+    """A VPC without subnets, which clusters bring, and a NAT gateway in each region."""
+
+    place: InPlace
+    regions: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
+        description="Regions that get a NAT gateway: those with clusters.", examples=[["us-central1"]]
+    )
+    nat_addresses: int = Field(default=0, ge=0, description="Addresses that are reserved for each gateway.")
+    services_range: Cidr | None = Field(
+        default=None, description="Addresses for private service access; default: none.", examples=["10.90.0.0/20"]
+    )
+    google_apis: Literal["private", "restricted"] | None = Field(
+        default=None, description="Addresses to which names of Google's APIs resolve in the VPC; default: public ones."
+    )
+
+
+class GkeClusterSpec(ClusterSpec):
+    """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
+
+    operators: tuple[Literal["slice-controller", "ml-diagnostics"], ...] = Field(
+        default=(), description="Add-ons of GKE: the slice controller of TPU 7x, and profiles of training."
+    )
+
+
+class GkeClusterArguments(Arguments):
+    """A GKE cluster with its subnet, the account of its nodes and its node pools."""
+
+    FIELDS = (
+        "location",
+        "existing",
+        "subnet",
+        "release_channel",
+        "version",
+        "maintenance",
+        "gpu_networks",
+        "system_pool",
+        "cpu_pools",
+        "pathways",
+        "node_pools",
+        "auto_provisioning",
+        "binary_authorization",
+        "fqdn_policies",
+        "operators",
+        "provider_inputs",
+        "deletion_protection",
+    )
+    place: InPlace
+    spec: GkeClusterSpec
+    network: Deployed = Field(
+        default=None,
+        description="Id of the VPC, projects/*/global/networks/*; required unless the cluster is existing.",
+        examples=["projects/example-train-dev/global/networks/dev"],
+    )
+    service_account: Deployed = Field(
+        default=None, description="E-mail address of the account of the nodes; default: a new one with their roles."
+    )
+    host_project: ProjectId | None = Field(default=None, description="Project of a Shared VPC; default: the place's.")
+    google_groups_domain: HostName | None = Field(
+        default=None, description="Domain whose Google groups may have rights in the cluster.", examples=["example.com"]
+    )
+
+    def conflicts(self) -> Iterator[Problem]:
+        """Yield a new cluster without a network."""
+        if self.spec.existing is None and self.network is None:
+            yield Problem(("network",), "is missing", "the id of a VPC, or the field existing")
+
+
+class NodePoolsArguments(Arguments):
+    """The node pools of a cluster that a ``GkeCluster`` does not create."""
+
+    FIELDS = (*_POOLS, "gpu_networks")
+    place: InPlace
+    spec: PoolsSpec
+    cluster: Deployed = Field(description="Name of the cluster in Google Cloud.", examples=["dev-main"])
+    service_account: Deployed = Field(description="E-mail address of the account of the nodes.")
+
+
+class FilestoreInstanceArguments(Arguments):
+    """A Filestore instance with one share, its snapshots and its backups."""
+
+    place: InPlace
+    spec: FilestoreSpec
+    network: Deployed = Field(
+        description="Name or id of the VPC.", examples=["projects/example-train-dev/global/networks/dev"]
+    )
+    services_range: Deployed = Field(
+        default=None,
+        description="Name of the VPC's range for private service access, if the instance joins by it.",
+        examples=["dev-services"],
+    )
+
+
+class JobSetArguments(Arguments):
+    """The controller of JobSets, from its Helm chart."""
+
+    chart: ChartOverride | None = Field(default=None, description="Another version or source of the chart.")
+
+
+class KueueArguments(Arguments):
+    """The queueing controller, from its Helm chart; the cluster's pools decide its size and its time-outs."""
+
+    FIELDS = (*_POOLS, "serving", "operators", "deletion_protection")
+    place: InPlace
+    spec: PoolsSpec
+    cluster: ClusterKey
+    chart: ChartOverride | None = Field(default=None, description="Another version or source of the chart.")
+    fair_sharing: bool = Field(default=True, description="Teams borrow in proportion to their weights.")
+
+
+class PrometheusArguments(Arguments):
+    """The scrape of a controller's metrics by Managed Service for Prometheus."""
+
+    place: InPlace
+    controller: Literal["jobset", "kueue"] = Field(description="Controller whose metrics are scraped.")
+
+
+class HubSpec(PoolsSpec):
+    """The pools of a cluster with JupyterHub."""
+
+    notebooks: Notebooks = Field(description="The hub; the name of its Filestore instance is not read here.")
+
+
+class JupyterHubArguments(Arguments):
+    """Notebooks for everyone of a domain."""
+
+    FIELDS = ("location", "node_pools", "notebooks", "deletion_protection")
+    place: InPlace
+    spec: HubSpec
+    cluster: ClusterKey
+    home_claim: Deployed = Field(
+        description="PersistentVolumeClaim in the hub's namespace, jupyterhub, that holds all homes.",
+        examples=["homes"],
+    )
+    chart: ChartOverride | None = Field(default=None, description="Another version or source of the chart.")
+
+
+class ResourceFlavorsArguments(Arguments):
+    """The ResourceFlavors of a cluster's pools, with their Topologies, priorities of jobs and cohorts of teams."""
+
+    FIELDS = ("location", "node_pools")
+    place: InPlace
+    spec: PoolsSpec
+    cluster: ClusterKey
+    priorities: dict[Name, int] = Field(
+        default=NOTHING, description="Priorities of jobs, by name; higher first.", examples=[{"high": 1000}]
+    )
+    cohorts: dict[Name, CohortSpec] = Field(
+        default=NOTHING, description="Cohorts of teams, by name; default: only the cluster's."
+    )
+
+    def conflicts(self) -> Iterator[Problem]:
+        """Yield parents that no cohort has the name of, and shares of what the cluster does not have."""
+        yield from cohort_conflicts(self.cohorts)
+        names = flavors(self.cluster, self.spec)
+        for cohort, spec in self.cohorts.items():
+            for cluster, shares in spec.shares.items():
+                path = ("cohorts", cohort, "shares", cluster)
+                if cluster != self.cluster:
+                    yield Problem(path, f"is not the cluster {self.cluster}", self.cluster, self.cluster)
+                else:
+                    yield from _unknown_flavors(path, tuple(shares), tuple(names))
+
+
+class TeamQueuesArguments(Arguments):
+    """A team's ClusterQueue in one cluster, and the LocalQueues of its namespace."""
+
+    FIELDS = ("location", "node_pools")
+    place: OfTeam
+    spec: PoolsSpec
+    cluster: ClusterKey
+    namespace: Deployed = Field(description="Namespace of the team.", examples=["vision"])
+    shares: dict[str, Share] = Field(
+        min_length=1, description="Shares of the team, by flavor.", examples=[{"h100": {"nominal_quota": 16}}]
+    )
+    fallback: Fallback = Field(default=Fallback(), description="The order in which Kueue tries flavors.")
+    cohort: Name | None = Field(
+        default=None, description="Cohort in which the team borrows; default: the cluster's.", examples=["research"]
+    )
+    weight: Weight = 1
+    preemption: Preemption = Field(default=Preemption(), description="Whose running jobs the team's jobs may stop.")
+
+    def conflicts(self) -> Iterator[Problem]:
+        """Yield shares of flavors that the cluster does not have."""
+        return _unknown_flavors(("shares",), tuple(self.shares), tuple(flavors(self.cluster, self.spec)))
+
+
+def _unknown_flavors(path: tuple[str, ...], shares: tuple[str, ...], names: tuple[str, ...]) -> Iterator[Problem]:
+    for share in shares:
+        if share not in names:
+            message = "is not a flavor of the cluster's node_pools"
+            allowed = enumeration(names) or "none: the cluster has no node_pools"
+            yield Problem((*path, share), message, allowed, find_nearest(share, names))
+
+
+class TeamNamespaceArguments(Arguments):
+    """A team's namespace with its members' rights, its jobs' account and a policy against others."""
+
+    place: OfTeam
+    members: Members = Field(description="IAM members of the team.", examples=[["group:vision@example.com"]])
+    google_service_account: Deployed = Field(
+        description="E-mail address of the account in Google Cloud that jobs act as.",
+        examples=["dev-vision-jobs@example-train-dev.iam.gserviceaccount.com"],
+    )
+    quota: dict[str, str] = Field(
+        default=NOTHING,
+        description="Limits of the namespace, the hard part of a ResourceQuota; default: nothing bounds its objects.",
+        examples=[{"requests.nvidia.com/gpu": "16"}],
+    )
+    egress: dict[str, Any] = Field(
+        default=NOTHING,
+        description="Destinations of the team's pods, the spec of a NetworkPolicy; default: all.",
+        examples=[{"policyTypes": ["Egress"]}],
+    )
+
+
+class TeamBucketArguments(Arguments):
+    """A Cloud Storage bucket of a team, which its members read and its jobs write."""
+
+    place: OfTeam
+    spec: BucketSpec
+    members: Members = Field(
+        default=(), description="IAM members of the team, who read and add objects.", examples=[["group:v@example.com"]]
+    )
+    jobs: Deployed = Field(
+        description="E-mail address of the account of the team's jobs, which reads and writes objects.",
+        examples=["dev-vision-jobs@example-train-dev.iam.gserviceaccount.com"],
+    )
+
+
+class PersistentResourceArguments(Arguments):
+    """Machines that Vertex AI keeps, and bills, between training jobs."""
+
+    FIELDS = tuple(name for name in PersistentResourceSpec.model_fields if name != "network_attachment")
+    place: OfTeam
+    spec: PersistentResourceSpec
+    network_attachment: Deployed = Field(
+        default=None,
+        description="Network attachment through which its VMs reach a VPC; default: none.",
+        examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
+    )
+
+
+COMPONENTS: dict[str, type[Arguments]] = {
+    "Network": NetworkArguments,
+    "GkeCluster": GkeClusterArguments,
+    "NodePools": NodePoolsArguments,
+    "FilestoreInstance": FilestoreInstanceArguments,
+    "JobSet": JobSetArguments,
+    "Kueue": KueueArguments,
+    "Prometheus": PrometheusArguments,
+    "ResourceFlavors": ResourceFlavorsArguments,
+    "TeamNamespace": TeamNamespaceArguments,
+    "TeamQueues": TeamQueuesArguments,
+    "TeamBucket": TeamBucketArguments,
+    "JupyterHub": JupyterHubArguments,
+    "PersistentResource": PersistentResourceArguments,
+}
+"""The arguments of each component, by the name of its class."""
+
+
+def flat_fields(arguments: type[Arguments]) -> dict[str, FieldInfo]:
+    """Return all arguments of a component by name, as pydantic describes them: its own, then those of its ``spec``."""
+    own = {name: field for name, field in arguments.model_fields.items() if name != "spec"}
+    spec = arguments.model_fields.get("spec")
+    if spec is None:
+        return own
+    section: Any = spec.annotation
+    fields = section.model_fields
+    return {**own, **{name: fields[name] for name in arguments.FIELDS or fields}}
