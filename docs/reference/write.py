@@ -1,6 +1,7 @@
 """Writes the pages of the reference beside itself from commands and schemas; run by ``make reference``.
 
-Writes the part of ``docs/development/status.md`` on Google Cloud too, from reports of ``verify`` in ``docs/verified``.
+Writes the part of ``docs/development/status.md`` on Google Cloud too, from reports of ``verify`` in ``docs/verified``,
+and that of ``docs/components.md`` on each component.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import click
 import yaml
 from pydantic import BaseModel
 
+from docs.reference.components import component_pages
 from training_platform.catalog.operations import Principal, principals
 from training_platform.catalog.permissions import permissions
 from training_platform.checks.every_rule import every_rule
@@ -369,6 +371,8 @@ def main() -> None:
     """Write every page, and delete pages of rule sets that no longer exist."""
     page = FOLDER.parent / "development" / "status.md"
     page.write_text(status(page.read_text(encoding="utf-8"), VERIFIED.glob("*.json")), encoding="utf-8")
+    for file, text in component_pages().items():
+        file.write_text(text, encoding="utf-8")
     texts = pages()
     for path in rule_pages():
         if path.relative_to(FOLDER).as_posix() not in texts:

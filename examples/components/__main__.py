@@ -11,6 +11,7 @@ from training_platform.modules import (
     JupyterHub,
     Kueue,
     Network,
+    NodePools,
     NodePoolSpec,
     PersistentResource,
     Place,
@@ -42,6 +43,17 @@ cluster = GkeCluster(
 )
 homes = FilestoreInstance(
     "homes", {"place": place, "location": "us-central1-a", "capacity_gib": 1024, "network": network.network_id}
+)
+# Pools in a cluster that somebody else creates, with an account of their own for its nodes.
+NodePools(
+    "batch",
+    {
+        "place": place,
+        "cluster": "dev-batch",
+        "service_account": "batch-nodes@example-train-dev.iam.gserviceaccount.com",
+        "location": LOCATION,
+        "node_pools": {"l4": {"machine_type": "g2-standard-12", "zone": "us-central1-a", "max_nodes": 8}},
+    },
 )
 
 

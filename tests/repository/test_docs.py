@@ -16,6 +16,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from docs.reference.components import component_pages
 from docs.reference.write import EXAMPLES, FOLDER, VERIFIED, pages, rule_pages, status
 from tests.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
@@ -212,6 +213,11 @@ def test_each_rule_set_has_a_current_page() -> None:
     written = {path.relative_to(FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in rule_pages()}
 
     assert written == {name: text for name, text in pages().items() if "/" in name}, "run `make reference`"
+
+
+def test_the_pages_that_list_the_components_are_current() -> None:
+    for path, text in component_pages().items():
+        assert path.read_text(encoding="utf-8") == text, "run `make reference`"
 
 
 def test_the_page_on_what_is_proven_is_current() -> None:

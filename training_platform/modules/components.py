@@ -116,7 +116,7 @@ class Network(PlatformComponent):
     """A VPC without subnets, which clusters bring, and a NAT gateway in each region."""
 
     network_id: pulumi.Output[str]
-    """Id of the VPC, projects/*/global/networks/*."""
+    """Id of the VPC, `projects/*/global/networks/*`."""
     network_name: pulumi.Output[str]
     """Name of the VPC."""
     services_range: pulumi.Output[str | None]
@@ -427,7 +427,7 @@ class PersistentResource(PlatformComponent):
     """Machines that Vertex AI keeps for training jobs; its name is part of the id by which jobs name them."""
 
     resource_id: pulumi.Output[str]
-    """Full name, projects/*/locations/*/persistentResources/*."""
+    """Full name, `projects/*/locations/*/persistentResources/*`."""
 
     def __init__(self, name: str, args: PersistentResourceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("PersistentResource", name, args, PersistentResourceArguments)

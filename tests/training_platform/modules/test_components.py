@@ -199,7 +199,7 @@ def test_the_program_of_the_page_constructs_every_component(name: str) -> None:
 
     assert name in components.__all__
     assert name in CONSTRUCT
-    assert re.search(rf"^(\w+ = )?{name}\(", program, re.MULTILINE) or name == "NodePools"
+    assert re.search(rf"^(\w+ = )?{name}\(", program, re.MULTILINE)
 
 
 # Unprotected, so that a protection is the caller's.
