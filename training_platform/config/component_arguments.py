@@ -361,10 +361,10 @@ COMPONENTS: dict[str, type[Arguments]] = {
 
 def flat_fields(arguments: type[Arguments]) -> dict[str, FieldInfo]:
     """Return all arguments of a component by name, as pydantic describes them: its own, then those of its ``spec``."""
-    own = {name: field for name, field in arguments.model_fields.items() if name != "spec"}
+    direct = {name: field for name, field in arguments.model_fields.items() if name != "spec"}
     spec = arguments.model_fields.get("spec")
     if spec is None:
-        return own
+        return direct
     section: Any = spec.annotation
     fields = section.model_fields
-    return {**own, **{name: fields[name] for name in arguments.FIELDS or fields}}
+    return {**direct, **{name: fields[name] for name in arguments.FIELDS or fields}}

@@ -106,10 +106,10 @@ def _unknown(args: Mapping[str, Any], fields: list[str]) -> Iterator[Rejection]:
 def _nested(args: Mapping[str, Any], model: type[Arguments]) -> dict[str, Any]:
     """Return arguments as the model has them: those of a section of stack files below ``spec``."""
     fields = flat_fields(model)
-    own = {key: value for key, value in args.items() if key in fields and key in model.model_fields}
+    direct = {key: value for key, value in args.items() if key in fields and key in model.model_fields}
     if "spec" not in model.model_fields:
-        return own
-    return {**own, "spec": {key: value for key, value in args.items() if key in fields and key not in own}}
+        return direct
+    return {**direct, "spec": {key: value for key, value in args.items() if key in fields and key not in direct}}
 
 
 def _rejections(error: ValidationError, model: type[Arguments]) -> Iterator[Rejection]:
