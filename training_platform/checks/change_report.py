@@ -11,6 +11,7 @@ from training_platform.checks.effect_kinds import EFFECT_KINDS, LOSS_RULES, Effe
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import QuotaKey
+from training_platform.resources.stack_resource import ResourceKey
 from training_platform.rules.exemptions import Exempted
 
 ResourceChangeKind = Literal["replaced", "removed", "changed", "added"]
@@ -35,8 +36,11 @@ class InputChange(NamedTuple):
 
     def __str__(self) -> str:
         """Return the change as part of a sentence."""
-        old, new = ("nothing" if value is None else json.dumps(value, ensure_ascii=False) for value in self[1:3])
-        return f"{self.path} from {old} to {new}"
+        return f"{self.path} from {_shown(self.old)} to {_shown(self.new)}"
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,8 @@ class ResourceChange:
     ``undecided`` is a change of a type of which it is not known which fields replace it. ``protected`` says whether the
     base's resource refuses to be deleted. ``effect`` is that of a resource that is removed or added. ``size`` says how
     much the base's has, where its type has a size: ``8 VMs of a3-highgpu-8g in us-central1-a``. ``planned`` are the
-    inputs of one that is added, without secrets.
+    inputs of one that is added, without secrets. ``within`` are the cluster and the namespace of an object that is
+    removed or replaced, as far as the plan tells. ``at_end`` is one that the end of its retired stack destroys.
     """
 
     kind: ResourceChangeKind
@@ -58,6 +63,13 @@ class ResourceChange:
     effect: Effect = NEW
     size: str = ""
     planned: Mapping[str, Any] = field(default_factory=dict)
+    within: tuple[ResourceKey, ...] = ()
+    at_end: bool = False
+
+    @property
+    def key(self) -> ResourceKey:
+        """Its type and name, unique in its stack."""
+        return self.type, self.name
 
     @property
     def effects(self) -> tuple[Effect, ...]:
@@ -113,21 +125,39 @@ class CapacityChange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Consequence:
-    """An effect of a change at its cause: who loses or gains what, and the field that decides it.
+    """One kind of effect of an act: who loses or gains what, such as ``bucket checkpoints of prod-vision``.
 
-    ``finding`` is at the changed line of a stack file, also where ``kind`` is none that counts as a finding;
-    ``acknowledged`` says who answers for a loss. ``subjects`` are such as ``bucket checkpoints of prod-vision``.
+    ``acknowledged`` is a loss that somebody answers for, in all of the stacks that have it.
     """
 
     kind: EffectKind
     subjects: tuple[str, ...]
+    acknowledged: bool = False
+
+
+ActVerb = Literal["left", "retired", "removed", "added", "changed", "costs more"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """What a change does by one decision, in all files, with every effect on somebody, the gravest first.
+
+    ``finding`` is at the changed line of a stack file, also where no effect counts as a finding, and has the gravest
+    effect's rule. ``was`` is the value before, ``also`` are the lines of other files that are part of it: the shares of
+    a cluster that is removed. ``acknowledged`` says who answers for all of its losses.
+    """
+
+    verb: ActVerb
     finding: Finding
+    consequences: tuple[Consequence, ...]
+    was: str = ""
+    also: tuple[str, ...] = ()
     acknowledged: Exempted | None = None
 
     @property
     def is_loss(self) -> bool:
         """Whether somebody loses something, acknowledged or not."""
-        return self.kind in LOSS_RULES
+        return any(row.kind in LOSS_RULES for row in self.consequences)
 
 
 NOTHING = Amount(0, 0)
@@ -136,7 +166,7 @@ NOTHING = Amount(0, 0)
 StackChangeKind = Literal["added", "removed", "renamed", "changed", "left", "retired"]
 """What can happen to a stack; one that is ``left`` no longer has a file and is still deployed.
 
-Of one that is ``retired`` the resources are those that are destroyed from its day on.
+Of one that is ``retired`` the resources include those that are destroyed from its day on.
 """
 
 
@@ -179,7 +209,7 @@ class Comparison:
 
     ref: str
     commit: str = ""
-    consequences: tuple[Consequence, ...] = ()
+    acts: tuple[Act, ...] = ()
     deployed: tuple[str, ...] = ()
     stacks: tuple[StackChange, ...] = ()
     other_stacks: int = 0

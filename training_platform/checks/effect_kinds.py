@@ -6,15 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
 from training_platform.config.reading.declaration import Rule
-from training_platform.rules.losses import (
-    COSTS_MORE,
-    LEAVES_STACK,
-    LIFTS_PROTECTION,
-    LOSES_DATA,
-    OPENS_ACCESS,
-    STOPS_JOBS,
-    TAKES_PROMISE,
-)
+from training_platform.rules import losses
 
 EffectKind = Literal[
     "data", "jobs", "stack", "promises", "protection", "opens", "cost", "revokes", "grants", "unknown", "none"
@@ -34,15 +26,7 @@ HEADLINES: Mapping[EffectKind, str] = {
     "unknown": "effect unknown",
     "none": "no effect on people",
 }
-LOSS_RULES: Mapping[EffectKind, Rule] = {
-    "data": LOSES_DATA,
-    "jobs": STOPS_JOBS,
-    "stack": LEAVES_STACK,
-    "promises": TAKES_PROMISE,
-    "protection": LIFTS_PROTECTION,
-    "opens": OPENS_ACCESS,
-    "cost": COSTS_MORE,
-}
+LOSS_RULES: Mapping[EffectKind, Rule] = {kind: rule for kind, rule in losses.LOSS_RULES.items()}  # noqa: C416 # of more kinds
 """The rule of each effect that is a finding; the others are lines of a report."""
 EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule.id: kind for kind, rule in LOSS_RULES.items()}
 

@@ -100,8 +100,8 @@ class Report:
 
     def all_exempted(self) -> list[Exempted]:
         """Return every exempt finding and every acknowledged loss."""
-        losses = self.comparison.consequences if self.comparison else ()
-        acknowledged = [loss.acknowledged for loss in losses if loss.acknowledged]
+        acts = self.comparison.acts if self.comparison else ()
+        acknowledged = [act.acknowledged for act in acts if act.acknowledged]
         return [*acknowledged, *(exempted for stack in self.stacks for exempted in stack.exempted)]
 
     def all_known(self) -> list[Known]:

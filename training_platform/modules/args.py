@@ -182,6 +182,8 @@ class SystemPoolSpec(TypedDict):
     """Maximum number of VMs over all zones of the cluster; quota is charged for them. Default: 6."""
     boot_disk: NotRequired[BootDiskSpec]
     """Boot disks of the VMs."""
+    fallback_machine_types: NotRequired[list[str]]
+    """Machine types for when machine_type is out of stock: each is a node pool of its own that starts empty and grows up to max_nodes; quota is charged for each. Example: ['n2d-standard-8']."""
 
 
 class CpuPoolSpec(TypedDict):

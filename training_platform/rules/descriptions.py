@@ -99,11 +99,20 @@ def exemption(rule_id: str, finding: Finding | None = None) -> str:
 
 
 def acknowledgement(finding: Finding) -> str:
-    """Return an entry of ``stacks/exemptions.yaml`` for a loss, with placeholders for reason and owner."""
+    """Return an entry of ``stacks/exemptions.yaml`` for an act's losses, with placeholders for reason and owner."""
     subject = f"resource: {json.dumps(finding.resource)}" if finding.resource else f"path: {finding.path or '.'}"
+    taken = ""
+    from_others: list[str] = []
+    for stack, kinds in finding.takes:
+        if stack == finding.stack:
+            taken = f"    takes: [{', '.join(kinds)}]\n"
+        else:
+            from_others.append(f"{stack}: [{', '.join(kinds)}]")
+    if from_others:
+        taken += f"    from_others: {{{', '.join(from_others)}}}\n"
     return (
-        f"acknowledged:\n  - effect: {finding.rule}\n    stack: {finding.stack}\n    {subject}\n"
-        f"    becomes: {json.dumps(finding.becomes)}\n"
+        f"acknowledged:\n  - stack: {finding.stack}\n    {subject}\n"
+        f"    becomes: {json.dumps(finding.becomes)}\n{taken}"
         '    reason: why it is right\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'
     )
 

@@ -2,8 +2,9 @@
 
 An exemption names a rule, a stack, and either the ``path`` of a section of its file (which covers all below it) or a
 ``resource`` (its logical name, or ``<type> <name>``); ``*`` matches any string. It holds through the day ``expires``.
-An acknowledgement lets a change cause one loss: it names the effect, the field and its new value, or the resource and
-its inputs if no field decides. It may be in the file before the change and after it, through its last day.
+An acknowledgement lets one act of a change cause losses: it names the field and its new value, or the resource and its
+inputs if no field decides, and lists what the act may take from its own stack and from others. It may be in the file
+before the change and after it, through its last day.
 A file that cannot be read or is rejected exempts nothing, and a check reports this instead of a verdict.
 """
 
@@ -24,13 +25,14 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.declaration import RULES, Draft, declare, finding, located
 from training_platform.config.reading.finding import Anchor, Finding, Path, Position
 from training_platform.config.reading.rejection import validated
-from training_platform.config.reading.section import Email, OneOf, Section
+from training_platform.config.reading.section import NOTHING, Email, OneOf, Section, unique
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.config.schema import file_schema
 from training_platform.quota import ledger_findings
 from training_platform.quota.charges import shown
 from training_platform.quota.reservations import RESERVATION_EXCEEDED
-from training_platform.rules import foreign_access, losses, rights, workloads  # noqa: F401 # declare rules that entries may name
+from training_platform.rules import foreign_access, rights, workloads  # noqa: F401 # declare rules that entries may name
+from training_platform.rules.losses import LOSS_RULES, LossKind, LossPlace
 
 FILE = "stacks/exemptions.yaml"
 _OF_QUOTAS = ledger_findings.QUOTA_EXCEEDED.id
@@ -141,14 +143,13 @@ class Exemption(Section):
 
 
 class Acknowledgement(Section):
-    """A loss that a change may cause: its effect, the field, its new value, why, who answers for it, and until when."""
+    """Losses that a change may cause: the field and its new value, what it takes, why, who answers, and until when."""
 
     REMOVED: ClassVar[Mapping[str, str]] = _OLD
-    effect: Annotated[str, OneOf("effect that can be acknowledged", LOSSES)] = Field(description="Id of the effect.")
     stack: Text = Field(description="Stack whose file causes it; it may be deleted.", examples=["prod-vision"])
     path: Text | None = Field(
         default=None,
-        description="Field of the stack file, as in the finding; `.` is the stack, of leaves-stack and costs-more.",
+        description="Field of the stack file, as in the finding; `.` is the stack, of one that stays or costs more.",
         examples=["buckets.checkpoints.location"],
     )
     resource: Text | None = Field(
@@ -157,6 +158,17 @@ class Acknowledgement(Section):
     becomes: str | int | float | bool = Field(
         description="Its new value, as in the finding; `removed` if it is deleted.", examples=["us-west4"]
     )
+    takes: Annotated[tuple[LossKind, ...], AfterValidator(unique)] = Field(
+        default=(), description="What it may take from the stack itself.", examples=[["data", "jobs"]]
+    )
+    from_others: dict[Text, Annotated[tuple[LossKind, ...], AfterValidator(unique)]] = Field(
+        default=NOTHING,
+        description="What it may take from other stacks, by stack.",
+        examples=[{"prod-nlp": ["jobs", "promises"]}],
+    )
+    effect: Annotated[str, OneOf("effect that can be acknowledged", LOSSES)] | None = Field(
+        default=None, description="Id of the only effect, in entries of version 0.1; use takes and from_others."
+    )
     reason: Text = Field(description="Why it is right.", examples=["The team copied its checkpoints."])
     owner: Email = Field(description="Address of whoever answers for it.")
     expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
@@ -164,20 +176,41 @@ class Acknowledgement(Section):
     @model_validator(mode="after")
     def _names_a_part(self) -> Self:
         _one_subject(self.path, self.resource)
+        if not (self.takes or self.from_others or self.effect):
+            raise ValueError("needs takes or from_others: without them it lets nothing through")
+        if self.effect and (self.takes or self.from_others):
+            raise ValueError("has an effect, which goes without takes and from_others")
         return self
 
-    def covers(self, finding: Finding) -> bool:
-        """Whether the acknowledgement names a loss, on any day."""
+    @property
+    def place(self) -> LossPlace:
+        """What it lets cause losses."""
         becomes = str(self.becomes).lower() if isinstance(self.becomes, bool) else str(self.becomes)
-        subject = (None, finding.resource) if finding.resource else (finding.path or ".", None)
-        return (self.effect, self.stack, self.path, self.resource, becomes) == (
-            finding.rule, finding.stack, *subject, finding.becomes,
-        )  # fmt: skip
+        return LossPlace(self.stack, self.path, self.resource, becomes)
+
+    def accepts(self, act: LossPlace, cause: LossPlace, kind: LossKind, stack: str) -> bool:
+        """Whether it lets an act take something from a stack, on any day.
+
+        An entry with an effect, of version 0.1, names what causes this loss alone.
+        """
+        if self.effect:
+            return self.place == cause and self.effect == LOSS_RULES[kind].id
+        taken = self.takes if stack == self.stack else self.from_others.get(stack, ())
+        return self.place == act and kind in taken
+
+    def covers(self, _: Finding) -> bool:
+        """Return False: what an entry accepts is decided for each loss of an act."""
+        return False
 
     @property
     def names_no_resource(self) -> bool:
         """Whether it is about resources of a stack and names none, as entries did before: it covers nothing."""
-        return self.path == "." and self.effect not in ("leaves-stack", "costs-more")
+        return self.path == "." and self.effect is not None and self.effect not in ("leaves-stack", "costs-more")
+
+    @property
+    def subject(self) -> str:
+        """The path or resource that it names."""
+        return self.path or self.resource or ""
 
 
 class ExemptionsFile(Section):
@@ -230,7 +263,7 @@ EXEMPTION_UNUSED = declare(
 
 EXEMPTION_UNTYPED = declare(
     "exemption-untyped",
-    "Find an exemption of a limit that does not name the amount.",
+    "Find an entry in the form of the version before: a limit without its amount, or losses without a list.",
     ruleset="exemptions",
     severity="warning",
 )
@@ -275,6 +308,14 @@ class Exemptions:
             and entry.exemption.expires >= self.today
         ]
 
+    def accepting(self, act: LossPlace, cause: LossPlace, kind: LossKind, stack: str) -> ExemptionEntry | None:
+        """Return the first acknowledgement that lets an act take something from a stack today, at one of its causes."""
+        for entry in self.entries:
+            row = entry.exemption
+            if isinstance(row, Acknowledgement) and row.expires >= self.today and row.accepts(act, cause, kind, stack):
+                return entry
+        return None
+
     def of(self, finding: Finding) -> ExemptionEntry | None:
         """Return the first exemption that covers a finding today."""
         covering = (entry for entry in self.entries if entry.exemption.covers(finding))
@@ -301,20 +342,7 @@ class Exemptions:
             exemption = entry.exemption
             days = (self.today - exemption.expires).days
             if isinstance(exemption, Acknowledgement):
-                if days > 0:
-                    yield finding(
-                        entry,
-                        (),
-                        f"{exemption.effect}: its last day is over",
-                        rule=EXEMPTION_UNUSED,
-                        allowed="delete it",
-                    )
-                elif exemption.names_no_resource:
-                    message = f"{exemption.effect} of `.`: excuses nothing, since it names no resource"
-                    allowed = (
-                        "`resource: TYPE NAME` in place of `path`, as `explain FILE:LINE --base REF` prints the entry"
-                    )
-                    yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed=allowed)
+                yield from _of_acknowledgement(entry, exemption, days)
                 continue
             if exemption.stack in stacks and exemption.stack not in checked:
                 continue
@@ -336,6 +364,20 @@ class Exemptions:
             elif exemption.stack in decided and entry not in used:
                 message = f"{exemption.rule} of {exemption.subject}: no finding needs it any longer"
                 yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed="delete it")
+
+
+def _of_acknowledgement(entry: ExemptionEntry, row: Acknowledgement, days: int) -> Iterator[Draft]:
+    """Yield what is to change in an acknowledgement, whose last day was ``days`` ago."""
+    if days > 0:
+        yield finding(entry, (), f"{row.subject}: its last day is over", rule=EXEMPTION_UNUSED, allowed="delete it")
+    elif row.names_no_resource:
+        message = f"{row.effect} of `.`: excuses nothing, since it names no resource"
+        allowed = "`resource: TYPE NAME` in place of `path`, as `explain FILE:LINE --base REF` prints the entry"
+        yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed=allowed)
+    elif row.effect:
+        message = f"{row.effect} of {row.subject}: lists no losses, and holds no longer with the next release"
+        allowed = "`takes` in place of `effect`, as `explain FILE:LINE --base REF` prints the entry"
+        yield finding(entry, (), message, rule=EXEMPTION_UNTYPED, allowed=allowed)
 
 
 def read_exemptions(root: FilePath, today: date) -> Exemptions:
@@ -364,7 +406,7 @@ def parse_exemptions(source: Source, today: date) -> Exemptions:
             for index, exemption in enumerate(file.exemptions)
         ),
         *(
-            ExemptionEntry(acknowledgement, source.position(("acknowledged", index, "effect")))
+            ExemptionEntry(acknowledgement, source.position(("acknowledged", index)))
             for index, acknowledgement in enumerate(file.acknowledged)
         ),
     ]
@@ -385,7 +427,8 @@ def exemptions_schema() -> dict[str, Any]:
     schema = file_schema(ExemptionsFile, "Exemptions")
     exemption = schema["$defs"]["Exemption"]
     exemption["properties"]["rule"]["enum"] = sorted(EXEMPTIBLE)
-    schema["$defs"]["Acknowledgement"]["properties"]["effect"]["enum"] = sorted(LOSSES)
+    effect = schema["$defs"]["Acknowledgement"]["properties"]["effect"]["anyOf"][0]
+    effect["enum"] = sorted(LOSSES)
     for name in ("Exemption", "Acknowledgement"):
         schema["$defs"][name]["oneOf"] = [{"required": ["path"]}, {"required": ["resource"]}]
     return schema

@@ -1,8 +1,11 @@
-"""The rules about losses by a change; ``check --base`` judges them, and an acknowledgement may name them."""
+"""The rules about losses by a change; ``check --base`` judges them, and an acknowledgement names what each takes."""
 
 from __future__ import annotations
 
-from training_platform.config.reading.declaration import declare
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from training_platform.config.reading.declaration import Rule, declare
 
 LEAVES_STACK = declare(
     "leaves-stack",
@@ -47,3 +50,24 @@ COSTS_MORE = declare(
     severity="warning",
     excuse="acknowledgement",
 )
+
+LossKind = Literal["data", "jobs", "stack", "promises", "protection", "opens", "cost"]
+LOSS_RULES: Mapping[LossKind, Rule] = {
+    "data": LOSES_DATA,
+    "jobs": STOPS_JOBS,
+    "stack": LEAVES_STACK,
+    "promises": TAKES_PROMISE,
+    "protection": LIFTS_PROTECTION,
+    "opens": OPENS_ACCESS,
+    "cost": COSTS_MORE,
+}
+"""The rule of each kind of loss, the gravest first."""
+
+
+class LossPlace(NamedTuple):
+    """What causes a loss: the dotted path of a stack's field (``.`` is the stack) or a resource, and its new value."""
+
+    stack: str
+    path: str | None
+    resource: str | None
+    becomes: str

@@ -12,11 +12,15 @@ Edit = Callable[[Path], None]
 
 
 class SampleChange(NamedTuple):
-    """A change by its author's own sentence; ``effects`` are those that affect somebody."""
+    """A change by its author's own sentence; ``effects`` are those that affect somebody.
+
+    ``before`` is an edit of the base, of which the change is part of a longer story.
+    """
 
     name: str
     edit: Edit
     effects: frozenset[str] = frozenset()
+    before: Edit | None = None
 
 
 def _stack(root: Path, name: str) -> Path:
@@ -25,9 +29,14 @@ def _stack(root: Path, name: str) -> Path:
 
 def write(stack: str, old: str, new: str) -> Edit:
     """Return an edit that replaces a text of a stack file; the file must have it."""
+    return replace_text(f"stacks/Pulumi.{stack}.yaml", old, new)
+
+
+def replace_text(file: str, old: str, new: str) -> Edit:
+    """Return an edit that replaces a text of a file; the file must have it."""
 
     def edit(root: Path) -> None:
-        path = _stack(root, stack)
+        path = root / file
         text = path.read_text(encoding="utf-8")
         assert old in text, f"{path} has no {old!r}"
         path.write_text(text.replace(old, new, 1), encoding="utf-8")
@@ -278,3 +287,153 @@ HARMLESS: tuple[SampleChange, ...] = (
     ),
 )
 """Changes that take nothing from anybody, though some look as if they did."""
+
+
+def _in_story(name: str, before: Edit, edit: Edit, *effects: str) -> SampleChange:
+    return SampleChange(name, edit, frozenset(effects), before)
+
+
+RETIRED = '    retired: {since: "2026-12-15", keeps: [buckets.checkpoints], paid_by: ml@example.com}\n'
+FLEX = "            capacity: flex-start\n            max_run_hours: 168\n"
+US_EAST5 = """\
+      us-east5:
+        location: us-east5
+        subnet: {nodes: 10.23.0.0/20, pods: 10.83.0.0/16, services: 10.23.16.0/20}
+        system_pool: {machine_type: e2-standard-8, min_nodes: 3, max_nodes: 6}
+        node_pools:
+          a100: {machine_type: a2-ultragpu-8g, zone: us-east5-b, max_nodes: 1}
+"""
+CLUSTERS = "    clusters:\n"
+MOVED = (("location: us-west4\n", "location: us-east5\n"), ("zone: us-west4-a", "zone: us-east5-a"))
+BUDGET = "    billing_account: 01AB23-45CD67-89EF01\n    budget: {a_month: 90000}\n"
+COHORTS = "    cohorts: {research: {}, products: {}}\n"
+EXEMPTION = """\
+exemptions:
+- {rule: boot-disk-size, stack: prod, path: clusters, reason: Old, owner: ml@example.com, expires: "2027-01-31"}
+"""
+
+YEAR: tuple[SampleChange, ...] = (
+    _loss(
+        "vision is retired and keeps its checkpoints",
+        write("prod-vision", VISION_HEAD, f"{VISION_HEAD}{RETIRED}"),
+        "data",
+        "jobs",
+        "promises",
+        "protection",
+    ),
+    _loss(
+        "a team gets another name, and its file says so",
+        rename(
+            "prod-vision",
+            "prod-sight",
+            write("prod-sight", VISION_HEAD, "    environment: prod\n    name: sight\n    renamed_from: prod-vision\n"),
+        ),
+        "data",
+        "jobs",
+    ),
+    _loss(
+        "the A100 machines get 80 GB and another zone",
+        write(
+            "prod",
+            f"{A100}            zone: us-central1-c\n",
+            A100.replace("highgpu", "ultragpu") + "            zone: us-central1-a\n",
+        ),
+        "jobs",
+    ),
+    _loss("the H100 machines get another type", write("prod", "a3-highgpu-8g", "a3-highgpu-4g"), "jobs"),
+    _loss(
+        "GKE of us-west4 is upgraded",
+        write("prod", "        location: us-west4\n", '        location: us-west4\n        version: "1.36"\n'),
+    ),
+    _loss("Kueue is upgraded", write("prod", PROD_HEAD, f'{PROD_HEAD}    charts: {{kueue: {{version: "0.20.7"}}}}\n')),
+    _loss("a cluster more", write("prod", CLUSTERS, f"{CLUSTERS}{US_EAST5}"), "grants"),
+    _loss(
+        "the cluster in us-west4 moves",
+        all_of(
+            write("prod", *MOVED[0]),
+            write("prod", *MOVED[1]),
+            write("prod", *MOVED[1]),
+        ),
+        "jobs",
+    ),
+    _loss("more room for homes", write("prod", "capacity_gib: 2560", "capacity_gib: 5120")),
+    _loss("slightly less room for data sets", write("prod", "capacity_gib: 10240", "capacity_gib: 10000"), "promises"),
+    _in_story(
+        "data sets shrink below their band",
+        write("prod", "tier: REGIONAL", "tier: ZONAL"),
+        write("prod", "capacity_gib: 10240", "capacity_gib: 9984"),
+        "promises",
+    ),
+    _loss("vision lends less", write("prod-vision", "lending_limit: 32", "lending_limit: 8"), "promises"),
+    _in_story(
+        "vision is in another cohort",
+        all_of(
+            write("prod", PROD_HEAD, f"{PROD_HEAD}{COHORTS}"),
+            write("prod-vision", VISION_HEAD, f"{VISION_HEAD}    cohort: research\n"),
+        ),
+        write("prod-vision", "cohort: research", "cohort: products"),
+        "promises",
+    ),
+    _loss(
+        "notebooks on another instance",
+        write("prod", "          filestore: homes", "          filestore: datasets"),
+        "jobs",
+    ),
+    _in_story(
+        "a smaller budget",
+        write("prod", PROD_HEAD, f"{PROD_HEAD}{BUDGET}"),
+        write("prod", "a_month: 90000", "a_month: 60000"),
+    ),
+    _loss(
+        "vision loses its member",
+        write("prod-vision", "      - group:vision@example.com\n", "      - group:sight@example.com\n"),
+        "revokes",
+        "grants",
+    ),
+    _in_story(
+        "a network attachment goes",
+        write("prod", PROD_HEAD, f"{PROD_HEAD}    network_attachments: {{us-central1: 10.24.0.0/24}}\n"),
+        write("prod", "    network_attachments: {us-central1: 10.24.0.0/24}\n", ""),
+        "jobs",
+    ),
+    _loss("another reservation of H100", write("prod", "reservation: h100-training", "reservation: h100-next"), "jobs"),
+    _loss(
+        "spot in place of reserved v5e",
+        write(
+            "prod",
+            "            capacity: reservation\n            reservation: v5e-training\n",
+            "            capacity: spot\n",
+        ),
+        "jobs",
+    ),
+    _loss(
+        "A100 machines by flex-start",
+        write("prod", A100, f"{A100}            capacity: flex-start\n            max_run_hours: 100\n"),
+        "jobs",
+    ),
+    _loss(
+        "H100 Mega machines by queued provisioning",
+        write("prod", FLEX, FLEX.replace("flex-start", "queued-provisioning")),
+        "jobs",
+    ),
+    _in_story(
+        "vision keeps less at its end",
+        write("prod-vision", VISION_HEAD, f"{VISION_HEAD}{RETIRED}"),
+        write("prod-vision", "keeps: [buckets.checkpoints], paid_by: ml@example.com", "keeps: []"),
+        "data",
+    ),
+    _loss("the job gets more time", replace_text("jobs/vision/finetune.yaml", "priority: normal", "priority: high")),
+    _loss(
+        "a higher limit of the project",
+        replace_text(
+            "stacks/quotas/example-train-prod.yaml",
+            "{limit: 864, region: us-central1}",
+            "{limit: 960, region: us-central1}",
+        ),
+    ),
+    _loss(
+        "an exemption",
+        replace_text("stacks/exemptions.yaml", "exemptions: []", EXEMPTION),
+    ),
+)
+"""Further changes of a year, so that each kind that people make is in one of these tables."""

@@ -32,9 +32,18 @@ def acknowledge(repository: Repository, *findings: Finding) -> None:
 
 
 def acknowledge_by_old_entry(repository: Repository, effect: str, path: str, becomes: str) -> None:
-    """Write an acknowledgement that a check printed before entries named resources."""
-    old = Finding(rule=effect, severity="error", message="", stack="small-vision", path=path, becomes=becomes)
-    acknowledge(repository, old)
+    """Write an acknowledgement that a check of version 0.1 printed."""
+    acknowledge_by_old_entries(repository, (effect, path, becomes))
+
+
+def acknowledge_by_old_entries(repository: Repository, *entries: tuple[str, str, str]) -> None:
+    """Write acknowledgements of version 0.1, each of one effect at one path with one value."""
+    text = "acknowledged:\n"
+    for effect, path, becomes in entries:
+        text += f"  - effect: {effect}\n    stack: small-vision\n    path: {path or '.'}\n"
+        text += f"    becomes: {json.dumps(becomes)}\n    reason: agreed\n    owner: ml@example.com\n"
+        text += '    expires: "2026-12-31"\n'
+    (repository.root / "stacks" / "exemptions.yaml").write_text(text, encoding="utf-8")
 
 
 def told(findings: list[Finding]) -> set[tuple[str, str]]:
@@ -308,9 +317,31 @@ def test_an_acknowledged_retirement_is_stale_once_it_keeps_less(ending: Reposito
     everything = end(ending, keeps="")
 
     assert {finding.becomes for finding in everything} == {"2026-12-01, keeps nothing"}
-    assert {finding.rule for finding in everything} >= {"loses-data", "stops-jobs", "takes-promise"}
+    assert [kinds for finding in everything for _, kinds in finding.takes] == [
+        ("data", "jobs", "promises", "protection")
+    ]
     acknowledge_by_old_entry(ending, "loses-data", "retired", "2026-12-01")
     assert "loses-data" in {finding.rule for finding in end(ending, keeps="")}
+
+
+def test_entries_of_the_last_version_hold_with_a_warning_each(ending: Repository) -> None:
+    ending.edit("small-vision", retired("2026-12-01", KEEPS), "")
+    ending.commit()
+    ending.edit("small-vision", TWO_BUCKETS, TWO_BUCKETS + retired("2026-12-01", KEEPS))
+    becomes = f"2026-12-01, keeps {KEEPS}"
+    rules = ("loses-data", "stops-jobs", "takes-promise", "lifts-protection")
+
+    acknowledge_by_old_entries(ending, *((rule, "retired", becomes) for rule in rules))
+    report = ending.compare(base="HEAD")
+    assert losses(report) == []
+    warnings = [finding for finding in report.all_findings() if finding.rule == "exemption-untyped"]
+    assert [finding.severity for finding in warnings] == ["warning"] * len(rules)
+    assert "loses-data of retired: lists no losses" in warnings[0].message
+
+    acknowledge_by_old_entries(ending, *((rule, "retired", becomes) for rule in rules[:-1]))
+    (finding,) = losses(ending.compare(base="HEAD"))
+    assert finding.rule == "loses-data"
+    assert (finding.allowed or "").endswith("does not list: protection of small-vision")
 
 
 # Options.

@@ -262,7 +262,7 @@ def test_a_file_that_is_not_known_is_neither_removed_nor_compared(
         ("small", "changed", "not planned in the work tree"),
         ("small-vision", "changed", "not planned in the work tree"),
     }
-    assert report.comparison.consequences == ()
+    assert report.comparison.acts == ()
     amounts = [stack.most_usd for stack in report.comparison.stacks]
     amounts += [row.maximum for stack in report.comparison.stacks for row in stack.accelerators]
     amounts += [quota.used for quota in report.comparison.quotas]

@@ -133,13 +133,12 @@ def test_an_environment_under_another_name_says_what_its_name_replaces(repositor
     repository.rename("small", "tiny")
     repository.edit("small-vision", "environment: small", "environment: tiny")
 
-    findings = {finding.rule: finding for finding in losses_of_change(repository, "tiny")}
+    (finding,) = losses_of_change(repository, "tiny")
 
-    assert {"loses-data", "stops-jobs"} <= findings.keys()
-    data = findings["loses-data"]
-    assert (data.path, data.file, data.becomes) == ("renamed_from", "stacks/Pulumi.tiny.yaml", "small")
-    assert "Filestore instance homes of tiny" in data.message
-    assert "cluster c of tiny" in findings["stops-jobs"].message
+    assert (finding.path, finding.file, finding.becomes) == ("renamed_from", "stacks/Pulumi.tiny.yaml", "small")
+    assert finding.takes == (("tiny", ("data", "jobs")),)
+    assert "loses data: Filestore instance homes of tiny" in finding.message
+    assert "stops jobs: cluster c of tiny" in finding.message
 
 
 def test_a_change_that_takes_nothing_is_no_finding(repository: Repository) -> None:
@@ -307,10 +306,10 @@ def test_a_cohort_under_another_parent_is_a_loss_of_its_teams(repository: Reposi
 
 ENTRY = """\
 acknowledged:
-  - effect: {effect}
-    stack: small-vision
+  - stack: small-vision
     path: buckets.data.{field}
     becomes: {becomes}
+    takes: [{takes}]
     reason: The team copied its data.
     owner: ml-platform@example.com
     expires: "{expires}"
@@ -340,7 +339,7 @@ def test_homes_on_another_instance_are_a_loss_although_both_instances_stay(repos
 
 
 def acknowledge(repository: Repository, **fields: str) -> None:
-    entry = {"effect": "loses-data", "field": "location", "becomes": "us-west4", "expires": "2026-12-31", **fields}
+    entry = {"takes": "data", "field": "location", "becomes": "us-west4", "expires": "2026-12-31", **fields}
     (repository.root / "stacks" / "exemptions.yaml").write_text(ENTRY.format(**entry), encoding="utf-8")
 
 
@@ -358,16 +357,16 @@ def test_an_acknowledged_loss_no_longer_counts_and_is_still_the_headline(with_bu
 
     assert losses(report) == []
     assert report.comparison is not None
-    (loss,) = [consequence for consequence in report.comparison.consequences if consequence.is_loss]
+    (act,) = [act for act in report.comparison.acts if act.is_loss]
     assert (
-        str(loss.acknowledged) == "acknowledged until 2026-12-31 by ml-platform@example.com: The team copied its data."
+        str(act.acknowledged) == "acknowledged until 2026-12-31 by ml-platform@example.com: The team copied its data."
     )
-    assert loss.acknowledged in report.all_exempted()
+    assert act.acknowledged in report.all_exempted()
 
 
 @pytest.mark.parametrize(
     "other",
-    [{"becomes": "us-east1"}, {"effect": "stops-jobs"}, {"field": "delete_after_days"}, {"expires": "2026-11-20"}],
+    [{"becomes": "us-east1"}, {"takes": "jobs"}, {"field": "delete_after_days"}, {"expires": "2026-11-20"}],
 )
 def test_an_acknowledgement_covers_one_effect_of_one_field_with_one_value_until_its_day(
     with_bucket: Repository, other: dict[str, str]
@@ -519,12 +518,12 @@ def test_a_stack_that_is_retired_says_what_will_be_destroyed_and_not_what_it_kee
 
     report = with_bucket.compare(base="HEAD")
 
-    told = {finding.rule: finding for finding in losses(report)}
-    assert {"stops-jobs", "takes-promise", "loses-data", "lifts-protection"} == told.keys()
-    assert {finding.path for finding in told.values()} == {"retired"}
-    assert {finding.becomes for finding in told.values()} == {"2026-12-01, keeps buckets.data"}
-    assert "persistent resource tuning of small-vision" in told["stops-jobs"].message
-    assert all(finding.position and finding.position.line == line for finding in told.values())
+    (finding,) = losses(report)
+    assert (finding.rule, finding.path, finding.becomes) == ("loses-data", "retired", "2026-12-01, keeps buckets.data")
+    assert finding.takes == (("small-vision", ("data", "jobs", "promises", "protection")),)
+    assert "persistent resource tuning of small-vision" in finding.message
+    assert finding.position is not None
+    assert finding.position.line == line
     assert report.comparison is not None
     assert report.comparison.capacity == ()  # its share is given back once its file is removed
     destroyed = {resource.name for stack in report.comparison.stacks for resource in stack.resources}
@@ -570,7 +569,7 @@ def test_a_loss_is_explained_at_its_line_with_the_entry_that_lets_it_through(wit
 
     assert done.exit_code == 0, done.output
     assert "To fix it: copy what is to stay to a bucket that keeps it" in done.output
-    assert "acknowledged:\n      - effect: loses-data\n" in done.output
+    assert "acknowledged:\n      - stack: small-vision\n" in done.output
     assert 'becomes: "1"' in done.output
 
 
@@ -596,8 +595,8 @@ def test_rights_are_given_at_the_line_of_members_beside_another_share(repository
     comparison = repository.compare().comparison
 
     assert comparison is not None
-    (grant,) = [consequence for consequence in comparison.consequences if consequence.kind == "grants"]
-    assert grant.subjects == ("sam@example.com in team vision",)
+    (grant,) = [act for act in comparison.acts if act.consequences[0].kind == "grants"]
+    assert grant.consequences[0].subjects == ("sam@example.com in team vision",)
     assert (grant.finding.path, grant.finding.position and grant.finding.position.line) == ("members", line)
 
 

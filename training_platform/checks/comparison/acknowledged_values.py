@@ -5,24 +5,34 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from training_platform.config.reading.finding import Path
 from training_platform.config.reading.secrets import can_be_secret
 
-DIGEST = "sha256:"
+_DIGEST = "sha256:"
 _LONGEST = 80  # characters of a mapping that an acknowledgement has as it is
 
 
-def as_acknowledged(value: Any) -> str:
+class AcknowledgedValue(NamedTuple):
+    """A value as an acknowledgement names it; ``is_digest`` says that the text does not show the value."""
+
+    text: str
+    is_digest: bool = False
+
+
+def as_acknowledged(value: Any) -> AcknowledgedValue:
     """Return a value as an acknowledgement names it: a list by its items, a long mapping or a secret by its digest."""
     if isinstance(value, list | tuple):
-        return ", ".join(map(as_acknowledged, value))
+        items = [as_acknowledged(item) for item in value]
+        return AcknowledgedValue(", ".join(item.text for item in items), any(item.is_digest for item in items))
     if not isinstance(value, Mapping):
-        return _flow(value)
+        return AcknowledgedValue(_flow(value))
     text = _flow(value)
     secret = any(can_be_secret(path) for path, _ in leaves(value))
-    return _digest(value) if secret or len(text) > _LONGEST else text
+    if secret or len(text) > _LONGEST:
+        return AcknowledgedValue(_digest(value), is_digest=True)
+    return AcknowledgedValue(text)
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -50,4 +60,4 @@ def _flow(value: Any) -> str:
 def _digest(value: Any) -> str:
     """Return a digest of a value that is not a scalar, so that an acknowledgement covers exactly this value."""
     text = json.dumps(value, sort_keys=True, default=str)
-    return f"{DIGEST}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"{_DIGEST}{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -18,13 +18,14 @@ from pydantic import ValidationError
 from training_platform.checks.baseline import Baseline
 from training_platform.checks.causes import with_causes
 from training_platform.checks.change_report import (
+    Act,
     Amount,
     Comparison,
-    Consequence,
     ResourceChange,
     StackChange,
     StackChangeKind,
 )
+from training_platform.checks.comparison.acts import ActTeller, unacknowledged
 from training_platform.checks.comparison.base_files import BaseTree, base_tree
 from training_platform.checks.comparison.changes import (
     Side,
@@ -44,7 +45,7 @@ from training_platform.checks.comparison.deciding_fields import DecidingFields
 from training_platform.checks.comparison.deployed import DeployedStack, Preview
 from training_platform.checks.comparison.effects import effect_of_loss
 from training_platform.checks.comparison.lifted_protection import left_off
-from training_platform.checks.comparison.losses import LossFinder, with_losses
+from training_platform.checks.comparison.losses import LossFinder
 from training_platform.checks.comparison.refusals import (
     fixed_inputs,
     further_rights,
@@ -53,7 +54,7 @@ from training_platform.checks.comparison.refusals import (
     removals,
 )
 from training_platform.checks.comparison.upgrades import moved_requests, upgrades
-from training_platform.checks.effect_kinds import Effect
+from training_platform.checks.effect_kinds import LOSS_RULES, Effect
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.plan_document import PlanDocuments, planned_of
 from training_platform.checks.report import Report, fingerprints, identity, set_aside, without_old_exempt
@@ -128,17 +129,15 @@ def check_against(
         head = check_files(head_files, scope.head, options)
         comparison = _compared(scope, base_options, head, base, options.today)
         comparison = replace(comparison, commit=tree.commit, unknown=unknown)
+        sides = head_files.workspace, base_files.workspace
+        fields = DecidingFields(*sides)
         finder = LossFinder(
-            comparison=comparison,
-            head=head_files.workspace,
-            base=base_files.workspace,
-            fields=DecidingFields(head_files.workspace, base_files.workspace),
-            exemptions=head_files.exemptions,
-            most_more=_most_more(head, base),
+            comparison=comparison, head=sides[0], base=sides[1], fields=fields, most_more=_most_more(head, base)
         )
-        openings = _known_openings(finder.consequences(), head.report)
-        comparison = replace(comparison, consequences=tuple(openings))
-        findings = with_losses(comparison.consequences)
+        teller = ActTeller(head=sides[0], base=sides[1], fields=fields, exemptions=head_files.exemptions)
+        acts = _known_openings(teller.acts(finder.losses()), head.report)
+        comparison = replace(comparison, acts=tuple(acts))
+        findings = unacknowledged(comparison.acts)
         findings += _other_findings(comparison, head_files.workspace, base_files.workspace)
     report = with_causes(_with_findings(head.report, head.plans.safe(findings)), {})
     report = baseline.apply(report)
@@ -345,14 +344,28 @@ def _kind(name: str, was: str, base: StackAmounts, head: StackAmounts) -> StackC
 
 
 def _retired(change: StackChange, planned: Sequence[FlatResource] | None) -> StackChange:
-    """Return the change of a stack that it retires: all resources are destroyed except those that the stack keeps."""
+    """Return the change of a stack that it retires: its other changes, and all resources that its end destroys.
+
+    The end lifts the options that keep the engine from deleting, which is no change of its own.
+    """
     stack = change.head
     if stack is None or stack.retired is None or stack.section is None or planned is None:
         return change
     sources = {resource.key: chain.from_iterable(resource.inputs_from.values()) for resource in planned}
     kept = kept_resources(stack.section, stack.retired, sources)
-    resources = [removed(resource) for resource in planned if resource.key not in kept]
-    return replace(change, kind="retired", resources=tuple(resources))
+    other_changes = []
+    for resource in change.resources:
+        inputs = tuple(row for row in resource.inputs if row.path not in ("protect", "retainOnDelete"))
+        if inputs or not resource.inputs:
+            other_changes.append(replace(resource, inputs=inputs))
+    added_now = {resource.key for resource in change.resources if resource.kind == "added"}
+    plan = {resource.key: resource for resource in planned}
+    destroyed = [
+        replace(removed(resource, plan), at_end=True)
+        for resource in planned
+        if resource.key not in kept and resource.key not in added_now
+    ]
+    return replace(change, kind="retired", resources=(*other_changes, *destroyed))
 
 
 def _after_retirement(change: StackChange) -> StackChange:
@@ -373,21 +386,23 @@ _OPEN = (PUBLIC_ACCESS, FOREIGN_ACCESS.id)
 """Rules on what is open, whether this change opens it or not."""
 
 
-def _known_openings(consequences: Iterable[Consequence], report: Report) -> Iterator[Consequence]:
-    """Yield consequences: an opening that a rule finds in the head as well follows from it, and is exempt with it."""
+def _known_openings(acts: Iterable[Act], report: Report) -> Iterator[Act]:
+    """Yield acts: one that only opens what a rule finds open in the head follows from that, and is exempt with it."""
     counted = [row for row in report.all_findings() if row.rule in _OPEN]
     exempted = [row for row in report.all_exempted() if row.finding.rule in _OPEN]
-    for row in consequences:
-        if row.kind == "opens" and row.acknowledged is None:
-            excused = next((other for other in exempted if _is_about_same(row.finding, other.finding)), None)
-            cause = next((other for other in counted if _is_about_same(row.finding, other)), None)
+    for act in acts:
+        losses = [row for row in act.consequences if row.kind in LOSS_RULES]
+        if act.acknowledged is None and losses and all(row.kind == "opens" for row in losses):
+            excused = next((other for other in exempted if _is_about_same(act.finding, other.finding)), None)
+            cause = next((other for other in counted if _is_about_same(act.finding, other)), None)
             if cause:
-                yield replace(row, finding=replace(row.finding, follows=cause.place))
+                yield replace(act, finding=replace(act.finding, follows=cause.place))
                 continue
             if excused:
-                yield replace(row, acknowledged=Exempted(row.finding, excused.entry))
+                consequences = tuple(replace(row, acknowledged=row in losses) for row in act.consequences)
+                yield replace(act, consequences=consequences, acknowledged=Exempted(act.finding, excused.entry))
                 continue
-        yield row
+        yield act
 
 
 def _is_about_same(opening: Finding, state: Finding) -> bool:

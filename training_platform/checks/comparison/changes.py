@@ -20,7 +20,12 @@ from training_platform.checks.change_report import (
     ResourceChange,
     ResourceChangeKind,
 )
-from training_platform.checks.comparison.effects import effect_of_addition, effect_of_input, effect_of_loss
+from training_platform.checks.comparison.effects import (
+    effect_of_addition,
+    effect_of_input,
+    effect_of_loss,
+    effect_of_replacement,
+)
 from training_platform.checks.outcome import LATER, OPTIONS, TRIGGER, FlatResource
 from training_platform.checks.report import StackReport
 from training_platform.checks.stacks import CheckResult, Ledgers
@@ -164,10 +169,12 @@ def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResourc
     replaced: set[ResourceKey] = set()
     for key in TopologicalSorter(graph).static_order():
         if key in old and key in new and (change := _change(old[key], new[key], replaced)):
+            if change.kind == "replaced":
+                change = replace(change, within=_containers(old[key], old))
             changes.append(change)
             if change.kind == "replaced":
                 replaced.add(key)
-    changes += [removed(old[key]) for key in old.keys() - new.keys()]
+    changes += [removed(old[key], old) for key in old.keys() - new.keys()]
     changes += [added(new[key]) for key in new.keys() - old.keys()]
     return tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.type, change.name)))
 
@@ -183,8 +190,8 @@ def added(resource: FlatResource) -> ResourceChange:
     )
 
 
-def removed(resource: FlatResource) -> ResourceChange:
-    """Return the change that removes a resource."""
+def removed(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource] | None = None) -> ResourceChange:
+    """Return the change that removes a resource of a plan; without the plan it is not known what contains it."""
     return ResourceChange(
         kind="removed",
         type=resource.type,
@@ -192,7 +199,16 @@ def removed(resource: FlatResource) -> ResourceChange:
         protected=resource.protected,
         effect=effect_of_loss(resource.type),
         size=_size(resource),
+        within=_containers(resource, plan or {}),
     )
+
+
+def _containers(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource]) -> tuple[ResourceKey, ...]:
+    """Return the planned cluster and namespace of an object: the cluster of its provider, the namespace it names."""
+    provider = plan.get(resource.provider) if resource.provider else None
+    clusters = chain.from_iterable(provider.inputs_from.values()) if provider else ()
+    namespaces = [key for key in resource.inputs_from.get("metadata", ()) if key[0] == resource_types.NAMESPACE]
+    return (*(key for key in clusters if key[0] == resource_types.CLUSTER), *namespaces)
 
 
 def _size(resource: FlatResource) -> str:
@@ -317,12 +333,16 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
     reasons = None if forcing is None else tuple(forcing)
     for change in _inputs(old, new):
         forces = reasons is not None and any(resource_types.covers(reason, change.path) for reason in reasons)
-        effect = effect_of_loss(new.type) if forces else effect_of_input(new.type, *change[:3])
+        effect = effect_of_input(new.type, change.path, change.old, change.new)
+        if forces:
+            effect = effect_of_replacement(new.type)
         inputs.append(change._replace(forces=forces, effect=effect))
     if reasons is not None and not any(change.forces for change in inputs):
         # An output of another resource, with values that are not known yet.
         reason = next(iter(reasons), "provider")
-        inputs.append(InputChange(reason, LATER, LATER, True, effect_of_loss(new.type)))
+        inputs.append(
+            InputChange(path=reason, old=LATER, new=LATER, forces=True, effect=effect_of_replacement(new.type))
+        )
     if not inputs:
         return None
     kind: ResourceChangeKind = "changed" if reasons is None else "replaced"
@@ -368,8 +388,8 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
             outermost = _only_on_one_side(path, before if was is None else after)
         on = resource_types.is_turned_on(new.type, path, now)
         forces = not on and resource_types.forces_replacement(new.type, path, outermost, also=new.replacing)
-        effect = effect_of_loss(new.type) if forces else effect_of_input(new.type, path, was, now)
-        yield InputChange(path, _unhidden(was), _unhidden(now), forces, effect)
+        effect = effect_of_replacement(new.type) if forces else effect_of_input(new.type, path, was, now)
+        yield InputChange(path=path, old=_unhidden(was), new=_unhidden(now), forces=forces, effect=effect)
 
 
 def _redirected(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
@@ -386,10 +406,9 @@ def _redirected(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
             continue
         was = ", ".join(removed_sources)
         now = ", ".join(joined)
-        if any(resource_types.forces_replacement(new.type, path, also=new.replacing) for path in redirected):
-            yield InputChange(name, was, now, True, effect_of_loss(new.type))
-        else:
-            yield InputChange(name, was, now, False, effect_of_input(new.type, redirected[0], was, now))
+        forces = any(resource_types.forces_replacement(new.type, path, also=new.replacing) for path in redirected)
+        effect = effect_of_replacement(new.type) if forces else effect_of_input(new.type, redirected[0], was, now)
+        yield InputChange(path=name, old=was, new=now, forces=forces, effect=effect)
 
 
 def _paths_below(name: str, resource: FlatResource) -> Iterator[str]:
@@ -454,7 +473,7 @@ def _followed(new: FlatResource, replaced: Container[ResourceKey]) -> Iterator[I
     replaced resource; one path of each input is enough to show that.
     """
     if new.provider and new.provider in replaced:
-        yield InputChange("provider", new.provider[1], REPLACED_SOURCE, True, effect_of_loss(new.type))
+        yield _with_replaced(new, "provider", new.provider)
     for name, sources in new.inputs_from.items():
         source = next((key for key in sources if key in replaced), None)
         if source is None:
@@ -466,4 +485,10 @@ def _followed(new: FlatResource, replaced: Container[ResourceKey]) -> Iterator[I
         ]
         if forcing:
             path = next((path for path in forcing if new.inputs[path] == LATER), forcing[0])
-            yield InputChange(path, source[1], REPLACED_SOURCE, True, effect_of_loss(new.type))
+            yield _with_replaced(new, path, source)
+
+
+def _with_replaced(new: FlatResource, path: str, source: ResourceKey) -> InputChange:
+    """Return the change of an input that replaces a resource, since what it refers to is replaced."""
+    effect = effect_of_replacement(new.type)
+    return InputChange(path=path, old=source[1], new=REPLACED_SOURCE, forces=True, effect=effect)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from training_platform.checks.change_report import InputChange, ResourceChange, StackChange
-from training_platform.checks.comparison.acknowledged_values import as_acknowledged
+from training_platform.checks.comparison.acknowledged_values import AcknowledgedValue, as_acknowledged
 from training_platform.checks.comparison.changed_fields import FieldChange, FieldTrials, changed_fields
 from training_platform.checks.comparison.changes import REPLACED_SOURCE
 from training_platform.config.model.environment import Environment, RetiredSpec
@@ -17,21 +18,30 @@ from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
 
 REMOVED = "removed"
-KEEPS = ", keeps "
-NOTHING = "nothing"
+"""How an acknowledgement names the new value of a field or resource that is removed."""
 
 
-class Cause(NamedTuple):
-    """The field of a stack file that causes a change; ``was`` and ``becomes`` are its two values as strings.
+_NO_VALUE = AcknowledgedValue("")
 
-    If no field is known to decide, it is the ``resource`` itself, by type and name; ``path`` is then its section.
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """The field of a stack file that causes a change, with its values on both sides.
+
+    A field that is removed has no ``after``. If no field is known to decide, the cause is the ``resource`` itself, by
+    type and name; ``path`` is then its section, and ``before`` is empty.
     """
 
     stack: str
-    path: Path
-    was: str
-    becomes: str
+    path: Path = ()
     resource: str = ""
+    before: AcknowledgedValue = _NO_VALUE
+    after: AcknowledgedValue | None = None
+
+    @property
+    def becomes(self) -> str:
+        """The new value as an acknowledgement names it."""
+        return REMOVED if self.after is None else self.after.text
 
 
 class ChangedField(NamedTuple):
@@ -51,17 +61,23 @@ class DecidingFields:
         self._locators: dict[int, Locator] = {}
         self._differences: dict[tuple[str, Path], list[FieldChange]] = {}
 
+    def causes(self, change: StackChange, resource: ResourceChange) -> tuple[Cause, ...]:
+        """Return every field that forces a replacement, or would have its effect by itself, each once."""
+        effect = resource.forcing[0].effect
+        rows = [row for row in resource.inputs if not row.forces and row.effect.kind == effect.kind]
+        return tuple(dict.fromkeys(self.cause(change, resource, row) for row in (*resource.forcing, *rows)))
+
     def cause(self, change: StackChange, resource: ResourceChange, changed: InputChange | None) -> Cause:
         """Return the field that decides a change, or the resource itself if the code changed and not the file."""
         if source := _replaced_source(change, changed):
             return self.cause(change, source, source.forcing[0])
         new = change.head
         old = change.base
-        itself = Cause(change.name, (), "", _becomes(resource), f"{resource.type} {resource.name}")
+        itself = Cause(stack=change.name, resource=f"{resource.type} {resource.name}", after=_becomes(resource))
         if new is None or new.section is None:
             return itself
-        if change.kind == "retired" and new.retired is not None:
-            return Cause(new.name, ("retired",), "", _end(new.retired))
+        if resource.at_end and new.retired is not None:
+            return Cause(stack=new.name, path=("retired",), after=AcknowledgedValue(_end(new.retired)))
         side = old.section if resource.kind == "removed" and old and old.section else new.section
         section = self.section(side, resource.name)
         candidates = self._candidates(new, old, section)
@@ -72,8 +88,8 @@ class DecidingFields:
         if kept and changed and changed.path == "retainOnDelete":
             return cause_of(new, kept[0])
         if change.kind == "renamed" and resource.kind != "changed":
-            return Cause(new.name, ("renamed_from",), "", as_acknowledged(change.was))
-        return itself._replace(path=section)
+            return Cause(stack=new.name, path=("renamed_from",), after=as_acknowledged(change.was))
+        return replace(itself, path=section)
 
     def _deciding_field(
         self,
@@ -134,21 +150,21 @@ class DecidingFields:
 
 def cause_of(stack: Stack, row: FieldChange) -> Cause:
     """Return a changed field of a stack file as a cause."""
-    becomes = REMOVED if row.now is None else as_acknowledged(row.now)
-    return Cause(stack.name, row.path, as_acknowledged(row.was), becomes)
+    after = None if row.now is None else as_acknowledged(row.now)
+    return Cause(stack=stack.name, path=row.path, before=as_acknowledged(row.was), after=after)
 
 
-def _becomes(resource: ResourceChange) -> str:
-    """Return what becomes of a resource: its changed inputs, or all inputs of an added one."""
+def _becomes(resource: ResourceChange) -> AcknowledgedValue | None:
+    """Return what becomes of a resource: its changed inputs, or all inputs of an added one; None if it is removed."""
     if resource.kind == "removed":
-        return REMOVED
+        return None
     changed = {row.path: REMOVED if row.new is None else row.new for row in resource.inputs}
     return as_acknowledged(changed or resource.planned)
 
 
 def _end(retired: RetiredSpec) -> str:
     """Return the end of a stack as an acknowledgement names it, which is stale once the stack keeps less."""
-    return f"{retired.since}{KEEPS}{', '.join(sorted(retired.keeps)) or NOTHING}"
+    return f"{retired.since}, keeps {', '.join(sorted(retired.keeps)) or 'nothing'}"
 
 
 def _replaced_source(change: StackChange, changed: InputChange | None) -> ResourceChange | None:

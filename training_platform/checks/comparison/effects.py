@@ -44,9 +44,13 @@ class EffectRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TypeEffects:
-    """The effects of changes of one type of resource: ``lost`` if one is deleted, ``added`` if one is created."""
+    """The effects of changes of one type of resource: ``lost`` if one is deleted, ``added`` if one is created.
+
+    ``replaced`` is the effect if another is created in its place, where that is not the effect of deleting it.
+    """
 
     lost: EffectRow
+    replaced: EffectRow | None = None
     added: EffectRow | None = None
     inputs: tuple[EffectRow, ...] = ()
 
@@ -74,6 +78,17 @@ def effect_of_loss(resource_type: str) -> Effect:
     if row is None:
         return Effect("data", "what it holds is lost: the table of effects does not have its type", "look into it")
     return _effect(row.lost)
+
+
+def effect_of_replacement(resource_type: str) -> Effect:
+    """Return the effect of deleting a resource and creating another; one that protects does so again."""
+    row = _type_effects(resource_type)
+    if row and row.replaced:
+        return _effect(row.replaced)
+    lost = effect_of_loss(resource_type)
+    if lost.kind in ("protection", "opens"):
+        return Effect("none", "the one that replaces it does the same")
+    return lost
 
 
 def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:

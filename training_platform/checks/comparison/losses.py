@@ -1,49 +1,43 @@
 """The losses of a change: what it takes, from whom, and the line that decides it.
 
-A cause is a field of a stack file with its new value. One line may replace many resources in several stacks, and is one
-finding for each effect. A loss that somebody acknowledges counts no more, and reports still show it.
+A cause is a field of a stack file with its new value. One line may replace many resources in several stacks; ``acts``
+puts the losses of one cause together.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from training_platform.checks.change_report import (
     CapacityChange,
     Comparison,
-    Consequence,
     InputChange,
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.comparison.acknowledged_values import DIGEST
+from training_platform.checks.comparison.acknowledged_values import AcknowledgedValue
 from training_platform.checks.comparison.changed_fields import value_in_model, written
 from training_platform.checks.comparison.changes import REPLACED_SOURCE
-from training_platform.checks.comparison.deciding_fields import KEEPS, NOTHING, REMOVED, Cause, DecidingFields, cause_of
+from training_platform.checks.comparison.deciding_fields import Cause, DecidingFields, cause_of
 from training_platform.checks.comparison.effects import effects_of_field, kind_name, type_rank
-from training_platform.checks.comparison.lifted_protection import protection
-from training_platform.checks.effect_kinds import EFFECT_KINDS, HEADLINES, LOSS_RULES, Effect, EffectKind
+from training_platform.checks.effect_kinds import Effect, EffectKind
 from training_platform.config.expansion import Flavor
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import Team
 from training_platform.config.own_prices import FILE as PRICES
-from training_platform.config.reading.declaration import Rule, finding, located
-from training_platform.config.reading.finding import Anchor, Finding, Path, Place, dotted
+from training_platform.config.reading.finding import Path, dotted
 from training_platform.config.reading.section import enumeration, listed
-from training_platform.config.workspace import Workspace, stack_file
+from training_platform.config.workspace import Workspace
 from training_platform.resources.resource_types import CLUSTER, KUBERNETES, NAMESPACE, NODE_POOL
-from training_platform.rules.exemptions import Exempted, Exemptions
+from training_platform.resources.stack_resource import ResourceKey
 from training_platform.rules.foreign_access import kept_foreign_grants
 
-_LINE = Rule(id="effect", title="An effect that is shown, and no finding.", ruleset="changes")
-LIFT = "deletion_protection: false"
 _ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "revokes", "opens"))
-_MOST = 4  # most subjects that a finding names
-_MOST_EFFECTS = 2  # most sentences that a finding has, of the gravest subjects
-_OF_FILE = -1  # the rank of what a stack file shows by itself
+_MOST_PEOPLE = 4  # that a subject names
+OF_FILE = -1
+"""The rank of what a stack file shows by itself."""
 _RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifecycle.md"
 
 
@@ -65,48 +59,46 @@ class LostSubject(NamedTuple):
         return " ".join(word for word in words if word) + (f" ({size})" if size else "")
 
 
-class Loss(NamedTuple):
-    """One effect on one subject, at its cause; ``resource`` and ``input`` are what changes in the plan, if anything."""
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """One effect on one subject of a ``stack``; ``resource`` and ``input`` are what changes in the plan, if anything.
 
-    cause: Cause
+    The first cause decides. ``own_cause`` is the field of the team's own file, if the loss follows from what the change
+    removes of the team's environment.
+    """
+
+    stack: str
+    causes: tuple[Cause, ...]
     effect: Effect
     subject: LostSubject
     resource: ResourceChange | None = None
     input: InputChange | None = None
+    own_cause: Cause | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossFinder:
-    """Finds the consequences of a comparison, from the files of both sides.
+    """Finds the losses of a comparison, from the files of both sides.
 
-    ``exemptions`` acknowledge some. A stack may cost more by ``most_more`` USD per hour before that is a finding,
-    the least that either side allows.
+    A stack may cost more by ``most_more`` USD per hour before that is a loss, the least that either side allows.
     """
 
     comparison: Comparison
     head: Workspace
     base: Workspace
     fields: DecidingFields
-    exemptions: Exemptions
     most_more: float | None = None
 
-    def consequences(self) -> tuple[Consequence, ...]:
-        """Return every effect that affects somebody, the worst first, each at its cause."""
-        losses: dict[tuple[EffectKind, Cause], list[Loss]] = {}
-        for loss in self._losses():
-            losses.setdefault((loss.effect.kind, loss.cause), []).append(loss)
-        for kind, cause in _needed_lifts(losses):
-            del losses[kind, cause]
-        consequences = [self._consequence(kind, cause, group) for (kind, cause), group in losses.items()]
-        return tuple(sorted(consequences, key=_rank))
-
-    def _losses(self) -> Iterator[Loss]:
+    def losses(self) -> Iterator[Loss]:
+        """Yield every effect that affects somebody, losses or not, each at its cause."""
         for change in self.comparison.stacks:
             if change.kind == "left":
                 yield self._left_behind(change)
             elif change.kind != "removed":
+                containers = self._containers(change)
                 for resource in change.resources:
-                    yield from self._of_resource(change, resource)
+                    if not self._goes_with_another(change, resource, containers):
+                        yield from self._of_resource(change, resource)
                 yield from self._of_fields(change)
                 yield from self._of_foreign_grants(change)
             yield from self._of_cost(change)
@@ -130,29 +122,110 @@ class LossFinder:
                 f"; or, if {enumeration(new)} is the same under a new name, write `renamed_from: {change.name}` there"
             )
         subject = LostSubject(0, "", f"{change.name} is still deployed", "")
-        return Loss(Cause(change.name, (), "", REMOVED), Effect("stack", says, first), subject)
+        effect = Effect("stack", says, first)
+        return Loss(stack=change.name, causes=(Cause(stack=change.name),), effect=effect, subject=subject)
 
     def _of_resource(self, change: StackChange, resource: ResourceChange) -> Iterator[Loss]:
-        if _goes_with_container(change, resource):
-            return
         if not resource.inputs:
             if resource.effect.kind == "none" or (resource.kind == "added" and resource.effect.kind not in _ALSO_ADDED):
                 return
             cause = self.fields.cause(change, resource, None)
-            yield Loss(cause, resource.effect, self._subject(change, resource), resource)
+            yield self._loss(change, resource, (cause,), resource.effect, None)
             return
-        for row in resource.forcing[:1] or resource.inputs:
+        if resource.forcing:
+            row = resource.forcing[0]
             granted_again = row.new == REPLACED_SOURCE and row.effect.kind == "revokes"  # on the replacement
             if row.effect.kind != "none" and not granted_again:
+                yield self._loss(change, resource, self.fields.causes(change, resource), row.effect, row)
+            return
+        for row in resource.inputs:
+            if row.effect.kind != "none":
                 cause = self.fields.cause(change, resource, row)
-                yield Loss(cause, row.effect, self._subject(change, resource), resource, row)
+                yield self._loss(change, resource, (cause,), row.effect, row)
+
+    def _loss(
+        self,
+        change: StackChange,
+        resource: ResourceChange,
+        causes: tuple[Cause, ...],
+        effect: Effect,
+        changed: InputChange | None,
+    ) -> Loss:
+        """Return a loss of a resource, at what the environment removes if a team only follows that."""
+        own_cause = None
+        removal = self._removal_in_environment(change, resource, causes[0])
+        if removal is not None:
+            own_cause = causes[0]
+            causes = (removal,)
+        return Loss(
+            stack=change.name,
+            causes=causes,
+            effect=effect,
+            subject=self._subject(change, resource),
+            resource=resource,
+            input=changed,
+            own_cause=own_cause,
+        )
+
+    def _removal_in_environment(self, change: StackChange, resource: ResourceChange, cause: Cause) -> Cause | None:
+        """Return the removed field of the environment that a team's loss follows from; None if there is none.
+
+        A share follows from its cluster, or from the pools of its flavor, and a directory from its instance.
+        """
+        new = change.head
+        old = change.base
+        if new is None or old is None or old.team is None or cause.stack != new.name or resource.at_end:
+            return None
+        home = self.head.stacks.get(new.environment_name)
+        old_home = self.base.stacks.get(old.environment_name)
+        if home is None or old_home is None or home.environment is None or old_home.environment is None:
+            return None
+        section = self.fields.section(old.team, resource.name)
+        gone = self._removed_part(old.team, section, home, old_home)
+        for row in self.fields.changed(home, old_home):
+            if gone and row.now is None and row.path == gone[: len(row.path)]:
+                return cause_of(home, row)
+        flavor = str(cause.path[2]) if cause.path[:1] == ("shares",) and len(cause.path) > 2 else ""
+        return self._removal_of_flavor(str(section[1]), flavor, home, old_home) if flavor else None
+
+    def _removed_part(self, team: Team, section: Path, home: Stack, old_home: Stack) -> Path:
+        """Return the path of what the environment removes and a section of a team's file needs; empty if nothing."""
+        environment = home.environment
+        former = old_home.environment
+        if environment is None or former is None or len(section) < 2:
+            return ()
+        kind = section[0]
+        name = str(section[1])
+        if kind == "shares" and name in _missing(former.clusters, environment.clusters):
+            return ("clusters", name)
+        directory = team.directories.get(name) if kind == "directories" else None
+        if directory and directory.filestore in _missing(former.filestore, environment.filestore):
+            return ("filestore", directory.filestore)
+        return ()
+
+    def _removal_of_flavor(self, cluster: str, name: str, home: Stack, old_home: Stack) -> Cause | None:
+        """Return the field of a pool without whose change the environment has a flavor that it no longer has."""
+        if home.environment is None or cluster not in home.environment.clusters:
+            return None
+        flavor = self.base.flavors(old_home.name, cluster).get(name)
+        if flavor is None or name in self.head.flavors(home.name, cluster):
+            return None
+        pools = {("clusters", cluster, "node_pools", pool.name) for pool in flavor.pools}
+        of_pools = [row for row in self.fields.changed(home, old_home) if row.path[:4] in pools]
+        for row in of_pools:
+            trial = self.fields.trials.with_old_value(row, home)
+            if trial and name in trial.flavors(home.name, cluster):
+                return cause_of(home, row)
+        return cause_of(home, of_pools[0]) if of_pools else None
 
     def _subject(self, change: StackChange, resource: ResourceChange) -> LostSubject:
         """Return the subject for a resource: its kind, the key of its section, its size, its stack."""
         stack = change.base or change.head
         path = self.fields.section(stack.section, resource.name) if stack and stack.section else ()
         name = resource.name
-        if path and path[:1] != ("shares",):
+        if path[:1] == ("shares",) and len(path) > 1:
+            name = f"in {path[1]}"
+        elif path and path[:1] != ("shares",):
             name = str(path[-1])
             if isinstance(path[-1], int) and stack:
                 name = str(written(stack, path[:-1])[path[-1]])
@@ -176,10 +249,10 @@ class LossFinder:
             now = value_in_model(new, path, row.now)
             for effect in effects_of_field(section, dotted(path), was, now):
                 who = _people(was, now) if effect.kind == "grants" else _people(now, was)
-                subject = LostSubject(_OF_FILE, f"{who}{section}", new.team.name if new.team else new.name, "")
+                subject = LostSubject(OF_FILE, f"{who}{section}", new.team.name if new.team else new.name, "")
                 if len(path) > 1 and path[0] != "retired":
-                    subject = LostSubject(_OF_FILE, f"{who}{dotted(path[:-1])}", "", new.name)
-                yield Loss(cause_of(new, row), effect, subject)
+                    subject = LostSubject(OF_FILE, f"{who}{dotted(path[:-1])}", "", new.name)
+                yield Loss(stack=new.name, causes=(cause_of(new, row),), effect=effect, subject=subject)
 
     def _borrowed(self, stack: Stack, path: Path) -> bool:
         """Whether another team may borrow what a share lends."""
@@ -201,9 +274,20 @@ class LossFinder:
             if resource := new.get(grant.planned.key):
                 says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
                 effect = Effect("opens", says, f"agree on it with the people of {grant.owner}")
-                subject = LostSubject(_OF_FILE, "", grant.resource, grant.owner)
-                first = next(iter(resource.inputs), None)
-                yield Loss(self.fields.cause(change, resource, None), effect, subject, input=first)
+                yield Loss(
+                    stack=self._stack_of_team(grant.owner, stack) or stack.name,
+                    causes=(self.fields.cause(change, resource, None),),
+                    effect=effect,
+                    subject=LostSubject(OF_FILE, "", grant.resource, grant.owner),
+                    input=next(iter(resource.inputs), None),
+                )
+
+    def _stack_of_team(self, name: str, beside: Stack) -> str:
+        """Return the stack of a team of the same environment; empty if there is none."""
+        for stack, team, _ in self.head.teams():
+            if team.name == name and team.environment == beside.environment_name:
+                return stack.name
+        return ""
 
     def _of_cost(self, change: StackChange) -> Iterator[Loss]:
         more = change.most_usd.delta
@@ -212,7 +296,8 @@ class LossFinder:
         file = f"{PRICES}, here or in {self.comparison.ref},"
         says = f"up to ${more:,.2f} per hour more, and {file} lets ${self.most_more:,.2f} through"
         effect = Effect("cost", says, "agree on it with whoever pays")
-        yield Loss(Cause(change.name, (), "", f"{more:.2f}"), effect, LostSubject(0, "", change.name, ""))
+        cause = Cause(stack=change.name, after=AcknowledgedValue(f"{more:.2f}"))
+        yield Loss(stack=change.name, causes=(cause,), effect=effect, subject=LostSubject(0, "", change.name, ""))
 
     def _of_capacity(self, line: CapacityChange) -> Iterator[Loss]:
         """Find pools that shrink below the amount that teams are promised, at the line that shrinks them."""
@@ -224,7 +309,8 @@ class LossFinder:
         says = f"its pools hold {after:,.0f} and held {before:,.0f}, and teams are promised {promised:,.0f}"
         effect = Effect("promises", says, "lower the shares first, or keep the machines")
         subject = LostSubject(0, "", f"{line.flavor} in {line.cluster}", line.environment)
-        yield Loss(self._shrinking_field(line, stack, after), effect, subject)
+        cause = self._shrinking_field(line, stack, after)
+        yield Loss(stack=stack.name, causes=(cause,), effect=effect, subject=subject)
 
     def _shrinking_field(self, line: CapacityChange, stack: Stack, after: float) -> Cause:
         """Return the field of a pool without whose change the flavor is larger; all pools if no plan tells."""
@@ -240,119 +326,53 @@ class LossFinder:
             flavor = _flavor(trial, line) if trial else None
             if trial is None or (flavor and flavor.queue_chips > after):
                 return cause_of(stack, row)
-        return Cause(stack.name, section, "", REMOVED)
+        return Cause(stack=stack.name, path=section)
 
-    def _consequence(self, kind: EffectKind, cause: Cause, losses: Sequence[Loss]) -> Consequence:
-        """Return the losses of one kind with the same cause as one consequence."""
-        of_file = [loss for loss in losses if loss.subject.rank == _OF_FILE]  # which resources follow
-        subjects = _subjects(of_file or losses)
-        effects = _gravest_effects(of_file or losses)
-        message = f"{HEADLINES[kind]}: {listed(subjects, _MOST)}"
-        if fields := _fields(kind, cause, losses):
-            message += f": {fields}"
-        message += "".join(f"; {says}" for says in dict.fromkeys(effect.says for effect in effects))
-        if name := self._new_name(cause):
-            message += f"; {name} has the same fields: under a new name it is deleted, and another one created"
-        first = next((effect.first for effect in effects if effect.first), "")
-        if kind == "protection" and cause.path == ("retired",):
-            first = "name in `keeps` what people still need of it"
-        if lifts := self._lifts(losses):
-            first += f"; while it is protected the engine refuses this: deploy `{LIFT}` {listed(lifts, _MOST)} before"
-        finding = self._finding(kind, cause, message, first)
-        entry = self.exemptions.of(finding) if kind in LOSS_RULES else None
-        exempted = Exempted(finding, entry) if entry else None
-        return Consequence(kind=kind, subjects=subjects, finding=finding, acknowledged=exempted)
+    def _containers(self, change: StackChange) -> LostContainers:
+        """Return what is lost of a stack and takes other resources with it."""
+        lost = [resource for resource in change.resources if resource.kind in ("removed", "replaced")]
+        stack = change.base or change.head
+        sections: set[tuple[str, Path]] = set()
+        if stack and stack.section:
+            for resource in lost:
+                if resource.type in (CLUSTER, NAMESPACE, NODE_POOL):
+                    sections.add((resource.type, self.fields.section(stack.section, resource.name)))
+        return LostContainers(frozenset(resource.key for resource in lost), frozenset(sections))
 
-    def _new_name(self, cause: Cause) -> str:
-        """Return the key beside a removed one that has its fields; empty if there is none."""
-        new = self.head.stacks.get(cause.stack)
-        old = self.base.stacks.get(cause.stack)
-        if cause.becomes != REMOVED or not cause.path or new is None or old is None:
-            return ""
-        fields = self.fields.changed(new, old)
-        gone = [row.was for row in fields if row.path == cause.path]
-        added = [row for row in fields if row.was is None and row.path[:-1] == cause.path[:-1]]
-        return next((str(row.path[-1]) for row in added if isinstance(row.now, Mapping) and row.now in gone), "")
+    def _goes_with_another(self, change: StackChange, resource: ResourceChange, lost: LostContainers) -> bool:
+        """Whether a resource is lost with its cluster, its namespace or its pool, which is reported instead.
 
-    def _lifts(self, losses: Iterable[Loss]) -> list[str]:
-        """Return where the protection of lost resources is lifted: in their section, or in the environment."""
-        lifts: dict[str, None] = {}
-        for loss in losses:
-            resource = loss.resource
-            if resource is None or not resource.protected or resource.kind == "changed":
-                continue
-            name = loss.subject.stack
-            stack = self.base.stacks.get(name) or self.head.stacks.get(name)
-            path = self.fields.section(stack.section, resource.name) if stack and stack.section else ()
-            lift = f"in the environment, since {dotted(path) or 'it'} has no such field,"
-            for length in range(1, len(path) + 1):
-                if stack and protection(stack, path[:length]) is not None:
-                    lift = f"in {dotted(path[:length])}"
-            lifts[lift] = None
-        return list(lifts)
-
-    def _finding(self, kind: EffectKind, cause: Cause, message: str, first: str) -> Finding:
-        stack = self.head.stacks.get(cause.stack)
-        allowed: str | None = None
-        if kind in LOSS_RULES:
-            resource = f"resource: {json.dumps(cause.resource)} and " if cause.resource else ""
-            becomes = json.dumps(cause.becomes)
-            allowed = f"an acknowledgement in stacks/exemptions.yaml, which names {resource}becomes: {becomes}"
-        spoils: tuple[Place, ...] = ()
-        if stack and kind in ("promises", "jobs") and cause.path[:1] == ("clusters",):
-            spoils = (stack.at(cause.path[:2]), stack.at((*cause.path[:2], "node_pools")), stack.at(cause.path[:4]))
-        draft = finding(
-            stack or Anchor(stack=cause.stack, file=stack_file(cause.stack)),
-            cause.path,
-            message,
-            rule=LOSS_RULES.get(kind, _LINE),
-            severity="error" if kind == "stack" or self._protects(cause, kind) else "warning",
-            allowed=allowed,
-            resource=cause.resource or None,
-            spoils=spoils,
-            first=first or None,
-            becomes=cause.becomes,
-        )
-        return located([draft])[0]
-
-    def _protects(self, cause: Cause, kind: EffectKind) -> bool:
-        """Whether the environment protects the resource of a cause, and its own section does not lift that."""
-        workspace = self.base if kind == "protection" else self.head
-        stack = workspace.stacks.get(cause.stack)
-        home = workspace.environment_of(stack) if stack else None
-        if stack is None or home is None or not home.deletion_protection or kind == "cost":
+        The plan tells what contains an object. A deployed state does not, so that there its section tells.
+        """
+        stack = change.base or change.head
+        if resource.key not in lost.keys or stack is None or stack.section is None:
             return False
-        if kind == "protection":
-            return cause.path[-1:] != ("deletion_protection",) or len(cause.path) == 1
-        return not any(protection(stack, cause.path[:length]) is False for length in range(1, len(cause.path) + 1))
+        section = self.fields.section(stack.section, resource.name)
+        if resource.type.startswith(_OF_POOLS):
+            return (NODE_POOL, section) in lost.sections
+        if resource.within or not resource.type.startswith(KUBERNETES):
+            return not lost.keys.isdisjoint(resource.within)
+        namespaced = resource.type != NAMESPACE and not resource.type.endswith(_CLUSTER_SCOPED)
+        return (namespaced and (NAMESPACE, section) in lost.sections) or (CLUSTER, section[:2]) in lost.sections
 
 
-def _needed_lifts(causes: Iterable[tuple[EffectKind, Cause]]) -> list[tuple[EffectKind, Cause]]:
-    """Return the lifted protection of sections that the change also replaces or removes, which is reported."""
-    losing = [cause for kind, cause in causes if kind in ("data", "jobs")]
-    needed: list[tuple[EffectKind, Cause]] = []
-    for kind, cause in causes:
-        section = cause.path[:-1]
-        if kind != "protection" or cause.path[-1:] != ("deletion_protection",) or not section:
-            continue
-        if any(other.stack == cause.stack and other.path[: len(section)] == section for other in losing):
-            needed.append((kind, cause))
-    return needed
+class LostContainers(NamedTuple):
+    """The resources of a stack that are removed or replaced, and the type and section of those that contain others."""
+
+    keys: frozenset[ResourceKey]
+    sections: frozenset[tuple[str, Path]]
 
 
-def _subjects(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """Return the nouns for what is lost, the gravest first; one for several resources of the same name."""
-    resources: dict[LostSubject, set[str]] = {}
-    for loss in losses:
-        resources.setdefault(loss.subject, set()).add(loss.resource.name if loss.resource else "")
-    return tuple(subject.text(len(resources[subject])) for subject in sorted(resources))
+_OF_POOLS = ("gcp:compute/network:", "gcp:compute/subnetwork:", "gcp:compute/firewall:")
+"""Beginnings of types that a pool of GPUs has for its VMs only."""
+_CLUSTER_SCOPED = (
+    ":ClusterQueue", ":ClusterRole", ":ClusterRoleBinding", ":Cohort", ":PersistentVolume", ":StorageClass",
+)  # fmt: skip
+"""Ends of types that no namespace contains."""
 
 
-def _gravest_effects(losses: Iterable[Loss]) -> list[Effect]:
-    ranks: dict[Effect, int] = {}
-    for loss in losses:
-        ranks[loss.effect] = min(loss.subject.rank, ranks.get(loss.effect, loss.subject.rank))
-    return sorted(ranks, key=ranks.__getitem__)[:_MOST_EFFECTS]
+def _missing(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
+    return before.keys() - after.keys()
 
 
 def _gives(resource: ResourceChange) -> bool:
@@ -361,22 +381,6 @@ def _gives(resource: ResourceChange) -> bool:
         return resource.kind == "added"
     forcing = any(row.new != REPLACED_SOURCE for row in resource.forcing)
     return any(row.effect.kind == "grants" for row in resource.inputs) or forcing
-
-
-_CONTAINERS = {CLUSTER: "cluster", NAMESPACE: "namespace"}
-"""Types whose loss takes objects with it, and the ends of their names after the prefix that those objects share."""
-
-
-def _goes_with_container(change: StackChange, resource: ResourceChange) -> bool:
-    """Whether an object is lost with its cluster or namespace, which is reported instead."""
-    if resource.kind not in ("removed", "replaced") or not resource.type.startswith(KUBERNETES):
-        return False
-    beginnings = [
-        other.name.removesuffix(_CONTAINERS[other.type])
-        for other in change.resources
-        if other.type in _CONTAINERS and other.kind == resource.kind and other is not resource
-    ]
-    return resource.name.startswith(tuple(beginnings))
 
 
 def _flavor(workspace: Workspace, line: CapacityChange) -> Flavor | None:
@@ -392,11 +396,7 @@ def _people(without: Any, having: Any) -> str:
     before, after = (side if isinstance(side, list) else [] for side in (without, having))
     added = [item for item in after if item not in before and isinstance(item, str) and "@" in item]
     people = [item.rpartition(":")[2] for item in added]
-    return f"{listed(people, _MOST)} in " if people else ""
-
-
-def _rank(consequence: Consequence) -> tuple[int, bool, str]:
-    return (EFFECT_KINDS.index(consequence.kind), consequence.acknowledged is not None, consequence.finding.place)
+    return f"{listed(people, _MOST_PEOPLE)} in " if people else ""
 
 
 def _promised(team: Team | None) -> str:
@@ -407,28 +407,3 @@ def _promised(team: Team | None) -> str:
         for flavor, share in shares.items():
             amounts[flavor] = amounts.get(flavor, 0) + share.nominal_quota
     return enumeration([f"{amount} {flavor}" for flavor, amount in amounts.items()])
-
-
-def _fields(kind: EffectKind, cause: Cause, losses: Iterable[Loss]) -> str:
-    """Return the change of the stack file as words, or of the inputs if the file does not show it."""
-    if kind in ("stack", "cost"):
-        return ""
-    if cause.path == ("retired",):
-        since, _, kept = cause.becomes.partition(KEEPS)
-        exception = "" if kept == NOTHING else f", but for {kept}"
-        return f"is retired, and destroyed from {since} on{exception}"
-    name = str(cause.path[-1]) if cause.path else "it"
-    was = "" if cause.was.startswith(DIGEST) else cause.was
-    if cause.becomes == REMOVED:
-        return " ".join(word for word in (name, was, "is removed") if word)
-    if not cause.resource and not cause.becomes.startswith(DIGEST):
-        return f"{name} from {was or 'nothing'} to {cause.becomes or 'nothing'}"
-    inputs = dict.fromkeys(str(loss.input) for loss in losses if loss.input is not None)
-    if inputs:
-        return listed(list(inputs), _MOST)
-    return "it is added" if cause.resource else f"{name} changes"
-
-
-def with_losses(findings: Iterable[Consequence]) -> list[Finding]:
-    """Return the losses that nobody acknowledges, as findings."""
-    return [row.finding for row in findings if row.is_loss and row.acknowledged is None]

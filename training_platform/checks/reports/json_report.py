@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from training_platform.catalog.prices import LEFT_OUT
 from training_platform.catalog.types import Json
-from training_platform.checks.change_report import Amount, Comparison, Consequence, StackChange
+from training_platform.checks.change_report import Act, Amount, Comparison, Consequence, StackChange
 from training_platform.checks.report import Report, StackReport, ordered
 from training_platform.checks.reports.sections import SECTIONS
 from training_platform.checks.reports.tables import ReportSection
@@ -177,6 +177,7 @@ def finding_document(finding: Finding) -> Json:
         "source": finding.source,
         "first": finding.first,
         "becomes": finding.becomes,
+        "takes": {stack: list(kinds) for stack, kinds in finding.takes},
         "follows": finding.follows,
         "explain": f"training-platform explain {finding.rule}",
     }
@@ -191,7 +192,7 @@ def changes_document(comparison: Comparison) -> Json:
         "own_program": comparison.own_program,
         "unknown": comparison.unknown,
         "deployed": list(comparison.deployed),
-        "effects": [_consequence(consequence) for consequence in comparison.consequences],
+        "effects": [_consequence(act, row) for act in comparison.acts for row in act.consequences],
         "stacks": [_stack_change(stack) for stack in comparison.stacks],
         "quotas": [
             {
@@ -214,13 +215,16 @@ def changes_document(comparison: Comparison) -> Json:
     }
 
 
-def _consequence(consequence: Consequence) -> Json:
-    acknowledged = consequence.acknowledged
+def _consequence(act: Act, consequence: Consequence) -> Json:
     return {
         "effect": consequence.kind,
         "on": list(consequence.subjects),
-        "acknowledged": str(acknowledged) if acknowledged else None,
-        **finding_document(consequence.finding),
+        "acknowledged": str(act.acknowledged) if act.acknowledged else None,
+        "listed": consequence.acknowledged,
+        "act": act.verb,
+        "was": act.was,
+        "also": list(act.also),
+        **finding_document(act.finding),
     }
 
 

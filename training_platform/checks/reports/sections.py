@@ -16,6 +16,7 @@ from typing import Any
 from training_platform.catalog.prices import LEFT_OUT, Cost
 from training_platform.checks.change_report import (
     KINDS,
+    Act,
     Amount,
     Comparison,
     Consequence,
@@ -23,7 +24,7 @@ from training_platform.checks.change_report import (
     ResourceChange,
     StackChange,
 )
-from training_platform.checks.effect_kinds import EFFECT_KINDS, HEADLINES
+from training_platform.checks.effect_kinds import EFFECT_KINDS, HEADLINES, LOSS_RULES
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.reports.conclusion import counted
@@ -273,10 +274,11 @@ def effects(comparison: Comparison) -> Iterator[ReportSection]:
     """Yield the effects of a change, the gravest first; a note counts those that affect nobody."""
     rows = [
         ReportRow(
-            (HEADLINES[row.kind], listed(row.subjects, _MOST_SUBJECTS), _line(row), _state(row)),
-            "over" if row.is_loss and row.acknowledged is None else "fits",
+            (HEADLINES[row.kind], listed(row.subjects, _MOST_SUBJECTS), _line(act), _state(act, row)),
+            "over" if row.kind in LOSS_RULES and not row.acknowledged else "fits",
         )
-        for row in comparison.consequences
+        for act in comparison.acts
+        for row in act.consequences
     ]
     unknown = sum(change.effect.kind == "unknown" for change in _inputs(comparison))
     kept = [stack for stack in comparison.stacks if stack.kind not in ("removed", "left")]
@@ -292,15 +294,17 @@ def effects(comparison: Comparison) -> Iterator[ReportSection]:
         yield ReportSection(title="What the change does", columns=columns, rows=rows, stressed=0, note=" ".join(notes))
 
 
-def _line(consequence: Consequence) -> str:
-    position = place(consequence.finding)
-    return f"{position.file}:{position.line}" if consequence.finding.position else position.file
+def _line(act: Act) -> str:
+    position = place(act.finding)
+    return f"{position.file}:{position.line}" if act.finding.position else position.file
 
 
-def _state(consequence: Consequence) -> str:
-    if consequence.acknowledged:
-        return str(consequence.acknowledged)
-    return "not acknowledged" if consequence.is_loss else ""
+def _state(act: Act, consequence: Consequence) -> str:
+    if consequence.kind not in LOSS_RULES:
+        return ""
+    if act.acknowledged:
+        return str(act.acknowledged)
+    return "acknowledged" if consequence.acknowledged else "not acknowledged"
 
 
 def _basis(comparison: Comparison) -> str:

@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from training_platform.catalog.prices import EXAMPLES, LEFT_OUT, Cost
-from training_platform.checks.effect_kinds import HEADLINES, LOSS_RULES
+from training_platform.checks.change_report import Consequence
+from training_platform.checks.effect_kinds import HEADLINES, LOSS_RULES, EffectKind
 from training_platform.checks.report import Report, folded, following
 from training_platform.checks.reports.conclusion import Conclusion, VerdictState, counted, counted_kinds, of_severities
 from training_platform.config.model.stack import stack_name
@@ -53,9 +54,13 @@ def losses_headline(report: Report) -> str:
     Rights that it takes are no finding, and nothing is clean over them. Losses that somebody acknowledged are counted
     apart.
     """
-    consequences = report.comparison.consequences if report.comparison else ()
-    effects = {kind: [row for row in consequences if row.kind == kind] for kind in (*LOSS_RULES, "revokes")}
-    effects = {kind: losses for kind, losses in effects.items() if losses}
+    acts = report.comparison.acts if report.comparison else ()
+    told: dict[EffectKind, list[Consequence]] = {kind: [] for kind in (*LOSS_RULES, "revokes")}
+    for act in acts:
+        for consequence in act.consequences:
+            if consequence.kind in told:
+                told[consequence.kind].append(consequence)
+    effects = {kind: losses for kind, losses in told.items() if losses}
     names_of_each = _MOST_NAMES if len(effects) == 1 else 1
     parts = []
     for number, (kind, losses) in enumerate(effects.items()):
@@ -63,7 +68,7 @@ def losses_headline(report: Report) -> str:
         if len(effects) > 1:  # without the sizes of node pools
             subjects = [subject.partition(" (")[0] for subject in subjects]
         shown = listed(subjects, names_of_each) if number < _MOST_NAMES else f"{len(subjects):,}"
-        acknowledged = sum(loss.acknowledged is not None for loss in losses)
+        acknowledged = sum(loss.acknowledged for loss in losses)
         note = " (acknowledged)" if acknowledged == len(losses) else ""
         if 0 < acknowledged < len(losses):
             note = f" ({acknowledged} of {len(losses)} acknowledged)"

@@ -104,6 +104,7 @@ class Draft:
     unjudged: str = ""
     amount: float | None = None
     holders: tuple[tuple[str, str], ...] = ()
+    takes: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def place(self) -> str:
@@ -207,6 +208,7 @@ def finding(
     unjudged: str = "",
     amount: float | None = None,
     holders: Iterable[tuple[str, str]] = (),
+    takes: Iterable[tuple[str, tuple[str, ...]]] = (),
 ) -> Draft:
     """Return a draft about one field of a subject; ``rule`` is needed only outside a function of ``@rule``."""
     return Draft(
@@ -228,6 +230,7 @@ def finding(
         unjudged=unjudged,
         amount=amount,
         holders=tuple(holders),
+        takes=tuple(takes),
     )
 
 
@@ -262,6 +265,7 @@ def anchored(draft: Draft, anchor: Anchor) -> Finding:
         unjudged=draft.unjudged or draft.rule.unjudged,
         amount=draft.amount,
         holders=draft.holders,
+        takes=draft.takes,
         draft=draft,
     )
 

@@ -57,7 +57,8 @@ class Finding:
     places: a finding ``spoils`` the places that are unreliable until it is fixed, and ``rests_on`` the places that it
     read, the likeliest cause first. ``failed`` means that a rule ended in a bug of ours: what it reads is unchecked, so
     no exemption or level applies. For a loss, ``first`` is what to do before the change, and ``becomes`` the new value
-    of the field, which an acknowledgement names. ``about`` is the limit that a field exceeds, if it is about one: a
+    of the field, which an acknowledgement names with what the change ``takes``: kinds of losses by stack.
+    ``about`` is the limit that a field exceeds, if it is about one: a
     field can exceed several; ``amount`` is what all ``holders`` of that limit need together, each its stack and path.
     ``unjudged`` is the noun for what could not be judged, if the finding is about that.
     ``draft`` is the finding as its rule wrote it, with typed values.
@@ -84,6 +85,7 @@ class Finding:
     unjudged: str = ""
     amount: float | None = None
     holders: tuple[tuple[str, str], ...] = ()
+    takes: tuple[tuple[str, tuple[str, ...]], ...] = ()
     draft: Any = field(default=None, repr=False, compare=False)
 
     @property

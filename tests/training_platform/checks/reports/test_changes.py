@@ -14,6 +14,7 @@ from rich.console import Console
 
 from training_platform.checks.change_report import (
     AcceleratorChange,
+    Act,
     Amount,
     CapacityChange,
     Comparison,
@@ -263,9 +264,11 @@ def test_a_type_without_known_fields_is_reported() -> None:
     assert lines == ["whether that replaces it is not known of this type"]
 
 
-LOSS = Consequence(
-    kind="data",
-    subjects=("bucket <b> of prod", "bucket two of prod", "bucket three of prod"),
+LOSS = Act(
+    verb="changed",
+    consequences=(
+        Consequence(kind="data", subjects=("bucket <b> of prod", "bucket two of prod", "bucket three of prod")),
+    ),
     finding=Finding(
         rule="loses-data", severity="error", message="loses data: bucket <b>", stack="prod",
         file="stacks/Pulumi.prod.yaml", position=Position(24, 9), first="copy it", becomes="us-west4",
@@ -273,7 +276,7 @@ LOSS = Consequence(
 )  # fmt: skip
 ENTRY = ExemptionEntry(
     Acknowledgement(
-        effect="loses-data", stack="prod", path=".", becomes="us-west4", reason="It is copied.",
+        takes=("data",), stack="prod", path="a", becomes="us-west4", reason="It is copied.",
         owner="ml@example.com", expires=date(2026, 12, 31),
     ),
     Position(1, 1),
@@ -285,7 +288,7 @@ def test_a_loss_is_the_headline_and_comes_first(
     to: str, build_report: Callable[..., Report], build_finding: Callable[..., Any]
 ) -> None:
     other = build_finding("is another", file="stacks/Pulumi.a.yaml")
-    report = build_report(other, LOSS.finding, comparison=replace(CHANGES, consequences=(LOSS,)))
+    report = build_report(other, LOSS.finding, comparison=replace(CHANGES, acts=(LOSS,)))
 
     text = render(report, to).replace("\\", "").replace("&lt;", "<").replace("&gt;", ">")
 
@@ -296,11 +299,12 @@ def test_a_loss_is_the_headline_and_comes_first(
 
 
 def test_taken_rights_are_no_finding_and_nothing_is_clean_over_them(build_report: Callable[..., Report]) -> None:
-    taken = replace(LOSS, kind="revokes", acknowledged=None, subjects=("ada@example.com in team vision",))
+    taken = Consequence(kind="revokes", subjects=("ada@example.com in team vision",))
     grant = replace(taken, kind="grants")
 
-    def headline(*consequences: Consequence) -> str:
-        return str(conclusion(build_report(comparison=replace(CHANGES, consequences=consequences))))
+    def headline(consequence: Consequence) -> str:
+        act = replace(LOSS, consequences=(consequence,))
+        return str(conclusion(build_report(comparison=replace(CHANGES, acts=(act,)))))
 
     assert headline(taken).endswith(": takes rights: ada@example.com in team vision")
     assert headline(grant).endswith(": clean")
@@ -308,9 +312,9 @@ def test_taken_rights_are_no_finding_and_nothing_is_clean_over_them(build_report
 
 def test_of_many_effects_the_headline_names_two_and_counts_the_rest(build_report: Callable[..., Report]) -> None:
     kinds: tuple[EffectKind, ...] = ("data", "jobs", "opens")
-    many = tuple(replace(LOSS, kind=kind, subjects=(f"pool {kind} (8 VMs)", "another")) for kind in kinds)
+    many = tuple(Consequence(kind=kind, subjects=(f"pool {kind} (8 VMs)", "another")) for kind in kinds)
 
-    text = str(conclusion(build_report(comparison=replace(CHANGES, consequences=many))))
+    text = str(conclusion(build_report(comparison=replace(CHANGES, acts=(replace(LOSS, consequences=many),)))))
 
     assert "loses data: pool data and 1 more; stops jobs: pool jobs and 1 more; opens to others: 2" in text
 
@@ -340,8 +344,9 @@ def test_code_scanning_has_losses_first(build_report: Callable[..., Report], bui
 
 @pytest.mark.parametrize("to", SHOWN)
 def test_an_acknowledged_loss_is_never_reported_as_clean(to: str, build_report: Callable[..., Report]) -> None:
-    acknowledged = replace(LOSS, acknowledged=Exempted(LOSS.finding, ENTRY))
-    report = build_report(comparison=replace(CHANGES, consequences=(acknowledged,)))
+    losses = tuple(replace(row, acknowledged=True) for row in LOSS.consequences)
+    acknowledged = replace(LOSS, consequences=losses, acknowledged=Exempted(LOSS.finding, ENTRY))
+    report = build_report(comparison=replace(CHANGES, acts=(acknowledged,)))
 
     text = render(report, to).replace("\\", "")
 

@@ -16,6 +16,7 @@ import pytest
 from markupsafe import Markup
 
 from training_platform.checks.change_report import (
+    Act,
     Amount,
     Comparison,
     Consequence,
@@ -249,8 +250,8 @@ def changed(build_report: Build, tmp_path: Path) -> str:
         file="stacks/Pulumi.prod-vertexers.yaml", position=Position(34, 9),
     )  # fmt: skip
     subjects = tuple(f"node pool {name} in europe-west4 of prod (8 VMs of a3-highgpu-8g)" for name in inputs_of)
-    effect = Consequence(kind="jobs", subjects=subjects, finding=finding)
-    comparison = Comparison(ref="main", commit="0" * 40, stacks=(stack,), consequences=(effect,))
+    act = Act(verb="changed", consequences=(Consequence(kind="jobs", subjects=subjects),), finding=finding)
+    comparison = Comparison(ref="main", commit="0" * 40, stacks=(stack,), acts=(act,))
     path = tmp_path / "changed.html"
     path.write_text(html_report(build_report(comparison=comparison)))
     return path.as_uri()
