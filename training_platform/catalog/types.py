@@ -441,7 +441,8 @@ class Release(CatalogRow):
     """A minor version of a chart, and the versions of other software that its owner declares compatible.
 
     ``goes_with`` are the versions that it was built and tested with, by chart; ``breaks`` are minor versions that it
-    does not work with; ``kubernetes`` is the oldest minor version that it supports.
+    does not work with; ``kubernetes`` is the oldest minor version that it supports; ``removes`` is what it no longer
+    has, as a predicate.
     """
 
     chart: str
@@ -449,6 +450,7 @@ class Release(CatalogRow):
     goes_with: dict[str, str] = field(default_factory=dict)
     breaks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     kubernetes: str | None = None
+    removes: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

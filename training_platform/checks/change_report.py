@@ -11,6 +11,7 @@ from training_platform.checks.effect_kinds import EFFECT_KINDS, LOSS_RULES, Effe
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import Finding
 from training_platform.quota.charges import QuotaKey
+from training_platform.resources.resource_types import CLUSTER, RELEASE
 from training_platform.resources.stack_resource import ResourceKey
 from training_platform.rules.exemptions import Exempted
 
@@ -20,6 +21,8 @@ KINDS: tuple[ResourceChangeKind, ...] = ("replaced", "removed", "changed", "adde
 
 
 NEW = Effect("none", "it is new")
+VERSION_INPUTS: Mapping[str, str] = {RELEASE: "version", CLUSTER: "minMasterVersion"}
+"""The inputs with the version of a chart or a cluster, by type; a finding says what an upgrade does."""
 
 
 class InputChange(NamedTuple):
@@ -70,6 +73,11 @@ class ResourceChange:
     def key(self) -> ResourceKey:
         """Its type and name, unique in its stack."""
         return self.type, self.name
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether it is another version of a chart or a cluster."""
+        return any(change.path == VERSION_INPUTS.get(self.type) for change in self.inputs)
 
     @property
     def effects(self) -> tuple[Effect, ...]:

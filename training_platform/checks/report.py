@@ -16,6 +16,7 @@ from training_platform.checks.outcome import Branch, ResourceTree
 from training_platform.config.expansion import flavor_name, pools
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
+from training_platform.config.reading.declaration import RULES
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.section import listed
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
@@ -138,7 +139,7 @@ def stack_kind(stack: Stack) -> StackKind:
 
 
 def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
-    """Return findings in reading order: losses by effect, then by position, consequences after their cause."""
+    """Return findings in order: refused changes, losses by effect, the others; consequences after their cause."""
     ranks = {"error": 0, "warning": 1, "note": 2}
 
     def key(finding: Finding) -> tuple[int, str, tuple[int, int], int, str]:
@@ -152,9 +153,14 @@ def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
 
 
 def effect_rank(finding: Finding) -> int:
-    """Return the rank of a loss, 0 for the gravest; other findings rank after all losses."""
+    """Return the rank of a loss, 0 for the gravest; others rank after all losses, a change that is refused before."""
     kind = EFFECT_OF_RULE.get(finding.rule)
-    return len(EFFECT_KINDS) if kind is None else EFFECT_KINDS.index(kind)
+    if kind is not None:
+        return EFFECT_KINDS.index(kind)
+    rule = RULES.get(finding.rule)
+    if rule and rule.ruleset == "changes" and rule.excuse is None and finding.severity == "error":
+        return -1
+    return len(EFFECT_KINDS)
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:

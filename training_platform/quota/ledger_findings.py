@@ -475,7 +475,7 @@ def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Draft:
         holders=_paths(line.shares),
         allowed=allowed,
         nearest=fits or None,
-        rests_on=_namesakes(line, workspace),
+        rests_on=(*_namesakes(line, workspace), *_places(workspace, line.environment, promised_of(line.instance))),
     )
 
 
@@ -493,6 +493,11 @@ def _shrunk(line: FileLine, before: FileLine, workspace: Workspace) -> Draft:
         holders=_paths(line.shares),
         allowed=f"at least {shown(line.promised)}, or less for the directories",
     )
+
+
+def promised_of(instance: str) -> Path:
+    """Return the path by which a finding about an instance's size spoils those about what is promised on it."""
+    return ("filestore", instance, "directories")
 
 
 def _namesakes(line: CapacityLine | FileLine, workspace: Workspace) -> tuple[Place, ...]:

@@ -21,14 +21,15 @@ from training_platform.config.reading.declaration import Rule, finding, located
 from training_platform.config.reading.finding import Anchor, Finding, Path, Place, dotted
 from training_platform.config.reading.section import listed
 from training_platform.config.workspace import Workspace, stack_file
+from training_platform.quota.ledger_findings import promised_of
 from training_platform.rules.exemptions import Exempted, ExemptionEntry, Exemptions
 from training_platform.rules.losses import LOSS_RULES as RULES_OF_LOSSES
 from training_platform.rules.losses import LossKind, LossPlace
 
 _LINE = Rule(id="effect", title="An effect that is shown, and no finding.", ruleset="changes")
 _LIFT = "deletion_protection: false"
-_MOST_SUBJECTS = 4  # that a finding names of its gravest effect
-_MOST_OTHERS = 2  # subjects of each other effect
+_MOST_SUBJECTS = 3  # that a finding names of its gravest effect
+_MOST_OTHERS = 1  # subject of each other effect
 _MOST_EFFECTS = 2  # sentences about the gravest subjects
 
 
@@ -118,13 +119,28 @@ class ActTeller:
             severity="error" if is_error else "warning",
             allowed=_allowed(_place(causes), takes, missing) if kind in LOSS_RULES else None,
             resource=cause.resource or None,
-            spoils=_spoiled(stack, cause.path) if stack and set(by_kind) & set(LOSS_RULES) else (),
+            spoils=tuple(self._spoiled(causes, losses)) if kind in LOSS_RULES else (),
             rests_on=tuple(stack.at(cause.path[:length]) for length in range(2, len(cause.path) + 1)) if stack else (),
             first=self._first(cause, by_kind) or None,
             becomes=_place(causes).becomes,
             takes=takes,
         )
         return located([draft])[0]
+
+    def _spoiled(self, causes: Iterable[Cause], losses: Iterable[Loss]) -> Iterator[Place]:
+        """Yield the places of stack files that other findings read, and that an act makes unreliable."""
+        own_causes = dict.fromkeys(loss.own_cause for loss in losses if loss.own_cause)
+        for cause in (*causes, *own_causes):
+            stack = self.head.stacks.get(cause.stack)
+            if stack is None:
+                continue
+            path = cause.path
+            if cause.after is None and path:
+                yield stack.at(path)
+            if path[:1] == ("clusters",):
+                yield from (stack.at(path[:2]), stack.at((*path[:2], "node_pools")), stack.at(path[:4]))
+            if path[:1] == ("filestore",) and len(path) > 1:
+                yield stack.at(promised_of(str(path[1])))
 
     def _message(self, causes: Sequence[Cause], by_kind: Mapping[EffectKind, Sequence[Loss]]) -> str:
         """Return what an act takes, from whom, by which change of the file, and what that means."""
@@ -315,15 +331,6 @@ def _allowed(place: LossPlace, takes: Iterable[tuple[str, tuple[LossKind, ...]]]
     return f"an acknowledgement in stacks/exemptions.yaml with {resource}becomes: {becomes}{''.join(own)}{from_others}"
 
 
-def _spoiled(stack: Stack, path: Path) -> tuple[Place, ...]:
-    """Return the places of stack files that findings read, and that an act makes unreliable."""
-    if path[:1] == ("clusters",):
-        return (stack.at(path[:2]), stack.at((*path[:2], "node_pools")), stack.at(path[:4]))
-    if path[:1] == ("filestore",):
-        return (stack.at(path[:2]),)
-    return ()
-
-
 def _verb(cause: Cause, kinds: Iterable[EffectKind]) -> ActVerb:
     if "stack" in kinds:
         return "left"
@@ -355,17 +362,14 @@ def _subjects(losses: Iterable[Loss]) -> tuple[str, ...]:
 
 
 def _says(by_kind: Mapping[EffectKind, Sequence[Loss]]) -> list[str]:
-    """Return what the effects mean: of the gravest kind for two subjects, of each other kind for one.
+    """Return what the gravest kind of effect means for two subjects; beside other kinds for one.
 
-    What is said of a team's part alone is not said of one that goes with the environment's.
+    What is said of a team's part by itself is not said of one that goes with the environment's.
     """
-    says: dict[str, None] = {}
-    for kind, losses in by_kind.items():
-        own = [loss for loss in _told(losses) if loss.own_cause is None]
-        most = 1 if says else _MOST_EFFECTS
-        if kind in LOSS_RULES or len(by_kind) == 1:
-            says.update(dict.fromkeys(effect.says for effect in _gravest_effects(own)[:most]))
-    return list(says)
+    gravest = next(iter(by_kind.values()))
+    effects = _gravest_effects([loss for loss in _told(gravest) if loss.own_cause is None])
+    most = 1 if len(set(by_kind) & set(LOSS_RULES)) > 1 else _MOST_EFFECTS
+    return list(dict.fromkeys(effect.says for effect in effects[:most]))
 
 
 def _gravest_effects(losses: Iterable[Loss]) -> list[Effect]:

@@ -19,6 +19,7 @@ from training_platform.config.reading.declaration import Draft, declare, finding
 from training_platform.config.reading.finding import Path, Severity, UserError
 from training_platform.config.reading.section import enumeration, listed
 from training_platform.config.workspace import Workspace
+from training_platform.quota.ledger_findings import promised_of
 from training_platform.resources.kueue import resource_flavor
 from training_platform.resources.pipeline_accounts import environment_rights
 from training_platform.resources.plan import PlanError
@@ -181,12 +182,14 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Draft]:
                 if changed:
                     pools = [pool.name for pool in flavor.pools if pool.name in spec.node_pools]
                     section = ("node_pools", pools[0]) if pools else ()
+                    path = ("clusters", cluster, *section)
                     yield finding(
                         stack,
-                        ("clusters", cluster, *section),
+                        path,
                         f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses once it has a topology",
                         rule=PLACED_FLAVOR,
                         allowed="the pool as it is; or two changes: remove it with all shares of it, then add it again",
+                        spoils=(stack.at(path),),
                     )
 
 
@@ -221,12 +224,14 @@ def fixed_inputs(comparison: Comparison) -> Iterator[Draft]:
             if changed and resource.kind == "changed":
                 kind = resource.type.rpartition(":")[2]
                 message = f"changes {enumeration(changed)} of {kind} {resource.name}, which the API server refuses"
+                path = locator.path(resource.name)
                 yield finding(
                     stack,
-                    locator.path(resource.name),
+                    path,
                     message,
                     rule=FIXED_INPUT,
                     allowed="the old value; or an object of another name; or replace_on_changes of the input",
+                    spoils=(stack.at(path),) if path else (),
                 )
 
 
@@ -278,14 +283,28 @@ def kept_instances(head: Workspace, base: Workspace) -> Iterator[Draft]:
                             rule=FILESTORE_RANGE_KEPT,
                             allowed=f"{kept}, {_ANEW}",
                             nearest=kept,
+                            spoils=(stack.at((section, name, "reserved_range")),),
                         )
                 if refusal := _refusal(spec, old.capacity_gib):
-                    message, allowed, nearest = refusal
                     path = (section, name, "capacity_gib")
-                    yield finding(stack, path, message, rule=FILESTORE_GROWTH, allowed=allowed, nearest=str(nearest))
+                    yield finding(
+                        stack,
+                        path,
+                        refusal.message,
+                        rule=FILESTORE_GROWTH,
+                        allowed=refusal.allowed,
+                        nearest=str(refusal.nearest_gib),
+                        spoils=(stack.at(path), stack.at(promised_of(name))),
+                    )
 
 
-def _refusal(spec: _Spec, before: int) -> tuple[str, str, int] | None:
+class _Refusal(NamedTuple):
+    message: str
+    allowed: str
+    nearest_gib: int
+
+
+def _refusal(spec: _Spec, before: int) -> _Refusal | None:
     if isinstance(spec, LustreSpec):
         name = "Managed Lustre"
         bands = LUSTRE_TIERS[f"lustre-{spec.mbps_per_tib}"].bands
@@ -298,17 +317,17 @@ def _refusal(spec: _Spec, before: int) -> tuple[str, str, int] | None:
         return None
     after = spec.capacity_gib
     if after < before and not shrinks:
-        return (
-            f"is {after:,}, less than the {before:,} GiB that it has: {name} does not shrink",
-            f"{before:,} GiB or more, {_ANEW}",
-            before,
+        return _Refusal(
+            message=f"is {after:,}, less than the {before:,} GiB that it has: {name} does not shrink",
+            allowed=f"{before:,} GiB or more, {_ANEW}",
+            nearest_gib=before,
         )
     old, new = (next((band for band in bands if band.low_gib <= gib <= band.high_gib), None) for gib in (before, after))
     if old is not None and new not in (old, None):
-        return (
-            f"is {after:,}, in another band than the {before:,} GiB that it has, and {name} keeps its band",
-            f"{old.low_gib:,} to {old.high_gib:,} GiB, {_ANEW}",
-            old.high_gib if after > before else old.low_gib,
+        return _Refusal(
+            message=f"is {after:,}, in another band than the {before:,} GiB that it has, and {name} keeps its band",
+            allowed=f"{old.low_gib:,} to {old.high_gib:,} GiB, {_ANEW}",
+            nearest_gib=old.high_gib if after > before else old.low_gib,
         )
     return None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from training_platform.catalog import CHARTS, REGIONS
-from training_platform.checks.change_report import Comparison, InputChange, ResourceChange, StackChange
+from training_platform.catalog import CHARTS, REGIONS, RELEASES
+from training_platform.checks.change_report import VERSION_INPUTS, Comparison, InputChange, ResourceChange, StackChange
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
@@ -17,7 +18,7 @@ from training_platform.resources.resource_types import CLUSTER, QUOTA_PREFERENCE
 
 _LIMIT_OF_REQUEST = ("service", "quotaId", "dimensions")
 _STEPS = "the steps of docs/upgrade.md"
-_VERSIONS = {RELEASE: "version", CLUSTER: "minMasterVersion"}
+_NUMBER = re.compile(r"\d+")
 
 
 def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
@@ -43,9 +44,10 @@ def _of_charts(change: StackChange, stack: Stack, environment: Environment, head
         cluster, chart = resource.name.removesuffix("-release").rpartition("-")[::2]
         upgraded.setdefault((chart, version), []).append(cluster)
     for (chart, version), clusters in upgraded.items():
-        message = f"takes {chart} from {version.old} to {version.new} in {enumeration(clusters)}"
+        message = f"takes {chart}{_from(version)} to {version.new} in {enumeration(clusters)}"
         if (row := CHARTS.get(chart)) and row.upgrade:
             message += f": {row.upgrade}"
+        message += "".join(f"; {removal}" for removal in _removals(chart, version))
         if chart == "kueue":
             teams = [team for _, team, _ in head.teams() if team.environment == stack.name]
             queues = {team.name: len(team.shares.keys() & {*clusters}) for team in teams}
@@ -68,17 +70,36 @@ def _of_clusters(change: StackChange, stack: Stack, environment: Environment) ->
         yield finding(
             stack,
             (*path, "version"),
-            f"takes the control plane of {path[-1]} from {version.old} to {version.new}, never back: {api}; {nodes}",
+            f"takes the control plane of {path[-1]}{_from(version)} to {version.new}, never back: {api}; {nodes}",
             rule=UPGRADE,
             allowed=_STEPS,
         )
+
+
+def _from(version: InputChange) -> str:
+    """Return the version before as part of a sentence; empty if the file named none, as GKE then chose one."""
+    return f" from {version.old}" if version.old else ""
+
+
+def _removals(chart: str, version: InputChange) -> Iterator[str]:
+    """Yield what the minor versions of a chart remove that an upgrade reaches."""
+    old = _minor(str(version.old))
+    new = _minor(str(version.new))
+    for release in RELEASES.values():
+        if release.chart == chart and release.removes and old < _minor(release.minor) <= new:
+            yield f"{release.minor} {release.removes}"
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version; of one without numbers nothing, which is before any."""
+    return tuple(map(int, _NUMBER.findall(version)[:2]))
 
 
 def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceChange, InputChange]]:
     """Yield the resources that change their version in place."""
     for resource in change.resources:
         for version in resource.inputs:
-            if resource.type == kind and resource.kind == "changed" and version.path == _VERSIONS[kind]:
+            if resource.type == kind and resource.kind == "changed" and version.path == VERSION_INPUTS[kind]:
                 yield resource, version
 
 

@@ -5,9 +5,9 @@ GitHub takes 65,536 characters in a comment; what does not fit is counted, and n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from training_platform.checks.change_report import Comparison
+from training_platform.checks.change_report import KINDS, Comparison
 from training_platform.checks.report import Report, effect_rank, folded, following
 from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.markdown_tables import escaped, section_table, table
@@ -25,6 +25,7 @@ from training_platform.checks.reports.sections import (
 )
 from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.checks.reports.wording import conclusion, field_message, place
+from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import rule_link
 
 MARKER = "<!-- training-platform check -->"
@@ -34,6 +35,7 @@ _MOST_OF_FINDINGS = 40_000
 _REFERENCE = "docs/reference/"
 _CHANGES = ("stack", "what", "resource", "inputs: before → after")
 _OPEN = ("quotas", "cost")  # sections that are not folded
+_MOST_FIRST = 5  # findings of a change that are not folded
 _MOST_CHANGES = 200
 _MOST_QUOTAS = 60
 _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
@@ -43,7 +45,7 @@ def markdown_report(report: Report, links: str = "") -> str:
     """Return the report as Markdown; ``links`` is the prefix of links to files, which are relative without it."""
     text = "\n\n".join([MARKER, f"### {escaped(str(conclusion(report)))}", *_main(report, links)])
     left_out = []
-    for title, body in _folded(report):
+    for title, body in _folded(report, links):
         section = f"\n\n<details><summary>{title}</summary>\n\n{body}\n\n</details>"
         if len(text) + len(section) > MOST_CHARACTERS:
             left_out.append(title)
@@ -55,30 +57,40 @@ def markdown_report(report: Report, links: str = "") -> str:
 
 
 def _main(report: Report, links: str) -> Iterator[str]:
+    """Yield what is read first: of a change the findings only, else also full quotas and the cost."""
     if report.failures:
         yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
-    effect_sections = effects(report.comparison) if report.comparison else []
-    for section in effect_sections:
-        if section.rows:
-            yield section_table(section)
-        yield escaped(section.note)
-    if report.all_findings():
-        yield _findings(report, links)
+    first, _ = _groups(report)
+    if first:
+        yield f"{_findings(first, links)}\n\n{more_about(first[0][0])}"
     if report.comparison:
-        yield escaped(change_summary(report.comparison)) + "."
-        if replaced := _resources_that(report.comparison, "replaced"):
-            yield table(_CHANGES, replaced)
-    yield _quotas(report)
-    yield from map(section_table, SECTIONS["cost"](report))
+        yield f"{escaped(change_summary(report.comparison))}."
+    else:
+        yield _quotas(report)
+        yield from map(section_table, SECTIONS["cost"](report))
 
 
-def _findings(report: Report, links: str) -> str:
-    rows: list[str] = []
-    length = 0
+_Group = tuple[Finding, tuple[Finding, ...]]
+
+
+def _groups(report: Report) -> tuple[list[_Group], list[_Group]]:
+    """Return findings with their consequences, refused changes and losses first: those to read first, and the others.
+
+    Of a change a few are read first, and no notes; of a whole check all.
+    """
     severities = ("error", "warning", "note")
-    groups = sorted(
-        folded(report.all_findings()), key=lambda group: (effect_rank(group[0]), severities.index(group[0].severity))
-    )
+    groups = folded(report.all_findings())
+    groups.sort(key=lambda group: (effect_rank(group[0]), severities.index(group[0].severity)))
+    if report.comparison is None:
+        return groups, []
+    first = [group for group in groups if group[0].severity != "note"][:_MOST_FIRST]
+    return first, [group for group in groups if group not in first]
+
+
+def _findings(groups: Sequence[_Group], links: str) -> str:
+    """Return a list of findings; in a table a narrow screen breaks the numbers of lines."""
+    items: list[str] = []
+    length = 0
     for finding, more in groups:
         position = place(finding)
         label = position.file
@@ -87,21 +99,17 @@ def _findings(report: Report, links: str) -> str:
             label += f":{position.line}"
             target += f"#L{position.line}"
         rule = f"[`{finding.rule}`]({links.translate(_LINK_SAFE)}{_REFERENCE}{rule_link(finding.rule)})"
-        cells = (
-            finding.severity,
-            f"[{escaped(label)}]({target})",
-            f"{escaped(field_message(finding))} {rule}",
-            escaped(" ".join(part for part in (finding.advice, following(more)) if part)),
-        )
-        row = f"| {' | '.join(cells)} |"
-        length += len(row) + 1
+        what_to_do = escaped(" ".join(part for part in (finding.advice, following(more)) if part))
+        item = f"- **{finding.severity}** [{escaped(label)}]({target}) {escaped(field_message(finding))} {rule}"
+        if what_to_do:
+            item += f"<br>{what_to_do}"
+        length += len(item) + 1
         if length > _MOST_OF_FINDINGS:
             break
-        rows.append(row)
-    head = ["| severity | place | finding | allowed, nearest |", "| --- | --- | --- | --- |"]
-    omitted_count = len(groups) - len(rows)
+        items.append(item)
+    omitted_count = len(groups) - len(items)
     left_out = f"\n\nand {counted(omitted_count, 'more finding')}" if omitted_count else ""
-    return "\n".join(head + rows) + f"{left_out}\n\n{more_about(groups[0][0])}"
+    return "\n".join(items) + left_out
 
 
 def _quotas(report: Report) -> str:
@@ -124,9 +132,20 @@ def _quotas(report: Report) -> str:
     )
 
 
-def _folded(report: Report) -> Iterator[tuple[str, str]]:
+def _folded(report: Report, links: str) -> Iterator[tuple[str, str]]:
+    """Yield what is folded: of a change what differs, of a whole check what there is."""
     if report.comparison:
+        _, other_findings = _groups(report)
+        if other_findings:
+            yield counted(len(other_findings), "more finding"), _findings(other_findings, links)
         yield from _changes(report.comparison)
+    yield from _set_aside(report)
+    if report.comparison is None:
+        yield from _content(report)
+
+
+def _set_aside(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the findings that do not count."""
     for kind, aside, why in (
         ("known", [(row.finding, row.why) for row in report.all_known()], "known from"),
         ("exempt", [(exempted.finding, str(exempted)) for exempted in report.all_exempted()], "exemption"),
@@ -137,6 +156,10 @@ def _folded(report: Report) -> Iterator[tuple[str, str]]:
             rows.append((f"{position.file}:{position.line}", f"{field_message(finding)} ({finding.rule})", reason))
         if rows:
             yield counted(len(rows), f"{kind} finding"), table(("place", "finding", why), rows)
+
+
+def _content(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the sections of a whole check that are not open, and the parts of each stack."""
     for name, sections in SECTIONS.items():
         if name in _OPEN:
             continue
@@ -151,9 +174,12 @@ def _folded(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield the folded parts of a change: all except replaced resources."""
+    """Yield the folded parts of a change: its effects, resources and amounts."""
+    for section in effects(comparison):
+        parts_of_body = [section_table(section)] if section.rows else []
+        yield section.title, "\n\n".join([*parts_of_body, escaped(section.note)])
     titles = [escaped(stack_title(stack)) for stack in comparison.stacks if stack_title(stack) != stack.name]
-    change_rows = _resources_that(comparison, "removed", "changed", "added")
+    change_rows = _resources_that(comparison, *KINDS)
     if change_rows or titles:
         omitted_rows = f"\n\nand {len(change_rows) - _MOST_CHANGES:,} more" if len(change_rows) > _MOST_CHANGES else ""
         lines = "".join(f"- {title}\n" for title in titles) + ("\n" if titles else "")

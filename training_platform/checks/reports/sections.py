@@ -323,8 +323,8 @@ def _inputs(comparison: Comparison) -> Iterator[InputChange]:
 
 
 def is_felt(resource: ResourceChange) -> bool:
-    """Whether the change of a resource affects somebody, or may, since its effect is unknown."""
-    return resource.kind == "added" or resource.effects[0].kind != "none"
+    """Whether the change of a resource affects somebody, or may: of unknown effect, or an upgrade."""
+    return resource.kind == "added" or resource.is_upgrade or resource.effects[0].kind != "none"
 
 
 def unfelt(stack: StackChange) -> str:

@@ -49,7 +49,7 @@ def conclusion(report: Report) -> Conclusion:
 
 
 def losses_headline(report: Report) -> str:
-    """Return what a change takes from whom, by effect: two names in all, and how many more or how many there are.
+    """Return what a change takes from whom: of the gravest effect two names, or one beside others, which are counted.
 
     Rights that it takes are no finding, and nothing is clean over them. Losses that somebody acknowledged are counted
     apart.
@@ -67,7 +67,7 @@ def losses_headline(report: Report) -> str:
         subjects = [subject for loss in losses for subject in loss.subjects]
         if len(effects) > 1:  # without the sizes of node pools
             subjects = [subject.partition(" (")[0] for subject in subjects]
-        shown = listed(subjects, names_of_each) if number < _MOST_NAMES else f"{len(subjects):,}"
+        shown = f"{len(subjects):,}" if number else listed(subjects, names_of_each)
         acknowledged = sum(loss.acknowledged for loss in losses)
         note = " (acknowledged)" if acknowledged == len(losses) else ""
         if 0 < acknowledged < len(losses):

@@ -132,12 +132,24 @@ def test_of_many_quotas_a_terminal_lists_those_with_a_higher_demand(report: Repo
     assert "us-central12" in everything.getvalue()
 
 
-def test_markdown_shows_what_is_replaced_and_folds_the_rest(report: Report) -> None:
+def test_markdown_folds_what_the_findings_of_a_change_do_not_say(
+    report: Report, build_report: Callable[..., Report], build_finding: Callable[..., Any]
+) -> None:
     open_part, _, folded = render(report, "markdown").partition("<details>")
 
-    assert "c-h100-pool" in open_part
-    assert "bucket-&lt;b&gt;-bucket" not in open_part
-    assert "bucket-&lt;b&gt;-bucket" in folded
+    for name in ("c-h100-pool", "bucket-&lt;b&gt;-bucket"):
+        assert name not in open_part
+        assert name in folded
+
+    notes = [build_finding("is a note", severity="note")]
+    many = build_report(*notes, *(build_finding(f"is {number} GB") for number in range(7)), comparison=CHANGES)
+    open_part, _, folded = render(many, "markdown").partition("<details>")
+
+    assert open_part.count("- **error**") == 5
+    assert "is a note" not in open_part
+    assert "<summary>3 more findings</summary>" in f"<details>{folded}"
+    assert "is a note" in folded
+    assert "of 48" not in open_part  # no quota that the change leaves as it is
 
 
 def test_an_input_that_is_wider_than_the_terminal_goes_on_below_itself(report: Report) -> None:
@@ -310,13 +322,15 @@ def test_taken_rights_are_no_finding_and_nothing_is_clean_over_them(build_report
     assert headline(grant).endswith(": clean")
 
 
-def test_of_many_effects_the_headline_names_two_and_counts_the_rest(build_report: Callable[..., Report]) -> None:
+def test_of_many_effects_the_headline_names_the_gravest(
+    build_report: Callable[..., Report],
+) -> None:
     kinds: tuple[EffectKind, ...] = ("data", "jobs", "opens")
     many = tuple(Consequence(kind=kind, subjects=(f"pool {kind} (8 VMs)", "another")) for kind in kinds)
 
     text = str(conclusion(build_report(comparison=replace(CHANGES, acts=(replace(LOSS, consequences=many),)))))
 
-    assert "loses data: pool data and 1 more; stops jobs: pool jobs and 1 more; opens to others: 2" in text
+    assert "loses data: pool data and 1 more; stops jobs: 2; opens to others: 2" in text
 
 
 def test_a_terminal_counts_what_is_known(
