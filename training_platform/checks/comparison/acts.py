@@ -148,8 +148,8 @@ class ActTeller:
         parts: list[str] = []
         for kind, losses in by_kind.items():
             if kind in LOSS_RULES or len(by_kind) == 1:
-                most = _MOST_OTHERS if parts else _MOST_SUBJECTS
-                parts.append(f"{HEADLINES[kind]}: {listed(_subjects(_told(losses)), most)}")
+                names_of_kind = _MOST_OTHERS if parts else _MOST_SUBJECTS
+                parts.append(f"{HEADLINES[kind]}: {listed(_subjects(_told(losses)), names_of_kind)}")
         message = "; ".join(parts)
         gravest = next(iter(by_kind.values()))
         if change := self._change(causes, gravest):
@@ -168,9 +168,9 @@ class ActTeller:
         if cause.path == ("retired",) and stack and stack.retired:
             exception = f", but for {', '.join(sorted(stack.retired.keeps))}" if stack.retired.keeps else ""
             return f"is retired, and destroyed from {stack.retired.since} on{exception}"
-        own = [other for other in causes if other.stack == cause.stack and not other.resource]
-        if own and all(other.after and not other.after.is_digest for other in own):
-            return " and ".join(map(_from_to, own))
+        fields = [other for other in causes if other.stack == cause.stack and not other.resource]
+        if fields and all(field.after and not field.after.is_digest for field in fields):
+            return " and ".join(map(_from_to, fields))
         name = str(cause.path[-1]) if cause.path else "it"
         if cause.after is None:
             was = "" if cause.before.is_digest else cause.before.text
@@ -262,9 +262,11 @@ def _grouped(losses: Iterable[Loss]) -> list[list[Loss]]:
 def _without_needed_lifts(groups: Iterable[list[Loss]]) -> Iterator[list[Loss]]:
     """Yield groups but for lifted protection of sections that the change also replaces or removes, as another tells."""
     groups = list(groups)
-    losing = [
-        cause for losses in groups for loss in losses if loss.effect.kind in ("data", "jobs") for cause in loss.causes
-    ]
+    losing: list[Cause] = []
+    for losses in groups:
+        for loss in losses:
+            if loss.effect.kind in ("data", "jobs"):
+                losing += loss.causes
     for losses in groups:
         kept = [loss for loss in losses if not _is_needed_lift(loss, losing)]
         if kept:
@@ -324,11 +326,16 @@ def _allowed(place: LossPlace, takes: Iterable[tuple[str, tuple[LossKind, ...]]]
     if lacking:
         return f"the losses that its acknowledgement in stacks/exemptions.yaml does not list: {'; '.join(lacking)}"
     resource = f"resource: {json.dumps(place.resource)}, " if place.resource else ""
-    own = [f", takes: [{', '.join(kinds)}]" for stack, kinds in takes if stack == place.stack]
-    others = [f"{stack}: [{', '.join(kinds)}]" for stack, kinds in takes if stack != place.stack]
-    from_others = f", from_others: {{{', '.join(others)}}}" if others else ""
-    becomes = json.dumps(place.becomes)
-    return f"an acknowledgement in stacks/exemptions.yaml with {resource}becomes: {becomes}{''.join(own)}{from_others}"
+    entry = f"{resource}becomes: {json.dumps(place.becomes)}"
+    from_others: list[str] = []
+    for stack, kinds in takes:
+        if stack == place.stack:
+            entry += f", takes: [{', '.join(kinds)}]"
+        else:
+            from_others.append(f"{stack}: [{', '.join(kinds)}]")
+    if from_others:
+        entry += f", from_others: {{{', '.join(from_others)}}}"
+    return f"an acknowledgement in stacks/exemptions.yaml with {entry}"
 
 
 def _verb(cause: Cause, kinds: Iterable[EffectKind]) -> ActVerb:
@@ -368,8 +375,8 @@ def _says(by_kind: Mapping[EffectKind, Sequence[Loss]]) -> list[str]:
     """
     gravest = next(iter(by_kind.values()))
     effects = _gravest_effects([loss for loss in _told(gravest) if loss.own_cause is None])
-    most = 1 if len(set(by_kind) & set(LOSS_RULES)) > 1 else _MOST_EFFECTS
-    return list(dict.fromkeys(effect.says for effect in effects[:most]))
+    sentences = 1 if len(set(by_kind) & set(LOSS_RULES)) > 1 else _MOST_EFFECTS
+    return list(dict.fromkeys(effect.says for effect in effects[:sentences]))
 
 
 def _gravest_effects(losses: Iterable[Loss]) -> list[Effect]:

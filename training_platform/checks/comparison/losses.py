@@ -342,14 +342,15 @@ class LossFinder:
     def _goes_with_another(self, change: StackChange, resource: ResourceChange, lost: LostContainers) -> bool:
         """Whether a resource is lost with its cluster, its namespace or its pool, which is reported instead.
 
-        The plan tells what contains an object. A deployed state does not, so that there its section tells.
+        The networks of GPUs are those of the cluster's pools that have them. The plan tells what contains an object.
+        A deployed state does not, so that there its section tells.
         """
         stack = change.base or change.head
         if resource.key not in lost.keys or stack is None or stack.section is None:
             return False
         section = self.fields.section(stack.section, resource.name)
-        if resource.type.startswith(_OF_POOLS):
-            return (NODE_POOL, section) in lost.sections
+        if section[2:3] == ("gpu_networks",):
+            return any(kind == NODE_POOL and pool[:2] == section[:2] for kind, pool in lost.sections)
         if resource.within or not resource.type.startswith(KUBERNETES):
             return not lost.keys.isdisjoint(resource.within)
         namespaced = resource.type != NAMESPACE and not resource.type.endswith(_CLUSTER_SCOPED)
@@ -363,8 +364,6 @@ class LostContainers(NamedTuple):
     sections: frozenset[tuple[str, Path]]
 
 
-_OF_POOLS = ("gcp:compute/network:", "gcp:compute/subnetwork:", "gcp:compute/firewall:")
-"""Beginnings of types that a pool of GPUs has for its VMs only."""
 _CLUSTER_SCOPED = (
     ":ClusterQueue", ":ClusterRole", ":ClusterRoleBinding", ":Cohort", ":PersistentVolume", ":StorageClass",
 )  # fmt: skip
