@@ -14,6 +14,8 @@ from training_platform.cli.shared import complete_stacks, example, fail, reposit
 if TYPE_CHECKING:
     from training_platform.checks.plan_document import PlanDocument, ResourceDocument
 
+_COLUMNS = 80  # of a terminal that is not widened
+
 
 @click.command(epilog=example("training-platform plan prod --resource us-central2-v4-small-0-pool"))
 @click.argument(
@@ -81,17 +83,26 @@ def _unknown(name: str, stacks: Sequence[str], resource_names: Sequence[str]) ->
 
 
 def _tree(document: PlanDocument) -> Iterator[str]:
-    """Yield a line for each component and resource, below its parent."""
+    """Yield a line for each component and resource, below its parent; one that is wider than a terminal is folded."""
+    from training_platform.config.workspace import stack_file
+
     children: dict[tuple[str, str] | None, list[ResourceDocument]] = {}
     for resource in document.resources:
         children.setdefault(resource.parent, []).append(resource)
     count = sum(resource.custom for resource in document.resources)
-    yield f"{document.stack}: {count} resources"
+    file = stack_file(document.stack)
+    yield f"{document.stack}: {count} resources, by line of {file}"
 
     def below(parent: tuple[str, str] | None, indent: str) -> Iterator[str]:
         for resource in children.get(parent, ()):
             kind = resource.type.rpartition(":")[2]
-            yield f"{indent}{resource.name}  {kind}  {resource.place}"
+            name = f"{indent}{resource.name}"
+            details = f"{kind}  {resource.place.removeprefix(file)}"
+            if len(name) + len(details) + 2 <= _COLUMNS:
+                yield f"{name}  {details}"
+            else:
+                yield name
+                yield f"{indent}    {details}"
             yield from below((resource.type, resource.name), f"{indent}  ")
 
     yield from below(None, "  ")

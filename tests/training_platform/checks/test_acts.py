@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.training_platform.checks.repository import Repository
+from tests.training_platform.checks.repository import TODAY, Repository
 from tests.training_platform.checks.test_losses import BUCKET, CAPACITY, SPOT, TEAM_HEAD, committed, losses
-from training_platform.checks.report import folded
+from training_platform.checks.report import Report, folded
+from training_platform.checks.run import run_check
+from training_platform.checks.stacks import CheckOptions
 from training_platform.config.reading.finding import Finding
 
 CLUSTER = """\
@@ -247,3 +249,24 @@ def test_an_acknowledgement_of_one_field_excuses_no_second(repository: Repositor
         acknowledge(repository, {**ENTRY, "path": field, "becomes": becomes, "from_others": {}})
 
         assert len(losses(repository.compare(selected=("small",)))) == 1
+
+
+def test_an_environment_that_names_a_removed_team_is_checked_as_without_a_base(repository: Repository) -> None:
+    hub = """\
+        notebooks:
+          filestore: homes
+          host: notebooks.example.com
+          oauth_client_id: a.apps.example.com
+          allowed_domain: example.com
+          teams: {vision: {users: [ada@example.com], pools: [gpu]}}
+"""
+    cluster = "        location: us-central1-a\n        subnet"
+    committed(repository, "small", cluster, cluster.replace("        subnet", f"{hub}        subnet"))
+    repository.path("small-vision").unlink()
+
+    def of_teams(report: Report) -> list[str]:
+        return [str(row) for row in report.all_findings() if "notebooks.teams" in row.path]
+
+    plain = of_teams(run_check(repository.root, CheckOptions(today=TODAY)))
+    assert len(plain) == 1
+    assert of_teams(repository.compare(base="HEAD")) == plain

@@ -518,7 +518,10 @@ def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affect
 
 
 def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[str]:
-    """Return the stacks of the changed files, the teams of changed environments on both sides, and lending teams."""
+    """Return the stacks of the changed files, the teams of changed environments, and environments that name teams.
+
+    An environment lends what teams leave it, and may name a team that is added, removed or renamed.
+    """
     folder = PurePosixPath(STACKS_FOLDER)
     paths = (PurePosixPath(path) for path in changed)
     names_of_files = [stack_name(path) for path in paths if path.parent == folder]
@@ -526,9 +529,17 @@ def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[s
     names = set(touched)
     for side in (head, base):
         names |= {stack.name for stack in side.stacks.values() if stack.environment_name in touched}
-        homes = (side.stacks.get(side.stacks[name].environment_name) for name in touched if name in side.stacks)
-        names |= {home.name for home in homes if home and home.lends}
+        for name in touched & side.stacks.keys():
+            home = side.stacks.get(side.stacks[name].environment_name)
+            if home and (home.lends or _team_name(head, name) != _team_name(base, name)):
+                names.add(home.name)
     return names
+
+
+def _team_name(side: Workspace, stack: str) -> str | None:
+    """Return the name of a stack's team, None if a side has no such team."""
+    team = side.stacks[stack].team if stack in side.stacks else None
+    return team.name if team else None
 
 
 def renamings(head: Workspace, base: Workspace) -> dict[str, str]:

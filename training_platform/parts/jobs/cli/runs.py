@@ -433,7 +433,7 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
             read_runs = gke_runs if place.target == "gke" else vertex_runs
             runs.extend(read_runs(api, place))
         except NoKubeconfigError as error:  # the same for every cluster, except for the command
-            failures.setdefault(error.reason, {})[f"  cluster {place.cluster}: {options.log_in(place)}"] = None
+            failures.setdefault(error.reason, {})[f"  {options.log_in(place)}"] = None
         except UserError as error:
             if isinstance(error, GoogleError) and is_withheld(error, place):
                 sentence = members_may_not(place.team, place.environment, place.scope.project)
