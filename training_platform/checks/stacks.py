@@ -6,7 +6,7 @@ does not keep the others from what they find.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path as FilePath
@@ -25,6 +25,7 @@ from training_platform.config.names import Locator
 from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
+from training_platform.config.reading.rejection import STACK_MODEL
 from training_platform.config.reading.secrets import Secrets
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
@@ -291,7 +292,7 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
         failures += unreadable
     if (workspace.root / JOBS).is_dir() and all(check.folder != JOBS for check in checks):
         failures.append(f"{JOBS}/: this installation lacks the part of training-platform that checks job files.")
-    of_all_stacks: list[Finding] = []
+    of_all_stacks: list[Finding] = located(_without_environment(workspace, names))
     with others_go_on("the limits of projects and clusters", failures):
         of_all_stacks += ledger_findings(
             workspace, ledgers.projects.values(), ledgers.capacity, options.base_files, options.held_before
@@ -319,6 +320,17 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
         of_files=tuple(plans.safe(dict.fromkeys((*files.findings, *of_parts)))),  # a job repeats those of its snapshot
         failures=tuple(failures),
     )
+
+
+def _without_environment(workspace: Workspace, names: Collection[str]) -> Iterator[Draft]:
+    """Find selected teams whose environment is rejected, and is not selected: no other finding says so."""
+    for name in names:
+        stack = workspace.stacks[name]
+        home = workspace.stacks.get(stack.environment_name)
+        if stack.team and home and home.section is None and home.name not in names:
+            message = f"{home.source.file} is rejected, so nothing that needs {home.name} is judged"
+            allowed = f"a file without the errors that `check {home.name}` finds"
+            yield finding(stack, ("environment",), message, rule=STACK_MODEL, allowed=allowed)
 
 
 def report_of(files: Files, plans: Plans, ledgers: Ledgers, judgements: Judgements, today: date) -> Report:

@@ -3,6 +3,7 @@
 from training_platform.config.reading.declaration import RULES, Rule
 from training_platform.rules import (  # noqa: F401 # importing a group registers its rules
     documents,
+    elsewhere,
     file_systems,
     gke,
     house,

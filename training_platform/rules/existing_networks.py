@@ -35,7 +35,7 @@ _MOST_NAMED = 4  # clusters that a message names
 _RULE_OF = {row.check: row for row in RULES.values()}
 NETWORK_NOT_JUDGED = declare(
     "network-not-judged",
-    "Find an existing network: its NAT gateways, its firewall rules and who else uses it are not known.",
+    "Find an existing network: its NAT gateways, firewall rules, ranges of services and other users are not known.",
     ruleset="addresses",
     severity="note",
     unjudged="network by its NAT, firewall rules and other users",
@@ -46,6 +46,22 @@ CLUSTER_NOT_JUDGED = declare(
     ruleset="clusters",
     severity="note",
     unjudged="cluster by its version, settings and ranges",
+)
+
+
+RANGE_NAMES = declare(
+    "existing-range-names",
+    "Find a range of an existing subnet that two clusters describe differently, or that both have for Services.",
+    ruleset="addresses",
+    refused_by="GKE; that it shares no range of Services is general knowledge",
+    excuse="exemption",
+)
+CLUSTER_TWICE = declare(
+    "cluster-twice",
+    "Find a cluster of two sections that install the same software in it.",
+    ruleset="clusters",
+    refused_by="Helm: the release exists already, and belongs to another stack",
+    excuse="exemption",
 )
 
 
@@ -130,14 +146,19 @@ def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterat
         of_subnet[use.subnet].append(use)
         of_pods[(*use.subnet, use.spec.pods)].append(use)
     for sharing in of_subnet.values():
+        yield from _range_names(sharing)
         for use in sharing:
             yield from _nodes(use, sharing)
     for sharing in of_pods.values():
         for use in sharing:
             yield from _pods(use, sharing)
+    yield from _clusters_twice(workspace)
     for stack, environment in workspace.environments():
         if environment.network is not None:
-            message = "exists already: its NAT gateways, its firewall rules and its other users are not known here"
+            message = (
+                "exists already: its NAT gateways, its firewall rules, the ranges of Google's services and its other "
+                "users are not known here"
+            )
             yield finding(stack, ("network",), message, rule=NETWORK_NOT_JUDGED)
         for name, cluster in environment.clusters.items():
             if cluster.existing is not None:
@@ -161,6 +182,48 @@ def _nodes(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
         message = f"{room} of subnet {use.subnet[-1]} has {addresses:,} addresses for {nodes:,} nodes: {parts}"
         prefix = prefix_with(nodes + RESERVED_ADDRESSES)
         yield finding(use.stack, path, message, rule=_RULE_OF[node_range], allowed=_grown(prefix, use))
+
+
+def _range_names(sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
+    """Find secondary ranges of one subnet with one name and two addresses, and Services of two clusters in one."""
+    first_uses: dict[str, tuple[SubnetUse, str]] = {}
+    for use in sharing:
+        for field in ("pods", "services"):
+            name = getattr(use.spec, f"{field}_range")
+            addresses = getattr(use.spec, field)
+            first, first_field = first_uses.setdefault(name, (use, field))
+            path = ("clusters", use.cluster, "subnet", field)
+            if first is use:
+                continue
+            if getattr(first.spec, first_field) != addresses:
+                others = getattr(first.spec, first_field)
+                message = f"is {addresses}, and {first.label} says {others} of the range {name} of the same subnet"
+                yield finding(use.stack, path, message, rule=RANGE_NAMES, allowed=f"the addresses of the range {name}")
+            elif field == "services":
+                message = f"is the range {name} of subnet {use.subnet[-1]}, which {first.label} has already"
+                allowed = "a range for the Services of each cluster, by services_range"
+                yield finding(use.stack, path, message, rule=RANGE_NAMES, severity="warning", allowed=allowed)
+
+
+def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:
+    """Find two sections of one cluster that both install Kueue or JobSet."""
+    installers: dict[tuple[str, str, str, str], str] = {}
+    for stack, environment in workspace.environments():
+        for name, cluster in environment.clusters.items():
+            gke_name = cluster.existing or f"{stack.name}-{name}"
+            section = f"{name} of {stack.name}"
+            twice = []
+            for software in ("kueue", "jobset"):
+                if getattr(cluster.software, software) == "installed":
+                    first = installers.setdefault((environment.project, cluster.location, gke_name, software), section)
+                    if first != section:
+                        twice.append((software, first))
+            if twice:
+                names = " and ".join(software for software, _ in twice)
+                message = f"{gke_name} is {twice[0][1]} as well, which installs {names} in it"
+                allowed = f"software of one of them: {', '.join(f'{software}: existing' for software, _ in twice)}"
+                path = ("clusters", name, "existing" if cluster.existing else "location")
+                yield finding(stack, path, message, rule=CLUSTER_TWICE, allowed=allowed)
 
 
 def _pods(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:

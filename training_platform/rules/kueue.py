@@ -32,7 +32,7 @@ from training_platform.rules.kubernetes.objects import (
 )
 from training_platform.rules.kubernetes.pods import JOB, JOB_SET, LWS, WORKLOADS, jobs, quantity
 from training_platform.views.access import LabelledView
-from training_platform.views.cluster import cluster_of, pools_of
+from training_platform.views.cluster import neighbours
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.whole_stack import ObjectView, Program
@@ -464,8 +464,7 @@ def flex_start_beside_reserved(pool: NodePoolView, program: Program) -> Iterator
     channels = (view for view in program.all(LabelledView) if view.type == NOTIFICATION_CHANNEL)
     if not pool.flex_start or pool.queued or any(channels):
         return
-    cluster = cluster_of(pool, program)
-    reserved = [other for other in pools_of(cluster, program) if other.reservation] if cluster else []
+    reserved = [other for other in neighbours(pool, program) if other.reservation]
     if reserved:
         names = enumeration({str(other.origin[-1]) if other.origin else other.name for other in reserved})
         message = f"with it, a job whose pods never get ready holds reserved VMs of {names} for 24 hours unnoticed"

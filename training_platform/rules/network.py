@@ -15,7 +15,7 @@ from training_platform.config.reading.finding import Severity
 from training_platform.quota.charges import nat_addresses
 from training_platform.quota.demand import vms_behind
 from training_platform.resources.network import control_plane_ports
-from training_platform.views.cluster import ClusterView, pools_of
+from training_platform.views.cluster import ClusterView, pools_of, regions_of
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
 from training_platform.views.network import (
     AttachmentView,
@@ -84,6 +84,18 @@ def prefix_with(addresses: int) -> int:
 def pod_block(max_pods: int) -> int:
     """Return the addresses of a node's block: twice its pods, in a power of two, /28 at least."""
     return max(16, 1 << (2 * max_pods - 1).bit_length())
+
+
+@rule(
+    "range-names",
+    ruleset="addresses",
+    source="terraform-google-gke (gruntwork-io) #118: the API refuses it since 2021-03, read 2026-11-29",
+)
+def range_names(cluster: ClusterView) -> Iterator[Draft]:
+    """Find a cluster whose pods and Services have the same range."""
+    if cluster.pods_range and cluster.pods_range == cluster.services_range:
+        message = f"pods and Services both have the range {cluster.pods_range}"
+        yield finding(cluster, "services_range", message, allowed="a range of their own for Services")
 
 
 @rule("node-range", ruleset="addresses", across=True, source=_ARITHMETIC)
@@ -364,7 +376,7 @@ def subnet_region(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 def far_from_clusters(instance: FilestoreView | LustreView, program: Program) -> Iterator[Draft]:
     """Find an instance in a region without clusters, if the program has clusters."""
-    regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
+    regions = regions_of(program)
     if regions and region_of(instance.location) not in regions:
         message = f"{instance.location} has no cluster"
         yield finding(instance, "location", message, allowed=", ".join(sorted(regions)), nearest=min(regions))
@@ -373,6 +385,12 @@ def far_from_clusters(instance: FilestoreView | LustreView, program: Program) ->
 def subnet_named(reference: str | None, program: Program) -> SubnetView | None:
     """Return a subnet of the program by its logical name or its name in Google Cloud."""
     return program.once(_subnets).get(reference) if isinstance(reference, str) else None
+
+
+def subnet_of(cluster: ClusterView, program: Program) -> SubnetView | None:
+    """Return a cluster's subnet: that of the program, or the existing one with the ranges that the file gives."""
+    existing = (view for view in program.all(ExistingSubnetView) if cluster.origin and view.origin == cluster.origin)
+    return subnet_named(cluster.subnetwork, program) or next(existing, None)
 
 
 def _subnets(program: Program) -> dict[str, SubnetView]:

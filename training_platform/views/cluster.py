@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.types import ChargedCapacity, MachineType
 from training_platform.config.reading.finding import Path
 from training_platform.resources import resource_types
@@ -74,6 +75,7 @@ class ClusterView(View):
     network = fields.reference("network", resource_types.NETWORK, place="")
     subnetwork = fields.reference("subnetwork", resource_types.SUBNETWORK)
     pods_range = fields.text("ipAllocationPolicy.clusterSecondaryRangeName", place="subnet.pods")
+    services_range = fields.text("ipAllocationPolicy.servicesSecondaryRangeName", place="subnet.services")
     max_pods = fields.whole("defaultMaxPodsPerNode", place="")
     datapath = fields.text("datapathProvider", place="")
     networking_mode = fields.text("networkingMode", place="")
@@ -217,6 +219,20 @@ def cluster_of(pool: NodePoolView, program: Program) -> ClusterView | None:
 def pools_of(cluster: ClusterView, program: Program) -> list[NodePoolView]:
     """Return the node pools that the program creates in a cluster."""
     return program.once(_pools).get(cluster.name, [])
+
+
+def neighbours(pool: NodePoolView, program: Program) -> list[NodePoolView]:
+    """Return the node pools in a pool's cluster, itself too, also if another program creates the cluster."""
+    cluster = cluster_of(pool, program)
+    if cluster is not None:
+        return pools_of(cluster, program)
+    return [other for other in program.all(NodePoolView) if other.known("cluster") and other.cluster == pool.cluster]
+
+
+def regions_of(program: Program) -> set[str]:
+    """Return the regions of clusters, and of pools in clusters that another program creates."""
+    views: list[ClusterView | NodePoolView] = [*program.all(ClusterView), *program.all(NodePoolView)]
+    return {region_of(view.location) for view in views if view.known("location") and view.location}
 
 
 def version_of(pool: NodePoolView, program: Program) -> str | None:

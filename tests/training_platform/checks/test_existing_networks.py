@@ -32,6 +32,36 @@ OTHER: dict[str, Any] = {"pods": "10.72.0.0/14", "services": "10.5.0.0/20"}
 SYSTEM = 3
 
 
+EXISTING = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    production: false
+    network: {{name: vpc}}
+    alerts: {{enabled: false}}
+    images: {{location: {images}}}
+    filestore:
+      homes: {{location: {files}, tier: ZONAL, capacity_gib: 1024, reserved_range: 10.9.0.0/26}}
+    clusters:
+      main:
+        location: us-central1
+        existing: theirs
+        software: {{kueue: {kueue}, jobset: existing}}
+        node_pools:
+          h100: {{machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: flex-start, max_nodes: 1}}
+          kept: {{machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: r}}
+"""
+
+
+def existing(
+    root: Path, name: str, *, images: str = "us", files: str = "us-central1-a", kueue: str = "existing"
+) -> None:
+    """Write the file of an environment with pools in somebody else's cluster."""
+    (root / "stacks").mkdir(exist_ok=True)
+    text = EXISTING.format(images=images, files=files, kueue=kueue)
+    (root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
+
+
 def environment(
     root: Path,
     name: str,
@@ -128,3 +158,47 @@ def test_what_only_the_owner_of_a_network_knows_is_counted_once(tmp_path: Path) 
     report = checked(tmp_path)
 
     assert report.unjudged()["network by its NAT, firewall rules and other users"] == 1
+
+
+def test_networks_of_gpus_are_apart_from_the_ranges_of_an_existing_subnet(tmp_path: Path) -> None:
+    environment(tmp_path, "lab", pods="192.168.0.0/16")
+    path = tmp_path / "stacks" / "Pulumi.lab.yaml"
+    path.write_text(path.read_text().replace("capacity: spot", "capacity: spot, gpu_direct: true"), encoding="utf-8")
+
+    ((finding,)) = found(tmp_path, "gpu-network-range")
+
+    assert finding.path == "clusters.main.gpu_networks.range"
+    assert "overlaps 192.168.0.0/16 of cluster main" in finding.message
+
+
+def test_clusters_agree_on_a_named_range_and_each_has_one_for_its_services(tmp_path: Path) -> None:
+    environment(tmp_path, "exp")
+    environment(tmp_path, "lab", pods="10.72.0.0/14")
+
+    pods, services = found(tmp_path, "existing-range-names")
+
+    assert (pods.severity, pods.path, pods.stack) == ("error", "clusters.main.subnet.pods", "lab")
+    assert "main of exp says 10.64.0.0/14 of the range pods of the same subnet" in pods.message
+    assert (services.severity, services.path) == ("warning", "clusters.main.subnet.services")
+
+
+def test_an_existing_cluster_is_judged_by_the_location_and_the_pools_that_the_file_gives(tmp_path: Path) -> None:
+    rules = ("filestore-region", "images-streamed", "flex-start-beside-reserved")
+    existing(tmp_path, "lab")
+    near = {row.rule for row in found(tmp_path, *rules)}
+    existing(tmp_path, "lab", images="europe-west4", files="europe-west4-b")
+
+    assert near == {"flex-start-beside-reserved"}
+    assert {row.rule for row in found(tmp_path, *rules)} == set(rules)
+
+
+def test_two_sections_do_not_both_install_software_in_one_cluster(tmp_path: Path) -> None:
+    existing(tmp_path, "lab", kueue="installed")
+    existing(tmp_path, "exp")
+    assert found(tmp_path, "cluster-twice") == []
+
+    existing(tmp_path, "exp", kueue="installed")
+    ((finding,)) = found(tmp_path, "cluster-twice")
+
+    assert (finding.stack, finding.path) == ("lab", "clusters.main.existing")
+    assert finding.message == "theirs is main of exp as well, which installs kueue in it"

@@ -87,6 +87,18 @@ def test_a_rejected_file_is_a_finding_and_hides_no_other_stack(copy: Path) -> No
     assert report.exit_code() == 1
 
 
+def test_a_team_alone_is_not_clean_while_its_environment_is_rejected(copy: Path) -> None:
+    plant(copy, "prod", "production: true", "production: perhaps")
+
+    report = run_check(copy, CheckOptions(today=TODAY), selected=["prod-nlp"])
+    whole = run_check(copy, CheckOptions(today=TODAY))
+
+    (finding,) = [row for row in report.all_findings() if row.path == "environment"]
+    assert (finding.stack, finding.severity) == ("prod-nlp", "error")
+    assert finding.message == "stacks/Pulumi.prod.yaml is rejected, so nothing that needs prod is judged"
+    assert [row for row in whole.all_findings() if row.stack == "prod-nlp"] == []
+
+
 def test_an_unreadable_file_is_exit_code_2_and_hides_no_other_stack(copy: Path) -> None:
     (copy / "stacks" / "Pulumi.broken.yaml").write_text("a: [", encoding="utf-8")
 

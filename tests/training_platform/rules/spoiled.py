@@ -113,6 +113,8 @@ ROWS = [
     Row("images-streamed", "warning", {"images.location": "europe"}),
     Row("filestore-range-given", "warning", {"files.networks.0.reservedIpRange": DROP}),
     Row("filestore-region", "warning", {"files.location": "us-west4-a"}),
+    Row("elsewhere-not-judged", "note", {"gpu.cluster": "another"}),
+    Row("range-names", "error", {"cluster.ipAllocationPolicy.servicesSecondaryRangeName": "pods"}),
     Row("subnet-region", "error", {"subnet.region": "us-west4"}),
     # clusters
     Row("cluster-name", "error", {"cluster.name": "c" * 41}),

@@ -161,8 +161,8 @@ TABLE = [
     Rule(
         "filestore-region",
         example,
-        passes=[{"cluster": None, "filestore.location": "us-west4-a"}],
-        finds=[{"filestore.location": "us-west4-a"}],
+        passes=[{"cluster": None, "gpu_pool": None, "system_pool": None, "filestore.location": "us-west4-a"}],
+        finds=[{"filestore.location": "us-west4-a"}, {"cluster": None, "filestore.location": "us-west4-a"}],
     ),
     Rule("subnet-region", example, passes=[], finds=[{"subnet.region": "us-west4"}]),
 ]

@@ -27,6 +27,7 @@ BEYOND = {
     "lustre-region",
     "partial-admission",
     "persistent-network",
+    "range-names",
     "topology-autoscaled",
     "vm-local-ssds",
     "vm-migration",
@@ -44,8 +45,8 @@ UNREAD = {
     "batch_nodes", "checks", "cidr", "clashing", "compute_class", "count",
     "default_machine", "flavor", "gpu_topology", "group", "ignored",
     "instance", "local_ssds", "makes_pools", "max_ports", "most_gib",
-    "min_cpu_platform", "mtu", "pools_inside", "pods_range", "ports",
-    "profile", "queue", "ranges", "reservation", "resource", "specific", "tolerated", "versioning", "zone",
+    "min_cpu_platform", "mtu", "pools_inside", "ports",
+    "profile", "queue", "ranges", "resource", "specific", "tolerated", "versioning", "zone",
 }  # fmt: skip
 
 

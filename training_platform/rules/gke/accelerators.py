@@ -13,7 +13,7 @@ from training_platform.config.expansion import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
 from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
 from training_platform.rules.gke.clusters import DATAPLANE_V2
-from training_platform.rules.network import RESERVED_ADDRESSES, network_of, prefix_with, subnet_named
+from training_platform.rules.network import RESERVED_ADDRESSES, network_of, prefix_with, subnet_named, subnet_of
 from training_platform.views.cluster import VmView, cluster_of
 from training_platform.views.network import FirewallView, NetworkView, SubnetView
 from training_platform.views.node_pool import NodePoolView
@@ -348,7 +348,7 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
 def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find an additional interface whose subnet overlaps the ranges of its own cluster."""
     cluster = cluster_of(pool, program) if pool.nics else None
-    cluster_subnet = subnet_named(cluster.subnetwork, program) if cluster else None
+    cluster_subnet = subnet_of(cluster, program) if cluster else None
     if cluster is None or cluster_subnet is None:
         return
     taken = [room for room in map(network_of, (cluster_subnet.cidr, *cluster_subnet.ranges.values())) if room]

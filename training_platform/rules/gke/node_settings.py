@@ -17,7 +17,7 @@ from training_platform.config.reading.section import enumeration
 from training_platform.resources.resource_types import COMPUTE_CLASS
 from training_platform.rules.documents.shapes import fields_at
 from training_platform.rules.gke.clusters import MOST_TAGS
-from training_platform.views.cluster import ClusterView
+from training_platform.views.cluster import regions_of
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.storage import RepositoryView
 from training_platform.views.whole_stack import Program
@@ -382,7 +382,7 @@ def images_streamed(repository: RepositoryView, program: Program) -> Iterator[Dr
         return
     # A remote repository of the same name caches the same images.
     locations = [other.location for other in program.all(RepositoryView) if other.repository == repository.repository]
-    regions = {region_of(cluster.location) for cluster in program.all(ClusterView)}
+    regions = regions_of(program)
     far = sorted(region for region in regions if not any(serves(location, region) for location in locations))
     if far:
         whole = next((multi for multi in MULTI_REGIONS if all(serves(multi, region) for region in regions)), None)

@@ -48,7 +48,7 @@ def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     for key, subject in subjects.items():
         floor = machine.minimum_gke.get(key)
         if floor:
-            yield from _floor(pool, version_of(pool, program), floor, subject)
+            yield from _floor(pool, version_of(pool, program), floor, subject, _deciding(pool, program))
 
 
 @rule(
@@ -66,7 +66,7 @@ def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     version = version_of(pool, program)
     floor = floor_of(machine.gpudirect_minimum_gke, version)
     if floor:
-        for draft in _floor(pool, version, floor, f"GPUDirect-{machine.gpudirect}"):
+        for draft in _floor(pool, version, floor, f"GPUDirect-{machine.gpudirect}", _deciding(pool, program)):
             yield replace(draft, severity=None)
 
 
@@ -82,7 +82,7 @@ def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     )
     for used, floor, subject in floors:
         if used:
-            yield from _floor(pool, version_of(pool, program), floor, subject)
+            yield from _floor(pool, version_of(pool, program), floor, subject, _deciding(pool, program))
 
 
 @rule("auto-provisioning-floor", ruleset="versions", across=True, source=_GKE)
@@ -91,19 +91,20 @@ def auto_provisioning_floor(view: AutoProvisioningView) -> Iterator[Draft]:
     for limit, machines in view.accelerators():
         if machines[0].kind == "gpu":
             subject = f"the driver of auto-provisioned {limit.resource}"
-            yield from _floor(view, view.cluster.version, DRIVER_OF_AUTO_PROVISIONED, subject)
+            yield from _floor(view, view.cluster.version, DRIVER_OF_AUTO_PROVISIONED, subject, view.cluster)
         floors = [machine.minimum_gke.get("auto-provisioning") for machine in machines]
         listed = [floor for floor in floors if floor]
         if listed and len(listed) == len(floors):
             lowest_floor = min(listed, key=lambda floor: parse(floor) or ())
-            yield from _floor(view, view.cluster.version, lowest_floor, f"auto-provisioning of {limit.resource}")
+            subject = f"auto-provisioning of {limit.resource}"
+            yield from _floor(view, view.cluster.version, lowest_floor, subject, view.cluster)
 
 
 @rule("add-on-floor", ruleset="versions", across=True, source="Cluster Toolkit v1.95.0, gke-cluster, read 2026-08")
 def add_on_floor(cluster: ClusterView) -> Iterator[Draft]:
     """Find a GKE version that does not have the slice controller for TPU 7x yet."""
     if cluster.slice_controller:
-        yield from _floor(cluster, cluster.version, SLICE_CONTROLLER, "the slice controller")
+        yield from _floor(cluster, cluster.version, SLICE_CONTROLLER, "the slice controller", cluster)
 
 
 @rule(
@@ -157,7 +158,13 @@ def version_offered(cluster: ClusterView) -> Iterator[Draft]:
     if written and written[:2] > (parse(NEWEST) or ()):
         message = f"{cluster.version} is newer than {NEWEST}, the newest minor version that GKE offered on 2026-11-22"
         yield finding(cluster, "version", message, allowed=f"{OLDEST} to {NEWEST}", nearest=NEWEST)
-    oldest = OFFERED.get(cluster.release_channel or "", OLDEST)
+    elif written and written[:2] == parse(NEWEST) and cluster.release_channel in ("REGULAR", "STABLE", "EXTENDED"):
+        message = f"channel {cluster.release_channel} may not offer {cluster.version}, which was in Rapid on 2026-11-22"
+        yield finding(
+            cluster, "version", message, allowed="the channel RAPID, or an earlier version", severity="note",
+            unjudged="version by what its channel offers",
+        )  # fmt: skip
+    oldest = _oldest_offered(cluster)
     if below(cluster.version, oldest):
         message = f"{cluster.version} is older than any version that GKE offers for new clusters"
         yield finding(cluster, "version", message, allowed=f"{oldest} or later", nearest=oldest)
@@ -175,7 +182,14 @@ def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     nodes = parse(pool.version)
     cluster = cluster_of(pool, program) if nodes else None
     control = parse(cluster.version) if cluster else None
-    if cluster is None or nodes is None or control is None:
+    if cluster is None or nodes is None:
+        return
+    if control is None:
+        message = f"version {pool.version} is not compared: the release channel decides the control plane's"
+        yield finding(
+            pool, "version", message, allowed="a version of the cluster", severity="note",
+            unjudged="version that the release channel decides",
+        )  # fmt: skip
         return
     width = min(len(nodes), len(control))
     if nodes[:width] > control[:width]:
@@ -238,14 +252,31 @@ def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]
                 yield finding(other, "version", message, allowed=f"{fits.rpartition('.')[0]}.x", nearest=fits)
         for gke in program.all(ClusterView):
             if row.kubernetes and gke.name == f"{cluster}cluster":
-                yield from _floor(gke, gke.version, row.kubernetes, ours)
+                yield from _floor(gke, gke.version, row.kubernetes, ours, gke)
 
 
-def _floor(view: View, version: str | None, floor: str, subject: str) -> Iterator[Draft]:
+def _floor(view: View, version: str | None, floor: str, subject: str, cluster: ClusterView | None) -> Iterator[Draft]:
+    """Find a version below a floor; a note if the release channel decides it, and may still offer an older one."""
     severity = below(version, floor)
     if severity:
         message = f"{subject} needs GKE {floor}, but the version is {version}"
         yield finding(view, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)
+    elif version is None and cluster is not None and below(_oldest_offered(cluster), floor):
+        message = f"{subject} needs GKE {floor}, and the release channel decides the version"
+        minor = ".".join(floor.split(".")[:2])
+        yield finding(
+            view, "version", message, allowed=f"a version of the cluster, {minor} or later", nearest=minor,
+            severity="note", unjudged="version that the release channel decides",
+        )  # fmt: skip
+
+
+def _deciding(pool: NodePoolView, program: Program) -> ClusterView | None:
+    """Return the cluster whose channel decides the version of a pool's nodes; None if the pool has a version."""
+    return None if pool.version is not None else cluster_of(pool, program)
+
+
+def _oldest_offered(cluster: ClusterView) -> str:
+    return OFFERED.get(cluster.release_channel or "", OLDEST)
 
 
 FULL = 4  # numbers of a full version: major, minor, patch and GKE's own

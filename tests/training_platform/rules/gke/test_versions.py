@@ -100,17 +100,17 @@ TABLE = [
         example,
         passes=[
             {"cluster.slice_controller": True, "cluster.version": "1.35"},
-            {"cluster.slice_controller": True, "cluster.version": None},
             {"cluster.slice_controller": False, "cluster.version": "1.34"},
         ],
         finds=[{"cluster.slice_controller": True, "cluster.version": "1.34"}],
+        notes=[{"cluster.slice_controller": True, "cluster.version": None}],  # channels still offer 1.34
     ),
     Rule(
         "version-offered",
         example,
         passes=[
             {"cluster.version": "1.34"},
-            {"cluster.version": "1.37.9-gke.1"},
+            {"cluster.version": "1.37.9-gke.1", "cluster.release_channel": "RAPID"},
             {"cluster.version": "1.31", "cluster.release_channel": "EXTENDED"},
             {"cluster.version": None},
         ],
