@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.reading.clock import today
+from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.policy import single_stack
 from training_platform.policy.settings import PRODUCTION, SNAPSHOT
 from training_platform.policy.single_stack import snapshot_of
-from training_platform.quota.demand import demand_of_views, stack_demand, workspace_demand
+from training_platform.quota.demand import charged_views, demand_of_views, stack_demand, workspace_demand
 from training_platform.quota.ledger import capacity_ledger, project_ledgers
 from training_platform.quota.ledger_findings import ledger_findings
 from training_platform.quota.requests import requested
@@ -25,6 +26,7 @@ from training_platform.quota.snapshot import read_snapshots
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import View, views_of_plan
 from training_platform.rules.exemptions import Exemptions, read_exemptions
+from training_platform.rules.existing_networks import existing_networks, existing_subnets, subnet_uses
 from training_platform.rules.rights import rights_findings
 from training_platform.rules.suggestions import Suggestions
 from training_platform.rules.workloads import workload_findings
@@ -77,7 +79,9 @@ class Checkout:
 
     def views(self, stack: str, planned: Iterable[StackResource]) -> list[View]:
         """Return the views of planned resources, each with its section of the stack file, if any."""
-        return views_of_plan(planned, self._locators.get(stack))
+        views = list(views_of_plan(planned, self._locators.get(stack)))
+        file = self.stack_file(stack)
+        return [*views, *existing_subnets(file)] if file else views
 
     @cached_property
     def _locators(self) -> dict[str, Locator]:
@@ -97,6 +101,17 @@ class Checkout:
         except UnreadableError:
             return None  # the policy of quotas reports why
         return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace, failures=[]), snapshots))
+
+    def existing_networks(self, stack: str, planned: Iterable[StackResource]) -> list[Finding]:
+        """Return the findings of a stack about existing networks, whose ranges and other users are in stack files."""
+        file = self.stack_file(stack)
+        if self.workspace is None or file is None or file.environment is None:
+            return []
+        uses = list(subnet_uses(file, self.views(stack, planned)))
+        for other, environment in self.workspace.environments():
+            if environment.network is not None and other.name != stack:
+                uses += subnet_uses(other, charged_views(other, self.workspace))
+        return [row for row in located(existing_networks(uses, self.workspace)) if row.stack == stack]
 
     def quota_findings(
         self, stack: str, planned: Iterable[StackResource], settings: Mapping[str, Any]

@@ -7,7 +7,6 @@ before. Advice waits for the advisory policies, which report it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +30,7 @@ from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.stack import PROJECT
 from training_platform.config.reading.finding import Finding, others_go_on, printable
 from training_platform.config.reading.secrets import Secrets
+from training_platform.config.reading.section import enumeration
 from training_platform.policy.checkout import Checkout, CheckoutFacts
 from training_platform.policy.settings import ADVISORY_RULES, QUOTA, house_rules_hold
 from training_platform.resources.resource_types import NODE_POOL, labels_path
@@ -41,6 +41,7 @@ from training_platform.views.adapters import kinds_of
 from training_platform.views.whole_stack import ObjectView
 
 _ELSEWHERE = Checkout(None)
+EXISTING_NETWORKS = "addresses"  # the policy that judges the ranges of subnets, also of existing ones
 
 
 _UNKNOWN_VALUES = frozenset(
@@ -55,8 +56,9 @@ class Evaluation:
     """The rules in one run of the engine; ``root`` is the folder that may contain ``stacks/``.
 
     ``resources`` has every resource that a policy was given, by URN; ``unsaid_advice`` the advice by URN or stack and
-    then by policy, until the advisory policies report it. The engine may check several resources at once. No message
-    shows a secret of a resource: the engine does not mark secrets for a policy, so the names of inputs decide.
+    then by policy, until the advisory policies report it. ``unjudged`` has what could not be judged, by stack, and then
+    by URN or stack and policy: each kind is said once for a stack. The engine may check several resources at once. No
+    message shows a secret of a resource: the engine does not mark secrets for a policy, so the names of inputs decide.
     """
 
     def __init__(self, root: Path | None) -> None:
@@ -64,6 +66,7 @@ class Evaluation:
         self.resources: dict[str, StackResource] = {}
         self.secrets = Secrets()
         self.unsaid_advice: dict[str, dict[str, list[_Message]]] = {}
+        self.unjudged: dict[_Place, dict[tuple[str, str], list[Finding]]] = {}
         self._rules: dict[str, list[Rule]] = {}
         for rule in view_rules():
             self._rules.setdefault(rule.ruleset, []).append(rule)
@@ -91,7 +94,8 @@ class Evaluation:
                 errors, advice = self._judged(_at(args.urn), [resource], self._rules[policy], args.get_config())
                 for finding in errors:
                     report(self._text(finding, home), None)
-                messages = [_Message(self._text(finding, home)) for finding in advice]
+                said = self._without_unjudged(advice, _at(args.urn), args.urn, policy)
+                messages = [_Message(self._text(finding, home)) for finding in said]
                 self.unsaid_advice.setdefault(args.urn, {})[policy] = messages
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
@@ -111,8 +115,15 @@ class Evaluation:
         """Report the errors of whole stacks, and keep their advice."""
         for place, resources in self._by_place(args.resources).items():
             with _reporting(f"{policy}: stack {place.stack}", report):
-                judged = self._judged(place, resources.values(), self._rules[policy], args.get_config())
-                self._report(policy, place, judged, resources, report)
+                config = args.get_config()
+                errors, advice = self._judged(place, resources.values(), self._rules[policy], config)
+                if policy == EXISTING_NETWORKS:
+                    home = self._home(place)
+                    found = home.existing_networks(place.stack, resources.values())
+                    more_errors, more_advice = self._errors_and_advice(home, found, config)
+                    errors += more_errors
+                    advice += more_advice
+                self._report(policy, place, (errors, advice), resources, report)
 
     def quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
         """Report violations of quotas and capacity, and keep the notes on resources that were not counted."""
@@ -131,8 +142,13 @@ class Evaluation:
 
     def say_stacks(self, args: StackValidationArgs, report: ReportViolation) -> None:
         """Report the advice of whole stacks."""
-        for place in self._by_place(args.resources):
+        for place, resources in self._by_place(args.resources).items():
             self._say(place.stack, report)
+            home = self._home(place)
+            urns = _urns(resources)
+            unjudged = [finding for rows in self.unjudged.pop(place, {}).values() for finding in rows]
+            for finding in _each_kind_once(unjudged):
+                report(self._text(finding, home), urns.get(finding.resource or ""))
 
     def _say(self, of: str, report: ReportViolation) -> None:
         for messages in self.unsaid_advice.pop(of, {}).values():
@@ -179,7 +195,7 @@ class Evaluation:
             counts = finding.severity == "error" and finding.rule not in config.get(ADVISORY_RULES, ())
             counts = finding.failed or (counts and home.exemptions.of(finding) is None)
             (errors if counts else advice).append(finding)
-        return errors, list(_each_kind_once(advice))
+        return errors, advice
 
     def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
         """Return the resources of each stack by URN: their inputs if seen, else the engine's state.
@@ -201,15 +217,26 @@ class Evaluation:
         resources: Mapping[str, StackResource],
         report: ReportViolation,
     ) -> None:
-        urns = {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
+        urns = _urns(resources)
         home = self._home(place)
+        found_errors, found_advice = judged
+        said = self._without_unjudged(found_advice, place, place.stack, policy)
         errors, advice = (
             [_Message(self._text(finding, home), urns.get(finding.resource or "")) for finding in part]
-            for part in judged
+            for part in (found_errors, said)
         )
         for message in errors:
             report(*message)
         self.unsaid_advice.setdefault(place.stack, {})[policy] = advice
+
+    def _without_unjudged(self, advice: Iterable[Finding], place: _Place, of: str, policy: str) -> list[Finding]:
+        """Return advice without what could not be judged, which is kept for the end of the stack."""
+        said: list[Finding] = []
+        unjudged: list[Finding] = []
+        for finding in advice:
+            (unjudged if finding.unjudged else said).append(finding)
+        self.unjudged.setdefault(place, {})[of, policy] = unjudged
+        return said
 
     def _text(self, finding: Finding, home: Checkout) -> str:
         if self.secrets.shown_in(finding.shown):
@@ -224,19 +251,22 @@ class Evaluation:
         return self.checkout if place.project == PROJECT else _ELSEWHERE
 
 
-def _each_kind_once(advice: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield advice; of what could not be judged in the same way the first, with the number of the others."""
-    counts = Counter(finding.unjudged for finding in advice)
-    kinds: set[str] = set()
-    for finding in advice:
-        if finding.unjudged in kinds:
-            continue
-        if finding.unjudged and counts[finding.unjudged] > 1:
-            kinds.add(finding.unjudged)
-            message = f"{finding.message}; {counts[finding.unjudged] - 1:,} more are not judged in the same way"
-            yield replace(finding, message=message)
-        else:
-            yield finding
+def _each_kind_once(unjudged: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the first finding of each kind that could not be judged, with the number and the rules of the others."""
+    kinds: dict[str, list[Finding]] = {}
+    for finding in unjudged:
+        kinds.setdefault(finding.unjudged, []).append(finding)
+    for first, *others in kinds.values():
+        message = first.message
+        if others:
+            rules = enumeration({finding.rule for finding in others})
+            message += f"; {len(others):,} more are not judged in the same way: {rules}"
+        yield replace(first, message=message)
+
+
+def _urns(resources: Mapping[str, StackResource]) -> dict[str, str]:
+    """Return the URNs of resources by their names in findings."""
+    return {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
 
 
 def _are_same(resources: tuple[StackResource, ...], other_resources: tuple[StackResource, ...]) -> bool:

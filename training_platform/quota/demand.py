@@ -81,13 +81,19 @@ def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | Non
     project = workspace.project_of(stack)
     if project is None or stack.section is None:
         return []
-    if views is None:
-        try:
-            plan = _charged(stack, workspace, project)
-        except PlanError:
-            return []
-        views = views_of_plan(plan.planned(_TYPES), Locator(stack.section))
-    return demand_of_views(views, project)[0]
+    return demand_of_views(charged_views(stack, workspace) if views is None else views, project)[0]
+
+
+def charged_views(stack: Stack, workspace: Workspace) -> list[View]:
+    """Return the views of a stack with charges, by its file; none for a rejected or unplannable one."""
+    project = workspace.project_of(stack)
+    if project is None or stack.section is None:
+        return []
+    try:
+        plan = _charged(stack, workspace, project)
+    except PlanError:
+        return []
+    return list(views_of_plan(plan.planned(_TYPES), Locator(stack.section)))
 
 
 def _charged(stack: Stack, workspace: Workspace, project: str) -> Plan:

@@ -84,7 +84,9 @@ def test_warning_is_advice(checkout: Path) -> None:
 def test_unknown_value_is_advice_and_hides_no_error(checkout: Path) -> None:
     reported = Run(checkout)(pool(size=UNKNOWN_NUMBER_VALUE, machineType="a3-higpu-8g"))
 
-    assert "boot-disk-size is not decided: disk_gb is not known before deployment" in reported["advice"][0]
+    (undecided,) = (text for text in reported["stack-advice"] if "not decided" in text)
+    assert "is not decided: disk_gb is not known before deployment" in undecided
+    assert "boot-disk-size" in undecided
     assert "disks" not in reported
     assert "'a3-higpu-8g' is not in the catalogue" in reported["machines"][0]
 
@@ -223,7 +225,7 @@ def test_outside_a_checkout_rules_hold_and_the_rest_is_said(tmp_path: Path) -> N
     assert reported["disks"][0].startswith("dev: nodeConfig.bootDisk.sizeGb: sizeGb is 9 GB\n")
     assert "quota" not in reported
     assert any("quotas are not checked" in message for message in reported["stack-advice"])
-    assert any("labels is not decided: environment is not known" in message for message in reported["advice"])
+    assert any("labels is not decided: environment is not known" in message for message in reported["stack-advice"])
 
 
 UNPROTECTED = (CLUSTER, "main-cluster", {"name": "c", "deletionProtection": False})
@@ -243,7 +245,51 @@ def test_a_program_of_which_nothing_says_whether_it_is_production_is_not_decided
     reported = Run(tmp_path, "prod")(UNPROTECTED)
 
     assert "protection" not in reported
-    assert any("cluster-deletion-protection is not decided: production" in message for message in reported["advice"])
+    (undecided,) = (text for text in reported["stack-advice"] if "not decided" in text)
+    assert "cluster-deletion-protection" in undecided
+
+
+def test_what_cannot_be_judged_in_one_way_is_said_once_for_a_stack(tmp_path: Path) -> None:
+    topics = [("gcp:bigtable/table:Table", name, {"name": name}) for name in ("first", "second", "third")]
+    account = {"serviceAccount": "nodes@example-other.iam.gserviceaccount.com"}
+
+    reported = Run(tmp_path, project="other")(*topics, pool(**account))
+
+    (undocumented,) = (text for text in reported["stack-advice"] if "document-missing" in text)
+    assert "2 more are not judged in the same way: document-missing" in undocumented
+    (elsewhere,) = (text for text in reported["stack-advice"] if "elsewhere-not-judged" in text)
+    assert "main is not in this program" in elsewhere
+    assert not any("not judged" in text for text in reported.get("advice", []))
+
+
+SHARED = """\
+config:
+  training-platform:environment:
+    project: example-train
+    production: false
+    network: {name: shared, project: example-host}
+    clusters:
+      main:
+        location: us-central1
+        subnet: {name: train, nodes: 10.10.0.0/29, pods: 10.64.0.0/16, services: 10.10.16.0/20}
+        system_pool: {min_nodes: 1, max_nodes: 2}
+"""
+
+
+@pytest.mark.parametrize(("others", "count"), [(2, 0), (3, 1)])
+def test_nodes_of_all_environments_on_an_existing_subnet_are_summed(checkout: Path, others: int, count: int) -> None:
+    (checkout / "stacks" / "Pulumi.dev.yaml").write_text(SHARED)
+    other = SHARED.replace("max_nodes: 2", f"max_nodes: {others}").replace("example-train", "example-other")
+    (checkout / "stacks" / "Pulumi.lab.yaml").write_text(other)
+    autoscaling = {"totalMinNodeCount": 1.0, "totalMaxNodeCount": 2.0}
+    system = (NODE_POOL, "main-system-pool", {**pool()[2], "autoscaling": autoscaling, "location": "us-central1"})
+
+    reported = Run(checkout)(system)
+
+    messages = [text for text in reported.get("addresses", []) if "of subnet train" in text]
+    assert len(messages) == count
+    assert all("has 4 addresses for 5 nodes: main of dev 2, main of lab 3" in text for text in messages)
+    assert any("its other users are not known here" in " ".join(text.split()) for text in reported["stack-advice"])
 
 
 @pytest.mark.parametrize(
