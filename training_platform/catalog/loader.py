@@ -243,11 +243,10 @@ def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, DataPosition]]]
 
 @dataclass(frozen=True, kw_only=True)
 class UnitPrices:
-    """List prices in USD per hour of one vCPU and one GB of RAM, on demand and reserved, in one region."""
+    """List prices in USD per hour of one vCPU and one GB of RAM by region, on demand and reserved."""
 
-    usd_per_vcpu: float
-    usd_per_gb: float
-    region: str
+    usd_per_vcpu: dict[str, float]
+    usd_per_gb: dict[str, float]
     read: date
     source: str
 
@@ -304,9 +303,12 @@ def _sized(sizes: Sizes, vcpus: int) -> Plain:
     memory_gb = vcpus * sizes.gb_per_vcpu
     price = None
     if sizes.price is not None:
-        usd = round(vcpus * sizes.price.usd_per_vcpu + memory_gb * sizes.price.usd_per_gb, 6)
+        usd = {
+            region: round(vcpus * per_vcpu + memory_gb * sizes.price.usd_per_gb[region], 6)
+            for region, per_vcpu in sizes.price.usd_per_vcpu.items()
+        }
         # A reservation is billed as what it reserves (Compute docs, reservations overview, read 2026-11-21).
-        by_capacity = {capacity: {sizes.price.region: usd} for capacity in ("on-demand", "reservation")}
+        by_capacity = dict.fromkeys(("on-demand", "reservation"), usd)
         price = {"unit": "vm", "read": sizes.price.read, "source": sizes.price.source, "usd": by_capacity}
     without: Plain = {"accelerator": None, "chips": 0, "zones": []}
     return {**without, "vcpus": vcpus, "memory_gb": memory_gb, "price": price, "vertex": vcpus in sizes.vertex}

@@ -8,6 +8,7 @@ from datetime import date
 import pytest
 
 from training_platform.catalog import MACHINE_TYPES, REGIONS
+from training_platform.catalog.locations import region_of
 from training_platform.catalog.prices import Cost, hourly_usd, machines_cost
 from training_platform.catalog.types import MachineType
 
@@ -99,3 +100,14 @@ def test_the_price_of_an_attached_gpu_is_dated_and_below_that_of_its_machine(mac
         assert alone.read <= date(2026, 11, 21)
         whole = machine.price.usd.get("on-demand", {}).get("us-central1", float("inf"))
         assert alone.usd["on-demand"]["us-central1"] * machine.chips < whole
+
+
+def test_system_pools_have_prices_wherever_there_are_accelerators_but_beside_v4() -> None:
+    regions = {region_of(zone) for machine in MACHINE_TYPES.values() if machine.kind != "cpu" for zone in machine.zones}
+
+    for name in ("e2-standard-8", "n2-standard-8"):
+        unpriced = {region for region in regions if hourly_usd(MACHINE_TYPES[name], "on-demand", region) is None}
+        assert unpriced == {"us-central2"}, name
+
+    assert hourly_usd(MACHINE_TYPES["n2-standard-8"], "on-demand", "us-west4") == pytest.approx(0.437496)
+    assert hourly_usd(MACHINE_TYPES["e2-highmem-8"], "reservation", "us-east4") == pytest.approx(2 * 0.20361348)
