@@ -94,8 +94,8 @@ class Evaluation:
                 errors, advice = self._judged(_at(args.urn), [resource], self._rules[policy], args.get_config())
                 for finding in errors:
                     report(self._text(finding, home), None)
-                said = self._without_unjudged(advice, _at(args.urn), args.urn, policy)
-                messages = [_Message(self._text(finding, home)) for finding in said]
+                judged_advice = self._without_unjudged(advice, _at(args.urn), args.urn, policy)
+                messages = [_Message(self._text(finding, home)) for finding in judged_advice]
                 self.unsaid_advice.setdefault(args.urn, {})[policy] = messages
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
@@ -119,8 +119,8 @@ class Evaluation:
                 errors, advice = self._judged(place, resources.values(), self._rules[policy], config)
                 if policy == EXISTING_NETWORKS:
                     home = self._home(place)
-                    found = home.existing_networks(place.stack, resources.values())
-                    more_errors, more_advice = self._errors_and_advice(home, found, config)
+                    of_networks = home.existing_networks(place.stack, resources.values())
+                    more_errors, more_advice = self._errors_and_advice(home, of_networks, config)
                     errors += more_errors
                     advice += more_advice
                 self._report(policy, place, (errors, advice), resources, report)
@@ -219,24 +219,20 @@ class Evaluation:
     ) -> None:
         urns = _urns(resources)
         home = self._home(place)
-        found_errors, found_advice = judged
-        said = self._without_unjudged(found_advice, place, place.stack, policy)
+        error_findings, advice_findings = judged
+        judged_advice = self._without_unjudged(advice_findings, place, place.stack, policy)
         errors, advice = (
             [_Message(self._text(finding, home), urns.get(finding.resource or "")) for finding in part]
-            for part in (found_errors, said)
+            for part in (error_findings, judged_advice)
         )
         for message in errors:
             report(*message)
         self.unsaid_advice.setdefault(place.stack, {})[policy] = advice
 
-    def _without_unjudged(self, advice: Iterable[Finding], place: _Place, of: str, policy: str) -> list[Finding]:
+    def _without_unjudged(self, advice: Sequence[Finding], place: _Place, of: str, policy: str) -> list[Finding]:
         """Return advice without what could not be judged, which is kept for the end of the stack."""
-        said: list[Finding] = []
-        unjudged: list[Finding] = []
-        for finding in advice:
-            (unjudged if finding.unjudged else said).append(finding)
-        self.unjudged.setdefault(place, {})[of, policy] = unjudged
-        return said
+        self.unjudged.setdefault(place, {})[of, policy] = [finding for finding in advice if finding.unjudged]
+        return [finding for finding in advice if not finding.unjudged]
 
     def _text(self, finding: Finding, home: Checkout) -> str:
         if self.secrets.shown_in(finding.shown):
@@ -256,11 +252,11 @@ def _each_kind_once(unjudged: Iterable[Finding]) -> Iterator[Finding]:
     kinds: dict[str, list[Finding]] = {}
     for finding in unjudged:
         kinds.setdefault(finding.unjudged, []).append(finding)
-    for first, *others in kinds.values():
+    for first, *alike in kinds.values():
         message = first.message
-        if others:
-            rules = enumeration({finding.rule for finding in others})
-            message += f"; {len(others):,} more are not judged in the same way: {rules}"
+        if alike:
+            rules = enumeration({finding.rule for finding in alike})
+            message += f"; {len(alike):,} more are not judged in the same way: {rules}"
         yield replace(first, message=message)
 
 

@@ -545,17 +545,20 @@ def add_cpu_pools(
 
     ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join without them.
     """
-    others: list[Node] = []
-    system: list[Node] = []
+    pools_of_teams: list[Node] = []
+    system_pools: list[Node] = []
     for pool in cpu_pools(spec):
         is_system = pool.path[0] == "system_pool"
         # The system's pools come last: they stop taking other pods once these have a pool of their own. A fallback does
         # not wait for the system pool, whose machine type may be out of stock.
         name = cpu_pool_name(cluster, pool.path, pool.spec.machine_type)
-        component = into.component("training-platform:gke:SystemPool", name, after=others if is_system else ())
+        component = into.component("training-platform:gke:SystemPool", name, after=pools_of_teams if is_system else ())
         component.add(cpu_pool(name, pool, place), bindings)
-        (system if is_system else others).append(component)
-    return others + system
+        if is_system:
+            system_pools.append(component)
+        else:
+            pools_of_teams.append(component)
+    return pools_of_teams + system_pools
 
 
 def add_accelerator_pools(

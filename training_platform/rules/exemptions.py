@@ -31,7 +31,7 @@ from training_platform.config.schema import file_schema
 from training_platform.quota import ledger_findings
 from training_platform.quota.charges import shown
 from training_platform.quota.reservations import RESERVATION_EXCEEDED
-from training_platform.rules import foreign_access, rights, workloads  # noqa: F401 # declare rules that entries may name
+from training_platform.rules import existing_networks, foreign_access, rights, workloads  # noqa: F401 # declare rules that entries may name
 from training_platform.rules.losses import LOSS_RULES, LossKind, LossPlace
 
 FILE = "stacks/exemptions.yaml"

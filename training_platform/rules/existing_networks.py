@@ -196,8 +196,10 @@ def _range_names(sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
             if first is use:
                 continue
             if getattr(first.spec, first_field) != addresses:
-                others = getattr(first.spec, first_field)
-                message = f"is {addresses}, and {first.label} says {others} of the range {name} of the same subnet"
+                first_addresses = getattr(first.spec, first_field)
+                message = (
+                    f"is {addresses}, and {first.label} says {first_addresses} of the range {name} of the same subnet"
+                )
                 yield finding(use.stack, path, message, rule=RANGE_NAMES, allowed=f"the addresses of the range {name}")
             elif field == "services":
                 message = f"is the range {name} of subnet {use.subnet[-1]}, which {first.label} has already"

@@ -276,10 +276,12 @@ config:
 """
 
 
-@pytest.mark.parametrize(("others", "count"), [(2, 0), (3, 1)])
-def test_nodes_of_all_environments_on_an_existing_subnet_are_summed(checkout: Path, others: int, count: int) -> None:
+@pytest.mark.parametrize(("nodes_of_lab", "count"), [(2, 0), (3, 1)])
+def test_nodes_of_all_environments_on_an_existing_subnet_are_summed(
+    checkout: Path, nodes_of_lab: int, count: int
+) -> None:
     (checkout / "stacks" / "Pulumi.dev.yaml").write_text(SHARED)
-    other = SHARED.replace("max_nodes: 2", f"max_nodes: {others}").replace("example-train", "example-other")
+    other = SHARED.replace("max_nodes: 2", f"max_nodes: {nodes_of_lab}").replace("example-train", "example-other")
     (checkout / "stacks" / "Pulumi.lab.yaml").write_text(other)
     autoscaling = {"totalMinNodeCount": 1.0, "totalMaxNodeCount": 2.0}
     system = (NODE_POOL, "main-system-pool", {**pool()[2], "autoscaling": autoscaling, "location": "us-central1"})

@@ -293,7 +293,7 @@ class SystemPoolSpec(CpuPoolSpec):
 
     @property
     def fallbacks(self) -> Iterator["SystemPoolSpec"]:
-        """The pools of its other machine types, in the order of the file; GKE bounds each by itself alone."""
+        """The pools of its other machine types, in the order of the file; GKE bounds each by itself."""
         for machine_type in self.fallback_machine_types:
             yield self.model_copy(update={"machine_type": machine_type, "min_nodes": 0, "fallback_machine_types": ()})
 
