@@ -122,8 +122,8 @@ def launch_kueue(host: Host, settings: Json) -> Launch:
     local_settings = _with_certificate(settings, host)
     local_settings["metrics"] = {**settings.get("metrics", {}), "bindAddress": f"{_LOOPBACK}:{host.metrics}"}
     # The visibility API is a server of its own, which needs the aggregation layer.
-    flags = {"feature-gates": "VisibilityOnDemand=false"}
-    return Launch(flags, local_settings, _kueue_webhooks(settings), own_etc)
+    local_settings["featureGates"] = {**settings.get("featureGates", {}), "VisibilityOnDemand": False}
+    return Launch({}, local_settings, _kueue_webhooks(settings), own_etc)
 
 
 def _kueue_webhooks(settings: Json) -> tuple[Webhook, ...]:
@@ -247,7 +247,7 @@ _KUBERNETES_CONTROLLERS: Final = ",".join(
     f"{name}-controller"
     for name in (
         "deployment", "garbage-collector", "horizontal-pod-autoscaler", "job", "namespace", "replicaset",
-        "resourcequota", "statefulset",
+        "resourceclaim", "resourcequota", "statefulset",
     )
 )  # fmt: skip
 _CONTROLLERS_OF_KUBELETS: Final = (

@@ -15,6 +15,7 @@ from tests.stack_files import workspace_of
 from training_platform.config.lent_quota import lending
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import priorities
+from training_platform.resources.network_devices import claim_templates
 from training_platform.resources.plan import Component
 from training_platform.resources.queues import flavor_resources, team_queues
 from training_platform.resources.scope import TEAM_LABEL, environment_scope, team_scope
@@ -24,12 +25,14 @@ Json = dict[str, Any]
 T = TypeVar("T")
 SECONDS = 30.0
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+DEVICES = "/apis/resource.k8s.io/v1"
 PATHS = {  # in the order in which the next needs them
     "Topology": f"{KUEUE}/topologies",
     "ResourceFlavor": f"{KUEUE}/resourceflavors",
     "WorkloadPriorityClass": f"{KUEUE}/workloadpriorityclasses",
     "ProvisioningRequestConfig": f"{KUEUE}/provisioningrequestconfigs",
     "AdmissionCheck": f"{KUEUE}/admissionchecks",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
     "Cohort": f"{KUEUE}/cohorts",
     "ClusterQueue": f"{KUEUE}/clusterqueues",
     "LocalQueue": f"{KUEUE}/namespaces/{{}}/localqueues",
@@ -98,6 +101,9 @@ def planned(workspace: Workspace, environment: str = "lab", cluster: str = "main
             scope_of_team = team_scope(team, home)
             queues = into.component("test:index:Queues", f"{team.name}-queues")
             team_queues(queues, team, cluster, flavors, scope=scope_of_team, namespace=team.name)
+            shared = [flavors[name] for name in team.shares[cluster]]
+            for template in claim_templates(queues.name, shared, scope_of_team, team.name):
+                queues.add(template)
             for name, server in team.serving.get(cluster, {}).items():
                 servers = into.component("test:index:Server", f"{team.name}-{name}")
                 flavor = flavors[server.flavor]
@@ -237,6 +243,22 @@ class Queues:
             answer = self._client.patch(f"/api/v1/nodes/{name}{path}", content=json.dumps(body), headers=headers)
             answer.raise_for_status()
 
+    def device_class(self, name: str) -> None:
+        """Add a class of devices, as GKE's driver does: those whose names begin like its own."""
+        kind = name.partition(".")[0]
+        selector = {
+            "cel": {"expression": f"device.driver == 'dra.net' && device.attributes['dra.net'].kind == '{kind}'"}
+        }
+        self.create(f"{DEVICES}/deviceclasses", {"metadata": {"name": name}, "spec": {"selectors": [selector]}})
+
+    def devices(self, node: str, device_class: str, count: int) -> None:
+        """Add the network devices of a node, as GKE's driver does."""
+        attributes = {"kind": {"string": device_class.partition(".")[0]}}
+        rows = [{"name": f"card-{number}", "attributes": attributes} for number in range(count)]
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "dra.net", "nodeName": node, "pool": pool, "devices": rows}
+        self.create(f"{DEVICES}/resourceslices", {"metadata": {"name": node}, "spec": spec})
+
     def claim(self, team: str, name: str) -> None:
         """Add a claim that is bound to a volume, if it is not there; no controller binds them here."""
         room = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
@@ -280,6 +302,7 @@ class Queues:
     def clear(self) -> None:
         """Delete all jobs and queues, and wait until they are gone."""
         self.delete("/api/v1/nodes")
+        self.delete(f"{DEVICES}/resourceslices")
         for namespace in (
             namespace_object["metadata"]["name"] for namespace_object in self.get("/api/v1/namespaces")["items"]
         ):

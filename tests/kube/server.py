@@ -28,6 +28,8 @@ PLURALS = {
     "Secret": "/api/v1/namespaces/{}/secrets",
     "Pod": "/api/v1/namespaces/{}/pods",
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
 }
 MEMBER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,7 +14,8 @@ from tests.kube.conftest import JOBS_ON_GKE, administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
 from tests.plans import PlannedStack
 from training_platform.catalog import IMAGES
-from training_platform.resources.admission_policy import API_VERSION
+from training_platform.resources.admission import claims
+from training_platform.resources.admission_policy import API_VERSION, Policy
 from training_platform.resources.pod_admission import pod_images
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -105,10 +107,9 @@ def test_pod_security_itself_refuses_where_a_team_needs_nothing_beyond_it(server
     assert "PodSecurity" not in server.ask("Pod", plain("vision", hostPID=True), JOB_CONTROLLER)
 
 
-@pytest.fixture
-def from_repositories(server: Server) -> Iterator[None]:
-    """Hold images to ``example.com/`` in the namespaces of teams, for one test."""
-    policy = pod_images(["example.com/"], IMAGES)
+@contextmanager
+def added(server: Server, policy: Policy, kind: str, refused: Json, who: dict[str, str]) -> Iterator[None]:
+    """Add a policy, and wait until it refuses somebody's object of a kind; afterwards until nothing does."""
     kinds = {"ValidatingAdmissionPolicy": policy.spec, "ValidatingAdmissionPolicyBinding": policy.binding}
     bodies: list[Json] = [
         {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": policy.name}, "spec": spec}
@@ -116,16 +117,23 @@ def from_repositories(server: Server) -> Iterator[None]:
     ]
     for body in bodies:
         assert server.ask(body["kind"], body, keep=True) == ""
-    other = plain(container={"image": "docker.io/a:1"})
     deadline = time.monotonic() + 30
-    while "an image comes from example.com/" not in server.ask("Pod", other, JOB_CONTROLLER):
-        assert time.monotonic() < deadline, "the image is still let in"
+    while policy.name not in server.ask(kind, refused, who):
+        assert time.monotonic() < deadline, "the object is still let in"
         time.sleep(0.2)
     yield
     for body in reversed(bodies):
         server.delete(body["kind"], body)
-    while server.ask("Pod", other, JOB_CONTROLLER):
+    while server.ask(kind, refused, who):
         time.sleep(0.2)
+
+
+@pytest.fixture
+def from_repositories(server: Server) -> Iterator[None]:
+    """Hold images to ``example.com/`` in the namespaces of teams, for one test."""
+    other = plain(container={"image": "docker.io/a:1"})
+    with added(server, pod_images(["example.com/"], IMAGES), "Pod", other, JOB_CONTROLLER):
+        yield
 
 
 @pytest.mark.usefixtures("from_repositories")
@@ -139,6 +147,41 @@ def test_images_come_from_the_environments_repositories_where_it_says_so(server:
         assert "an image comes from" in server.ask("Pod", plain(**copy.deepcopy(refused)), JOB_CONTROLLER), refused
     assert server.ask("Pod", plain(), JOB_CONTROLLER) == ""
     assert server.ask("Pod", mega(), JOB_CONTROLLER) == ""  # with the daemon of GPUDirect, whose image is Google's
+
+
+EXACTLY = {"deviceClassName": "mrdma.google.com", "allocationMode": "ExactCount", "count": 8}
+EVERY = {"deviceClassName": "mrdma.google.com", "allocationMode": "All"}
+
+
+def claim_template(request: Json) -> Json:
+    """Return a template of claims with one request."""
+    about = {"name": "cards", "namespace": "vision"}
+    spec = {"devices": {"requests": [{"name": "devices", **request}]}}
+    return {"apiVersion": "resource.k8s.io/v1", "metadata": about, "spec": {"spec": spec}}
+
+
+@pytest.fixture
+def network_devices(server: Server) -> Iterator[None]:
+    """Let pods of teams claim network devices, for one test."""
+    with added(server, claims(), "ResourceClaimTemplate", claim_template({"exactly": EVERY}), {}):
+        yield
+
+
+@pytest.mark.usefixtures("network_devices")
+def test_claims_are_for_network_devices_by_an_exact_count(server: Server) -> None:
+    exact = "a claim has allocationMode ExactCount and the count of its VM's devices"
+    network = "a claim requests exactly one of the classes mrdma.google.com, netdev.google.com"
+    assert server.ask("ResourceClaimTemplate", claim_template({"exactly": EXACTLY})) == ""
+    assert "cannot create resource" in server.ask("ResourceClaimTemplate", claim_template({"exactly": EXACTLY}), MEMBER)
+    for request, sentence in (
+        ({"exactly": EVERY}, exact),
+        ({"exactly": {**EXACTLY, "deviceClassName": "gpu.nvidia.com"}}, network),
+        ({"firstAvailable": [{"name": "one", **EXACTLY}]}, network),
+    ):
+        template = claim_template(request)
+        claim = {**template, "spec": template["spec"]["spec"]}
+        assert sentence in server.ask("ResourceClaimTemplate", template), request
+        assert sentence in server.ask("ResourceClaim", claim), request
 
 
 def test_members_make_no_pods_themselves(server: Server) -> None:

@@ -31,6 +31,7 @@ from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 from training_platform.resources.kueue import configuration
+from training_platform.resources.network_devices import DEVICE_CLASSES
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -42,10 +43,13 @@ LARGEST = {machine.accelerator.name: machine for machine in MACHINE_TYPES.values
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queues]:
-    settings = configuration(get_args(Capacity))
+    settings = configuration(get_args(Capacity), claims=True)
     needed = (*NEEDED, "jobset")
     with kueue_cluster(tmp_path_factory.mktemp("jobs"), settings, KINDS, needed) as cluster:
-        yield Queues(cluster.client)
+        queues = Queues(cluster.client)
+        for device_class in DEVICE_CLASSES:
+            queues.device_class(device_class)
+        yield queues
 
 
 @pytest.fixture
@@ -116,6 +120,7 @@ OTHERS = {
     "blocks, one preferred": case(MEGA, {"nodes": 2, "placement": {"level": "block"}}, **PLACED),
     "blocks, one required": case(MEGA, {"nodes": 4, "placement": {"level": "block", "required": True}}, **PLACED),
     "subblocks, one required": case(MEGA, {"nodes": 2, "placement": {"level": "subblock", "required": True}}, **PLACED),
+    "network devices on VMs that Kueue picks": case("a3-ultragpu-8g", {"nodes": 2}, **PLACED),
     "slices that Kueue picks": case(V5E, {"slices": 2}, topology="2x4", slices=2, min_slices=2, topology_aware=True),
     "the host's network": case(H100, {"nodes": 2, "host_network": True}, max_nodes=2),
 }
@@ -275,7 +280,8 @@ def lab(
 ) -> tuple[Workspace, ResolvedJob]:
     """Return stacks with the pools, of whose flavors the team has all, and a job on the first."""
     pools = {"pool": pool, **{f"other-{index}": other for index, other in enumerate(other_pools)}}
-    clusters = {"main": {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools, "cpu_pools": cpu_pools or {}}}
+    main = {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools, "cpu_pools": cpu_pools or {}}
+    clusters = {"main": {**main, "accelerator_networks": "dranet"}}
     flavors = stacks({"clusters": clusters}, {}).flavors("lab", "main")
     (flavor,) = (name for name, candidate in flavors.items() if candidate.pools[0].name == "pool")
     share = {"main": {name: {"nominal_quota": candidate.capacity_chips} for name, candidate in flavors.items()}}
@@ -322,6 +328,8 @@ def node(queues: Queues, job: ResolvedJob, index: int, node_pool: str) -> None:
         labels |= {"autoscaling.gke.io/provisioning-request": "resize-1", QUEUED_LABEL: "true"}
     taints = [{"key": key, "value": value, "effect": "NoSchedule"} for key, value in flavor.tolerated.items()]
     queues.node(f"vm-{index}", labels, flavor.accelerator.resource, machine.chips, taints=taints)
+    if devices := flavor.pools[0].network_devices:
+        queues.devices(f"vm-{index}", devices.device_class, devices.count)
 
 
 @pytest.mark.parametrize("file", JOBS_ON_GKE)

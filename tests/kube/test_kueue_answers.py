@@ -132,8 +132,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         launch = launch_kueue(host, settings)
         certificates = str(host.certificates)
         return launch._replace(
-            flags={"feature-gates": "VisibilityOnDemand=true"},
-            settings={**launch.settings, "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": port}},
+            settings={
+                **launch.settings,
+                "featureGates": {"VisibilityOnDemand": True},
+                "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": port},
+            },
             inside=("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", OWN_ROOT, str(root), certificates),
         )
 

@@ -89,6 +89,7 @@ clusters:
     subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}
     software: {kueue: installed, jobset: installed, metrics: true}
     release_channel: REGULAR
+    accelerator_networks: multi-network
     serving: true
     operators: [trainer, slice-controller]
     version: "1.33"
@@ -283,6 +284,7 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*CLUSTER, "software", "jobset"): "none",
     (*CLUSTER, "software", "metrics"): False,
     (*CLUSTER, "release_channel"): "STABLE",
+    (*CLUSTER, "accelerator_networks"): "dranet",
     (*CLUSTER, "serving"): False,
     (*CLUSTER, "operators", 0): "ray",
     (*CLUSTER, "operators", 1): "ml-diagnostics",

@@ -54,8 +54,8 @@ def attached_pools() -> dict[str, dict[str, Any]]:
     }
 
 
-def environment() -> dict[str, Any]:
-    """Return an environment with a cluster in every region that is needed."""
+def environment(networks: str = "multi-network") -> dict[str, Any]:
+    """Return an environment with a cluster in every region that is needed, with one kind of ``networks``."""
     regions = sorted({region_of(zone_of(machine)) for machine in MACHINES.values()})
     clusters: dict[str, Any] = {}
     for number, region in enumerate(regions):
@@ -66,6 +66,7 @@ def environment() -> dict[str, Any]:
         clusters[region] = {
             "location": region,
             "version": "1.35",
+            "accelerator_networks": networks,
             "subnet": {
                 "nodes": f"10.{number}.0.0/18",
                 "services": f"10.{number}.64.0/20",

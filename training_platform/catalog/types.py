@@ -241,6 +241,19 @@ class LocalSsd:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NetworkDevices:
+    """The network devices of a VM that DRANET, a driver of GKE, lets a pod with all of the VM's chips claim.
+
+    ``count`` is of the class that the pod claims; a second gVNIC beside RDMA is another class. ``default`` says whether
+    Google's newest blueprint of the machine uses DRANET and was deployed with it.
+    """
+
+    device_class: str
+    count: int
+    default: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class MachineType(CatalogRow):
     """A machine type that a node pool or a Vertex pool may have.
 
@@ -289,6 +302,7 @@ class MachineType(CatalogRow):
     gpudirect_mtu: int | None = None  # of the VPCs of all NICs but gVNIC's
     workload_policy: bool = False
     nvlink_domain: str | None = None
+    network_devices: NetworkDevices | None = None  # None without DRANET
     architecture: Literal["amd64", "arm64"] = "amd64"
     confidential: tuple[str, ...] = ()  # confidential_instance_type
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import is_zone, region_of
-from training_platform.catalog.types import Accelerator, MachineType
+from training_platform.catalog.types import Accelerator, MachineType, NetworkDevices
 from training_platform.config.model.capacity import Capacity
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.compute_class import class_of_pools
@@ -40,6 +40,7 @@ ZONES_OF_A_REGIONAL_CLUSTER = 3  # GKE's default; the factor of counts per zone 
 GPU_DIRECT_LABEL = "training-platform/gpu-direct"
 GPU_DIRECT_OFF = "off"
 QUEUED_LABEL = "cloud.google.com/gke-queued"
+NETWORK_DRIVER_LABEL = "cloud.google.com/gke-networking-dra-driver"
 CLASS_LABEL = "cloud.google.com/compute-class"
 ARCHITECTURE_LABEL = "kubernetes.io/arch"
 RESERVED_LABELS = ("training-platform/reserved-from", "training-platform/reserved-until")
@@ -59,6 +60,7 @@ class ExpandedPool:
 
     ``hosts`` counts VMs per slice, 1 for GPUs. ``zone`` is None if a regional cluster's pool names none.
     ``compute_class`` is the class that it belongs to. A pool that GKE creates for a class has no ``gke_pools``.
+    ``network_devices`` are those that its pods claim, None if GKE has no driver for them on its VMs.
     """
 
     cluster: str
@@ -71,6 +73,7 @@ class ExpandedPool:
     hosts: int
     gke_pools: tuple[GkePool, ...]
     compute_class: str | None = None
+    network_devices: NetworkDevices | None = None
 
     @property
     def path(self) -> Path:
@@ -255,6 +258,7 @@ def _pool(
         hosts=hosts,
         gke_pools=tuple(_gke_pools(gke_name, spec, machine, hosts, zones)) if gke_name else (),
         compute_class=compute_class,
+        network_devices=cluster.network_devices(machine) if spec.gpu_direct else None,
     )
 
 
@@ -272,6 +276,8 @@ def pool_labels(pool: ExpandedPool) -> dict[str, str]:
         labels[CLASS_LABEL] = pool.compute_class
     if pool.machine.gpudirect and not pool.spec.gpu_direct:
         labels[GPU_DIRECT_LABEL] = GPU_DIRECT_OFF
+    if pool.network_devices:
+        labels[NETWORK_DRIVER_LABEL] = "true"
     labels |= {label: day for label, day in zip(RESERVED_LABELS, days, strict=True) if day}
     return labels
 

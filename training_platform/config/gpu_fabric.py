@@ -3,7 +3,7 @@
 GPUDirect-TCPX and TCPXO need a VPC for every card after the first (4 and 8). RDMA needs a VPC for the second card, and
 a VPC from the zone's network profile, with a subnet for each card between the GPUs. Sources: Cluster Toolkit v1.95.0,
 gpu_direct.tf, network/multivpc, network/gpu-rdma-vpc and examples/gke-a3-ultragpu (2026-06-25); that a4x has no more
-than that is (unverified).
+than that is (unverified). With DRANET GKE creates the networks itself, and there is none of these here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ipaddress import IPv4Network
 from typing import NamedTuple
 
 from training_platform.catalog.locations import region_of
-from training_platform.config.expansion import ExpandedPool, cluster_pools
+from training_platform.config.expansion import ExpandedPool, auto_provisioned_pools, cluster_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.names import name_in_cluster
 
@@ -49,7 +49,8 @@ class GpuVpc:
 class GpuFabric:
     """The networks shared by all pools of one kind of GPUDirect: ``tcpx``, ``tcpxo``, ``rdma-us-central1-b``.
 
-    ``component`` is its logical name; ``labels`` are GKE's node labels of its pools' GPUs.
+    ``component`` is its logical name; ``labels`` are GKE's node labels of its pools' GPUs. It has no ``vpcs`` if GKE
+    creates its networks.
     """
 
     component: str
@@ -76,11 +77,12 @@ def fabric_name(pool: ExpandedPool) -> str | None:
 def gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
     """Return the networks that a cluster's pools need, by name; {} if no pool has additional network cards.
 
-    Cached in the cluster, for quotas and resources.
+    Pools that GKE creates have some only with DRANET. Cached in the cluster, for quotas and resources.
     """
     if cluster_name not in cluster.fabrics:
+        created = (pool for pool in auto_provisioned_pools(cluster_name, cluster) if pool.network_devices)
         by_name: dict[str, list[ExpandedPool]] = {}
-        for pool in cluster_pools(cluster_name, cluster):
+        for pool in (*cluster_pools(cluster_name, cluster), *created):
             if name := fabric_name(pool):
                 by_name.setdefault(name, []).append(pool)
         cluster.fabrics[cluster_name] = {name: _fabric(name, members, cluster) for name, members in by_name.items()}
@@ -95,7 +97,7 @@ def _fabric(name: str, pools: list[ExpandedPool], cluster: ClusterSpec) -> GpuFa
         gpudirect=widest.machine.gpudirect or "",
         region=region_of(cluster.location),
         labels=tuple(sorted({pool.accelerator.gke_label for pool in pools})),
-        vpcs=tuple(_vpcs(name, widest, cluster.gpu_networks.range)),
+        vpcs=() if widest.network_devices else tuple(_vpcs(name, widest, cluster.gpu_networks.range)),
     )
 
 

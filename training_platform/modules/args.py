@@ -373,7 +373,7 @@ class GkeClusterArgs(TypedDict):
     maintenance: NotRequired[Maintenance]
     """When GKE may upgrade the cluster."""
     gpu_networks: NotRequired[GpuNetworksSpec]
-    """Networks for GPUDirect."""
+    """VPCs of this stack for GPUDirect."""
     system_pool: NotRequired[SystemPoolSpec]
     """Node pool of the controllers and of GKE's own pods."""
     cpu_pools: NotRequired[dict[str, CpuPoolSpec]]
@@ -416,7 +416,7 @@ class NodePoolsArgs(TypedDict):
     node_pools: NotRequired[dict[str, NodePoolSpec]]
     """Node pools with TPUs or GPUs, by name."""
     gpu_networks: NotRequired[GpuNetworksSpec]
-    """Networks for GPUDirect."""
+    """VPCs of this stack for GPUDirect."""
 
 
 class ExportSpec(TypedDict):

@@ -22,6 +22,7 @@ from training_platform.resources.admission_policy import (
     literal,
 )
 from training_platform.resources.kueue import PRIORITY_LABEL, QUEUE_LABEL, RUN_LABEL
+from training_platform.resources.network_devices import DEVICE_CLASSES
 from training_platform.resources.pod_admission import (
     MOST_PAIRS,
     accelerator_pods,
@@ -281,12 +282,43 @@ def _job_resources(kinds: Sequence[JobKind]) -> list[tuple[str, str, list[str]]]
     ]
 
 
+def claims() -> Policy:
+    """Return the policy on claims of devices, which Kueue does not count: only network devices, by an exact number.
+
+    The API server refuses adminAccess itself in namespaces without a label for it.
+    """
+    return Policy(
+        name="training-platform-claims",
+        rules=[("resource.k8s.io", "v1", ["resourceclaims", "resourceclaimtemplates"], _WRITTEN)],
+        variables={
+            "requests": (
+                "object.spec.?spec.?devices.?requests.orValue([]) + object.spec.?devices.?requests.orValue([])"
+            ),
+        },
+        validations={
+            f"a claim requests exactly one of the classes {', '.join(DEVICE_CLASSES)}: queues do not count devices": (
+                f"variables.requests.all(r, has(r.exactly) && r.exactly.deviceClassName in {literal(DEVICE_CLASSES)})"
+            ),
+            "a claim has allocationMode ExactCount and the count of its VM's devices: with All, a pod would also start "
+            "on a VM that lacks some": (
+                "variables.requests.all(r, r.?exactly.?allocationMode.orValue('') == 'ExactCount')"
+            ),
+        },
+    )
+
+
 def policies(
-    images: Mapping[str, str], bounds: Bounds, sources: Sequence[str] = (), kinds: Sequence[JobKind] = ()
+    images: Mapping[str, str],
+    bounds: Bounds,
+    sources: Sequence[str] = (),
+    kinds: Sequence[JobKind] = (),
+    *,
+    devices: bool = False,
 ) -> tuple[Policy, ...]:
     """Return every policy; ``images`` are those of the daemons, by their names in the catalogue.
 
-    ``sources`` are prefixes of pods' images; without any, images come from anywhere. ``kinds`` are operators' jobs.
+    ``sources`` are prefixes of pods' images; without any, images come from anywhere. ``kinds`` are operators' jobs,
+    and with ``devices`` pods may claim network devices.
     """
     all_policies = [
         queued_jobs(bounds, images, sources),
@@ -300,4 +332,6 @@ def policies(
     ]
     if sources:
         all_policies.append(pod_images(sources, images))
+    if devices:
+        all_policies.append(claims())
     return tuple(all_policies)

@@ -26,7 +26,7 @@ from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.names import name_in_cluster
 from training_platform.config.reading.finding import Path
 from training_platform.resources.kubernetes_objects import kubernetes_object
-from training_platform.resources.node_pools import PoolPlace, accelerator_pool, node_pool_name
+from training_platform.resources.node_pools import NETWORK_PROFILE, PoolPlace, accelerator_pool, node_pool_name
 from training_platform.resources.plan import Resource
 from training_platform.resources.resource_types import COMPUTE_CLASS
 from training_platform.resources.scope import Scope
@@ -39,16 +39,20 @@ def compute_classes(name: str, cluster: ClusterSpec, scope: Scope, service_accou
     pools = {pool.name: pool for pool in cluster_pools(name, cluster)}
     for key, spec in cluster.compute_classes.items():
         logical_name = f"{name_in_cluster(name, 'compute_classes', key)}-object"
-        class_spec = compute_class(spec, pools, service_account, scope.key(cluster.location))
+        class_spec = compute_class(spec, cluster, pools, service_account, scope.key(cluster.location))
         yield kubernetes_object(COMPUTE_CLASS, logical_name, scope, key, {"spec": class_spec})
 
 
 def compute_class(
-    spec: ComputeClassSpec, pools: Mapping[str, ExpandedPool], service_account: Any, key: str | None = None
+    spec: ComputeClassSpec,
+    cluster: ClusterSpec,
+    pools: Mapping[str, ExpandedPool],
+    service_account: Any,
+    key: str | None = None,
 ) -> dict[str, Any]:
     """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key, ``key`` encrypts boot disks."""
     object_spec: dict[str, Any] = {
-        "priorities": [_priority(priority, pools, key) for priority in spec.priorities],
+        "priorities": [_priority(priority, cluster, pools, key) for priority in spec.priorities],
         "nodePoolAutoCreation": {"enabled": spec.makes_pools},
         "whenUnsatisfiable": "DoNotScaleUp",
         "activeMigration": {"optimizeRulePriority": spec.active_migration},
@@ -56,18 +60,25 @@ def compute_class(
     if spec.makes_pools:
         # Pools that GKE creates have our account and stream images. So do pools of ours, or they would not match.
         object_spec["nodePoolConfig"] = {"serviceAccount": service_account, "imageStreaming": {"enabled": True}}
+        machines = [priority.as_pool.machine for priority in spec.priorities if priority.machine_type]
+        if any(cluster.network_devices(machine) for machine in machines):
+            object_spec["nodePoolConfig"]["dra"] = {"networking": {"enabled": True}}
     return object_spec
 
 
-def _priority(priority: Priority, pools: Mapping[str, ExpandedPool], key: str | None) -> dict[str, Any]:
+def _priority(
+    priority: Priority, cluster: ClusterSpec, pools: Mapping[str, ExpandedPool], key: str | None
+) -> dict[str, Any]:
     """Return one priority, which names pools as GKE does: each multi-host slice is a pool of its own."""
     if priority.node_pools:
         members = (pools[name] for name in priority.node_pools)
         return {"nodepools": [node_pool_name(pool, gke_pool) for pool in members for gke_pool in pool.gke_pools]}
-    return dict(_machine_fields(priority, priority.as_pool, key))
+    return dict(_machine_fields(priority, cluster, priority.as_pool, key))
 
 
-def _machine_fields(priority: Priority, pool: NodePoolSpec, key: str | None) -> Iterator[tuple[str, Any]]:
+def _machine_fields(
+    priority: Priority, cluster: ClusterSpec, pool: NodePoolSpec, key: str | None
+) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a priority that describes machines instead of naming pools."""
     machine = pool.machine
     assert machine.accelerator is not None  # the model takes machine types with chips of their own only
@@ -77,6 +88,8 @@ def _machine_fields(priority: Priority, pool: NodePoolSpec, key: str | None) -> 
         yield "tpu", {**chips, "topology": priority.topology}
     else:
         yield "gpu", {**chips, "driverVersion": "default"}
+    if cluster.network_devices(machine):
+        yield "acceleratorNetworkProfile", NETWORK_PROFILE
     if priority.capacity == "spot":
         yield "spot", True
     if priority.capacity == "flex-start":

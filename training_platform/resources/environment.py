@@ -75,6 +75,7 @@ from training_platform.resources.network import (
     network_resources,
     subnet_resources,
 )
+from training_platform.resources.network_devices import claims_devices
 from training_platform.resources.node_pools import PoolPlace, accelerator_pool, cpu_pool, workload_policies
 from training_platform.resources.operators import charted, job_kinds
 from training_platform.resources.plan import Component, Node, Plan, Resource, compute, once
@@ -437,6 +438,7 @@ def _controllers(cluster: PlannedCluster, scope: Scope, system: Sequence[Node]) 
         Bounds(environment.max_grace_seconds, priorities(environment), _exclusive_nodes(cluster)),
         sources=environment.image_sources,
         kinds=job_kinds(spec),
+        devices=claims_devices(name, spec),
     )
     controllers: dict[str, Component] = {}
     if software.jobset == "installed":

@@ -63,8 +63,12 @@ def access(kind: str, images: Mapping[str, str]) -> NodeAccess:
 
 
 def pod_fabric(pool: ExpandedPool) -> str | None:
-    """Return the fabric of a pool's pods; pools that GKE creates have none, and pods that share a GPU need none."""
-    return fabric_name(pool) if pool.gke_pools and pool.places_per_gpu == 1 else None
+    """Return the fabric of a pool's pods; pods that share a GPU need none.
+
+    Pools that GKE creates have one only with DRANET.
+    """
+    has_networks = bool(pool.gke_pools or pool.network_devices)
+    return fabric_name(pool) if has_networks and pool.places_per_gpu == 1 else None
 
 
 def kinds_of(flavors: Iterable[Flavor]) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Preemption, Share
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, SERVING_PRIORITY
+from training_platform.resources.network_devices import claims_devices
 from training_platform.resources.scope import TEAM_LABEL
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
@@ -227,7 +228,10 @@ def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool 
         "enableCertManager": False,
         "managerConfig": {
             "controllerManagerConfigYaml": configuration_text(
-                (pool.spec.capacity for pool in pools), fair_sharing=fair_sharing, pods=cluster.queues_pods
+                (pool.spec.capacity for pool in pools),
+                fair_sharing=fair_sharing,
+                pods=cluster.queues_pods,
+                claims=claims_devices(cluster_name, cluster),
             )
         },
         "controllerManager": {
@@ -306,11 +310,25 @@ _CONCURRENCY = {
 }
 
 
-def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> dict[str, Any]:
+# Kueue neither counts claims of devices nor refuses jobs with them: a claim of network devices is for a whole VM, which
+# its GPUs or TPUs count already, and admission lets teams claim nothing else. Kueue's own way, a mapping of device
+# classes, counts them as a further resource of every queue and excludes topologies, by Kueue's page on DRA.
+# docs/development/decisions/0029-dranet-by-machine.md
+UNCOUNTED_CLAIMS = {
+    "KueueDRAIntegration": False,
+    "KueueDRAIntegrationExtendedResource": False,
+    "KueueDRAIntegrationPartitionableDevices": False,
+    "KueueDRARejectWorkloadsWhenDRADisabled": False,
+}
+
+
+def configuration(
+    capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False, claims: bool = False
+) -> dict[str, Any]:
     """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all.
 
     It covers only namespaces of teams, and so do the webhooks that the chart registers. With ``pods`` it queues those
-    of model servers and notebooks.
+    of model servers and notebooks; with ``claims`` jobs may claim network devices.
 
     With a flex-start pool, jobs that never become ready hold their machines for its 24 hours; an alert fires after one
     hour. Jobs that were ready once get the longest time of the other pools to recover.
@@ -348,9 +366,14 @@ def configuration(capacities: Iterable[Capacity], *, fair_sharing: bool = True, 
         manager["fairSharing"] = {"preemptionStrategies": list(_STRATEGIES)}
     manager["resources"] = {"excludeResourcePrefixes": list(UNCOUNTED)}
     manager["objectRetentionPolicies"] = {"workloads": {"afterFinished": f"{KEPT_HOURS}h"}}
+    if claims:
+        manager["featureGates"] = dict(UNCOUNTED_CLAIMS)
     return manager
 
 
-def configuration_text(capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False) -> str:
+def configuration_text(
+    capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False, claims: bool = False
+) -> str:
     """Return the configuration as the chart's value ``controllerManagerConfigYaml``."""
-    return yaml.safe_dump(configuration(capacities, fair_sharing=fair_sharing, pods=pods), sort_keys=False)
+    manager = configuration(capacities, fair_sharing=fair_sharing, pods=pods, claims=claims)
+    return yaml.safe_dump(manager, sort_keys=False)

@@ -102,7 +102,7 @@ def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) ->
         upgrade_settings=upgrade_settings(pool.spec),
         placement_policy=placement_policy(pool, place.workload_policy),
         queued_provisioning=queued_provisioning(pool.spec),
-        network_config=network_config(place),
+        network_config=network_config(pool, place),
         node_config=node_config(pool, place),
     )
     add_provider_inputs(resource, pool.spec.provider_inputs, pool.path, pool.spec.TAKEN_OVER, _DEFAULTS)
@@ -120,9 +120,16 @@ def nodes_per_zone(pool: ExpandedPool, gke_pool: GkePool) -> tuple[int, int]:
     return gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
 
 
-def network_config(place: PoolPlace) -> NetworkConfig:
+NETWORK_PROFILE = "auto"  # GKE creates the VPCs and subnets of the further network cards, and their Network objects
+
+
+def network_config(pool: ExpandedPool, place: PoolPlace) -> NetworkConfig:
     """Return the networks of a pool's VMs, which have no public addresses."""
-    return {"enable_private_nodes": True, "additional_node_network_configs": list(place.nics) or None}
+    return {
+        "enable_private_nodes": True,
+        "additional_node_network_configs": list(place.nics) or None,
+        "accelerator_network_profile": NETWORK_PROFILE if pool.network_devices else None,
+    }
 
 
 def placement_policy(pool: ExpandedPool, workload_policy: Any) -> PlacementPolicy | None:

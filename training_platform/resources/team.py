@@ -29,6 +29,7 @@ from training_platform.resources.launch_agent import CHART, launch_agent
 from training_platform.resources.member_rights import TeamResources, member_rights, restart_rights, submitter_rights
 from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
 from training_platform.resources.network import attachment_project, entrance
+from training_platform.resources.network_devices import claim_templates
 from training_platform.resources.notebooks import notebooks_of, waiting_chips
 from training_platform.resources.operators import job_kinds, network_policies, object_limits
 from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
@@ -324,6 +325,9 @@ class _ClusterShare:
         egress = egress_spec(team, cluster.environment)
         tenancy = cluster.add("training-platform:tenancy:TeamNamespace", f"{name}-tenancy")
         namespace = team_namespace(tenancy, self._namespace(egress))
+        flavors = (cluster.flavors[flavor] for flavor in team.shares[cluster.key])
+        for template in claim_templates(tenancy.name, flavors, self.scope, namespace):
+            tenancy.add(template)
         folders = self._folders(notebooks)
         queues = cluster.add("training-platform:kueue:TeamQueues", f"{name}-queues")
         team_queues(queues, team, cluster.key, cluster.flavors, scope=self.scope, namespace=namespace)

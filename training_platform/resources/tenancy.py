@@ -393,13 +393,15 @@ def admission(
     *,
     sources: Sequence[str] = (),
     kinds: Sequence[JobKind] = (),
+    devices: bool = False,
 ) -> None:
     """Add the ValidatingAdmissionPolicies of one cluster with their bindings: they hold in every team's namespace.
 
     ``images`` are the stack file's places of what nodes and the daemons of GPUDirect run. ``sources`` are the prefixes
-    of images of teams' pods, where the environment has them; ``kinds`` are the operators'.
+    of images of teams' pods, where the environment has them; ``kinds`` are the operators'. With ``devices`` pods may
+    claim network devices.
     """
-    for policy in policies({**IMAGES, **images}, bounds, sources, kinds):
+    for policy in policies({**IMAGES, **images}, bounds, sources, kinds, devices=devices):
         logical = f"{into.name}-{policy.name.removeprefix('training-platform-')}"
         refused = into.add(kubernetes_object(ADMISSION_POLICY, logical, scope, policy.name, {"spec": policy.spec}))
         bound = kubernetes_object(ADMISSION_BINDING, f"{logical}-binding", scope, policy.name, {"spec": policy.binding})

@@ -46,6 +46,8 @@ SHARES = """\
         h100-time-sharing-2: {nominal_quota: 64}
         h100-flex-start: {nominal_quota: 32}
 """
+GPUS = "        subnet: {nodes: 10.11.0.0/20,"  # of the cluster with GPUs
+TPUS = "        subnet: {nodes: 10.10.0.0/20,"
 SIDECARS = {"h100": "tcpx-daemon", "h100-mega": "tcpxo-daemon"}
 RIGHTS = {"h100": ["NET_ADMIN"], "h100-mega": ["NET_ADMIN", "NET_BIND_SERVICE"]}
 
@@ -54,6 +56,7 @@ RIGHTS = {"h100": ["NET_ADMIN"], "h100-mega": ["NET_ADMIN", "NET_BIND_SERVICE"]}
 def root(new_lab: Lab) -> Path:
     root = new_lab()
     insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", POOLS)
+    insert(root / "stacks" / "Pulumi.lab.yaml", GPUS, "        accelerator_networks: multi-network\n")
     insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", SHARES)
     return root
 
@@ -333,8 +336,7 @@ def test_pools_that_gke_makes_have_no_networks(take: Take, root: Path) -> None:
 """
     classed = "          classed: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 2}\n"
     insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", classed)
-    cluster = "        location: us-central1\n"
-    insert(root / "stacks" / "Pulumi.lab.yaml", f"{cluster}        subnet:", classes)
+    insert(root / "stacks" / "Pulumi.lab.yaml", GPUS, classes)
     insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", "        class-best: {nominal_quota: 24}\n")
     two, three = (
         take(f"gke: {{cluster: gpus, flavor: class-best, nodes: {nodes}}}", workspace=read_workspace(root))
@@ -344,6 +346,53 @@ def test_pools_that_gke_makes_have_no_networks(take: Take, root: Path) -> None:
     assert interfaces(two)["eth1"] == "tcpx-1"
     assert [finding.rule for finding in gke_findings(two)] == ["job-flavor-networks"]
     assert [finding.rule for finding in gke_findings(three)] == ["job-fits-pools", "job-flavor-networks"]
+
+
+def claims(resolved: ResolvedJob) -> tuple[list[Any], list[Any]]:
+    """Return the claims of a job's pods, and those of the container that trains."""
+    return pod(resolved).get("resourceClaims", []), container(resolved)["resources"].get("claims", [])
+
+
+@pytest.mark.parametrize(
+    ("target", "template_name"),
+    [
+        ("cluster: gpus, flavor: h200-spot, nodes: 2", "mrdma-8"),
+        ("cluster: gpus, flavor: gb200-reservation, nodes: 2", "mrdma-4"),
+        ("cluster: gpus, flavor: h100-mega, nodes: 2", "netdev-8"),
+        ("cluster: gpus, flavor: h200-spot, nodes: 1", None),
+        ("cluster: gpus, flavor: h100-flex-start, nodes: 2", None),
+        ("cluster: tpus, flavor: tpu-v6e-4x4, slices: 2", "netdev-2"),
+        ("cluster: tpus, flavor: tpu-v6e-4x4, slices: 2, host_network: true", None),
+        ("cluster: tpus, flavor: tpu-v5e-4x8, slices: 2", None),
+    ],
+)
+def test_pods_of_several_vms_claim_the_devices_of_dranet(
+    take: Take, root: Path, target: str, template_name: str | None
+) -> None:
+    stack = root / "stacks" / "Pulumi.lab.yaml"
+    stack.write_text(stack.read_text(encoding="utf-8").replace("multi-network", "dranet"), encoding="utf-8")
+    insert(stack, TPUS, "        accelerator_networks: dranet\n")
+    slices = "          newer: {machine_type: ct6e-standard-4t, zone: us-west4-a, topology: 4x4, slices: 2}\n"
+    insert(stack, "          slices:", slices)
+    insert(
+        root / "stacks" / "Pulumi.lab-vision.yaml", "        tpu-v5e-4x8:", "        tpu-v6e-4x4: {nominal_quota: 32}\n"
+    )
+    resolved = take(f"gke: {{{target}}}", workspace=read_workspace(root))
+
+    named, used = claims(resolved)
+
+    assert [row["resourceClaimTemplateName"] for row in named] == ([template_name] if template_name else [])
+    assert used == [{"name": row["name"]} for row in named]
+    assert "networking.gke.io/interfaces" not in template(resolved)["metadata"]["annotations"]
+
+
+def test_nccl_takes_the_devices_of_dranet_by_their_names_on_the_node(job: Job, root: Path, take: Take) -> None:
+    vpcs = variables(job("h100-mega"))
+    stack = root / "stacks" / "Pulumi.lab.yaml"
+    stack.write_text(stack.read_text(encoding="utf-8").replace("multi-network", "dranet"), encoding="utf-8")
+    target = "gke: {cluster: gpus, flavor: h100-mega, nodes: 2}"
+
+    assert variables(take(target, workspace=read_workspace(root))) == vpcs
 
 
 def test_a_job_of_one_vm_may_run_in_any_pool(job: Job) -> None:

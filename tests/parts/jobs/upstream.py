@@ -24,9 +24,12 @@ POOLS: Mapping[str, Mapping[str, Any]] = {
     "a3-ultragpu-8g": {"min_nodes": 2, "max_nodes": 2},
     "a4-highgpu-8g": {"min_nodes": 2, "max_nodes": 2},
     "a4x-highgpu-4g": {"min_nodes": 2, "max_nodes": 2},
+    "a4x-maxgpu-4g-metal": {"min_nodes": 2, "max_nodes": 2},
     "g2-standard-96": {"max_nodes": 1},
+    "g4-standard-96": {"max_nodes": 1},
     "ct4p-hightpu-4t": {"topology": "2x2x4", "slices": 2, "min_slices": 2},
     "ct5lp-hightpu-8t": {"topology": "2x4"},
+    "ct5p-hightpu-4t": {"topology": "2x2x4", "slices": 2, "min_slices": 2},
     "ct6e-standard-4t": {"topology": "4x4"},
     "tpu7x-standard-4t": {"topology": "2x2x2"},
 }
@@ -58,7 +61,7 @@ def workspace() -> Workspace:
     shares: dict[str, Any] = {}
     for number, (name, pool) in enumerate(POOLS.items()):
         machine = MACHINE_TYPES[name]
-        zone = machine.zones[0] if machine.zones else f"{machine.regions[0]}-a"
+        zone, *_ = machine.zones or [f"{region}-a" for region in (*machine.regions, "us-central1")]
         capacity = {} if "on-demand" in machine.capacities else {"capacity": "reservation", "reservation": "own"}
         clusters[name.lower()] = {
             "location": region_of(zone),
@@ -113,6 +116,10 @@ def _daemon(output: Rendered) -> str:
     return "sidecar" if output.pod.get("initContainers") else "none"
 
 
+def _claims(output: Rendered) -> str:
+    return ", ".join(row["resourceClaimTemplateName"] for row in output.pod.get("resourceClaims", ())) or "none"
+
+
 def _networks(output: Rendered) -> str:
     return str(output.annotations.get("networking.gke.io/interfaces", "").count("interfaceName"))
 
@@ -132,6 +139,7 @@ FIELDS: Mapping[str, Callable[[Rendered], str]] = {
     )
     or "none",
     "interfaces": _networks,
+    "claims": _claims,
     "folders of the node": lambda output: ", ".join(
         sorted(row["hostPath"]["path"] for row in output.pod.get("volumes", ()) if "hostPath" in row)
     )
@@ -163,6 +171,15 @@ POOL_FIELDS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "pool: machine type": lambda inputs: str(inputs["nodeConfig"]["machineType"]),
     "pool: further networks": lambda inputs: str(
         len(inputs.get("networkConfig", {}).get("additionalNodeNetworkConfigs", []))
+    ),
+    "pool: network profile": lambda inputs: str(
+        inputs.get("networkConfig", {}).get("acceleratorNetworkProfile", "none")
+    ),
+    "pool: NUMA policy": lambda inputs: str(
+        inputs["nodeConfig"].get("kubeletConfig", {}).get("topologyManager", "none")
+    ),
+    "pool: driver": lambda inputs: str(
+        inputs["nodeConfig"]["guestAccelerators"][0]["gpuDriverInstallationConfig"]["gpuDriverVersion"]
     ),
     "pool: boot disk": lambda inputs: str(inputs["nodeConfig"]["bootDisk"]["diskType"]),
     "pool: placement": lambda inputs: str((inputs.get("placementPolicy") or {}).get("tpuTopology") or "none"),

@@ -133,6 +133,18 @@ def test_a_machine_with_gpudirect_has_nics_lowest_versions_and_frames_of_its_kin
     assert machine.gpudirect_mtu == {"RDMA": 8896, "TCPX": 8244, "TCPXO": 8244, None: None}[kind]
 
 
+@every_machine
+def test_network_devices_are_those_of_a_machines_cards_and_need_a_version(machine: MachineType) -> None:
+    devices = machine.network_devices
+
+    if machine.gpudirect:
+        assert devices is not None
+        rdma = machine.gpudirect == "RDMA"
+        assert devices.device_class == ("mrdma.google.com" if rdma else "netdev.google.com")
+        assert devices.count == (machine.rdma_nics if rdma else machine.nics - 1)
+    assert devices is None or "dranet" in machine.minimum_gke
+
+
 def test_compact_placement_is_bounded_by_the_machine_s_family() -> None:
     bounds: dict[str, set[int | None]] = {}
     for machine in GPUS:

@@ -27,9 +27,9 @@ RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
 every_machine = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 
 
-@pytest.fixture(scope="module")
-def stack() -> Stack:
-    return workspace_of({"every": {"environment": environment()}}).stacks["every"]
+@pytest.fixture(scope="module", params=["multi-network", "dranet"])
+def stack(request: pytest.FixtureRequest) -> Stack:
+    return workspace_of({"every": {"environment": environment(request.param)}}).stacks["every"]
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +117,18 @@ def test_attached_gpus_are_planned_and_found_right(
 
 
 @every_machine
-def test_every_nic_but_the_first_has_its_network(machine: MachineType, plan: PlannedStack) -> None:
+def test_every_nic_but_the_first_has_a_network_of_ours_or_of_gke(
+    machine: MachineType, plan: PlannedStack, stack: Stack
+) -> None:
+    assert stack.environment is not None
+    by_gke = stack.environment.clusters[FIRST].accelerator_networks == "dranet" and machine.network_devices is not None
     for pool in of_machine(plan, machine):
-        networks = pool.inputs.get("networkConfig", {}).get("additionalNodeNetworkConfigs", [])
-        assert len(networks) == machine.nics - 1
+        config = pool.inputs["networkConfig"]
+        networks = config.get("additionalNodeNetworkConfigs", [])
+        assert len(networks) == (0 if by_gke else machine.nics - 1)
+        assert config.get("acceleratorNetworkProfile") == ("auto" if by_gke else None)
+        driver = pool.inputs["nodeConfig"]["labels"].get("cloud.google.com/gke-networking-dra-driver")
+        assert driver == ("true" if by_gke else None)
 
 
 @pytest.mark.parametrize("machine", [m for m in MACHINES.values() if m.workload_policy], ids=lambda m: m.name)

@@ -216,7 +216,8 @@ B200 = {"machine_type": "a4-highgpu-8g", "zone": "us-central1-b", "capacity": "s
 
 
 def cluster_of(pools: dict[str, dict[str, Any]], **fields: Any) -> ClusterSpec:
-    return ClusterSpec.model_validate({"location": "us-central1", "subnet": RANGES, "node_pools": pools, **fields})
+    spec = {"location": "us-central1", "subnet": RANGES, "accelerator_networks": "multi-network", "node_pools": pools}
+    return ClusterSpec.model_validate({**spec, **fields})
 
 
 def fabrics(**pools: dict[str, Any]) -> dict[str, GpuFabric]:

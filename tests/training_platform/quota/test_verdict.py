@@ -432,6 +432,7 @@ config:
     clusters:
       a:
         location: us-central1
+        accelerator_networks: multi-network
         subnet: {nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.0.16.0/20}
         node_pools:
           mega: {machine_type: a3-megagpu-8g, zone: us-central1-a}

@@ -8,6 +8,7 @@ import pytest
 
 from tests.stacks.pools import NODE_POOL, plan_of, stack_of
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.config.expansion import NETWORK_DRIVER_LABEL
 
 FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
 TPU = "google.com/tpu"
@@ -62,7 +63,7 @@ def test_a_flavor_of_gpus_selects_the_model_and_tolerates_the_taint_that_their_p
     assert node["taints"] == [{"key": GPU, "value": "present", "effect": "NO_SCHEDULE"}]
     assert tolerates(tolerations, GPU, "present")
     assert tolerates(tolerations, ARM, "arm64") is (FAMILIES[family].architecture == "arm64")
-    assert all(key.startswith(OURS) for key in node["labels"])
+    assert all(key.startswith(OURS) for key in node["labels"].keys() - {NETWORK_DRIVER_LABEL})
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def cluster(pools: dict[str, Any], *priorities: dict[str, Any], **fields: Any) -
 def class_spec(*priorities: dict[str, Any], **fields: Any) -> dict[str, Any]:
     spec = cluster({"h100": H100, "slices": SLICES}, *priorities, **fields)
     pools = {pool.name: pool for pool in cluster_pools("west", spec)}
-    return compute_class(spec.compute_classes["best"], pools, "nodes@example.com")
+    return compute_class(spec.compute_classes["best"], spec, pools, "nodes@example.com")
 
 
 def test_queued_vms_are_flex_start_vms_that_come_by_request(planned: Planner) -> None:

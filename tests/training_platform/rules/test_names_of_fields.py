@@ -38,6 +38,7 @@ ELSEWHERE = {
     "chart": "an input of a Helm release",
     "claimRef": "an input of a volume, read in a plan",
     "deleteBeforeReplace": "an option of a resource",
+    "dranet": "a use of a machine type in the catalogue",
     "ignoreChanges": "an option of a resource",
     "multishare": "a parameter of a StorageClass",
     "other": "a key of descriptions.yaml",

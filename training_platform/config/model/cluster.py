@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog.types import MachineType, NetworkDevices
 from training_platform.config.model.compute_class import ComputeClassSpec, check_classes
 from training_platform.config.model.node_pool import (
     BootDiskSpec,
@@ -124,6 +125,7 @@ class Maintenance(Section):
     )
 
 
+AcceleratorNetworks = Literal["multi-network", "dranet"]
 Presence = Literal["installed", "existing", "none"]
 # Of a cluster that is somebody else's, what its owner decides.
 OWNERS_FIELDS = (
@@ -211,7 +213,12 @@ class ClusterSpec(Consistent):
     )
     version: Version | None = Field(default=None, description="Lowest version of the control plane, in quotes.")
     maintenance: Maintenance = Field(default=Maintenance(), description="When GKE may upgrade the cluster.")
-    gpu_networks: GpuNetworksSpec = Field(default=GpuNetworksSpec(), description="Networks for GPUDirect.")
+    accelerator_networks: AcceleratorNetworks | None = Field(
+        default=None,
+        description="Networks of GPUs and TPUs: VPCs of this stack (multi-network), or GKE's own (dranet). "
+        "Default: by machine type, as docs/pools.md has it; another value recreates the node pools.",
+    )
+    gpu_networks: GpuNetworksSpec = Field(default=GpuNetworksSpec(), description="VPCs of this stack for GPUDirect.")
     system_pool: SystemPoolSpec = Field(
         default=SystemPoolSpec(), description="Node pool of the controllers and of GKE's own pods."
     )
@@ -266,6 +273,13 @@ class ClusterSpec(Consistent):
         """Its expanded pools by its name, filled by ``config.pools``: they live as long as the cluster does."""
         return {}
 
+    def network_devices(self, machine: MachineType) -> NetworkDevices | None:
+        """Return the network devices that GKE's driver serves on a machine's VMs here, None without the driver."""
+        devices = machine.network_devices
+        if devices is None or self.accelerator_networks == "multi-network":
+            return None
+        return devices if devices.default or self.accelerator_networks else None
+
     @property
     def pools_without_chips(self) -> dict[Path, CpuPoolSpec]:
         """Its pools without TPUs or GPUs, by their paths below it, the system pool and its fallbacks last."""
@@ -307,6 +321,30 @@ class ClusterSpec(Consistent):
                 yield Problem(("cpu_pools", name), f"has the name of {other}", "another name", f"{name}-cpu")
         if self.existing is None and self.subnet is None:
             yield Problem(("subnet",), "is missing", "nodes, pods and services, or the field existing")
+        yield from self._conflicts_of_networks()
+
+    def _conflicts_of_networks(self) -> Iterator[Problem]:
+        """Yield pools with different networks by default: Device networks and DRANET exclude each other in a cluster.
+
+        Source: reports of GKE's page on automated networking for accelerators, read 2026-11-28.
+        """
+        pools_of: dict[AcceleratorNetworks, str] = {}
+        for name, pool in self.node_pools.items():
+            machine = pool.machine
+            if not pool.gpu_direct:
+                continue
+            if self.network_devices(machine):
+                pools_of.setdefault("dranet", name)
+            elif machine.gpudirect:
+                pools_of.setdefault("multi-network", name)
+        if self.accelerator_networks is None and len(pools_of) > 1:
+            dranet = pools_of["dranet"]
+            vpcs = pools_of["multi-network"]
+            message = (
+                f"is missing: {dranet} ({self.node_pools[dranet].machine_type}) has DRANET by default, "
+                f"{vpcs} ({self.node_pools[vpcs].machine_type}) has VPCs, and a cluster has one of both"
+            )
+            yield Problem(("accelerator_networks",), message, "dranet or multi-network", "multi-network")
 
     @model_validator(mode="after")
     def _classes_are_of_its_pools(self) -> Self:

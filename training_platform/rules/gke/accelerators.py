@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.attachments import gpu_counts, is_without_gpus
+from training_platform.catalog.locations import is_zone
 from training_platform.catalog.topologies import legal_for, nearest_topology, other_machine, topologies_text
 from training_platform.catalog.types import MachineType, chips_in
-from training_platform.config.expansion import GPU_DIRECT_LABEL, GPU_DIRECT_OFF
+from training_platform.config.expansion import GPU_DIRECT_LABEL, GPU_DIRECT_OFF, NETWORK_DRIVER_LABEL
 from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.finding import Severity
+from training_platform.resources.node_pools import NETWORK_PROFILE
 from training_platform.rules.gke.clusters import DATAPLANE_V2
 from training_platform.rules.network import RESERVED_ADDRESSES, network_of, prefix_with, subnet_named, subnet_of
 from training_platform.views.cluster import VmView, cluster_of
@@ -206,8 +208,6 @@ def illegal(pool: NodePoolView, machine: MachineType, topology: str) -> Draft:
 
 
 _TOOLKIT = "Cluster Toolkit v1.95.0, gpu_direct.tf and network modules, read 2026-06-25"
-AUTO = "auto"
-DRA_LABEL = "cloud.google.com/gke-networking-dra-driver"
 ROCE = "vpc-roce"
 METAL = "vpc-roce-metal"
 
@@ -245,20 +245,23 @@ def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("accelerator-network-profile", ruleset="fabric", source=f"{_TOOLKIT}; xpk 367c838")
 def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
-    """Find an unknown accelerator network profile, one next to declared networks, or on machines without support."""
+    """Find an unknown accelerator network profile, one beside declared networks, or without support by its pool."""
     profile = pool.network_profile
     machine = pool.machine
     if profile is None:
         return
-    if profile != AUTO:
+    if profile != NETWORK_PROFILE:
         message = f"accelerator network profile {profile} is unknown"
-        yield finding(pool, "network_profile", message, allowed=AUTO, nearest=AUTO)
+        yield finding(pool, "network_profile", message, allowed=NETWORK_PROFILE, nearest=NETWORK_PROFILE)
     if pool.nics:
         message = "an accelerator network profile creates its networks itself, but others are configured as well"
         yield finding(pool, "nics", message, allowed="no additional node networks")
     if machine is not None and "dranet" not in machine.minimum_gke:
         message = f"{machine.name} does not support accelerator network profiles"
         yield finding(pool, "network_profile", message, allowed="none")
+    if len(pool.zones) > 1 or (not pool.zones and pool.location is not None and not is_zone(pool.location)):
+        message = "an accelerator network profile creates networks of one zone, and the pool has several"
+        yield finding(pool, "zones", message, allowed="one zone")
 
 
 @rule(
@@ -270,9 +273,10 @@ def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
 )
 def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
     """Find an accelerator network profile on nodes without the label that installs its driver."""
-    if pool.network_profile is not None and pool.node_labels.get(DRA_LABEL) != "true":
-        message = f"label {DRA_LABEL} is missing, so the driver of the profile's networks is not installed"
-        yield finding(pool, "network_profile", message, allowed=f"{DRA_LABEL}: true", nearest=f"{DRA_LABEL}: true")
+    if pool.network_profile is not None and pool.node_labels.get(NETWORK_DRIVER_LABEL) != "true":
+        message = f"label {NETWORK_DRIVER_LABEL} is missing, so the driver of the profile's networks is not installed"
+        label = f"{NETWORK_DRIVER_LABEL}: true"
+        yield finding(pool, "network_profile", message, allowed=label, nearest=label)
 
 
 @rule("rdma-network", ruleset="fabric-networks", across=True, source=_TOOLKIT)
@@ -376,6 +380,16 @@ def dranet_cluster(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         # The Toolkit refuses it; a test of the provider (93c65b2) creates a queued pool with it.
         severity: Severity | None = "warning" if pool.queued else None
         yield finding(pool, "nics", message, allowed="enable_multi_networking, at creation", severity=severity)
+    if cluster is not None and pool.network_profile is not None and cluster.name in program.once(_with_nics):
+        message = f"other pools of {cluster.name} have additional node networks, which exclude network profiles"
+        # By reports of GKE's page alone (read 2026-11-28).
+        yield finding(pool, "network_profile", message, allowed="one of both in a cluster", severity="warning")
+
+
+def _with_nics(program: Program) -> set[str]:
+    """Return the names of clusters that have pools with additional interfaces."""
+    clusters = (cluster_of(pool, program) for pool in program.all(NodePoolView) if pool.known("nics") and pool.nics)
+    return {cluster.name for cluster in clusters if cluster is not None}
 
 
 def _vms_by_subnet(program: Program) -> dict[str, int]:

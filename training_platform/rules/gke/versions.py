@@ -74,10 +74,11 @@ def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a node setting that the GKE version does not support yet, or a driver that it does not install."""
     gpus = pool.machine is not None and pool.machine.kind == "gpu"
+    profile = (pool.machine and pool.machine.minimum_gke.get("dranet")) or DRANET
     floors = (
         (pool.fast_socket, FAST_SOCKET, "fast socket"),
         (pool.secondary_disks > 0, SECONDARY_DISKS, "a secondary boot disk"),
-        (pool.network_profile is not None, DRANET, "an accelerator network profile"),
+        (pool.network_profile is not None, profile, "an accelerator network profile"),
         (gpus and pool.driver is None, DRIVER_BY_DEFAULT, "automatic installation of GPU drivers"),
     )
     for used, floor, subject in floors:

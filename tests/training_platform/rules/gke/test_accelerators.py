@@ -147,6 +147,8 @@ TABLE = [
             {"network_profile": "own"},
             {"network_profile": "auto", "nics": NICS},
             {"network_profile": "auto", "machine_type": "a2-highgpu-8g"},
+            {"network_profile": "auto", "zones": ("us-central1-a", "us-central1-b")},
+            {"network_profile": "auto", "zones": ()},
         ],
     ),
     Rule(
@@ -162,6 +164,7 @@ TABLE = [
         finds=[
             {"gpu_pool.network_profile": "auto", "cluster.datapath": None},
             {"gpu_pool.nics": (PoolNic("a", None),), "cluster.multi_networking": False},
+            Found({"gpu_pool.nics": (PoolNic("a", None),), "gpu_pool.network_profile": "auto"}, severity="warning"),
         ],
     ),
     Rule(

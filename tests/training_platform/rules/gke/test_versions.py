@@ -66,6 +66,11 @@ TABLE = [
             {"gpu_pool.fast_socket": True, "gpu_pool.version": "1.25.2-gke.1699"},
             {"gpu_pool.secondary_disks": 1, "gpu_pool.version": "1.28.3-gke.106699"},
             {"gpu_pool.network_profile": "auto", "gpu_pool.version": "1.34.1-gke.1829000"},
+            {
+                "gpu_pool.network_profile": "auto",
+                "gpu_pool.version": "1.34.3-gke.1317999",
+                "gpu_pool.machine_type": "a4x-maxgpu-4g-metal",
+            },
         ],
     ),
     Rule(

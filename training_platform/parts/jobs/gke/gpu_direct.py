@@ -90,16 +90,23 @@ def gpu_direct(job: GkeJob) -> GpuDirect | None:
         return None
     fabric = gpu_fabrics(job.gke.cluster, job.cluster)[name]
     pool = next(pool for pool in job.flavor.pools if pod_fabric(pool) == name)
-    cards = {
-        f"eth{number}": nic.name
-        for number, (vpc, nic) in enumerate(fabric.nics(pool), start=1)
-        if fabric.gpudirect != "RDMA" or vpc.profile  # its second gVNIC belongs to the node
-    }
-    interfaces = [{"interfaceName": name, "network": net} for name, net in {"eth0": "default", **cards}.items()]
     seen = access(fabric.gpudirect, {**IMAGES, **job.environment.node_images})
+    annotations: dict[str, str] = {}
+    if pool.network_devices:
+        # DRANET leaves gVNICs their names of the node. Source: GKE cluster-autoscaler 7d25050, dranet.go.
+        cards = [f"eth{number}" for number in range(1, pool.network_devices.count + 1)]
+    else:
+        networks = {
+            f"eth{number}": nic.name
+            for number, (vpc, nic) in enumerate(fabric.nics(pool), start=1)
+            if fabric.gpudirect != "RDMA" or vpc.profile  # its second gVNIC belongs to the node
+        }
+        cards = list(networks)
+        rows = [{"interfaceName": name, "network": net} for name, net in {"eth0": "default", **networks}.items()]
+        annotations = {DEFAULT_INTERFACE: "eth0", INTERFACES: json.dumps(rows)}
     names = {"LIBRARIES": LIBRARIES, "TCPX_SOCKETS": TCPX_SOCKETS, "APERTURES": APERTURES, "cards": ",".join(cards)}
     return GpuDirect(
-        annotations={DEFAULT_INTERFACE: "eth0", INTERFACES: json.dumps(interfaces), **seen.annotations},
+        annotations={**annotations, **seen.annotations},
         variables={variable: value.format(**names) for variable, value in _NCCL[fabric.gpudirect].items()},
         access=seen,
         script=SCRIPTS.get(fabric.gpudirect, ""),

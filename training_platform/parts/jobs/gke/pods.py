@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from training_platform.catalog.types import NetworkDevices
 from training_platform.config.model.node_pool import SLICE_LEVELS
 from training_platform.parts.jobs.container import ON_GKE, container, image, output_variables
 from training_platform.parts.jobs.gke.gke_job import GkeJob
-from training_platform.parts.jobs.gke.gpu_direct import GpuDirect, gpu_direct
+from training_platform.parts.jobs.gke.gpu_direct import GpuDirect, fabric_of, gpu_direct, usable_pools
 from training_platform.parts.jobs.gke.pod_sizes import pod_parts, resources
 from training_platform.parts.jobs.gke.volumes import (
     LOCAL_CHECKPOINTS_PATH,
@@ -19,6 +20,7 @@ from training_platform.parts.jobs.gke.volumes import (
 )
 from training_platform.parts.jobs.rendezvous import RANK, rendezvous
 from training_platform.resources.kueue import ANY_PLACE, resource_flavor
+from training_platform.resources.network_devices import template_name
 from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_GROUP, repository_id, repository_url
 
 
@@ -128,7 +130,22 @@ def _pod(job: GkeJob, direct: GpuDirect | None, storage: Volumes) -> dict[str, A
     pod["containers"] = [_container(job, direct, storage)]
     if merged_volumes := _merged(direct.access.volumes if direct else (), storage.volumes):
         pod["volumes"] = merged_volumes
+    if devices := claimed_devices(job):
+        pod["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": template_name(devices)}]
     return pod
+
+
+CLAIM = "network-devices"
+
+
+def claimed_devices(job: GkeJob) -> NetworkDevices | None:
+    """Return the network devices that each pod claims: none on one VM, on the VM's network, or without GPUDirect."""
+    if job.slices * job.hosts == 1 or job.gke.host_network:
+        return None
+    if job.is_tpu:
+        return job.pool.network_devices
+    fabric = fabric_of(job.flavor, job.nodes)
+    return usable_pools(job.flavor, job.nodes)[0].network_devices if fabric else None
 
 
 def volume_group(job: GkeJob) -> dict[str, Any]:
@@ -186,6 +203,8 @@ def _container(job: GkeJob, direct: GpuDirect | None, storage: Volumes) -> dict[
     if ports:
         body["ports"] = ports
     body["resources"] = resources(job, requested_chips, pod_parts(job))
+    if claimed_devices(job):
+        body["resources"]["claims"] = [{"name": CLAIM}]
     if mounts:
         body["volumeMounts"] = mounts
     if security := program_security(job, capabilities):

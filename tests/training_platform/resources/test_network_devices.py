@@ -1,0 +1,187 @@
+"""Networks that GKE creates for GPUs and TPUs: which pools have them, and how the pods of a team claim devices."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from tests.places import ROOT
+from tests.plans import PlannedStack, planned_demand, planned_stack
+from tests.stack_files import workspace_of
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.types import MachineType, NetworkDevices
+from training_platform.config.expansion import cluster_pools
+from training_platform.config.model.cluster import ClusterSpec
+from training_platform.resources.compute_classes import compute_class
+
+TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
+POLICY = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
+RESERVED = {"capacity": "reservation", "reservation": "any"}
+H200 = {"machine_type": "a3-ultragpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4}
+B200 = {"machine_type": "a4-highgpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4}
+GB200 = {"machine_type": "a4x-highgpu-4g", "zone": "us-central1-a", **RESERVED, "max_nodes": 4}
+GB300 = {"machine_type": "a4x-maxgpu-4g-metal", "zone": "us-central1-b", **RESERVED}
+MEGA = {"machine_type": "a3-megagpu-8g", "zone": "us-central1-b", "max_nodes": 4}
+V6E = {"machine_type": "ct6e-standard-4t", "zone": "us-central1-b", "topology": "4x4", "slices": 2}
+
+
+def cluster(networks: str | None, **pools: dict[str, Any]) -> ClusterSpec:
+    word = {"accelerator_networks": networks} if networks else {}
+    return ClusterSpec.model_validate({"location": "us-central1", "subnet": RANGES, "node_pools": pools, **word})
+
+
+def devices(networks: str | None, **pools: dict[str, Any]) -> dict[str, tuple[str, int] | None]:
+    expanded = cluster_pools("main", cluster(networks, **pools))
+    return {
+        pool.name: (pool.network_devices.device_class, pool.network_devices.count) if pool.network_devices else None
+        for pool in expanded
+    }
+
+
+def plan(stack: str, networks: str | None, **pools: dict[str, Any]) -> PlannedStack:
+    """Return the plan of the environment ``lab``, or of its team ``lab-vision``, which has shares of all flavors."""
+    spec = {"location": "us-central1", "subnet": RANGES, "node_pools": pools}
+    if networks:
+        spec["accelerator_networks"] = networks
+    environment = {"project": "example-lab", "production": False, "clusters": {"main": spec}}
+    flavors = workspace_of({"lab": {"environment": environment}}).flavors("lab", "main")
+    shares = {"main": {name: {"nominal_quota": flavor.queue_chips} for name, flavor in flavors.items()}}
+    team = {"environment": "lab", "name": "vision", "members": ["group:vision@example.com"], "shares": shares}
+    workspace = workspace_of({"lab": {"environment": environment}, "lab-vision": {"team": team}})
+    return planned_stack(workspace.stacks[stack], workspace)
+
+
+@pytest.mark.parametrize(
+    ("pool", "by_default", "asked_for"),
+    [
+        (H200, ("mrdma.google.com", 8), ("mrdma.google.com", 8)),
+        (GB200, ("mrdma.google.com", 4), ("mrdma.google.com", 4)),
+        (GB300, ("mrdma.google.com", 8), ("mrdma.google.com", 8)),
+        (B200, None, ("mrdma.google.com", 8)),
+        (MEGA, None, ("netdev.google.com", 8)),
+        (V6E, None, ("netdev.google.com", 2)),
+        ({**H200, "gpu_direct": False}, None, None),
+        ({"machine_type": "a2-highgpu-8g"}, None, None),
+    ],
+)
+def test_gke_creates_the_networks_of_machines_whose_blueprints_were_deployed_so_and_of_others_by_the_word(
+    pool: dict[str, Any], by_default: tuple[str, int] | None, asked_for: tuple[str, int] | None
+) -> None:
+    assert devices(None, pool=pool) == {"pool": by_default}
+    assert devices("dranet", pool=pool) == {"pool": asked_for}
+    assert devices("multi-network", pool=pool) == {"pool": None}
+
+
+def test_pools_with_both_networks_by_default_need_the_word() -> None:
+    with pytest.raises(
+        ValidationError, match=r"ultra \(a3-ultragpu-8g\) has DRANET by default, mega \(a3-megagpu-8g\)"
+    ):
+        cluster(None, mega=MEGA, ultra=H200)
+
+    assert devices("multi-network", mega=MEGA, ultra=H200) == {"mega": None, "ultra": None}
+    assert devices(None, mega={**MEGA, "gpu_direct": False}, ultra=H200)["ultra"]
+    assert devices(None, slices=V6E, ultra=H200)["slices"] is None  # without a VPC of ours, it is in nobody's way
+
+
+def test_a_team_has_a_template_with_an_exact_count_for_each_kind_of_its_vms() -> None:
+    templates = plan("lab-vision", "dranet", ultra=H200, four=B200, grace=GB200, slices=V6E).of(TEMPLATE)
+
+    requests = {row.inputs["metadata"]["name"]: row.inputs["spec"]["spec"]["devices"]["requests"] for row in templates}
+    assert {name: request["exactly"] for name, (request,) in requests.items()} == {
+        "mrdma-8": {"deviceClassName": "mrdma.google.com", "allocationMode": "ExactCount", "count": 8},
+        "mrdma-4": {"deviceClassName": "mrdma.google.com", "allocationMode": "ExactCount", "count": 4},
+        "netdev-2": {"deviceClassName": "netdev.google.com", "allocationMode": "ExactCount", "count": 2},
+    }
+    assert plan("lab-vision", "multi-network", ultra=H200).of(TEMPLATE) == []
+
+
+@pytest.mark.parametrize(("networks", "claims"), [(None, True), ("multi-network", False)])
+def test_only_a_cluster_with_network_devices_has_jobs_with_claims(networks: str | None, claims: bool) -> None:
+    environment = plan("lab", networks, ultra=H200)
+    (release,) = [row for row in environment.of(RELEASE) if row.inputs["chart"].endswith("kueue")]
+    values = release.inputs["values"]
+    configuration = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+    names = {policy.inputs["metadata"]["name"] for policy in environment.of(POLICY)}
+
+    assert ("KueueDRARejectWorkloadsWhenDRADisabled" in configuration.get("featureGates", {})) is claims
+    assert ("training-platform-claims" in names) is claims
+
+
+def test_gke_creates_the_networks_and_the_platform_none() -> None:
+    def networks(word: str | None) -> tuple[int, int, set[str]]:
+        environment = plan("lab", word, ultra=H200)
+        kinds = {row.type.rpartition(":")[2] for row in environment.resources}
+        vpcs = environment.of("gcp:compute/network:Network")
+        subnets = environment.of("gcp:compute/subnetwork:Subnetwork")
+        return len(vpcs), len(subnets), kinds & {"GKENetworkParamSet", "Network", "DaemonSet"}
+
+    assert networks("multi-network") == (1 + 2, 1 + 9, {"GKENetworkParamSet", "Network", "DaemonSet"})
+    assert networks(None) == (1, 1, {"Network", "DaemonSet"})  # the environment's own VPC; NCCL's plugin
+
+
+def test_a_class_creates_pools_with_the_networks_of_its_cluster() -> None:
+    def spec(networks: str) -> dict[str, Any]:
+        priority = {"machine_type": "a3-ultragpu-8g", "capacity": "flex-start", "zones": ("us-central1-b",)}
+        fields = {"location": "us-central1", "subnet": RANGES, "accelerator_networks": networks}
+        whole = ClusterSpec.model_validate({**fields, "compute_classes": {"best": {"priorities": (priority,)}}})
+        return compute_class(whole.compute_classes["best"], whole, {}, "nodes@example.com")
+
+    assert spec("dranet")["priorities"][0]["acceleratorNetworkProfile"] == "auto"
+    assert spec("dranet")["nodePoolConfig"]["dra"] == {"networking": {"enabled": True}}
+    assert "acceleratorNetworkProfile" not in spec("multi-network")["priorities"][0]
+    assert "dra" not in spec("multi-network")["nodePoolConfig"]
+
+
+PAGE = (ROOT / "docs" / "pools.md").read_text(encoding="utf-8")
+
+
+def test_the_page_says_what_a_pool_of_a3_ultra_costs_with_each_networks() -> None:
+    def cost(networks: str) -> tuple[str, ...]:
+        environment = plan("lab", networks, ultra=H200)
+        without = plan("lab", networks, a100={"machine_type": "a2-highgpu-8g"})
+        charged: Counter[str] = Counter()
+        for sign, planned in ((1, environment), (-1, without)):
+            for charge in planned_demand(planned.resources):
+                charged[charge.keys[0].quota_id.partition("-per-")[0]] += sign * int(charge.amount)
+        objects = Counter(row.inputs.get("kind") for row in environment.resources if row.type.startswith("kubernetes:"))
+        networked = objects["Network"] + objects["GKENetworkParamSet"]
+        in_cluster = f"{networked} for networks, " if networked else ""
+        templates = len(plan("lab-vision", networks, ultra=H200).of(TEMPLATE))
+        quotas = (str(charged[name]) for name in ("NETWORKS", "SUBNETWORKS", "FIREWALLS"))
+        return *quotas, f"{in_cluster}{objects['DaemonSet']} DaemonSet", f"{templates} ResourceClaimTemplate"
+
+    rows = dict(re.findall(r"^\| (VPCs|subnets|firewall|Kubernetes|a team)[^|]* \| (.*) \|$", PAGE, re.MULTILINE))
+    columns = zip(*(row.split(" | ") for row in rows.values()), strict=True)
+    assert [tuple(column) for column in columns] == [
+        (*cost("multi-network")[:4], "-"), cost("dranet"),
+    ]  # fmt: skip
+
+
+def test_the_page_has_the_networks_of_each_machine() -> None:
+    rows = re.findall(r"^\| .* \| (`.*?) \| (\S+) \| (.*?) \| (.*?) \|$", PAGE, re.MULTILINE)
+    told = {}
+    for machines, default, vpcs, devices_of_vm in rows:
+        first, *further = re.findall("`(.*?)`", machines)
+        counts, device_class = re.fullmatch(r"([\d, ]+) (\w+)", devices_of_vm).groups()  # type: ignore[union-attr]
+        names = [first, *(f"{first.rpartition('-')[0]}{other}" for other in further)]
+        for name, count in zip(names, counts.split(", "), strict=True):
+            told[name] = (default, vpcs.removesuffix(" for each zone"), f"{count} {device_class}")
+
+    assert told == {name: _told(row, row.network_devices) for name, row in MACHINE_TYPES.items() if row.network_devices}
+
+
+def _told(machine: MachineType, devices: NetworkDevices) -> tuple[str, str, str]:
+    """Return what the page has to say of a machine: its default, its VPCs and subnets, its network devices."""
+    default = "dranet" if devices.default else "none"
+    vpcs = "none"
+    if machine.gpudirect:
+        default = "dranet" if devices.default else "multi-network"
+        vpcs = f"{machine.nics - max(machine.rdma_nics, 1)}, {machine.nics - 1}"
+    return default, vpcs, f"{devices.count} {devices.device_class.partition('.')[0]}"
