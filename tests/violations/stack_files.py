@@ -18,7 +18,7 @@ from tests.stacks.every_field import changed, steps
 from tests.violations.draw import ABSENT, FOLDER, Json, entries, load, valid
 from training_platform.checks.outcome import FlatResource
 from training_platform.checks.stacks import CheckOptions, check_stacks
-from training_platform.config.model.stack import PROJECT
+from training_platform.config.model.stack import PROJECT, Stack, parse_stack
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 
@@ -103,6 +103,19 @@ def findings(folder: Path, case: Said) -> list[Finding]:
         finding for stack in report.stacks if stack.name == case.stack for finding in stack.findings
         if finding.severity in ("error", "warning") and finding.position and finding.position.line in lines
     ]  # fmt: skip
+
+
+def with_value(case: Said, path: str, value: Any) -> Stack:
+    """Return the stack of a case with another value at the path of a finding."""
+    kind = KINDS[case.stack]
+    section = kind.section
+    for keys, wrong in case.values.items():
+        section = _with(section, keys, wrong)
+    keys = tuple(int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", path))
+    section = _with(section, keys, value)
+    texts = dict(fields.files(kind, section))
+    name = f"Pulumi.{case.stack}.yaml"
+    return parse_stack(case.stack, parse_source(texts[name], f"stacks/{name}"))
 
 
 def _lines(text: str, kind: fields.Kind, keys: Keys, value: Any) -> Iterator[int]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
+import yaml
 
 from tests.violations.records import RECORDED
-from tests.violations.stack_files import TABLE, VALID, findings, model_field, moving, said, why_not
+from tests.violations.stack_files import TABLE, VALID, findings, model_field, moving, said, why_not, with_value
+from training_platform.config.reading.declaration import RULES
 from training_platform.config.reading.finding import Finding
 
 _EVERY = [(row, said(row)) for row in RECORDED]
+OTHER_FIELD = re.compile(r"machine type ")
+"""Remedies that name another field in words."""
 CASES = [(row, case) for row, case in _EVERY if case]
 
 
@@ -64,3 +69,22 @@ def test_the_table_has_no_row_too_many() -> None:
     assert [row for row in TABLE["composed"] if row["of"] not in VALID] == []
     assert [row for row in TABLE["documents"] if (row["of"], row["values"]) not in recorded] == []
     assert {(kind, path) for kind, fields in TABLE["fields"].items() for path in fields} <= named
+
+
+def test_the_nearest_value_is_in_the_words_of_the_stack_file(findings_of_cases: list[list[Finding]]) -> None:
+    """A nearest value that the model rejects would be a second error; further remedies may name other fields."""
+    rejected = []
+    tried = set()
+    for (_, case), rows in zip(CASES, findings_of_cases, strict=True):
+        for row in rows:
+            rule = RULES[row.rule]
+            nearest = row.draft.nearest
+            value = nearest[0] if isinstance(nearest, tuple) else nearest
+            if rule.check is None or value is None or OTHER_FIELD.match(str(value)):
+                continue
+            tried.add(row.rule)
+            stack = with_value(case, row.path, yaml.safe_load(str(value)))
+            rejected += [f"{row.rule}: {value}: {other}" for other in stack.findings if other.path.startswith(row.path)]
+
+    assert rejected == []
+    assert len(tried) > 20

@@ -6,13 +6,14 @@ Findings have file, line and column if the program's stack file is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.declaration import RULES, Draft, Owner, Rule, Value, anchored, finding
 from training_platform.config.reading.finding import Anchor, Finding, Path, Place, Position, bug, dotted
+from training_platform.config.reading.rejection import choices
 from training_platform.config.reading.secrets import shows
 from training_platform.resources.plan import OWN_RESOURCES
 from training_platform.resources.provider_inputs import PROVIDER_INPUTS
@@ -129,8 +130,19 @@ def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | Non
         draft = replace(draft, message=f"{anchor.path.removesuffix('.0').rpartition('.')[2]} {draft.message}")
     if PROVIDER_INPUTS in path and rule.id == "document-unknown-field":  # a stack file spells names in another way
         draft = replace(draft, allowed=_python_names(draft.allowed), nearest=_python_names(draft.nearest))
+    if file is not None and file.section is not None and PROVIDER_INPUTS not in path:
+        written = [str(choice) for choice in choices(type(file.section), path)]
+        draft = replace(draft, allowed=_as_written(draft.allowed, written), nearest=_as_written(draft.nearest, written))
     placed = replace(anchored(draft, anchor), spoils=spoils, rests_on=rests_on)
     return placed.without_values() if view.hidden and shows(placed.shown, view.hidden) else placed
+
+
+def _as_written(values: Value, choices_of_field: Sequence[str]) -> Value:
+    """Return values of an input as a field of a stack file writes them: ``private-service-access``."""
+    if isinstance(values, tuple):
+        return tuple(str(_as_written(value, choices_of_field)) for value in values)
+    written = str(values).lower().replace("_", "-")
+    return written if written in choices_of_field and values not in choices_of_field else values
 
 
 def _python_names(names: Value) -> Value:

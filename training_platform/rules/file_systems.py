@@ -132,7 +132,7 @@ def filestore_range(instance: FilestoreView) -> Iterator[Draft]:
         return  # the name of an allocated range
     if instance.connect_mode == "PRIVATE_SERVICE_ACCESS":
         message = f"{text} are addresses, but private service access needs the name of an allocated range"
-        yield finding(instance, "reserved_range", message, allowed="the name of a GlobalAddress for VPC_PEERING")
+        yield finding(instance, "reserved_range", message, allowed="the name of an allocated range for VPC peering")
         return
     size, *disputed = tier.reserved_prefixes
     if int(prefix) == size:

@@ -106,8 +106,8 @@ class NodePoolView(View):
     auto_upgrade = fields.flag("management.autoUpgrade", default=True, place="upgrades.auto_upgrade")
     upgrades = fields.written("upgradeSettings", place="upgrades")
     upgrade_strategy = fields.text("upgradeSettings.strategy", place="upgrades.strategy")
-    max_surge = fields.whole("upgradeSettings.maxSurge", place="upgrades")
-    max_unavailable = fields.whole("upgradeSettings.maxUnavailable", place="upgrades")
+    max_surge = fields.whole("upgradeSettings.maxSurge", place="upgrades.max_surge")
+    max_unavailable = fields.whole("upgradeSettings.maxUnavailable", place="upgrades.max_unavailable")
 
     blue_green = fields.written(_BLUE_GREEN, place="upgrades")
     pool_soak_seconds = fields.seconds(f"{_BLUE_GREEN}.nodePoolSoakDuration", place="upgrades")

@@ -340,7 +340,7 @@ YEAR: tuple[SampleChange, ...] = (
         ),
         "jobs",
     ),
-    _loss("the H100 machines get another type", write("prod", "a3-highgpu-8g", "a3-highgpu-4g"), "jobs"),
+    _loss("the H100 machines get another type", write("prod", "a3-highgpu-8g", "a3-highgpu-4g"), "jobs", "promises"),
     _loss(
         "GKE of us-west4 is upgraded",
         write("prod", "        location: us-west4\n", '        location: us-west4\n        version: "1.36"\n'),

@@ -143,7 +143,7 @@ def test_a_terminal_shows_what_follows_in_one_line_and_all_of_it_with_verbose(ve
     assert printed.count("[pool-zone]") == 1
 
 
-ENTRIES = {"github": "(?m)^::error", "markdown": r"(?m)^\| error", "html": '<li class="error"'}
+ENTRIES = {"github": "(?m)^::error", "markdown": r"(?m)^- \*\*error", "html": '<li class="error"'}
 
 
 def entries(text: str, form: str) -> int:

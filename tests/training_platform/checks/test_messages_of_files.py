@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.training_platform.checks.changed_organisation import NLP, QUOTAS, VISION, report
+from tests.training_platform.checks.repository import TODAY, Repository
+from training_platform.checks.run import run_check
+from training_platform.checks.stacks import CheckOptions
 
 JOB = "jobs/vision/finetune.yaml"
 SHARE = "nominal_quota: 24, borrowing_limit: 40"
@@ -44,3 +47,15 @@ def test_rejected_limits_are_to_be_fixed_and_not_pulled_again(tmp_path: Path) ->
     assert finding.message.endswith(f"{QUOTAS} is rejected")
     assert finding.follows == f"{QUOTAS}:5:1: taking"
     assert finding.nearest is None
+
+
+def test_a_rule_of_an_input_names_the_choice_of_the_field(repository: Repository) -> None:
+    """The API says PRIVATE_SERVICE_ACCESS."""
+    network = "    project: example-small\n    network: {name: shared, project: host-project-1}\n"
+    repository.edit("small", "    project: example-small\n", network)
+    repository.edit("small", "subnet: {nodes", "subnet: {name: nodes-c, nodes")
+
+    findings = run_check(repository.root, CheckOptions(today=TODAY)).all_findings()
+
+    (row,) = [row for row in findings if row.rule == "filestore-shared-vpc"]
+    assert (row.allowed, row.nearest) == ("private-service-access", "private-service-access")

@@ -87,6 +87,18 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
             "'projects/example-other/reservations/own' is a full name",
             "{name: own, project: example-other}",
         ),
+        (
+            "capacity: on-demand",
+            "capacity: reservation, reservation: projects/p-other/reservations/own/reservationBlocks/b1",
+            "'projects/p-other/reservations/own/reservationBlocks/b1' is a full name",
+            "{name: own, project: p-other, block: b1}",
+        ),
+        (
+            "capacity: on-demand",
+            "capacity: reservation, reservation: own/reservationBlocks/b1/reservationSubBlocks/s1",
+            "'own/reservationBlocks/b1/reservationSubBlocks/s1' is a full name",
+            "{name: own, block: b1, sub_block: s1}",
+        ),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-a100, ", "'nvidia-tesla-a100' is not a GPU", INCLUDED),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-t4, ", "'nvidia-tesla-t4' is not a GPU", "t4"),
         ("gpu: {", "gpu: {accelerator: t4, ", "does not go with a2-highgpu-8g, which includes GPUs", "leave it out"),

@@ -25,8 +25,10 @@ from training_platform.checks.change_report import (
     StackChange,
     StackChangeKind,
 )
+from training_platform.checks.comparison.acknowledged_values import leaves
 from training_platform.checks.comparison.acts import ActTeller, unacknowledged
 from training_platform.checks.comparison.base_files import BaseTree, base_tree
+from training_platform.checks.comparison.changed_fields import written
 from training_platform.checks.comparison.changes import (
     Side,
     StackAmounts,
@@ -520,7 +522,7 @@ def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affect
 def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[str]:
     """Return the stacks of the changed files, the teams of changed environments, and environments that name teams.
 
-    An environment lends what teams leave it, and may name a team that is added, removed or renamed.
+    An environment lends what teams leave it, or names a team that is added, removed or renamed.
     """
     folder = PurePosixPath(STACKS_FOLDER)
     paths = (PurePosixPath(path) for path in changed)
@@ -531,9 +533,16 @@ def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[s
         names |= {stack.name for stack in side.stacks.values() if stack.environment_name in touched}
         for name in touched & side.stacks.keys():
             home = side.stacks.get(side.stacks[name].environment_name)
-            if home and (home.lends or _team_name(head, name) != _team_name(base, name)):
+            teams = {_team_name(head, name), _team_name(base, name)}
+            if home and (home.lends or (len(teams) == 2 and any(_names(home, team) for team in teams))):
                 names.add(home.name)
     return names
+
+
+def _names(home: Stack, team: str | None) -> bool:
+    """Whether an environment's file has the name of a team, as a key or in a list."""
+    values = leaves(written(home, ())) if team else ()
+    return any(team in path or (isinstance(value, list) and team in value) for path, value in values)
 
 
 def _team_name(side: Workspace, stack: str) -> str | None:

@@ -152,6 +152,8 @@ class LossFinder:
         changed: InputChange | None,
     ) -> Loss:
         """Return a loss of a resource, at what the environment removes if a team only follows that."""
+        if change.kind == "added" and effect.kind == "grants":
+            causes = (Cause(stack=change.name, after=AcknowledgedValue("added")),)
         own_cause = None
         removal = self._removal_in_environment(change, resource, causes[0])
         if removal is not None:

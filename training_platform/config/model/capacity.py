@@ -117,16 +117,21 @@ class ReservationSpec(Consistent):
         )
 
 
-_FULL_NAME = re.compile(r"projects/(?P<project>[^/]+)/(zones/[^/]+/)?reservations/(?P<name>[^/]+)")
+_FULL_NAME = re.compile(
+    r"(projects/(?P<project>[^/]+)/(zones/[^/]+/)?reservations/)?(?P<name>[^/]+)"
+    r"(/reservationBlocks/(?P<block>[^/]+)(/reservationSubBlocks/(?P<sub_block>[^/]+))?)?"
+)
 
 
 def _reservation(value: Any) -> Any:
     """Return the fields of a reservation that is named by a text."""
     if not isinstance(value, str):
         return value
-    if full := _FULL_NAME.fullmatch(value):
-        fields = f"{{name: {full['name']}, project: {full['project']}}}"
-        context = {"allowed": "its name, or its name and project", "nearest": fields}
+    full = _FULL_NAME.fullmatch(value) if "/" in value else None
+    if full:
+        keys = ("name", "project", "block", "sub_block")
+        fields = ", ".join(f"{key}: {full[key]}" for key in keys if full[key])
+        context = {"allowed": "its name, or its name with project, block and sub_block", "nearest": f"{{{fields}}}"}
         raise PydanticCustomError("malformed", f"{value!r} is a full name", context)
     return {"name": ANY if value == "any" else value}
 

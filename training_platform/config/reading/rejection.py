@@ -6,10 +6,10 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path as FilePath
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -231,7 +231,7 @@ def _explain(
         return "is missing", _described(model, path), None
     if kind == "literal_error":
         allowed = [text.strip("'") for text in str(context["expected"]).replace(" or ", ", ").split(", ")]
-        return f"{shown} is not one of the allowed values", ", ".join(allowed), find_nearest(str(value), allowed)
+        return f"{shown} is not one of the allowed values", ", ".join(allowed), _nearest_choice(value, allowed)
     if kind in _BOUNDS:
         return _out_of_bounds(kind, value, context, shown)
     if kind == "too_short":
@@ -294,6 +294,13 @@ def _in_sections(section: type[Section], name: str) -> str | None:
         if isinstance(inner, type) and issubclass(inner, Section) and name in inner.model_fields:
             homes.append(f"{home}.{name}")
     return " or ".join(homes) or None
+
+
+def _nearest_choice(value: Any, allowed: Sequence[str]) -> str | None:
+    """Return the choice that is the most similar text, or of numbers the closest one."""
+    if isinstance(value, int) and all(text.isdecimal() for text in allowed):
+        return min(allowed, key=lambda text: abs(int(text) - value))
+    return find_nearest(str(value), allowed)
 
 
 def _malformed(value: str, shown: str, pattern: str, section: type[Section] | None) -> tuple[str, str, str | None]:
@@ -368,6 +375,17 @@ def _nearly_integer(text: str, value: object, field: str, path: Path) -> tuple[s
         nearest = f"{number:g}" if number.is_integer() else None
         return f"{expected}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest
     return None
+
+
+def choices(model: type[BaseModel], path: Path) -> tuple[Any, ...]:
+    """Return the values between which a field at ``path`` chooses; empty for any other field."""
+    annotation = reduce(_step, path, model)
+    while get_origin(annotation) is not Literal:
+        inner = [argument for argument in get_args(annotation) if argument is not type(None)]
+        if not inner:
+            return ()
+        annotation = inner[0]
+    return get_args(annotation)
 
 
 def _section_at(model: type[BaseModel], path: Path) -> type[Section] | None:

@@ -148,11 +148,11 @@ def surge_beyond(view: View, surge: int | None, unavailable: int | None) -> Iter
     if surge == 0 and not unavailable:
         message = "surge upgrades may neither add a node nor take one down"
         allowed = "a sum of max_surge and max_unavailable above 0"
-        yield finding(view, "max_unavailable", message, allowed=allowed, nearest="max_unavailable=1")
+        yield finding(view, "max_unavailable", message, allowed=allowed, nearest=1)
     elif together > MOST_UPGRADED:
         message = f"surge upgrades affect {together} nodes at once"
         allowed = f"a sum of max_surge and max_unavailable of at most {MOST_UPGRADED}"
-        nearest = f"max_surge={max(0, MOST_UPGRADED - (unavailable or 0))}"
+        nearest = max(0, MOST_UPGRADED - (unavailable or 0))
         yield finding(view, "max_surge", message, allowed=allowed, nearest=nearest)
 
 

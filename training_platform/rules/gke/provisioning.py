@@ -110,7 +110,7 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
         message = "is not a valid number of seconds" if seconds < 0 else f"is {seconds:,} seconds"
         allowed = f"{low} seconds to {high // DAY} days"
         hours = high // 3600 if seconds > high else 1
-        nearest = f"max_run_hours {hours}" if pool.origin else f"{hours * 3600}s"
+        nearest = str(hours) if pool.origin else f"{hours * 3600}s"
         yield finding(pool, "max_run_seconds", message, allowed=allowed, nearest=nearest)
 
 
@@ -228,6 +228,8 @@ def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
     if "/reservationSubBlocks/" in path and "/reservationBlocks/" not in path:
         message = "a sub-block is named without its block"
         allowed = "RESERVATION/reservationBlocks/BLOCK/reservationSubBlocks/SUB_BLOCK"
+        if pool.origin:
+            allowed = "{name: RESERVATION, block: BLOCK, sub_block: SUB_BLOCK}"
         yield finding(pool, "reservation_path", message, allowed=allowed)
     elif "/reservationBlocks/" in path and not pool.zones:
         message = "a block of a reservation is in one zone, but the pool names none"

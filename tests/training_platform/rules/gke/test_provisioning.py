@@ -88,8 +88,8 @@ TABLE = [
         flex_pool,
         passes=[{"max_run_seconds": 600}, {"max_run_seconds": 7 * 24 * 3600}, {"queued": True}],
         finds=[
-            Found({"max_run_seconds": 599}, "max_run_hours 1"),
-            Found({"max_run_seconds": 7 * 24 * 3600 + 1}, "max_run_hours 168"),
+            Found({"max_run_seconds": 599}, "1"),
+            Found({"max_run_seconds": 7 * 24 * 3600 + 1}, "168"),
         ],
     ),
     Rule(
@@ -103,8 +103,8 @@ TABLE = [
         gpu_pool,
         passes=[{"max_run_seconds": 30}, {"max_run_seconds": 120 * 24 * 3600}],
         finds=[
-            Found({"max_run_seconds": 29}, "max_run_hours 1"),
-            Found({"max_run_seconds": 120 * 24 * 3600 + 1}, "max_run_hours 2880"),
+            Found({"max_run_seconds": 29}, "1"),
+            Found({"max_run_seconds": 120 * 24 * 3600 + 1}, "2880"),
             {"queued": True, "max_run_seconds": 3600},
         ],
     ),
