@@ -292,7 +292,7 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
         failures += unreadable
     if (workspace.root / JOBS).is_dir() and all(check.folder != JOBS for check in checks):
         failures.append(f"{JOBS}/: this installation lacks the part of training-platform that checks job files.")
-    of_all_stacks: list[Finding] = located(_without_environment(workspace, names))
+    of_all_stacks: list[Finding] = located(_without_environment(workspace, names, plans.unplanned))
     with others_go_on("the limits of projects and clusters", failures):
         of_all_stacks += ledger_findings(
             workspace, ledgers.projects.values(), ledgers.capacity, options.base_files, options.held_before
@@ -322,13 +322,19 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
     )
 
 
-def _without_environment(workspace: Workspace, names: Collection[str]) -> Iterator[Draft]:
-    """Find selected teams whose environment is rejected, and is not selected: no other finding says so."""
+def _without_environment(workspace: Workspace, names: Collection[str], unplanned: Collection[str]) -> Iterator[Draft]:
+    """Find selected teams whose environment is rejected or has no plan, and is not selected: no other finding says so.
+
+    Without its plan nobody can say what the team's members and jobs may do there.
+    """
     for name in names:
         stack = workspace.stacks[name]
         home = workspace.stacks.get(stack.environment_name)
-        if stack.team and home and home.section is None and home.name not in names:
-            message = f"{home.source.file} is rejected, so nothing that needs {home.name} is judged"
+        if stack.team is None or home is None or home.name in names:
+            continue
+        if home.section is None or home.name in unplanned:
+            state = "is rejected" if home.section is None else "cannot be planned"
+            message = f"{home.source.file} {state}, so nothing that needs {home.name} is judged"
             allowed = f"a file without the errors that `check {home.name}` finds"
             yield finding(stack, ("environment",), message, rule=STACK_MODEL, allowed=allowed)
 

@@ -99,6 +99,16 @@ def test_a_team_alone_is_not_clean_while_its_environment_is_rejected(copy: Path)
     assert [row for row in whole.all_findings() if row.stack == "prod-nlp"] == []
 
 
+def test_a_team_alone_is_not_clean_while_its_environment_has_no_plan(copy: Path) -> None:
+    program = "def add_resources(own):\n    if own.team is None:\n        raise ValueError('no')\n"
+    (copy / "own_resources.py").write_text(program, encoding="utf-8")
+
+    report = run_check(copy, CheckOptions(today=TODAY), selected=["prod-nlp"])
+
+    messages = [row.message for row in report.all_findings() if row.path == "environment"]
+    assert messages == ["stacks/Pulumi.prod.yaml cannot be planned, so nothing that needs prod is judged"]
+
+
 def test_an_unreadable_file_is_exit_code_2_and_hides_no_other_stack(copy: Path) -> None:
     (copy / "stacks" / "Pulumi.broken.yaml").write_text("a: [", encoding="utf-8")
 
