@@ -164,6 +164,12 @@ TABLE = [
         passes=[{"cluster": None, "gpu_pool": None, "system_pool": None, "filestore.location": "us-west4-a"}],
         finds=[{"filestore.location": "us-west4-a"}, {"cluster": None, "filestore.location": "us-west4-a"}],
     ),
+    Rule(
+        "range-names",
+        example,
+        passes=[{"cluster.pods_range": "pods", "cluster.services_range": "services"}, {"cluster.services_range": None}],
+        finds=[{"cluster.pods_range": "both", "cluster.services_range": "both"}],
+    ),
     Rule("subnet-region", example, passes=[], finds=[{"subnet.region": "us-west4"}]),
 ]
 

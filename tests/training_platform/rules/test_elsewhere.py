@@ -1,0 +1,33 @@
+"""References to resources of other programs are counted as not judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.training_platform.rules.foreign import found
+
+RULE = "elsewhere-not-judged"
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "name"),
+    [
+        ({"gpu.cluster": "theirs"}, "theirs"),
+        ({"gpu.nodeConfig.serviceAccount": "nodes@example-other.iam.gserviceaccount.com"}, "nodes@example-other"),
+        ({"cluster.network": "their-vpc"}, "their-vpc"),
+        ({"cluster.subnetwork": "their-subnet"}, "their-subnet"),
+        ({"files.networks.0.network": "their-vpc"}, "their-vpc"),
+    ],
+)
+def test_what_is_not_in_the_program_is_a_note_that_names_it(spoiled: dict[str, str], name: str) -> None:
+    before = {finding.message for finding in found(rule=RULE)}
+
+    after = [finding for finding in found(spoiled, rule=RULE) if finding.message not in before]
+
+    assert {finding.severity for finding in after} == {"note"}
+    assert {finding.unjudged for finding in after} == {"reference to a resource of another program"}
+    assert any(finding.message.startswith(name) for finding in after)
+
+
+def test_the_default_account_is_no_reference() -> None:
+    assert found({"gpu.nodeConfig.serviceAccount": "default"}, rule=RULE) == found(rule=RULE)
