@@ -108,7 +108,8 @@ clusters:
         machine_type: a2-highgpu-8g
         zone: us-central1-a
         capacity: spot
-        min_nodes: 1
+        min_nodes: 2
+        min_provision_nodes: 1
         max_nodes: 3
         labels: {tier: a}
       flex: {machine_type: a3-highgpu-8g, capacity: flex-start, max_run_hours: 10, max_nodes: 2}
@@ -308,7 +309,8 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     (*POOLS, "gpu", "machine_type"): "a2-highgpu-4g",
     (*POOLS, "gpu", "zone"): "us-central1-b",
     (*POOLS, "gpu", "capacity"): "on-demand",
-    (*POOLS, "gpu", "min_nodes"): 2,
+    (*POOLS, "gpu", "min_nodes"): 3,
+    (*POOLS, "gpu", "min_provision_nodes"): 2,
     (*POOLS, "gpu", "max_nodes"): 4,
     (*POOLS, "gpu", "labels"): {"tier": "b"},
     (*POOLS, "gpu", "boot_disk"): {"size_gb": 300},

@@ -503,3 +503,36 @@ def test_a_cluster_without_limits_makes_no_pools_by_itself() -> None:
     autoscaling = wire_inputs(CLUSTER, {"cluster_autoscaling": cluster_autoscaling(PLAIN, "nodes@example.com")})
 
     assert autoscaling == {"clusterAutoscaling": {"enabled": False, "autoscalingProfile": "OPTIMIZE_UTILIZATION"}}
+
+
+@pytest.mark.parametrize(
+    ("minimum", "provisioning"), [(None, None), (3, {"enabled": True, "minProvisionNodes": 3})], ids=["all", "three"]
+)
+def test_a_pool_is_created_with_all_of_its_first_vms_unless_the_file_says_with_how_many(
+    planned: Planner, minimum: int | None, provisioning: dict[str, Any] | None
+) -> None:
+    changes = {} if minimum is None else {"min_provision_nodes": minimum}
+
+    assert planned("H100 reserved", **changes).inputs.get("bestEffortProvisioning") == provisioning
+
+
+@pytest.mark.parametrize(("minimum", "allowed"), [(4, True), (5, False)])
+def test_a_pool_is_created_with_no_more_vms_than_it_has_at_first(planned: Planner, minimum: int, allowed: bool) -> None:
+    if allowed:
+        planned("H100 reserved", min_provision_nodes=minimum)
+    else:
+        with pytest.raises(ValueError, match=r"is 5, which is more than min_nodes \(4\)"):
+            planned("H100 reserved", min_provision_nodes=minimum)
+
+
+def test_slices_are_created_whole(planned: Planner) -> None:
+    with pytest.raises(ValueError, match="does not go with ct4p-hightpu-4t, which has TPUs"):
+        planned("v4 slices", min_provision_nodes=1)
+
+
+def test_another_strategy_of_gpudirect_is_another_pool(planned: Planner) -> None:
+    strategy = {"provider_inputs": {"node_config": {"gpudirect_strategy": "RDMA"}}}
+    pool = planned("H100 reserved", **strategy)
+
+    assert pool.inputs["nodeConfig"]["gpudirectStrategy"] == "RDMA"
+    assert "nodeConfig.gpudirectStrategy" in pool.options["replaceOnChanges"]

@@ -87,18 +87,28 @@ def _inner(package: Any, arguments: Any, name: str) -> Any:
     return getattr(package, class_names[0]) if class_names else None
 
 
-def test_a_switch_that_cannot_be_turned_off_in_place_is_turned_on_in_place() -> None:
-    def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-        sides = (
-            flat_resource(StackResource(stack="dev", type=CLUSTER, name="c", inputs=inputs))
-            for inputs in (before, after)
-        )
-        return [change.kind for change in resource_changes(*([side] for side in sides))]
+def changes(kind: str, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return the kinds of changes of a resource whose inputs change."""
+    sides = (
+        flat_resource(StackResource(stack="dev", type=kind, name="c", inputs=inputs)) for inputs in (before, after)
+    )
+    return [change.kind for change in resource_changes(*([side] for side in sides))]
 
-    assert changes({}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
-    assert changes({"enableFqdnNetworkPolicy": False}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
-    assert changes({"enableFqdnNetworkPolicy": True}, {}) == ["replaced"]
-    assert changes({"enableAutopilot": False}, {"enableAutopilot": True}) == ["replaced"]
+
+def test_a_switch_that_cannot_be_turned_off_in_place_is_turned_on_in_place() -> None:
+    assert changes(CLUSTER, {}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
+    assert changes(CLUSTER, {"enableFqdnNetworkPolicy": False}, {"enableFqdnNetworkPolicy": True}) == ["changed"]
+    assert changes(CLUSTER, {"enableFqdnNetworkPolicy": True}, {}) == ["replaced"]
+    assert changes(CLUSTER, {"enableAutopilot": False}, {"enableAutopilot": True}) == ["replaced"]
+
+
+def test_a_pool_that_stops_to_survive_stock_outs_is_another_pool() -> None:
+    some = {"bestEffortProvisioning": {"enabled": True, "minProvisionNodes": 3}}
+    fewer = {"bestEffortProvisioning": {"enabled": True, "minProvisionNodes": 2}}
+
+    assert changes(NODE_POOL, {}, some) == ["changed"]
+    assert changes(NODE_POOL, some, fewer) == ["changed"]
+    assert changes(NODE_POOL, some, {}) == ["replaced"]
 
 
 def test_objects_go_with_their_provider_which_goes_with_its_cluster() -> None:

@@ -38,7 +38,7 @@ from training_platform.config.reading.section import (
 _ATTACHED = NamesWhere(ACCELERATORS, lambda gpu: gpu.attachment is not None)
 _INCLUDED = "leave it out where the machine type includes its GPUs"
 AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines", _ATTACHED, instead=_INCLUDED)]
-GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "partition", "sharing"})
+GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "min_provision_nodes", "partition", "sharing"})
 
 
 def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Problem]:
@@ -343,6 +343,12 @@ class NodePoolSpec(NodeOptions):
     min_nodes: int = Field(
         default=0, ge=0, description="GPU: VMs that are always running; in a regional cluster without zone, per zone."
     )
+    min_provision_nodes: int | None = Field(
+        default=None,
+        ge=1,
+        description="GPU: VMs of min_nodes that suffice to create the pool in a stock-out; the others come later. "
+        "Default: all. Leaving it out again recreates the node pool.",
+    )
     max_run_hours: int | None = Field(
         default=None, ge=1, description="flex-start and queued-provisioning: hours after which a VM is deleted."
     )
@@ -406,6 +412,8 @@ class NodePoolSpec(NodeOptions):
         if not wrong_counts:  # else the count that was meant is written in the other kind's field
             minimum_field, maximum_field = ("min_slices", "slices") if tpu else ("min_nodes", "max_nodes")
             yield from above(minimum_field, getattr(self, minimum_field), maximum_field, getattr(self, maximum_field))
+        if not tpu:
+            yield from above("min_provision_nodes", self.min_provision_nodes or 0, "min_nodes", self.min_nodes)
         yield from reservation_conflicts(self.capacity, self.reservation)
         if self.topology_aware and not self.topology_levels:
             message = (
