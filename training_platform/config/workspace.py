@@ -49,6 +49,18 @@ REPOSITORY_PERIMETER = declare(
 )
 
 
+CHECKPOINTS_SHARED = declare(
+    "checkpoints-shared",
+    "Find the add-on for multi-tier checkpointing in a cluster that several teams share.",
+    ruleset="clusters",
+    severity="warning",
+    source="GKE docs, multi-tier checkpointing (an excerpt, read 2026-11-23); docs/development/decisions/0019",
+    refused_by="nobody but `check`: a team could read the checkpoints of another",
+    excuse="exemption",
+)
+_CHECKPOINTING = ("addons_config", "high_scale_checkpointing_config", "enabled")
+
+
 @dataclass(frozen=True)
 class Workspace:
     """Every stack of a repository, environments first.
@@ -247,6 +259,20 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
             yield from _share_references(stack, path, cohort.shares, environment, workspace)
         yield from _ranges_of_existing_subnets(stack, workspace)
         yield from _repositories_in_a_perimeter(stack, environment)
+        yield from _shared_checkpoints(stack, environment, workspace)
+
+
+def _shared_checkpoints(stack: Stack, environment: Environment, workspace: Workspace) -> Iterator[Draft]:
+    """Find clusters of several teams in which one identity backs up the checkpoints of all of them."""
+    for key, cluster in environment.clusters.items():
+        value: Any = cluster.provider_inputs
+        for name in _CHECKPOINTING:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        teams = [team.name for _, team, home in workspace.teams() if home is environment and key in team.shares]
+        if value is True and len(teams) > 1:
+            message = f"backs up checkpoints of teams {enumeration(teams)} as one identity, in one bucket"
+            path = ("clusters", key, "provider_inputs", *_CHECKPOINTING)
+            yield finding(stack, path, message, rule=CHECKPOINTS_SHARED, allowed="a cluster of one team")
 
 
 def _repositories_in_a_perimeter(stack: Stack, environment: Environment) -> Iterator[Draft]:

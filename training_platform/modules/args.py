@@ -322,6 +322,8 @@ class NodePoolSpec(TypedDict):
     """GPU: maximum number of VMs; in a regional cluster without zone, per zone. Default: 1."""
     min_nodes: NotRequired[int]
     """GPU: VMs that are always running; in a regional cluster without zone, per zone. Default: 0."""
+    min_provision_nodes: NotRequired[int]
+    """GPU: VMs of min_nodes that suffice to create the pool in a stock-out; the others come later. Default: all. Leaving it out again recreates the node pool."""
     max_run_hours: NotRequired[int]
     """flex-start and queued-provisioning: hours after which a VM is deleted."""
     boot_disk: NotRequired[BootDiskSpec]

@@ -442,6 +442,17 @@ def test_a_repository_that_reads_the_internet_is_found_behind_a_perimeter(
     assert all(place in row.message for row in findings for place in places)
 
 
+@pytest.mark.parametrize(("stack", "warnings"), [("prod", 1), ("dev", 0)], ids=["two teams", "one team"])
+def test_checkpoints_of_several_teams_are_not_backed_up_as_one_identity(copy: Path, stack: str, warnings: int) -> None:
+    addon = "{addons_config: {high_scale_checkpointing_config: {enabled: true}}}"
+    cluster = "      us-central1:\n"
+
+    findings = edit(copy, stack, cluster, f"{cluster}        provider_inputs: {addon}\n").stacks[stack].findings
+
+    assert [(row.rule, row.severity) for row in findings] == [("checkpoints-shared", "warning")] * warnings
+    assert all("teams nlp, vision" in row.message for row in findings)
+
+
 def test_public_addresses_go_with_open_egress(copy: Path) -> None:
     fields = "    google_apis: public\n    open_egress: true\n    project:"
 
