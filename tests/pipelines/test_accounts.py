@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.places import ROOT
-from training_platform.resources.pipeline_accounts import Federation, deployer, github, gitlab
+from tests.places import ROOT, gitlab_pipeline
+from training_platform.resources.pipeline_accounts import JOBS_ENVIRONMENT, Federation, deployer, github, gitlab
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="the package cel-expr-python is not installed")
 
@@ -73,16 +73,19 @@ def events(file: Any) -> list[str]:
 
 
 def with_environment(claims: dict[str, str], job: dict[str, Any]) -> dict[str, str]:
-    return {**claims, "environment": "prod"} if "environment" in job else claims
+    name = job.get("environment")
+    if name is None:
+        return claims
+    return {**claims, "environment": "prod" if "${{" in name else name}
 
 
 def gitlab_jobs() -> Iterator[tuple[str, dict[str, str], str]]:
-    jobs = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
-    for name, job in jobs.items():
+    for name, job in gitlab_pipeline().items():
         if isinstance(job, dict) and job.get("extends") == ".google":
             (rule,) = job["rules"]
             claims = MERGE_REQUEST if "merge_request_event" in rule["if"] else SCHEDULED
-            assert "environment" not in job
+            if "environment" in job:
+                claims = {**PROTECTED, "pipeline_source": "api", "environment": job["environment"]["name"]}
             yield name, claims, job["variables"]["SERVICE_ACCOUNT"].removeprefix("$")
     up = yaml.safe_load((ROOT / "pipelines" / "gitlab" / "google.yml").read_text())[".up"]
     claims = {**PROTECTED, "pipeline_source": "parent_pipeline"}
@@ -94,6 +97,7 @@ ACCOUNTS = {
     "PREVIEW_SERVICE_ACCOUNT": "preview",
     "NIGHTLY_SERVICE_ACCOUNT": "nightly",
     "DEPLOY_SERVICE_ACCOUNT": deployer("prod"),
+    "SUBMIT_SERVICE_ACCOUNT": deployer(JOBS_ENVIRONMENT),
 }
 JOBS = [
     *((GITHUB, *job) for job in github_jobs()),

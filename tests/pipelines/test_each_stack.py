@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.places import gitlab_pipeline
+
 ROOT = Path(__file__).parents[2]
 PULUMI = """\
 #!/bin/sh
@@ -221,7 +223,7 @@ def github() -> list[str]:
 
 
 def gitlab() -> list[str]:
-    lines: list[str] = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())["check"]["script"]
+    lines: list[str] = gitlab_pipeline()["check"]["script"]
     return lines
 
 

@@ -21,9 +21,10 @@ REPOSITORY = "example/training-platform"
 REMOTE = "gcl-origin"  # where the runners read the repository's name, and gitlab-ci-local looks first
 MAKEFILE = '.venv/.base setup:\n\t@echo "make $@" >&2\n'
 SCRIPTS = {
-    "pipelines/each-stack": 'echo "each-stack $*"',
-    "pipelines/check": 'echo "check $*"',
+    "pipelines/each-stack": 'echo "each-stack $*" >> CALLS',
+    "pipelines/check": 'echo "check $*"; echo "check $*" >> CALLS',
     ".venv/bin/training-platform": """case "$*" in
+        job*) echo "$*"; echo "$*" >> CALLS; exit 1;;
         *--no-production*) echo '["dev"]';; *--production*) echo '["prod"]';; *) echo '["dev", "prod"]';; esac""",
 }
 ACTION = "{name: stand-in, runs: {using: composite, steps: [{run: 'true', shell: bash}]}}"
@@ -33,6 +34,8 @@ REQUEST = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_TARGET
 OURS = {**REQUEST, **PROVIDER, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "1", "CI_PROJECT_ID": "1"}
 FORK = {**OURS, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "2"}
 MERGED = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
+BY_HAND = {**MERGED, **PROVIDER, "CI_PIPELINE_SOURCE": "api"}
+CANCEL = {"command": "cancel", "run": "pretrain-a"}
 PROTECTED = {"CI_COMMIT_REF_PROTECTED": "true"}
 SCHEDULE = {**MERGED, "CI_PIPELINE_SOURCE": "schedule"}
 
@@ -42,13 +45,13 @@ def needs(*tools: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(missing), reason=f"not on PATH: {', '.join(missing)}")
 
 
-def run(folder: Path, *command: str) -> str:
+def run(folder: Path, *command: str, code: int = 0) -> str:
     home = {"HOME": str(folder.parent), "XDG_CACHE_HOME": str(folder.parent / "cache"), "NO_COLOR": "1", "CI": "true"}
     ran = subprocess.run(
         command, cwd=folder, env={**os.environ, **home},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout
+    assert ran.returncode == code, ran.stdout
     return ran.stdout
 
 
@@ -60,10 +63,13 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / ".github", origin / ".github")
     shutil.copy(ROOT / ".gitlab-ci.yml", origin)
     (origin / "Makefile").write_text(MAKEFILE)
+    (origin / "jobs" / "nlp").mkdir(parents=True)
+    (origin / "jobs" / "nlp" / "pretrain.yaml").touch()
     shutil.copytree(ROOT / "pipelines" / "gitlab", origin / "pipelines" / "gitlab")
+    shutil.copy(ROOT / "pipelines" / "job", origin / "pipelines")
     for name, script in SCRIPTS.items():
         (origin / name).parent.mkdir(parents=True, exist_ok=True)
-        (origin / name).write_text(f"#!/bin/sh\n{script}\n")
+        (origin / name).write_text(f"#!/bin/sh\n{script}\n".replace("CALLS", str(tmp_path / "calls")))
         (origin / name).chmod(0o755)
     run(origin, "git", "init", "--quiet", "--initial-branch", "main")
     run(origin, "git", "add", "--force", ".")
@@ -90,6 +96,7 @@ def gitlab(folder: Path, variables: dict[str, str], *arguments: str) -> str:
         (MERGED, {}),
         ({**MERGED, **PROVIDER}, {"environments": "on_success", "up": "on_success"}),
         ({**MERGED, **PROVIDER, "CI_COMMIT_BRANCH": "feature"}, {}),
+        (BY_HAND, {}),
         (SCHEDULE, {}),
         ({**SCHEDULE, **PROVIDER}, dict.fromkeys(("drift", "idle", "software"), "on_success")),
         (
@@ -115,8 +122,35 @@ def test_gitlab_checks_a_merge_request_against_its_target(checkout: Path) -> Non
     assert "check --base origin/main --new-only --format text" in output
 
 
-def act(folder: Path, event: str, workflow: str, *arguments: str, payload: dict[str, Any]) -> str:
-    """Run a workflow in the shell; stand-ins that do nothing replace the actions of others."""
+@needs("gitlab-ci-local", "rsync")
+@pytest.mark.parametrize(
+    ("variables", "inputs", "jobs"),
+    [
+        (BY_HAND, CANCEL, ["job"]),
+        ({**BY_HAND, "CI_PIPELINE_SOURCE": "web"}, CANCEL, ["job"]),
+        ({**BY_HAND, "CI_COMMIT_BRANCH": "feature"}, CANCEL, []),
+        ({**BY_HAND, "CI_PIPELINE_SOURCE": "push"}, CANCEL, ["environments", "up"]),
+        ({**BY_HAND, "WORKLOAD_IDENTITY_PROVIDER": ""}, CANCEL, []),
+    ],
+)
+def test_gitlab_runs_a_job_s_command_for_a_pipeline_by_hand_on_main(
+    checkout: Path, variables: dict[str, str], inputs: dict[str, str], jobs: list[str]
+) -> None:
+    options = [text for key, value in inputs.items() for text in ("--input", f"{key}={value}")]
+
+    output = gitlab(checkout, variables, "--list-json", *options)
+
+    listed: list[dict[str, Any]] = json.loads(output[output.index("[") :])
+    assert sorted(job["name"] for job in listed if job["when"] != "never") == jobs
+
+
+def act(folder: Path, event: str, workflow: str, *arguments: str, payload: dict[str, Any], code: int = 0) -> str:
+    """Run a workflow in the shell, and return the calls of its commands; stand-ins that do nothing replace actions.
+
+    The calls come from a file: on a busy machine act may lose the last lines that a step prints.
+    """
+    calls = folder.parent / "calls"
+    calls.write_text("")
     action = folder.parent / "action"
     action.mkdir(exist_ok=True)
     (action / "action.yml").write_text(ACTION)
@@ -128,9 +162,9 @@ def act(folder: Path, event: str, workflow: str, *arguments: str, payload: dict[
     }
     instead = [text for name in sorted(used) for text in ("--local-repository", f"{name}={action}")]
     where = ("-W", str(WORKFLOWS / workflow), "--eventpath", str(folder.parent / "event.json"))
-    return run(
-        folder, "act", event, *where, "--remote-name", REMOTE, "-P", "ubuntu-latest=-self-hosted", *instead, *arguments
-    )
+    options = (*where, "--remote-name", REMOTE, "-P", "ubuntu-latest=-self-hosted", *instead, *arguments)
+    run(folder, "act", event, *options, code=code)
+    return calls.read_text()
 
 
 def pull_request(head: str) -> dict[str, Any]:
@@ -144,7 +178,7 @@ def pull_request(head: str) -> dict[str, Any]:
 def test_github_checks_a_pull_request_against_its_base(checkout: Path) -> None:
     output = act(checkout, "pull_request", "check.yml", payload=pull_request("somebody/fork"))
 
-    assert "check --base origin/main --new-only --format text --format github" in output
+    assert output.startswith("check --base origin/main --new-only --format github ")
 
 
 @needs("act")
@@ -163,6 +197,31 @@ def test_github_deploys_a_merge_environment_by_environment(
     output = act(checkout, "push", "up.yml", *variables, payload={"ref": "refs/heads/main"})
 
     assert re.findall(r"each-stack (\w+) up --yes", output) == stacks
+
+
+@needs("act")
+@pytest.mark.parametrize(
+    ("inputs", "arguments"),
+    [
+        ({"command": "submit", "file": "jobs/nlp/pretrain.yaml"}, "submit jobs/nlp/pretrain.yaml --target vertex"),
+        ({"command": "cancel", "run": "pretrain-a"}, "cancel pretrain-a"),
+    ],
+)
+def test_github_runs_a_job_s_command_and_ends_with_its_code(
+    checkout: Path, inputs: dict[str, str], arguments: str
+) -> None:
+    payload = {"ref": "refs/heads/main", "inputs": {"request": "", **inputs}}
+
+    output = act(checkout, "workflow_dispatch", "jobs.yml", *VARIABLES, payload=payload, code=1)
+
+    assert output == f"job {arguments}\n"
+
+
+@needs("act")
+def test_github_runs_no_job_s_command_on_another_branch(checkout: Path) -> None:
+    payload = {"ref": "refs/heads/feature", "inputs": {"command": "cancel", "run": "pretrain-a", "request": ""}}
+
+    assert act(checkout, "workflow_dispatch", "jobs.yml", *VARIABLES, payload=payload) == ""
 
 
 @needs("actionlint")

@@ -18,7 +18,7 @@ import yaml
 from check_jsonschema import main as check_jsonschema  # type: ignore[import-untyped]
 from click.testing import CliRunner
 
-from tests.places import ROOT
+from tests.places import ROOT, gitlab_pipeline
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SCHEMAS = {
@@ -35,11 +35,15 @@ def jobs(file: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_a_file_is_as_its_published_schema_wants_it(schema: str) -> None:
-    assert SCHEMAS[schema]
-    transform = ["--data-transform", "gitlab-ci"] if schema == "vendor.gitlab-ci" else []
+def test_a_file_is_as_its_published_schema_wants_it(schema: str, tmp_path: Path) -> None:
+    files = SCHEMAS[schema]
+    options = ["--builtin-schema", schema]
+    if schema == "vendor.gitlab-ci":  # a validator takes one document; the first has the inputs
+        options += ["--data-transform", "gitlab-ci"]
+        files = [tmp_path / "pipeline.yml"]
+        files[0].write_text((ROOT / ".gitlab-ci.yml").read_text().partition("\n---\n")[2])
 
-    ran = CliRunner().invoke(check_jsonschema, ["--builtin-schema", schema, *transform, *map(str, SCHEMAS[schema])])
+    ran = CliRunner().invoke(check_jsonschema, [*options, *map(str, files)])
 
     assert ran.exit_code == 0, ran.output
 
@@ -142,7 +146,7 @@ def refused(script: str, **environment: str) -> bool:
 
 
 def test_a_token_that_may_push_is_for_a_job_that_runs_git_alone() -> None:
-    jobs = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
+    jobs = gitlab_pipeline()
     job = jobs["push"]
 
     assert [name for name in jobs if "QUOTA_PUSH_URL" in str(jobs[name])] == []

@@ -30,6 +30,7 @@ from training_platform.resources.team_account import WORKLOAD_USER
 
 PREVIEW = "preview"
 NIGHTLY = "nightly"
+JOBS_ENVIRONMENT = "vertex-jobs"  # of GitHub or GitLab: the job that submits to Vertex AI is in it
 POOL = "pipelines"
 ATTRIBUTE = "attribute.account"
 IAM_ADMIN = "roles/resourcemanager.projectIamAdmin"
@@ -134,10 +135,12 @@ def setup_script(project: str, workspace: Workspace, federation: Federation | No
     """
     environments = [environment_rights(stack.name, workspace) for stack, _ in workspace.environments()]
     accounts = [PREVIEW, NIGHTLY, *(deployer(rights.environment) for rights in environments)]
+    ids = {pipeline_account_id(account): account for account in accounts}
+    ids |= dict.fromkeys(_submitters(workspace, project), deployer(JOBS_ENVIRONMENT))
     lines = [*PREAMBLE, f"gcloud services enable {' '.join(APIS)} --project={project}"]
-    lines += [account_command(pipeline_account_id(account), project) for account in accounts]
+    lines += [account_command(account, project) for account in ids]
     if federation:
-        lines += federation_commands(project, federation, accounts)
+        lines += federation_commands(project, federation, ids)
     for rights in environments:
         lines += deployer_commands(rights, account_email(deployer(rights.environment), project))
         for account in (deployer(rights.environment), PREVIEW, NIGHTLY):
@@ -146,6 +149,13 @@ def setup_script(project: str, workspace: Workspace, federation: Federation | No
     lines += reader_commands(environments, project)
     lines += state_commands(state, project, accounts)
     return "\n".join(lines) + "\n"
+
+
+def _submitters(workspace: Workspace, project: str) -> list[str]:
+    """Return the ids of the accounts of ``project`` that stack files name as submitters to Vertex AI."""
+    members = {member for _, environment in workspace.environments() for member in environment.vertex_submitters}
+    matches = (re.fullmatch(rf"serviceAccount:([^@]+)@{project}\.iam\.gserviceaccount\.com", name) for name in members)
+    return sorted(match[1] for match in matches if match)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,8 +371,11 @@ def account_command(account: str, project: str) -> str:
     )
 
 
-def federation_commands(project: str, federation: Federation, accounts: Iterable[str]) -> Iterator[str]:
-    """Yield commands that let the jobs of a CI service act as accounts of ``project``."""
+def federation_commands(project: str, federation: Federation, ids: Mapping[str, str]) -> Iterator[str]:
+    """Yield commands that let the jobs of a CI service act as accounts of ``project``.
+
+    ``ids`` has for the id of each account its value of ``Federation.account``.
+    """
     place = f"--location=global --project={project}"
     yield (
         f"exists iam workload-identity-pools describe {POOL} {place} "
@@ -377,9 +390,9 @@ def federation_commands(project: str, federation: Federation, accounts: Iterable
     )
     yield f"number=$(gcloud projects describe {project} --format='value(projectNumber)')"
     pool = f"projects/$number/locations/global/workloadIdentityPools/{POOL}"
-    for account in accounts:
+    for id_of_account, account in ids.items():
         yield (
-            f"gcloud iam service-accounts add-iam-policy-binding {account_email(account, project)} "
+            f"gcloud iam service-accounts add-iam-policy-binding {id_of_account}@{project}.iam.gserviceaccount.com "
             f"--project={project} --role={WORKLOAD_USER} "
             f'--member="principalSet://iam.googleapis.com/{pool}/{ATTRIBUTE}/{account}"'
         )

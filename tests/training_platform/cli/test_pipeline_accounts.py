@@ -55,6 +55,20 @@ def test_each_environment_has_an_account_that_deploys_nothing_else(tmp_path: Pat
     assert users == {name: name for name in created[:4]}
 
 
+def test_a_submitter_of_the_project_gets_the_tokens_of_jobs_by_hand_and_no_role(tmp_path: Path) -> None:
+    text = script("--github", "4567").replace("example-admin", "example-ci")
+    result = CliRunner().invoke(
+        app, ["pipeline-accounts", "example-ci", "--github", "4567", "--root", str(ORGANISATION)]
+    )
+
+    commands = [line for line in run(result.stdout, tmp_path) if "submit@" in line or " create submit " in line]
+
+    assert "submit" not in text.replace("submits", "")
+    assert [command.rpartition("/")[2].rpartition(" ")[2] for command in commands] == [
+        "--project=example-ci", "deploy-vertex-jobs",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "condition"),
     [
