@@ -71,7 +71,9 @@ def test_equal_sections_have_equal_plans(stack: str) -> None:
 
 UNPLANNED = {
     ("BucketData", "location"),
+    ("BucketSpec", "readers"),
     ("BucketSpec", "size_gib"),
+    ("BucketSpec", "writers"),
     ("Environment", "production"),
     ("Environment", "renamed_from"),
     ("Environment", "retired"),

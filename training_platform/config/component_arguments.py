@@ -317,6 +317,7 @@ class TeamNamespaceArguments(Arguments):
 class TeamBucketArguments(Arguments):
     """A Cloud Storage bucket of a team, which its members read and its jobs write."""
 
+    FIELDS = tuple(name for name in BucketSpec.model_fields if name not in ("readers", "writers"))
     place: OfTeam
     spec: BucketSpec
     members: Members = Field(

@@ -92,7 +92,7 @@ def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
 
 TEAM_UNKNOWN = declare(
     "team-unknown",
-    "Find a team that a data set or a Filestore instance names and the environment lacks.",
+    "Find a team that a data set, a Filestore instance or another team's bucket names and the environment lacks.",
     ruleset="capacity",
     severity="warning",
     excuse="exemption",
@@ -100,7 +100,7 @@ TEAM_UNKNOWN = declare(
 
 
 def unknown_teams(workspace: Workspace) -> Iterator[Draft]:
-    """Find unknown teams that data sets and Filestore instances name.
+    """Find unknown teams that data sets, Filestore instances and buckets of other teams name.
 
     Nothing is found if a file of the repository is rejected or unreadable, since it may be the team's.
     """
@@ -111,6 +111,15 @@ def unknown_teams(workspace: Workspace) -> Iterator[Draft]:
         for path, name in _named_teams(environment):
             if name not in teams:
                 yield stack.dangling(path, name, f"team of {stack.name}", teams, rule=TEAM_UNKNOWN)
+    for stack, team, _ in workspace.teams():
+        others = [other.name for _, other, _ in workspace.teams() if other.environment == team.environment]
+        for key, spec in team.buckets.items():
+            for field in ("readers", "writers"):
+                names: tuple[str, ...] = getattr(spec, field)
+                for number, name in enumerate(names):
+                    if not workspace.teams_meant(name, team.environment):
+                        path: Path = ("buckets", key, field, number)
+                        yield stack.dangling(path, name, f"team of {team.environment}", others, rule=TEAM_UNKNOWN)
 
 
 def _named_teams(environment: Environment) -> Iterator[tuple[Path, str]]:

@@ -137,6 +137,14 @@ class Workspace:
         """Return the teams with a name in an environment, or in a project's environments; cached."""
         return self.once("teams by name", self._teams_by_name).get((name, scope, key), [])
 
+    def teams_meant(self, name: str, environment: str) -> list[str]:
+        """Return the stacks of the team that a file of an environment names, by its name or by that of its stack."""
+        called = [stack.name for stack, _ in self.teams_called(name, "environment", environment)]
+        if called:
+            return called
+        stack = self.stacks.get(name)
+        return [name] if stack and stack.team else []
+
     def _teams_by_name(self) -> dict[tuple[str, str, str], list[tuple[Stack, Team]]]:
         teams: dict[tuple[str, str, str], list[tuple[Stack, Team]]] = {}
         for stack in self.stacks.values():

@@ -16,6 +16,7 @@ from training_platform.catalog.reading import read_file
 from training_platform.config.reading.declaration import RULES, Rule
 from training_platform.config.reading.finding import Finding, Severity
 from training_platform.resources.plan import OWN_RESOURCES
+from training_platform.rules.foreign_access import FOREIGN_ACCESS
 
 _WORDS = read_file(Path(__file__).with_name("descriptions.yaml"))
 TITLES: Mapping[str, str] = _WORDS["rulesets"]
@@ -92,6 +93,8 @@ def exemption(rule_id: str, finding: Finding | None = None) -> str:
     if finding and finding.amount is not None:
         quota = f"\n    quota: {json.dumps(finding.about)}" if finding.about else ""
         subject += f"{quota}\n    up_to: {finding.amount:g}"
+    if finding and finding.rule == FOREIGN_ACCESS.id:
+        subject += f"\n    grant: {json.dumps(finding.about)}"
     return (
         f"exemptions:\n  - rule: {rule_id}\n    stack: {stack}\n    {subject}\n"
         '    reason: why it holds here\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'

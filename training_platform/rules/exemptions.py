@@ -35,6 +35,7 @@ from training_platform.rules import existing_networks, foreign_access, rights, w
 from training_platform.rules.losses import LOSS_RULES, LossKind, LossPlace
 
 FILE = "stacks/exemptions.yaml"
+_OF_OTHERS = foreign_access.FOREIGN_ACCESS.id
 _OF_QUOTAS = ledger_findings.QUOTA_EXCEEDED.id
 _BY_AMOUNT = frozenset(
     declared.id
@@ -85,6 +86,11 @@ class Exemption(Section):
         description="Of a limit with several holders: what all of them may need together; the path is that of any.",
         examples=[48],
     )
+    grant: Text | None = Field(
+        default=None,
+        description="Of foreign-access: the roles, on what and for whom, as `explain FILE:LINE` prints them.",
+        examples=["roles/storage.objectViewer on buckets/example-train-prod-nlp-data for prod-vision"],
+    )
     reason: Text = Field(description="Why it may be broken.", examples=["The cache moves to Filestore."])
     owner: Email = Field(description="Address of whoever answers for it.")
     expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
@@ -98,6 +104,8 @@ class Exemption(Section):
             raise ValueError(f"has a quota, which goes only with rule {_OF_QUOTAS} and a path")
         if self.up_to is not None and (self.rule not in _BY_AMOUNT or self.path is None):
             raise ValueError(f"has up_to, which goes only with a path and one of {', '.join(sorted(_BY_AMOUNT))}")
+        if (self.grant is None) == (self.rule == _OF_OTHERS):
+            raise ValueError(f"needs a grant, as `explain FILE:LINE` prints it, with rule {_OF_OTHERS} and no other")
         return self
 
     @property
@@ -116,7 +124,7 @@ class Exemption(Section):
             if self.up_to is None:
                 return all(map(self._names_holder, finding.holders))
             return self.names_limit(finding) and (finding.amount or 0) <= self.up_to
-        if finding.stack != self.stack:
+        if finding.stack != self.stack or (self.grant is not None and finding.about != self.grant):
             return False
         if self.path is not None:
             return bool(_pattern(self.path, below=True).fullmatch(finding.path))
@@ -271,11 +279,22 @@ EXEMPTION_UNTYPED = declare(
 
 @dataclass(frozen=True)
 class Exemptions:
-    """The exemptions of a repository on one day; ``unreadable`` has a sentence for each problem of the file."""
+    """The exemptions of a repository on one day; ``unreadable`` has a sentence for each problem of the file.
+
+    ``added`` are those that a change adds. They excuse nothing of another team yet: whoever may merge decides on them
+    before the change that needs them.
+    """
 
     today: date
     entries: tuple[ExemptionEntry, ...] = ()
     unreadable: tuple[str, ...] = ()
+    added: tuple[Exemption | Acknowledgement, ...] = ()
+
+    def since(self, base: Exemptions) -> Exemptions:
+        """Return the exemptions with those that are ``added`` since a base; a later day or reason adds none."""
+        before = [_without_terms(entry.exemption) for entry in base.entries if entry.exemption.expires >= self.today]
+        rows = (entry.exemption for entry in self.entries)
+        return replace(self, added=tuple(row for row in rows if _without_terms(row) not in before))
 
     def split(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Exempted]]:
         """Return the findings that count, and those that an exemption still covers today."""
@@ -285,6 +304,10 @@ class Exemptions:
             covering = self.of(row)
             if covering is not None:
                 exempted.append(Exempted(row, covering))
+                continue
+            if any(self._is_late(other) and other.exemption.covers(row) for other in self.entries):
+                message = f"{row.message}; its exemption counts in the next change, once this one is merged"
+                counted.append(replace(row, message=message))
                 continue
             exceeded = [other.exemption for other in self._exceeded(row)]
             bounds = [entry.up_to for entry in exceeded if isinstance(entry, Exemption) and entry.up_to is not None]
@@ -308,18 +331,31 @@ class Exemptions:
             and entry.exemption.expires >= self.today
         ]
 
-    def accepting(self, act: LossPlace, cause: LossPlace, kind: LossKind, stack: str) -> ExemptionEntry | None:
-        """Return the first acknowledgement that lets an act take something from a stack today, at one of its causes."""
+    def accepting(
+        self, act: LossPlace, cause: LossPlace, kind: LossKind, stack: str, *, of_team: bool
+    ) -> ExemptionEntry | None:
+        """Return the first acknowledgement that lets an act take something from a stack today, at one of its causes.
+
+        What a team's file takes from others counts only if the entry was merged before.
+        """
         for entry in self.entries:
             row = entry.exemption
-            if isinstance(row, Acknowledgement) and row.expires >= self.today and row.accepts(act, cause, kind, stack):
+            if not isinstance(row, Acknowledgement) or row.expires < self.today:
+                continue
+            if of_team and stack != row.stack and row in self.added:
+                continue
+            if row.accepts(act, cause, kind, stack):
                 return entry
         return None
 
     def of(self, finding: Finding) -> ExemptionEntry | None:
         """Return the first exemption that covers a finding today."""
-        covering = (entry for entry in self.entries if entry.exemption.covers(finding))
+        covering = (entry for entry in self.entries if entry.exemption.covers(finding) and not self._is_late(entry))
         return next((entry for entry in covering if entry.exemption.expires >= self.today), None)
+
+    def _is_late(self, entry: ExemptionEntry) -> bool:
+        row = entry.exemption
+        return isinstance(row, Exemption) and row.grant is not None and row in self.added
 
     def findings(
         self, used: Collection[ExemptionEntry], *, stacks: Collection[str], checked: Collection[str],
@@ -361,9 +397,14 @@ class Exemptions:
                 fields = "quota and up_to" if exemption.rule == _OF_QUOTAS else "up_to"
                 allowed = f"{fields}, as `explain FILE:LINE` prints the entry"
                 yield finding(entry, (), message, rule=EXEMPTION_UNTYPED, allowed=allowed)
-            elif exemption.stack in decided and entry not in used:
+            elif exemption.stack in decided and entry not in used and not self._is_late(entry):
                 message = f"{exemption.rule} of {exemption.subject}: no finding needs it any longer"
                 yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed="delete it")
+
+
+def _without_terms(row: Exemption | Acknowledgement) -> Mapping[str, Any]:
+    """Return what an entry names, without reason, owner and last day."""
+    return row.model_dump(exclude={"reason", "owner", "expires"})
 
 
 def _of_acknowledgement(entry: ExemptionEntry, row: Acknowledgement, days: int) -> Iterator[Draft]:

@@ -1,17 +1,25 @@
-"""Roles of one team on what is another team's: its buckets, secrets, images, account, namespaces and folders.
+"""Roles of one team on what is another's: its buckets, secrets, images, account, namespaces and folders.
 
-A data set that names another team's bucket gives such a role, and `own_resources.py` can. Every check finds them, and a
-comparison also says which a change gives.
+A data set in another team's bucket gives such a role, and `own_resources.py` can. The owner of a bucket consents in its
+own file, by ``readers`` and ``writers``; every check finds the roles without consent, and a comparison also says which
+a change gives. Of a bucket that no stack has, a data set of the environment's file says who may use it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.stack import Stack
+from training_platform.config.model.storage import TeamDataSpec
+from training_platform.config.model.team import Team
 from training_platform.config.names import Locator
 from training_platform.config.reading.declaration import Draft, Subject, declare, finding
+from training_platform.config.reading.finding import Path, dotted
+from training_platform.config.reading.section import listed
 from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import plan_grants
 from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, ROLE_BINDING
@@ -23,13 +31,14 @@ from training_platform.resources.scope import (
     team_repository_id,
     team_scope,
 )
+from training_platform.resources.team_account import BUCKET_VIEWER
 from training_platform.views.inputs import at, keys, rows
 
 FOREIGN_ACCESS = declare(
     "foreign-access",
-    "Find a role of one team on what is another team's: a bucket, secret, account, namespace, folder, or its images.",
+    "Find a role of one team on what is another's: a bucket, secret, account, namespace, folder, or its images.",
     ruleset="rights",
-    source="house rule: what a team has is its own, and whoever else uses it is named with a reason",
+    source="house rule: what a team has is its own, and its own file says who else may use it",
     refused_by="nobody but `check`. Google Cloud and Kubernetes give the role",
     excuse="exemption",
 )
@@ -46,12 +55,19 @@ class ForeignGrant(NamedTuple):
     owner: str
 
 
+READS = frozenset({BUCKET_VIEWER, "roles/storage.objectViewer"})
+WRITES = READS | {"roles/storage.objectUser", "roles/storage.objectCreator"}
+_MOST_PRINCIPALS = 2  # that a finding names
+
+
 class Teams:
-    """Who belongs to which teams, and which resources are theirs."""
+    """Who belongs to which teams, which resources are theirs, and whom they let use their buckets."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._of_principal: dict[str, set[str]] = defaultdict(set)
         self._of_resource: dict[str, set[str]] = defaultdict(set)
+        self._consented: dict[tuple[str, str], frozenset[str]] = {}  # roles by resource and stack
+        self._buckets: dict[str, Path] = {}  # sections by resource
         for stack, team, home in workspace.teams():
             scope = team_scope(team, home)
             project = f"projects/{scope.project}"
@@ -71,41 +87,110 @@ class Teams:
                     owned += [share, f"{share}/{team.name}"]
             for resource in owned:
                 self._of_resource[resource].add(stack.name)
+            for key, spec in team.buckets.items():
+                bucket = f"buckets/{bucket_id(scope, key)}"
+                self._buckets[bucket] = ("buckets", key)
+                readers = chain.from_iterable(workspace.teams_meant(name, team.environment) for name in spec.readers)
+                writers = chain.from_iterable(workspace.teams_meant(name, team.environment) for name in spec.writers)
+                self._consented.update({(bucket, reader): READS for reader in readers})
+                self._consented.update({(bucket, writer): WRITES for writer in writers})
 
-    def between(self, principal: str, resource: str) -> tuple[str, str] | None:
-        """Return the stacks of a principal's team and of another team that has a resource, if it is so."""
+    def without_consent(self, principal: str, role: str, resource: str) -> tuple[str, str] | None:
+        """Return the stacks of a principal's team and of another team, if a role on its resource lacks its consent."""
         teams = self._of_principal.get(principal, set())
         other_teams = self._of_resource.get(resource, set()) - teams
+        if any(role in self._consented.get((resource, team), ()) for team in teams):
+            return None
         return (min(teams), min(other_teams)) if teams and other_teams else None
+
+    def section(self, resource: str) -> Path | None:
+        """Return the section of a bucket in its team's file, None of anything else."""
+        return self._buckets.get(resource)
 
 
 def foreign_access(workspace: Workspace) -> Iterator[Draft]:
-    """Find the roles of teams on what is another team's, in every stack whose grants are kept."""
+    """Find the roles of teams on what is another's, in every stack whose grants are kept."""
     for stack in workspace.stacks.values():
-        if stack.section is None:
-            continue
-        for grant in kept_foreign_grants(stack.name, workspace):
-            planned = grant.planned
-            subject: Subject = stack
-            path = Locator(stack.section).path(planned.name)
-            if planned.own_line is not None:
-                subject = own_anchor(stack.name, planned.own_line)
-                path = ()
-            message = f"{grant.principal} of {grant.team} has {grant.role} on {grant.resource} of {grant.owner}"
-            yield finding(
-                subject,
-                path,
-                message,
-                rule=FOREIGN_ACCESS,
-                allowed=f"roles of {grant.owner} only",
-                resource=f"{planned.type} {planned.name}",
-            )
+        if stack.section is not None:
+            yield from _of_other_teams(stack, Locator(stack.section), workspace)
+    for stack, team, home in workspace.teams():
+        for key, spec in team.data_sets.items():
+            if owners(workspace).section(f"buckets/{spec.bucket.name}") is None:
+                yield from _of_no_team(stack, ("data_sets", key, "bucket", "name"), team, spec, home)
+
+
+def _of_no_team(stack: Stack, path: Path, team: Team, spec: TeamDataSpec, home: Environment) -> Iterator[Draft]:
+    """Find a team's data set in a bucket of no stack that no data set of the environment gives to the team."""
+    bucket = spec.bucket.name
+    declared = [row for row in home.data_sets.values() if row.bucket and row.bucket.name == bucket]
+    if spec.writable:
+        consents = any(row.writer == team.name for row in declared)
+        fields = f"teams: [{team.name}], writer: {team.name}"
+    else:
+        consents = any(row.readable_by(team.name) for row in declared)
+        fields = f"teams: [{team.name}]"
+    if not consents:
+        roles = (BUCKET_VIEWER, "roles/storage.objectUser" if spec.writable else "roles/storage.objectViewer")
+        yield finding(
+            stack,
+            path,
+            f"{stack.name} gets roles on bucket {bucket}, which is no team's: {team.environment} has to consent",
+            rule=FOREIGN_ACCESS,
+            allowed=f"a bucket of the team, or a data set of {team.environment} in that bucket with {fields}",
+            about=_grant(roles, f"buckets/{bucket}", stack.name),
+        )
+
+
+def _of_other_teams(stack: Stack, locator: Locator, workspace: Workspace) -> Iterator[Draft]:
+    """Find the roles of a stack's plan, those of one section on one resource together."""
+    together: dict[tuple[object, str, str], list[ForeignGrant]] = defaultdict(list)
+    for grant in kept_foreign_grants(stack.name, workspace):
+        planned = grant.planned
+        place = planned.key if planned.own_line is not None else locator.path(planned.name)
+        together[place, grant.resource, grant.team].append(grant)
+    for (_, resource, team), grants in together.items():
+        first = grants[0]
+        subject: Subject = stack
+        path = locator.path(first.planned.name)
+        if first.planned.own_line is not None:
+            subject = own_anchor(stack.name, first.planned.own_line)
+            path = ()
+        principals = listed(sorted({grant.principal for grant in grants}), _MOST_PRINCIPALS)
+        roles = sorted({grant.role for grant in grants})
+        yield finding(
+            subject,
+            path,
+            f"{team} gets {', '.join(roles)} on {resource} of {first.owner}, for {principals}",
+            rule=FOREIGN_ACCESS,
+            allowed=_consent(resource, roles, workspace.stacks[team], workspace.stacks[first.owner], workspace),
+            resource=f"{first.planned.type} {first.planned.name}",
+            about=_grant(roles, resource, team),
+        )
+
+
+def _grant(roles: Iterable[str], resource: str, team: str) -> str:
+    """Return roles of a team on a resource, as an exemption names them."""
+    return f"{', '.join(sorted(roles))} on {resource} for {team}"
+
+
+def _consent(resource: str, roles: Iterable[str], stack: Stack, owner: Stack, workspace: Workspace) -> str:
+    """Return the field of the owner's file that consents to roles, if there is one."""
+    section = owners(workspace).section(resource)
+    if section is None or stack.team is None or not WRITES.issuperset(roles):
+        return f"roles of {owner.name} only"
+    field = "readers" if READS.issuperset(roles) else "writers"
+    name = stack.team.name if stack.environment_name == owner.environment_name else stack.name
+    return f"{field}: [{name}] at {dotted(section)} in {owner.source.file}, by which {owner.name} consents"
 
 
 def keep_foreign_grants(plan: Plan, environment: str, workspace: Workspace) -> None:
     """Keep the roles that a plan gives a team on what is another team's, for ``kept_foreign_grants``."""
-    teams = workspace.once("owners of resources", lambda: Teams(workspace))
-    workspace.once(_key(plan.name), lambda: tuple(foreign_grants(plan, environment, teams)))
+    workspace.once(_key(plan.name), lambda: tuple(foreign_grants(plan, environment, owners(workspace))))
+
+
+def owners(workspace: Workspace) -> Teams:
+    """Return the teams of a workspace."""
+    return workspace.once("owners of resources", lambda: Teams(workspace))
 
 
 def kept_foreign_grants(name: str, workspace: Workspace) -> tuple[ForeignGrant, ...]:
@@ -118,7 +203,7 @@ def _key(name: str) -> tuple[str, str]:
 
 
 def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[ForeignGrant]:
-    """Yield the roles of a plan that a team gets on what is another team's."""
+    """Yield the roles of a plan that a team gets on what is another team's, without that team's consent."""
     roles = [(grant.planned_as, grant.principal, grant.role, grant.resource) for grant in plan_grants(plan)]
     for resource in plan.resources():
         inputs = resource.inputs
@@ -135,7 +220,7 @@ def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[Forei
             )  # of the share, or a team's of it
             roles.append((resource, claimed_by, "a volume", folder))
     for planned, principal, role, target in roles:
-        if pair := teams.between(principal, target):
+        if pair := teams.without_consent(principal, role, target):
             yield ForeignGrant(planned, principal, pair[0], role, target, pair[1])
 
 

@@ -58,7 +58,7 @@ class ActTeller:
             if kind is None:
                 continue
             own_place = _place([loss.own_cause or loss.causes[0]])
-            entry = self.exemptions.accepting(place, own_place, kind, loss.stack)
+            entry = self.exemptions.accepting(place, own_place, kind, loss.stack, of_team=self._is_of_team(causes[0]))
             if entry:
                 entries.append(entry)
             else:
@@ -111,13 +111,17 @@ class ActTeller:
         losses = [loss for of_kind in by_kind.values() for loss in of_kind]
         is_error = kind == "stack" or any(self._protects(loss.causes[0], loss.effect.kind) for loss in losses)
         takes = _taken(losses)
+        allowed = _allowed(_place(causes), takes, missing) if kind in LOSS_RULES else None
+        owners = [name for name, _ in takes if name != cause.stack]
+        if allowed and owners and self._is_of_team(cause):
+            allowed += f", merged before this change: {listed(owners)} has to consent"
         draft = finding(
             stack or Anchor(stack=cause.stack, file=stack_file(cause.stack)),
             cause.path,
             self._message(causes, by_kind),
             rule=rule,
             severity="error" if is_error else "warning",
-            allowed=_allowed(_place(causes), takes, missing) if kind in LOSS_RULES else None,
+            allowed=allowed,
             resource=cause.resource or None,
             spoils=tuple(self._spoiled(causes, losses)) if kind in LOSS_RULES else (),
             rests_on=tuple(stack.at(cause.path[:length]) for length in range(2, len(cause.path) + 1)) if stack else (),

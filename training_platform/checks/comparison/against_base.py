@@ -117,6 +117,7 @@ def check_against(
     with base_tree(root, ref) as tree:
         head_files = read_files(root, options.today)
         base_files = read_files(tree.root, options.today)
+        head_files = replace(head_files, exemptions=head_files.exemptions.since(base_files.exemptions))
         scope = _scope(tree, base_options, head_files.workspace, base_files.workspace, selected)
         options = replace(options, base_files=base_files.workspace, inputs=True)
         options.progress(f"planning {ref}")

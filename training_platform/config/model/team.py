@@ -45,8 +45,15 @@ class DirectorySpec(Section):
         return instance.team is None and not self.whole_share
 
 
+OtherTeams = Annotated[tuple[Name, ...], AfterValidator(unique)]
+
+
 class BucketSpec(Section):
-    """A Cloud Storage bucket of the team."""
+    """A Cloud Storage bucket of the team.
+
+    Other teams get roles on it by a data set of theirs, once ``readers`` or ``writers`` names them: neither file gives
+    a role alone.
+    """
 
     REMOVED: ClassVar[Mapping[str, str]] = {"access_logs": "provider_inputs: {logging: {log_bucket: NAME}}"}
 
@@ -70,6 +77,14 @@ class BucketSpec(Section):
     members_write: bool = Field(
         default=False,
         description="Lets members overwrite and delete objects; otherwise they only read and add objects.",
+    )
+    readers: OtherTeams = Field(
+        default=(),
+        description="Other teams whose data sets may name the bucket: by name, or by stack from another environment.",
+        examples=[["vision"]],
+    )
+    writers: OtherTeams = Field(
+        default=(), description="Other teams whose data sets may be in the bucket and writable.", examples=[["vision"]]
     )
     provider_inputs: ProviderInputs = Field(
         default=NOTHING,
