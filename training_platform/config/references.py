@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from training_platform.config.model.environment import NFS_ALLOWED, Environment, opens_files
+from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.model.stack import Stack
 from training_platform.config.model.team import OWN_ATTACHMENT, Team
@@ -44,8 +44,8 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Dra
             allowed = "cidr, or clusters with fqdn_policies: true"
             yield finding(stack, ("egress", number, "host"), message, rule=STACK_MODEL, allowed=allowed)
     for number, destination in enumerate(team.egress):
-        if instance := home.instance_behind(destination):
-            yield finding(stack, ("egress", number), opens_files(instance), rule=STACK_MODEL, allowed=NFS_ALLOWED)
+        for message, allowed in home.guarded_behind(destination):
+            yield finding(stack, ("egress", number), message, rule=STACK_MODEL, allowed=allowed)
     yield from _without_key(stack, team, home)
 
 

@@ -387,6 +387,28 @@ def test_no_destination_opens_an_instance_whose_files_root_in_a_pod_would_read(
     )
 
 
+@pytest.mark.parametrize(
+    ("destination", "let_through"),
+    [
+        ("{cidr: 10.22.0.0/20, ports: [10250]}", False),
+        ("{cidr: 10.22.0.7/32, ports: [443, 10255]}", False),
+        ("{cidr: 10.22.0.0/20, ports: [10250], protocol: UDP}", True),
+        ("{cidr: 10.22.0.0/20, ports: [10251]}", True),
+        ("{cidr: 10.23.0.0/20, ports: [10250]}", True),
+    ],
+)
+@pytest.mark.parametrize("stack", ["prod", "prod-nlp"])
+def test_no_destination_opens_the_kubelets_of_nodes(
+    copy: Path, destination: str, stack: str, let_through: bool
+) -> None:
+    before = "    directories:" if stack == "prod-nlp" else "    filestore:"
+    findings = edit(copy, stack, before, f"    egress: [{destination}]\n{before}").stacks[stack].findings
+
+    assert [(finding.path, "of the nodes of us-central1" in finding.message) for finding in findings] == (
+        [] if let_through else [("egress[0]", True)]
+    )
+
+
 def test_an_instance_without_a_range_may_have_any_private_address(copy: Path) -> None:
     edit(copy, "prod", "        reserved_range: 10.22.33.0/26\n", "")
     opened = "    egress: [{cidr: 172.16.5.0/24, ports: [2049]}]\n    filestore:"

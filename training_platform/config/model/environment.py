@@ -120,12 +120,8 @@ class Destination(Consistent):
 Destinations = tuple[Destination, ...]
 NFS_PORT: Final = 2049  # of every version; the other ports of version 3 lead to no file without it
 _PRIVATE: Final = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")  # of which Google Cloud picks addresses
-NFS_ALLOWED: Final = "other ports, or addresses outside reserved_range and private_services_range"
-
-
-def opens_files(instance: str) -> str:
-    """Return what is wrong with a destination that opens an instance to pods, whose root speaks NFS itself."""
-    return f"opens NFS, port {NFS_PORT}, where instance {instance} may be: root in a pod would read every team's files"
+_NFS_ALLOWED: Final = "other ports, or addresses outside reserved_range and private_services_range"
+KUBELET_PORTS: Final = (10250, 10255)  # Kubernetes docs, ports and protocols; GKE docs, read-only port; read 2026-11-29
 
 
 class ExistingNetwork(Section):
@@ -485,8 +481,8 @@ class Environment(Consistent):
             message = "is public: pods of teams would not reach Google's APIs, whose public addresses change"
             yield Problem(("google_apis",), message, "private, restricted, or open_egress: true", "private")
         for number, row in enumerate(self.egress):
-            if instance := self.instance_behind(row):
-                yield Problem(("egress", number), opens_files(instance), NFS_ALLOWED)
+            for message, allowed in self.guarded_behind(row):
+                yield Problem(("egress", number), message, allowed)
         without = [name for name, cluster in self.clusters.items() if not cluster.fqdn_policies]
         for number in (number for number, row in enumerate(self.egress) if row.host and without):
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)}"
@@ -501,7 +497,23 @@ class Environment(Consistent):
             message = f"has {slices:,} slices and node pools in all clusters together"
             yield Problem(("clusters",), message, f"at most {MOST_SLICES:,}")
 
-    def instance_behind(self, destination: Destination) -> str | None:
+    def guarded_behind(self, destination: Destination) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with a destination and what is allowed, if it opens what all teams share to pods."""
+        if instance := self._instance_behind(destination):
+            message = (
+                f"opens NFS, port {NFS_PORT}, where instance {instance} may be: root in a pod would read every team's"
+            )
+            yield f"{message} files", _NFS_ALLOWED
+        for name, cluster in self.clusters.items():
+            ports = [port for port in destination.ports if port in KUBELET_PORTS]
+            if not (ports and destination.cidr and cluster.subnet and destination.protocol == "TCP"):
+                continue
+            if ip_network(destination.cidr).overlaps(ip_network(cluster.subnet.nodes)):
+                message = f"opens port {ports[0]} of the nodes of {name}: their kubelets know the pods of all teams"
+                yield message, f"other ports than 10250 and 10255, or addresses outside {cluster.subnet.nodes}"
+                return
+
+    def _instance_behind(self, destination: Destination) -> str | None:
         """Return the Filestore instance whose files a destination may open, by name."""
         if destination.cidr is None or NFS_PORT not in destination.ports:
             return None
