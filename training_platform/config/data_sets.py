@@ -118,8 +118,8 @@ def unknown_teams(workspace: Workspace) -> Iterator[Draft]:
                 names: tuple[str, ...] = getattr(spec, field)
                 for number, name in enumerate(names):
                     if not workspace.teams_meant(name, team.environment):
-                        path: Path = ("buckets", key, field, number)
-                        yield stack.dangling(path, name, f"team of {team.environment}", others, rule=TEAM_UNKNOWN)
+                        place: Path = ("buckets", key, field, number)
+                        yield stack.dangling(place, name, f"team of {team.environment}", others, rule=TEAM_UNKNOWN)
 
 
 def _named_teams(environment: Environment) -> Iterator[tuple[Path, str]]:

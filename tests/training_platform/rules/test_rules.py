@@ -14,6 +14,10 @@ from training_platform.rules.descriptions import rule_sheet
 from training_platform.views.adapters import VIEWS_OF
 
 BEYOND = {
+    "alpha-cluster",
+    "auto-provisioning-nodes",
+    "cluster-needs",
+    "e2-features",
     "blue-green-settings",
     "bucket-hierarchical",
     "filestore-clients",
@@ -43,7 +47,7 @@ BEYOND = {
 # Fields that decide nothing for a flawless view: they are there for ledgers and messages, or matter beside others.
 UNREAD = {
     "batch_nodes", "checks", "cidr", "clashing", "compute_class", "count",
-    "default_machine", "flavor", "gpu_topology", "group", "ignored",
+    "default_machine", "disk_driver", "flavor", "gpu_topology", "group", "ignored",
     "instance", "local_ssds", "makes_pools", "max_ports", "most_gib",
     "min_cpu_platform", "mtu", "pools_inside", "ports",
     "profile", "queue", "ranges", "resource", "specific", "tolerated", "versioning", "zone",

@@ -158,9 +158,8 @@ def e2_features(pool: NodePoolView) -> Iterator[Draft]:
         for field, feature in features.items():
             if feature:
                 yield finding(pool, field, f"{machine} does not support {feature}", allowed="none, or another machine")
-    platform = pool.min_cpu_platform
-    if machine.startswith(("n2d-", "t2d-", "c2d-")) and platform and platform.startswith("Intel"):
-        message = f"{machine} has AMD CPUs, not {platform}"
+    elif machine.startswith(("n2d-", "t2d-", "c2d-")) and (pool.min_cpu_platform or "").startswith("Intel"):
+        message = f"{machine} has AMD CPUs, not {pool.min_cpu_platform}"
         yield finding(pool, "min_cpu_platform", message, allowed="AMD Rome or AMD Milan", nearest="AMD Milan")
 
 
