@@ -48,6 +48,7 @@ PAGE = [
     ("another spec for a Train", "test_operators.py::test_a_runtime_does_not_shrink_while_jobs_of_it_wait"),
     ("deleting a job without", "delete a Job.*"),
     ("deleting or evicting a", "(delete pods|deletecollection pods|create pods/eviction) in vision .*"),
+    ("a claim of GPUs or other", "test_admission.py::test_claims_are_for_network_devices_by_an_exact_count"),
     (
         "a finalizer on a job,",
         "put a finalizer (of claims )?on a (Job|Secret|ConfigMap|Persist.*)|keep a Secret with a lasting token",
