@@ -441,3 +441,11 @@ def test_fields_and_enums_are_those_of_kueue_s_definitions() -> None:
 )
 def test_quantities_are_counted_as_kueue_does(resource: str, quantity: str, counted: int) -> None:
     assert amount(resource, quantity) == counted
+
+
+def test_cpus_that_no_queue_can_have_are_told_in_cpus(tmp_path: Path) -> None:
+    write(tmp_path / "queues", cluster_queue("a"), configuration())
+
+    document = run(simulate(tmp_path, "0,a,1 nvidia.com/gpu 65500m cpu,100,\n"))
+
+    assert "needs 65.5, and the queue can have 64 at most" in json.dumps(document)

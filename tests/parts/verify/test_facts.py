@@ -218,3 +218,17 @@ def test_charts_and_images_that_are_not_in_their_registries_are_named() -> None:
 
 def test_the_patch_names_the_data_files_as_the_repository_does() -> None:
     assert (ROOT / "training_platform" / "catalog" / "data").samefile(facts.DATA)
+
+
+def test_zones_of_a_family_without_any_are_told_and_not_written(lab: Lab) -> None:
+    machines = as_in_the_catalogue()
+    for name, machine in MACHINE_TYPES.items():
+        if name.startswith("g4-"):
+            row = {"name": name, "memoryMb": int(machine.memory_gb * 1024), "guestCpus": machine.vcpus}
+            accelerators = [{"guestAcceleratorCount": machine.chips}]
+            machines[name] = {"zones": {"us-central1-b"}, "row": {**row, "accelerators": accelerators}}
+    with listing(lab, machines) as address:
+        result = ask(lab, address)
+
+    assert "different: g4-standard-48: is listed in us-central1-b too." in result.stderr
+    assert "us-central1-b" not in result.stdout

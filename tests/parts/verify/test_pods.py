@@ -5,10 +5,15 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from training_platform.parts.verify.pod_probes import programs
+from training_platform.parts.adopt.matches import Match
+from training_platform.parts.verify.pod_probes import programs, storage_files
+from training_platform.resources.resource_types import FILESTORE
+from training_platform.resources.stack_resource import StackResource
 
 DD = "echo '1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.1 s, {} {}' >&2"
 NOBODY: Mapping[str, str] = {"getent": "exit 2", "timeout": "exit 124"}
@@ -81,3 +86,14 @@ def test_every_program_is_run_here() -> None:
     assert set(programs()) == {
         "egress", "disk", "files", "lustre", "bucket", "attempt", "image"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [None, {}, {"networks": []}, {"networks": [{"ipAddresses": []}]}])
+def test_an_instance_without_an_address_is_undecided(body: Mapping[str, Any] | None) -> None:
+    planned = StackResource(stack="lab", type=FILESTORE, name="homes", inputs={})
+    match = Match(planned, "homes", "projects/example-lab/locations/us-central1-a/instances/lab-homes", body)
+    platform: Any = SimpleNamespace(existing={FILESTORE: [match]}.__getitem__)
+
+    (answer,) = storage_files(platform)
+
+    assert (answer.verdict, answer.says) == ("undecided", "lab-homes has no address yet")

@@ -358,3 +358,18 @@ def test_the_longest_name_wins() -> None:
     assert locator.path("a-b-c-cluster") == ("clusters", "a-b-c")
     assert locator.path("elsewhere") == ()
     assert Locator(TEAM).path("account") == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("        capacity_gib: 2560", "        capacity_gbi: 2560", ["capacity_gbi", "capacity_gib"]),
+        ("        capacity_gib: 2560", "        capacity_gib: 2560\n        qqqq: 1", ["qqqq", "qqqq"]),
+        ("      homes:", "      Homes:", ["Homes", "homes"]),
+        ("        tier: ZONAL", "        tier: ZONLA", ["ZONAL"]),
+    ],
+)
+def test_a_name_that_is_rejected_spoils_what_it_names_and_what_was_meant(old: str, new: str, names: list[str]) -> None:
+    places = [place for finding in edited(old, new).findings for place in finding.spoils]
+
+    assert [place[-1] for place in places if len(place) > 1] == names

@@ -583,3 +583,15 @@ def test_a_system_pool_has_one_vm_more_while_it_is_upgraded(build: Build) -> Non
     assert upgrade_charges["CPUS-per-project-region"] == 4
     assert upgrade_charges["SSD-TOTAL-GB-per-project-region"] == 50
     assert upgrade_charges["INSTANCES-per-project-region"] == 1
+
+
+def test_a_share_that_a_change_adds_is_said_to_have_had_none_before(build: Build) -> None:
+    pools = "node_pools: {v5e: {machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x8, slices: 3}}"
+    share = "shares: {main: {tpu-v5e-4x8: {nominal_quota: 64}}}"
+    before = build(dev=pools, dev_vision=share)
+    after = build(dev=pools, dev_vision=share, dev_nlp=share)
+
+    (finding,) = capacity_findings(capacity_ledger(after), after, before)
+
+    assert finding.stack == "dev-nlp"
+    assert "; nlp had 0 before this change" in finding.message

@@ -6,7 +6,7 @@ import pytest
 from pulumi._types import input_type_py_to_pulumi_names
 
 from training_platform.checks.comparison.changes import resource_changes
-from training_platform.checks.outcome import FlatResource, flat_resource
+from training_platform.checks.outcome import LATER, FlatResource, flat_resource
 from training_platform.resources import resource_types
 from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.stack_resource import StackResource
@@ -126,3 +126,22 @@ def test_objects_go_with_their_provider_which_goes_with_its_cluster() -> None:
 
     assert kinds(plan("clusters/b")) == {"k8s": "replaced", "inside": "replaced"}
     assert kinds(plan("clusters/a", "two")) == {"k8s": "changed"}
+
+
+@pytest.mark.parametrize("unknown", [LATER, ["subnet", LATER]])
+def test_an_unknown_value_of_another_resource_than_before_is_a_change(unknown: object) -> None:
+    def with_source(name: str, value: object) -> FlatResource:
+        return FlatResource(
+            type=CLUSTER,
+            name="c",
+            inputs={"subnetwork": value},
+            inputs_from={"subnetwork": (("gcp:Subnetwork", name),)},
+        )
+
+    def changed(value: object, source: str) -> list[tuple[str, object, object]]:
+        changes = resource_changes([with_source("first", value)], [with_source(source, value)])
+        return [(row.path, row.old, row.new) for change in changes for row in change.inputs]
+
+    assert changed(unknown, "second") == [("subnetwork", "first", "second")]
+    assert changed(unknown, "first") == []
+    assert changed(["a", "b"], "second") == []

@@ -26,6 +26,7 @@ from training_platform.cli.main import app
 from training_platform.clients.google_services import CloudLogging, CloudStorage, VertexJobs
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.runs import logs
+from training_platform.parts.jobs.runs.on_vertex import vertex_run
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.snapshot import read_snapshots
@@ -672,3 +673,16 @@ def test_a_shell_on_vertex_ai_is_a_field_of_the_job(job: Command, root: Path) ->
 
     for command in ("exec", "top"):
         assert "vertex.web_access: true in its job file" in job(command, run).stderr
+
+
+@pytest.mark.parametrize(
+    ("pools", "accelerators"),
+    [
+        ([{"replicaCount": "3", "machineSpec": {"acceleratorCount": 4}}, {"machineSpec": {"acceleratorCount": 2}}], 14),
+        ([{}, {"replicaCount": "5", "machineSpec": {"machineType": "n1-standard-4"}}], 0),
+    ],
+)
+def test_the_accelerators_of_a_run_are_those_of_all_replicas(pools: list[dict[str, Any]], accelerators: int) -> None:
+    body = {"name": "projects/p/locations/us-central1/customJobs/1", "jobSpec": {"workerPoolSpecs": pools}}
+
+    assert vertex_run(body).accelerators == accelerators

@@ -24,6 +24,7 @@ from training_platform.parts.sandbox.run.recovery import (
     find_id,
     find_pending_creates,
     holdings,
+    lost_creates,
 )
 from training_platform.parts.sandbox.run.reports import Timeline
 from training_platform.parts.sandbox.run.servers import Servers, announced, running, serving
@@ -296,3 +297,16 @@ def test_a_create_that_failed_is_kept_with_its_inputs_as_a_pending_one_is() -> N
             },
         }
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("created", "lost"), [("a100-0f1e2d3", ["a100-0f1e2d3"]), ("a100-0f1e2d", []), ("a100-b-0f1e2d3", [])]
+)
+def test_a_lost_create_is_found_under_another_random_suffix(created: str, lost: list[str]) -> None:
+    path = f"projects/p/locations/us-central1/clusters/c/nodePools/{created}"
+    inputs = {**POOL, "name": "a100-1111111"}
+    resource = {"type": "gcp:container/nodePool:NodePool", "custom": True, "inputs": inputs}
+
+    creates = lost_creates([{"resource": resource}], holding(path))
+
+    assert [row["resource"]["inputs"]["name"] for row in creates] == lost
