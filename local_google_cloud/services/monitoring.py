@@ -97,6 +97,7 @@ MONITORING: Final = Service(
 
 _FOLDER: Final = "logging/entries"
 _SINKS: Final = "logging/projects"
+_DEFAULT: Final = "/buckets/_Default"
 _VALUES: Final = r'"[^"]*"|\("[^"]*"(?: OR "[^"]*")*\)'
 _TERM: Final = re.compile(rf"(?:(?P<path>[\w.]+)\s*(?P<operator>=~|>=|<=|=|:)|log_id(?=\())\s*(?P<values>{_VALUES})")
 _VALUE: Final = re.compile(r'"([^"]*)"')
@@ -145,13 +146,21 @@ def _list_entries(cloud: Cloud, call: Call) -> Json:
 
 
 def _entries_of(cloud: Cloud, name: str) -> Iterator[Json]:
-    """Yield the entries of a project, or of a log view: those that sinks route to its bucket. Raises Refusal."""
+    """Yield the entries of a project, or of a log view: those that sinks route to its bucket. Raises Refusal.
+
+    ``_Default`` has all entries, and a view of it those of the view's filter.
+    """
     project = cloud.projects.resolve(name.split("/")[1])
     if "/views/" not in name:
         yield from _entries(cloud, project)
         return
-    cloud.existing(f"logging/{name}")
-    destination = f"logging.googleapis.com/{name.partition('/views/')[0]}"
+    view = cloud.existing(f"logging/{name}")
+    bucket = name.partition("/views/")[0]
+    if bucket.endswith(_DEFAULT):
+        terms = list(_read_filter(view.body.get("filter", "")))
+        yield from (entry for entry in _entries(cloud, project) if all(matches(entry) for matches in terms))
+        return
+    destination = f"logging.googleapis.com/{bucket}"
     sinks = (record.body for record in cloud.store.all(project) if record.name.startswith(f"{_SINKS}/{project}/sinks/"))
     filters = [list(_read_filter(sink.get("filter", ""))) for sink in sinks if sink["destination"] == destination]
     for entry in _entries(cloud, project):
@@ -229,23 +238,34 @@ def _create_bucket(cloud: Cloud, call: Call) -> Json:
     return {"name": f"{location}/operations/{cloud.number()}", "done": True, "response": bucket}
 
 
+def _create_view(cloud: Cloud, call: Call) -> Json:
+    """Create a view; a project has the bucket ``_Default`` from its beginning."""
+    bucket = f"logging/{call.path.partition('/views')[0]}"
+    if bucket.endswith(_DEFAULT) and cloud.store.get(bucket) is None:
+        body = {"name": bucket.removeprefix("logging/"), "retentionDays": 30, "lifecycleState": "ACTIVE"}
+        cloud.store.put(Record(name=bucket, project=call.project, body=body))
+    return create(cloud, _VIEWS, call)
+
+
 def _fill_sink(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     if not old:
         record.body |= {"createTime": cloud.time(), "writerIdentity": ""}  # none for a bucket of the same project
 
 
 _BUCKETS: Final = ResourceKind(collection="buckets", schema="LogBucket", id_in="bucketId", fill=_fill_bucket)
+_VIEWS: Final = ResourceKind(collection="views", schema="LogView", id_in="viewId", parent=True, fill=_name_by_path)
 LOGGING: Final = Service(
     name="logging",
     needs_enabling=False,  # every project has it enabled by default
     kinds=(
         _BUCKETS,
-        ResourceKind(collection="views", schema="LogView", id_in="viewId", parent=True, fill=_name_by_path),
+        _VIEWS,
         ResourceKind(collection="sinks", schema="LogSink", fill=_fill_sink),
     ),
     handlers={
         "entries.write": _write_entries,
         "entries.list": _list_entries,
         "buckets.createAsync": _create_bucket,
+        "views.create": _create_view,
     },
 )

@@ -40,6 +40,7 @@ LAB = "example-lab"
 OWN = "example-vision"
 IN_CLUSTER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
 RESEARCHER = "group:vision@example.com"
+SUBMITTER = "serviceAccount:submit@example-ci.iam.gserviceaccount.com"
 ADMIN = "group:ml-platform@example.com"
 ADMINS = f"    project: {LAB}\n    admins: [{ADMIN}]\n    images: {{location: us-central1}}\n"
 SUBMITS = f"    project: {OWN}\n    vertex:\n      members_submit: true\n"
@@ -225,7 +226,7 @@ def test_a_researchers_day_on_gke(office: Office, person: Callable[[str, str], N
     inside = [f"POST {PODS}/pod-0/{part}" for part in ("exec", "portforward")]  # what kubectl sends
     assert refused_requests(office.namespace, [*office.api.requests, *inside], IN_CLUSTER) == []
     assert run in listed.stdout
-    assert "Runs on Vertex AI are not listed: members of vision may not start or list jobs" in listed.stderr
+    assert "Runs on Vertex AI are not listed" not in listed.stderr
     assert {
         "storage.objects.insert", "storage.objects.get", "storage.objects.list", "logging.entries.list",
         "secretmanager.projects.secrets.addVersion",
@@ -244,8 +245,32 @@ def test_a_refused_submission_to_vertex_ai_says_who_may_submit(
 
     assert refused.exit_code == 2
     *_, error = refused.stderr.splitlines()
-    assert "Members of vision may not start or list jobs on Vertex AI in example-lab" in error
-    assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files" in error
+    assert "Members of vision may not start jobs on Vertex AI in example-lab" in error
+    assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files of main" in error
+
+
+def test_a_submitters_day_and_what_members_see_of_it(office: Office, person: Callable[[str, str], None]) -> None:
+    views = f"v2/projects/{LAB}/locations/global/buckets/_Default/views"
+    lines = {"filter": 'resource.type="ml_job"'}
+    assert office.cloud.handle("logging", "POST", views, [("viewId", "lab-vertex-jobs")], lines)[0] == 200
+    person(SUBMITTER, "")  # the credentials of a pipeline have no quota project
+    run = office.runs("job", "submit", str(office.root / "jobs" / "vision" / "second.yaml")).stdout.strip()
+    office.runs("job", "logs", run)
+    assert {"aiplatform.projects.locations.customJobs.create", "logging.entries.list"} <= office.called
+    assert unwritten(office, "submitters") == set()
+
+    person(RESEARCHER, LAB)
+    listed = office.runs(
+        "job", "list", "--team", "vision", "--format", "json", codes=(2,)
+    )  # no cluster has answers here
+    status = office.runs("job", "status", run, "--format", "json")
+
+    assert run in [row["name"] for row in json.loads(listed.stdout)]
+    assert json.loads(status.stdout)[0]["name"] == run
+    where = ["--root", str(office.root), "--local-cloud", f"http://127.0.0.1:{office.port}"]
+    refused = CliRunner().invoke(app, ["job", "logs", run, *where])
+    assert refused.exit_code == 2
+    assert "Cloud Logging does not let you in" in refused.stderr
 
 
 @pytest.mark.parametrize("office", ["own"], indirect=True)

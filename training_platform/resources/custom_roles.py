@@ -46,6 +46,15 @@ RESTART_PERMISSIONS = tuple(f"aiplatform.persistentResources.{verb}" for verb in
 # Look up the addresses of file systems, which `job submit` fills in on Vertex AI, and nothing else of them.
 ADDRESS_PERMISSIONS = ("file.instances.get", "lustre.instances.get")
 
+# See which jobs run on Vertex AI, and why one waits. IAM has no grant on a single job: a member with this role sees the
+# specifications of all teams' jobs in the project, with their arguments and variables. Nothing here starts or ends one.
+# Source: Vertex AI, IAM permissions by REST method, read 2026-11-22.
+JOB_STATE_PERMISSIONS = tuple(
+    f"aiplatform.{kind}.{verb}"
+    for kind in ("customJobs", "hyperparameterTuningJobs", "trainingPipelines")
+    for verb in ("get", "list")
+)
+
 
 class CustomRole(NamedTuple):
     """A role that a project defines."""
@@ -54,11 +63,12 @@ class CustomRole(NamedTuple):
     permissions: tuple[str, ...]
 
 
-CustomRoleName = Literal["addresses", "registry", "restarts", "tensorboard", "vertex_network"]
+CustomRoleName = Literal["addresses", "job_states", "registry", "restarts", "tensorboard", "vertex_network"]
 
 _PREFIX = "training_platform_"
 CUSTOM_ROLES: Mapping[str, CustomRole] = {
     f"{_PREFIX}addresses": CustomRole("Reads addresses of file systems", ADDRESS_PERMISSIONS),
+    f"{_PREFIX}job_states": CustomRole("Reads states of jobs on Vertex AI", JOB_STATE_PERMISSIONS),
     f"{_PREFIX}registry": CustomRole("Registers models, and reads data sets", REGISTRY_PERMISSIONS),
     f"{_PREFIX}restarts": CustomRole("Restarts persistent resources", RESTART_PERMISSIONS),
     f"{_PREFIX}tensorboard": CustomRole("Writes to TensorBoards", TENSORBOARD_PERMISSIONS),

@@ -11,7 +11,7 @@ from training_platform.config.data_sets import READ
 from training_platform.config.expansion import HEADS_NAME, ExpandedPool, Flavor, cluster_pools, cpu_pools
 from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.environment import Environment
+from training_platform.config.model.environment import Environment, ImageRepositorySpec
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.workloads import Notebooks
@@ -109,6 +109,7 @@ from training_platform.resources.storage import (
     python_repository,
 )
 from training_platform.resources.team_account import RepositoryRef, repository_grant
+from training_platform.resources.team_logs import vertex_logs
 from training_platform.resources.tenancy import admission
 from training_platform.resources.volumes import DATA_VOLUME, FILESTORE_VOLUME, data_volume, filestore_volume
 
@@ -282,19 +283,10 @@ def _further_resources(plan: Plan, environment: Environment, scope: Scope, apis:
             # The account that encrypts disks of nodes encrypts this one.
             component.add(data_disk(key, data.hyperdisk_ml, scope), apis.bindings[GKE_API] if scope.keys else [])
     if environment.images:
-        component = plan.component("training-platform:storage:ImageRepository", "images")
-        images = image_repositories("images", environment.images, scope, component)
-        repository = RepositoryRef(
-            project=scope.project,
-            location=environment.images.location,
-            repository_id=images.output("repository_id"),  # so that grants wait for it
-        )
-        for admin in sorted(set(environment.admins)):
-            name = f"images-writer-{member_key(admin)}"
-            component.add(repository_grant(name, repository, "roles/artifactregistry.writer", admin))
-        for submitter in sorted(set(environment.vertex_submitters)):
-            name = f"images-reader-{member_key(submitter)}"
-            component.add(repository_grant(name, repository, "roles/artifactregistry.reader", submitter))
+        _add_images(plan, environment, environment.images, scope)
+    if environment.vertex_submitters:
+        component = plan.component("training-platform:tenancy:VertexLogs", "vertex-logs")
+        vertex_logs(component, scope, members=environment.vertex_submitters)
     if environment.python_repository:
         component = plan.component("training-platform:storage:PythonRepository", "python")
         component.add(python_repository("python-repository", environment.python_repository, scope))
@@ -310,6 +302,23 @@ def _further_resources(plan: Plan, environment: Environment, scope: Scope, apis:
     budget = stack_budget(environment.budget, environment)
     if budget:
         budget_resources(*budget, scope, plan.component("training-platform:project:Budget", BUDGET_NAME))
+
+
+def _add_images(plan: Plan, environment: Environment, images: ImageRepositorySpec, scope: Scope) -> None:
+    """Add the image repositories, with those who push and those who look images up."""
+    component = plan.component("training-platform:storage:ImageRepository", "images")
+    planned = image_repositories("images", images, scope, component)
+    repository = RepositoryRef(
+        project=scope.project,
+        location=images.location,
+        repository_id=planned.output("repository_id"),  # so that grants wait for it
+    )
+    for admin in sorted(set(environment.admins)):
+        name = f"images-writer-{member_key(admin)}"
+        component.add(repository_grant(name, repository, "roles/artifactregistry.writer", admin))
+    for submitter in sorted(set(environment.vertex_submitters)):
+        name = f"images-reader-{member_key(submitter)}"
+        component.add(repository_grant(name, repository, "roles/artifactregistry.reader", submitter))
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,9 @@ class TeamResources:
     """The resources of a team's members: buckets with their names, others' buckets of data sets, secrets, images.
 
     ``projects`` are those whose APIs they call. ``repositories`` hold images, by the names of their grants; members
-    push to those in ``pushes_to``. ``submits`` says whether they start jobs on Vertex AI. ``file_systems`` is the
-    project of the instances that such jobs mount, None without any.
+    push to those in ``pushes_to``. ``submits`` says whether they start jobs on Vertex AI, ``sees_runs`` whether they
+    only read the states of those that a pipeline starts. ``file_systems`` is the project of the instances that such
+    jobs mount, None without any.
     """
 
     projects: Iterable[str]
@@ -54,6 +55,7 @@ class TeamResources:
     repositories: Mapping[str, RepositoryRef] = field(default_factory=dict)
     pushes_to: Collection[str] = ()
     submits: bool = False
+    sees_runs: bool = False
     file_systems: str | None = None
 
 
@@ -64,6 +66,9 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
         if uses.submits:
             into.add(shared_role(f"{into.name}-submit-{who}", scope, scope.project, SUBMITTER_ROLE, member))
             _add_address_reader(into, scope, uses, member)
+        if uses.sees_runs:
+            role = custom_role("job_states", scope.project)
+            into.add(shared_role(f"{into.name}-job-states-{who}", scope, scope.project, role, member))
         for project in dict.fromkeys(uses.projects):
             into.add(shared_role(f"{into.name}-consumer-{project}-{who}", scope, project, CONSUMER_ROLE, member))
         for key, repository in uses.repositories.items():

@@ -57,7 +57,7 @@ from training_platform.resources.team_account import (
     repository_grant,
     team_account,
 )
-from training_platform.resources.team_logs import team_logs, vertex_logs
+from training_platform.resources.team_logs import team_logs, vertex_log_readers, vertex_logs
 from training_platform.resources.tenancy import (
     NamespaceParts,
     cluster_callers,
@@ -129,6 +129,7 @@ def add_team(
         repositories=repositories,
         pushes_to=(TEAM_IMAGES,),
         submits=team.vertex.members_submit,
+        sees_runs=bool(environment.vertex_submitters) and not team.vertex.members_submit,
         file_systems=environment.project if environment.filestore or environment.lustre else None,
     )
     member_rights(plan.component("training-platform:tenancy:MemberRights", "members"), scope, team.members, uses)
@@ -141,10 +142,9 @@ def add_team(
         logs = plan.component("training-platform:tenancy:TeamLogs", "logs")
         days = environment.team_logs_days
         team_logs(logs, environment.project, team.environment, team.name, members=team.members, days=days)
-    if team.vertex.members_submit:
-        vertex_logs(
-            plan.component("training-platform:tenancy:VertexLogs", "vertex-logs"), scope.project, members=team.members
-        )
+    log_readers = vertex_log_readers(team, environment)
+    if log_readers:
+        vertex_logs(plan.component("training-platform:tenancy:VertexLogs", "vertex-logs"), scope, members=log_readers)
     home = environment_scope(team.environment, environment)
     for key in team.shares:
         component = plan.component("training-platform:team:Cluster", declared_name("shares", key))

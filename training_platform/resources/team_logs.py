@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from training_platform.config.model.environment import Environment
+from training_platform.config.model.team import Team
 from training_platform.resources import gcp
 from training_platform.resources.plan import Component, Resource
-from training_platform.resources.scope import NAME_LIMIT, short_name, slug
+from training_platform.resources.scope import NAME_LIMIT, Scope, environment_scope, short_name, slug, team_scope
 
 LOCATION = "global"
 VIEW = "jobs"
 VIEW_ROLE = "roles/logging.viewAccessor"
 _PROJECTS_BUCKET = "_Default"
-_VERTEX_VIEW = "vertex-jobs"
 
 
 def log_bucket_id(environment_name: str, team: str) -> str:
@@ -63,27 +64,50 @@ def team_logs(
     _let_read(into, view, members)
 
 
-def vertex_log_view_name(project: str) -> str:
-    """Return the view of a project's own log bucket that has the lines of jobs on Vertex AI."""
-    return f"projects/{project}/locations/{LOCATION}/buckets/{_PROJECTS_BUCKET}/views/{_VERTEX_VIEW}"
+def vertex_log_view_name(scope: Scope) -> str:
+    """Return the view of jobs on Vertex AI that a stack adds to a project's own log bucket."""
+    return f"projects/{scope.project}/locations/{LOCATION}/buckets/{_PROJECTS_BUCKET}/views/{_vertex_view(scope)}"
 
 
-def vertex_logs(into: Component, project: str, *, members: Iterable[str]) -> None:
-    """Add a view of what jobs on Vertex AI wrote, for the members of a team in a project that only it uses.
+def vertex_log_view(team: Team, environment: Environment) -> str | None:
+    """Return the view by which a team's jobs on Vertex AI are read, or None if nobody may.
+
+    The environment's stack adds that of its own project, and not each team, since a bucket has at most 30 views (Google
+    Cloud, quotas of Cloud Logging, read 2026-11-29).
+    """
+    if vertex_log_readers(team, environment):
+        return vertex_log_view_name(team_scope(team, environment))
+    if environment.vertex_submitters:
+        return vertex_log_view_name(environment_scope(team.environment, environment))
+    return None
+
+
+def vertex_log_readers(team: Team, environment: Environment) -> tuple[str, ...]:
+    """Return who reads what jobs on Vertex AI wrote, in the project of a team, by a view of the team's stack."""
+    if team.vertex.members_submit:
+        return (*team.members, *environment.vertex_submitters)
+    return () if team.project in (None, environment.project) else tuple(environment.vertex_submitters)
+
+
+def vertex_logs(into: Component, scope: Scope, *, members: Iterable[str]) -> None:
+    """Add a view of what jobs on Vertex AI wrote in a project, for members.
 
     Entries of such jobs name the job, and neither its labels nor its account: in a shared project no view parts teams.
     """
-    parent = f"projects/{project}"
     view = gcp.log_view(
         f"{into.name}-view",
-        parent=parent,
+        parent=f"projects/{scope.project}",
         location=LOCATION,
         bucket=_PROJECTS_BUCKET,
-        name=_VERTEX_VIEW,
+        name=_vertex_view(scope),
         filter='resource.type="ml_job"',
     )
     into.add(view)
     _let_read(into, view, members)
+
+
+def _vertex_view(scope: Scope) -> str:
+    return short_name(f"{scope.prefix}-vertex-jobs", NAME_LIMIT)
 
 
 def _let_read(into: Component, view: Resource, members: Iterable[str]) -> None:

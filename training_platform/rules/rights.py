@@ -35,7 +35,7 @@ from training_platform.resources.scope import (
     team_scope,
 )
 from training_platform.resources.stack_plan import stack_plan
-from training_platform.resources.team_logs import log_view_name, vertex_log_view_name
+from training_platform.resources.team_logs import log_view_name, vertex_log_view
 
 RIGHTS = declare(
     "rights",
@@ -73,6 +73,7 @@ USE_SERVICES = "serviceusage.services.use"
 READ_SECRET = "secretmanager.versions.access"  # noqa: S105 # a permission
 ADD_SECRET = "secretmanager.versions.add"  # noqa: S105 # a permission
 SUBMIT_JOBS = ("aiplatform.customJobs.create",)
+SEE_JOBS = ("aiplatform.customJobs.get", "aiplatform.customJobs.list")
 FIND_FILE_SYSTEMS = ("file.instances.get", "lustre.instances.get")
 
 
@@ -285,16 +286,19 @@ class RightsOfTeam:
             if name:
                 path: Path = ("vertex", "persistent_resources", key, "network_attachment")
                 yield attaching(path, self.scope.project, name)
+        log_view = vertex_log_view(self.team, self.environment) or ""
         if vertex.members_submit:
             path = ("vertex", "members_submit")
             yield from self.of_members(path, "start jobs on Vertex AI", SUBMIT_JOBS, self.project)
-            view = vertex_log_view_name(self.scope.project)
-            yield from self.of_members(path, "read logs of jobs on Vertex AI", (READ_VIEW,), view)
+            yield from self.of_members(path, "read logs of jobs on Vertex AI", (READ_VIEW,), log_view)
             for member in self.team.members:
                 yield from self._finds_addresses(path, f"members of {self.team.name}", member)
+        elif self.environment.vertex_submitters:
+            yield from self.of_members(("environment",), "see runs on Vertex AI", SEE_JOBS, self.project)
         for member in self.environment.vertex_submitters:
             who = f"{member}, which submits jobs of {self.team.name},"
             yield NeededRight(("environment",), who, "start jobs on Vertex AI", member, SUBMIT_JOBS, self.project)
+            yield NeededRight(("environment",), who, "read their logs", member, (READ_VIEW,), log_view)
             yield from self._finds_addresses(("environment",), who, member)
 
     def _finds_addresses(self, path: Path, who: str, member: str) -> Iterator[NeededRight]:

@@ -285,9 +285,36 @@ def test_an_own_grant_that_lacks_inputs_is_of_something_unknown(token: str) -> N
 def test_members_read_what_jobs_on_vertex_ai_wrote_in_a_project_of_their_own() -> None:
     own_project = {"project": "example-vision", "vertex": {"members_submit": True}}
     grants = granted("dev-vision", team=own_project)
-    view = "projects/example-vision/locations/global/buckets/_Default/views/vertex-jobs"
+    view = "projects/example-vision/locations/global/buckets/_Default/views/dev-vision-vertex-jobs"
 
     assert ("roles/logging.viewAccessor", view) in rights(grants, MEMBER)
     assert not [grant for grant in granted("dev-vision") if grant.resource == view]
     planned = [grant.planned_as for grant in grants if grant.resource == view]
     assert [resource.inputs["bucket"] for resource in planned] == ["_Default"]
+
+
+@pytest.mark.parametrize(
+    ("stack", "project"), [("dev", PROJECT), ("dev-vision", "example-vision")], ids=lambda text: text
+)
+def test_a_submitter_reads_what_jobs_wrote_by_a_view_of_each_project(stack: str, project: str) -> None:
+    submitter = "serviceAccount:submit@example-ci.iam.gserviceaccount.com"
+    changes = {"environment": {"vertex_submitters": [submitter]}, "team": {"project": project}}
+    view = f"projects/{project}/locations/global/buckets/_Default/views/{stack}-vertex-jobs"
+
+    views = {
+        resource
+        for name in ("dev", "dev-vision")
+        for role, resource in rights(granted(name, **changes), submitter)
+        if role == "roles/logging.viewAccessor"
+    }
+
+    assert view in views
+    assert rights(granted("dev-vision", **changes), MEMBER) & {("roles/logging.viewAccessor", view)} == set()
+
+
+def test_members_see_the_states_of_jobs_that_a_pipeline_submits() -> None:
+    submitters = {"vertex_submitters": ["serviceAccount:submit@example-ci.iam.gserviceaccount.com"]}
+    role = f"projects/{PROJECT}/roles/training_platform_job_states"
+
+    assert role in {name for name, _ in rights(granted("dev-vision", environment=submitters), MEMBER)}
+    assert role not in {name for name, _ in rights(granted("dev-vision"), MEMBER)}

@@ -71,12 +71,14 @@ def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
 
 
 def members_may_not(team: Team, environment: Environment, project: str) -> str:
-    """Return why a team's members may neither start nor see jobs on Vertex AI, and who may."""
+    """Return why a team's members may not start jobs on Vertex AI, and who may."""
     submitters = environment.vertex_submitters
-    by = f"{enumeration(submitters)} submits job files after a review" if submitters else "nobody may"
+    jobs = f"jobs on Vertex AI in {project}, where a job could act as any account"
+    if not submitters:
+        return f"members of {team.name} may not start or list {jobs}; nobody may (docs/tenancy.md)"
     return (
-        f"members of {team.name} may not start or list jobs on Vertex AI in {project}, where a job could act as any "
-        f"account; {by} (docs/tenancy.md)"
+        f"members of {team.name} may not start {jobs}; {enumeration(submitters)} submits job files of main, by "
+        "`training-platform job submit FILE --by-pipeline` (docs/pipelines.md)"
     )
 
 

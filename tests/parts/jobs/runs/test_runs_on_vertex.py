@@ -42,8 +42,18 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def vertex(root: Path) -> Cloud:
-    """The local cloud, with a clock that tests advance."""
-    return Cloud(root)
+    """The local cloud, with a clock that tests advance, and the environment's view of logs."""
+    cloud = Cloud(root)
+    add_view(cloud, "lab-vertex-jobs")
+    return cloud
+
+
+def add_view(cloud: Cloud, name: str) -> str:
+    """Create a view of what jobs on Vertex AI write; return its name in Google Cloud."""
+    views = f"projects/{PROJECT}/locations/global/buckets/_Default/views"
+    body = {"filter": 'resource.type="ml_job"'}
+    assert cloud.cloud.handle("logging", "POST", f"v2/{views}", [("viewId", name)], body)[0] == 200
+    return f"{views}/{name}"
 
 
 @pytest.fixture
@@ -613,6 +623,16 @@ def test_members_read_their_teams_lines_and_no_other_teams(vertex: Cloud) -> Non
     status, answer = vertex.cloud.handle("logging", "POST", "v2/entries:list", [], {"resourceNames": [view]})
 
     assert (status, [entry["textPayload"] for entry in answer["entries"]]) == (200, ["vision"])
+
+
+def test_a_view_of_the_projects_own_bucket_has_the_lines_that_its_filter_names(vertex: Cloud) -> None:
+    write(vertex, "a", replica("1", "workerpool0-0"), textPayload="of a job on Vertex AI")
+    write(vertex, "a", {"type": "k8s_container", "labels": CONTAINER}, textPayload="of a pod")
+    view = add_view(vertex, "lines")
+
+    status, answer = vertex.cloud.handle("logging", "POST", "v2/entries:list", [], {"resourceNames": [view]})
+
+    assert (status, [entry["textPayload"] for entry in answer["entries"]]) == (200, ["of a job on Vertex AI"])
 
 
 @pytest.mark.usefixtures("empty_cluster")

@@ -19,7 +19,7 @@ from training_platform.parts.jobs.naming import job_among
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
 from training_platform.resources.gke import cluster_name, context_name
 from training_platform.resources.scope import Scope, team_scope
-from training_platform.resources.team_logs import log_view_name, vertex_log_view_name
+from training_platform.resources.team_logs import log_view_name, vertex_log_view
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,8 @@ class RunPlace:
     @property
     def log_source(self) -> str:
         """The log view with the lines of the team's pods or jobs, or the project with all logs."""
-        if self.target == "vertex" and self.team.vertex.members_submit:
-            return vertex_log_view_name(self.scope.project)
         if self.target == "vertex":
-            return f"projects/{self.scope.project}"
+            return vertex_log_view(self.team, self.environment) or f"projects/{self.scope.project}"
         if self.environment.team_logs_days is None:
             return f"projects/{self.environment.project}"
         return log_view_name(self.environment.project, self.team.environment, self.team.name)
