@@ -24,7 +24,9 @@ def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
 
     def settled(finding: Finding) -> Finding:
         cause = _cause(finding, roots)
-        return replace(finding, follows=cause.place, allowed=None, nearest=None) if cause else finding
+        if cause is None:
+            return finding
+        return replace(finding, follows=cause.place, root=cause.mark, allowed=None, nearest=None)
 
     stacks = tuple(replace(stack, findings=tuple(map(settled, stack.findings))) for stack in report.stacks)
     return replace(report, stacks=stacks, findings=tuple(map(settled, report.findings)))

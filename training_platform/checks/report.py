@@ -23,6 +23,7 @@ from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 from training_platform.resources.plan import OWN_RESOURCES
 from training_platform.rules.exemptions import Exempted
 
+_MOST_PLACES = 3  # that a finding names of those that follow from it
 _MOST_STACKS = 4  # most stacks that a finding about the organisation's own code names
 StackKind = Literal["environment", "team", "rejected"]
 
@@ -148,8 +149,26 @@ def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
         return effect_rank(finding), file, position, ranks[finding.severity], finding.rule
 
     findings = list(findings)
-    causes = {finding.place: key(finding) for finding in findings if not finding.follows}
-    return sorted(findings, key=lambda row: (causes.get(row.follows or "", key(row)), bool(row.follows), key(row)))
+    causes = _Causes(findings)
+    return sorted(findings, key=lambda row: (key(causes.of(row) or row), bool(row.follows), key(row)))
+
+
+class _Causes:
+    """The findings that follow from no other, by their mark, and the first one of each place."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self._by_mark: dict[str, Finding] = {}
+        self._by_place: dict[str, Finding] = {}
+        for finding in findings:
+            if not finding.follows:
+                self._by_mark.setdefault(finding.mark, finding)
+                self._by_place.setdefault(finding.place, finding)
+
+    def of(self, finding: Finding) -> Finding | None:
+        """Return what a finding follows from; None if it follows from nothing, or from what is not there."""
+        if not finding.follows:
+            return None
+        return self._by_mark.get(finding.root) or self._by_place.get(finding.follows)
 
 
 def effect_rank(finding: Finding) -> int:
@@ -189,13 +208,15 @@ def _in_stacks(findings: Sequence[Finding]) -> Finding:
 def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
     """Return findings in order, each with its consequences; one whose cause is missing stands for itself."""
     findings = merged(findings)
-    causes = {finding.place for finding in findings if not finding.follows}
+    causes = _Causes(findings)
     following: dict[str, list[Finding]] = {}
+    first: list[Finding] = []
     for finding in findings:
-        if finding.follows in causes:
-            following.setdefault(finding.follows, []).append(finding)
-    first = [finding for finding in findings if finding.follows not in causes]
-    return [(finding, tuple(following.pop(finding.place, ()))) for finding in first]
+        if cause := causes.of(finding):
+            following.setdefault(cause.mark, []).append(finding)
+        else:
+            first.append(finding)
+    return [(finding, tuple(following.pop(finding.mark, ()))) for finding in first]
 
 
 def following(findings: Sequence[Finding]) -> str:
@@ -207,7 +228,9 @@ def following(findings: Sequence[Finding]) -> str:
     counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
     places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
     verb = "follows" if len(findings) == 1 else "follow"
-    return f"and {len(findings):,} more that {verb} from it: {listed(places, max_names=6)}" if findings else ""
+    return (
+        f"and {len(findings):,} more that {verb} from it: {listed(places, max_names=_MOST_PLACES)}" if findings else ""
+    )
 
 
 class FindingGroup(NamedTuple):

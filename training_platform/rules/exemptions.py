@@ -194,7 +194,7 @@ class Acknowledgement(Section):
     def place(self) -> LossPlace:
         """What it lets cause losses."""
         becomes = str(self.becomes).lower() if isinstance(self.becomes, bool) else str(self.becomes)
-        return LossPlace(self.stack, self.path, self.resource, becomes)
+        return LossPlace(stack=self.stack, path=self.path, resource=self.resource, becomes=becomes)
 
     def accepts(self, act: LossPlace, cause: LossPlace, kind: LossKind, stack: str) -> bool:
         """Whether it lets an act take something from a stack, on any day.

@@ -151,12 +151,12 @@ def test_a_change_that_is_refused_comes_first_and_its_losses_follow(repository: 
     committed(repository, "small", "capacity_gib: 1024", large)
     edit(repository, ("small", large, "capacity_gib: 9984, tier: ZONAL"), ("small", CAPACITY, SPOT))
 
-    (refused, more), *others = folded(repository.compare(base="HEAD").all_findings())
+    (refused, more), *later = folded(repository.compare(base="HEAD").all_findings())
 
     assert (refused.rule, refused.follows) == ("filestore-growth", None)
     assert refused.allowed is not None
     assert {row.rule for row in more} == {"takes-promise", "file-capacity-exceeded"}
-    assert [row.rule for row, _ in others][:1] == ["stops-jobs"]
+    assert [row.rule for row, _ in later][:1] == ["stops-jobs"]
 
 
 def test_a_smaller_instance_is_told_before_the_directories_that_no_longer_fit(repository: Repository) -> None:
@@ -270,3 +270,17 @@ def test_an_environment_that_names_a_removed_team_is_checked_as_without_a_base(r
     plain = of_teams(run_check(repository.root, CheckOptions(today=TODAY)))
     assert len(plain) == 1
     assert of_teams(repository.compare(base="HEAD")) == plain
+
+
+def test_what_follows_from_one_of_two_findings_at_a_place_is_within_that_one() -> None:
+    first, second = (
+        Finding(rule="opens-access", severity="error", message="opens", stack="a", resource=f"type {name}")
+        for name in ("one", "two")
+    )
+    follower = Finding(
+        rule="public-access", severity="error", message="is open", stack="a", path="b",
+        follows=second.place, root=second.mark,
+    )  # fmt: skip
+
+    assert first.place == second.place
+    assert folded([first, second, follower]) == [(first, ()), (second, (follower,))]

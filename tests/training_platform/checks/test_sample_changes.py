@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.training_platform.checks.sample_changes import HARMLESS, LOSSES, YEAR
 from training_platform.checks.change_report import Act
 from training_platform.checks.effect_kinds import EFFECT_OF_RULE, LOSS_RULES
 from training_platform.checks.report import Report
+from training_platform.checks.reports.markdown import markdown_report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.rules.descriptions import acknowledgement
@@ -22,6 +24,8 @@ from training_platform.rules.descriptions import acknowledgement
 TODAY = date(2026, 11, 21)
 EXPECTED_BESIDE = ("grants", "revokes", "unknown")
 """Effects that are lines of a report and no losses."""
+MOST_WORDS = 270
+"""Words of a comment with three findings; one act has about 150."""
 
 
 def _git(root: Path, *arguments: str) -> None:
@@ -72,6 +76,12 @@ def felt(report: Report) -> dict[str, str]:
     return {row.kind: ", ".join(row.subjects) for row in rows}
 
 
+def words_of_first_screen(report: Report) -> int:
+    """Return the number of words of a comment that are not folded, without the targets of links."""
+    text = markdown_report(report).partition("<details>")[0]
+    return len(re.sub(r"\]\([^)]*\)", "]", text).split())
+
+
 def acts_of(report: Report) -> list[Act]:
     """Return the acts of a report that take something."""
     assert report.comparison is not None
@@ -85,11 +95,13 @@ def test_a_change_that_takes_something_is_one_act_with_one_acknowledgement(chang
     told = felt(report)
     assert change.effects <= told.keys(), told
     assert told.keys() <= {*change.effects, *EXPECTED_BESIDE}, told
+    assert "VPC" not in told.get("jobs", "") or "data" in told  # networks of GPUs go with their pools
     losses = [finding for finding in report.all_findings() if finding.rule in EFFECT_OF_RULE]
     assert [loss.path for loss in losses] == [act.finding.path for act in acts_of(report)]
     assert len(losses) == (1 if change.effects & LOSS_RULES.keys() else 0)
     assert all(finding.file and finding.first and finding.takes for finding in losses)
     assert report.exit_code(strict=True) != 0 or not losses
+    assert words_of_first_screen(report) <= MOST_WORDS
     if not losses:
         return
 
@@ -104,7 +116,10 @@ def test_a_change_that_takes_something_is_one_act_with_one_acknowledgement(chang
 
 @pytest.mark.parametrize("change", HARMLESS, ids=lambda change: change.name)
 def test_a_change_that_takes_nothing_is_no_loss(change: SampleChange, samples: Path) -> None:
-    told = felt(judged(change, samples))
+    report = judged(change, samples)
+
+    told = felt(report)
+    assert words_of_first_screen(report) < 60
 
     assert change.effects <= told.keys(), told
     assert told.keys() <= {"grants"}, told

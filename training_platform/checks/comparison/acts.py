@@ -28,7 +28,7 @@ from training_platform.rules.losses import LossKind, LossPlace
 
 _LINE = Rule(id="effect", title="An effect that is shown, and no finding.", ruleset="changes")
 _LIFT = "deletion_protection: false"
-_MOST_SUBJECTS = 3  # that a finding names of its gravest effect
+_MOST_SUBJECTS = 2  # that a finding names of its gravest effect
 _MOST_OTHERS = 1  # subject of each other effect
 _MOST_EFFECTS = 2  # sentences about the gravest subjects
 
@@ -111,7 +111,7 @@ class ActTeller:
         losses = [loss for of_kind in by_kind.values() for loss in of_kind]
         is_error = kind == "stack" or any(self._protects(loss.causes[0], loss.effect.kind) for loss in losses)
         takes = _taken(losses)
-        allowed = _allowed(_place(causes), takes, missing) if kind in LOSS_RULES else None
+        allowed = _allowed(_place(causes), missing) if kind in LOSS_RULES else None
         owners = [name for name, _ in takes if name != cause.stack]
         if allowed and owners and self._is_of_team(cause):
             allowed += f", merged before this change: {listed(owners)} has to consent"
@@ -191,7 +191,7 @@ class ActTeller:
         if cause.path == ("retired",) and "data" not in by_kind:
             first = "name in `keeps` what people still need of it"
         if places := self._places_to_lift([loss for losses in by_kind.values() for loss in losses]):
-            first += f"; while it is protected the engine refuses this: deploy `{_LIFT}` {places} before"
+            first += f"; deploy `{_LIFT}` {places} before, or the engine refuses this"
         return first
 
     def _places_to_lift(self, losses: Iterable[Loss]) -> str:
@@ -325,21 +325,12 @@ def _taken(losses: Iterable[Loss]) -> tuple[tuple[str, tuple[LossKind, ...]], ..
     )
 
 
-def _allowed(place: LossPlace, takes: Iterable[tuple[str, tuple[LossKind, ...]]], missing: Iterable[Loss]) -> str:
+def _allowed(place: LossPlace, missing: Iterable[Loss]) -> str:
     lacking = [f"{', '.join(kinds)} of {stack}" for stack, kinds in _taken(missing)]
     if lacking:
         return f"the losses that its acknowledgement in stacks/exemptions.yaml does not list: {'; '.join(lacking)}"
     resource = f"resource: {json.dumps(place.resource)}, " if place.resource else ""
-    entry = f"{resource}becomes: {json.dumps(place.becomes)}"
-    from_others: list[str] = []
-    for stack, kinds in takes:
-        if stack == place.stack:
-            entry += f", takes: [{', '.join(kinds)}]"
-        else:
-            from_others.append(f"{stack}: [{', '.join(kinds)}]")
-    if from_others:
-        entry += f", from_others: {{{', '.join(from_others)}}}"
-    return f"an acknowledgement in stacks/exemptions.yaml with {entry}"
+    return f"an acknowledgement in stacks/exemptions.yaml with {resource}becomes: {json.dumps(place.becomes)}"
 
 
 def _verb(cause: Cause, kinds: Iterable[EffectKind]) -> ActVerb:

@@ -399,7 +399,7 @@ def _known_openings(acts: Iterable[Act], report: Report) -> Iterator[Act]:
             excused = next((other for other in exempted if _is_about_same(act.finding, other.finding)), None)
             cause = next((other for other in counted if _is_about_same(act.finding, other)), None)
             if cause:
-                yield replace(act, finding=replace(act.finding, follows=cause.place))
+                yield replace(act, finding=replace(act.finding, follows=cause.place, root=cause.mark))
                 continue
             if excused:
                 consequences = tuple(replace(row, acknowledged=row in losses) for row in act.consequences)

@@ -69,7 +69,7 @@ def _differing(before: Any, after: Any, path: Path) -> Iterator[FieldChange]:
         for key in dict.fromkeys((*after, *before)):
             yield from _differing(before.get(key), after.get(key), (*path, key))
     elif before != after:
-        yield FieldChange(path, before, after)
+        yield FieldChange(path=path, was=before, now=after)
 
 
 class FieldTrials:

@@ -126,7 +126,7 @@ def _quota_uses(ledgers: Iterable[ProjectLedger]) -> dict[QuotaKey, QuotaUse]:
     for ledger in ledgers:
         for line in ledger.lines:
             limit = None if line.limit is None or math.isinf(line.limit) else line.limit
-            uses[line.key] = QuotaUse(line.unit, line.used, limit)
+            uses[line.key] = QuotaUse(unit=line.unit, used=line.used, limit=limit)
     return uses
 
 
@@ -231,7 +231,8 @@ def accelerator_changes(base: StackAmounts, head: StackAmounts) -> tuple[Acceler
     for key in sorted({*base.accelerators, *head.accelerators}):
         maximum = Amount(*(None if side.unknown else side.accelerators.get(key, 0) for side in (base, head)))
         if maximum.before != maximum.after:
-            changes.append(AcceleratorChange(*key, maximum))
+            region, flavor, unit = key
+            changes.append(AcceleratorChange(region=region, flavor=flavor, unit=unit, maximum=maximum))
     return tuple(changes)
 
 
@@ -278,7 +279,8 @@ def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:
         old = base.quotas.get(key) or head.quotas[key]._replace(used=0)
         new = head.quotas.get(key) or old._replace(used=0)
         if old != new:
-            changes.append(QuotaChange(key, new.unit, Amount(old.used, new.used), Amount(old.limit, new.limit)))
+            used = Amount(old.used, new.used)
+            changes.append(QuotaChange(key=key, unit=new.unit, used=used, limit=Amount(old.limit, new.limit)))
     return tuple(changes)
 
 
@@ -289,8 +291,16 @@ def capacity_changes(base: Side, head: Side) -> tuple[CapacityChange, ...]:
         old = base.capacity.get(key, CapacityUse())
         new = head.capacity.get(key, CapacityUse())
         if old != new:
-            capacity = Amount(old.capacity, new.capacity)
-            changes.append(CapacityChange(*key, capacity, Amount(old.promised, new.promised)))
+            environment, cluster, flavor = key
+            changes.append(
+                CapacityChange(
+                    environment=environment,
+                    cluster=cluster,
+                    flavor=flavor,
+                    capacity=Amount(old.capacity, new.capacity),
+                    promised=Amount(old.promised, new.promised),
+                )
+            )
     return tuple(changes)
 
 

@@ -156,7 +156,7 @@ def _input_rows(resource_type: str) -> Sequence[EffectRow]:
 
 
 def _effect(row: EffectRow) -> Effect:
-    return Effect(row.effect, row.says, row.first, effect_table().sources.get(row.source, ""))
+    return Effect(kind=row.effect, says=row.says, first=row.first, source=effect_table().sources.get(row.source, ""))
 
 
 @cache

@@ -41,13 +41,14 @@ OF_FILE = -1
 _RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifecycle.md"
 
 
-class LostSubject(NamedTuple):
+@dataclass(frozen=True, kw_only=True, order=True)
+class LostSubject:
     """The subjects of a change, by rank; reports show several of the same name as one, with number and size."""
 
-    rank: int
-    kind: str
+    rank: int = 0
+    kind: str = ""
     name: str
-    stack: str
+    stack: str = ""
     size: str = ""
 
     def text(self, count: int) -> str:
@@ -121,7 +122,7 @@ class LossFinder:
             first += (
                 f"; or, if {enumeration(new)} is the same under a new name, write `renamed_from: {change.name}` there"
             )
-        subject = LostSubject(0, "", f"{change.name} is still deployed", "")
+        subject = LostSubject(name=f"{change.name} is still deployed")
         effect = Effect("stack", says, first)
         return Loss(stack=change.name, causes=(Cause(stack=change.name),), effect=effect, subject=subject)
 
@@ -235,7 +236,7 @@ class LossFinder:
                 name += f" in {path[1]}"
         without_chips = resource.type == NODE_POOL and "node_pools" not in path
         rank = 2 * type_rank(resource.type) + without_chips
-        return LostSubject(rank, kind_name(resource.type), name, change.name, resource.size)
+        return LostSubject(rank=rank, kind=kind_name(resource.type), name=name, stack=change.name, size=resource.size)
 
     def _of_fields(self, change: StackChange) -> Iterator[Loss]:
         new = change.head
@@ -251,9 +252,10 @@ class LossFinder:
             now = value_in_model(new, path, row.now)
             for effect in effects_of_field(section, dotted(path), was, now):
                 who = _people(was, now) if effect.kind == "grants" else _people(now, was)
-                subject = LostSubject(OF_FILE, f"{who}{section}", new.team.name if new.team else new.name, "")
+                name = new.team.name if new.team else new.name
+                subject = LostSubject(rank=OF_FILE, kind=f"{who}{section}", name=name)
                 if len(path) > 1 and path[0] != "retired":
-                    subject = LostSubject(OF_FILE, f"{who}{dotted(path[:-1])}", "", new.name)
+                    subject = LostSubject(rank=OF_FILE, kind=f"{who}{dotted(path[:-1])}", name="", stack=new.name)
                 yield Loss(stack=new.name, causes=(cause_of(new, row),), effect=effect, subject=subject)
 
     def _borrowed(self, stack: Stack, path: Path) -> bool:
@@ -280,7 +282,7 @@ class LossFinder:
                     stack=self._stack_of_team(grant.owner, stack) or stack.name,
                     causes=(self.fields.cause(change, resource, None),),
                     effect=effect,
-                    subject=LostSubject(OF_FILE, "", grant.resource, grant.owner),
+                    subject=LostSubject(rank=OF_FILE, name=grant.resource, stack=grant.owner),
                     input=next(iter(resource.inputs), None),
                 )
 
@@ -299,7 +301,7 @@ class LossFinder:
         says = f"up to ${more:,.2f} per hour more, and {file} lets ${self.most_more:,.2f} through"
         effect = Effect("cost", says, "agree on it with whoever pays")
         cause = Cause(stack=change.name, after=AcknowledgedValue(f"{more:.2f}"))
-        yield Loss(stack=change.name, causes=(cause,), effect=effect, subject=LostSubject(0, "", change.name, ""))
+        yield Loss(stack=change.name, causes=(cause,), effect=effect, subject=LostSubject(name=change.name))
 
     def _of_capacity(self, line: CapacityChange) -> Iterator[Loss]:
         """Find pools that shrink below the amount that teams are promised, at the line that shrinks them."""
@@ -310,7 +312,7 @@ class LossFinder:
             return
         says = f"its pools hold {after:,.0f} and held {before:,.0f}, and teams are promised {promised:,.0f}"
         effect = Effect("promises", says, "lower the shares first, or keep the machines")
-        subject = LostSubject(0, "", f"{line.flavor} in {line.cluster}", line.environment)
+        subject = LostSubject(name=f"{line.flavor} in {line.cluster}", stack=line.environment)
         cause = self._shrinking_field(line, stack, after)
         yield Loss(stack=stack.name, causes=(cause,), effect=effect, subject=subject)
 

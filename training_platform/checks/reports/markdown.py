@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from training_platform.checks.change_report import KINDS, Comparison
+from training_platform.checks.effect_kinds import EFFECT_OF_RULE
 from training_platform.checks.report import Report, effect_rank, folded, following
 from training_platform.checks.reports.conclusion import counted, more_about
 from training_platform.checks.reports.markdown_tables import escaped, section_table, table
@@ -35,7 +36,7 @@ _MOST_OF_FINDINGS = 40_000
 _REFERENCE = "docs/reference/"
 _CHANGES = ("stack", "what", "resource", "inputs: before → after")
 _OPEN = ("quotas", "cost")  # sections that are not folded
-_MOST_FIRST = 5  # findings of a change that are not folded
+_MOST_FIRST = 3  # findings of a change that are not folded
 _MOST_CHANGES = 200
 _MOST_QUOTAS = 60
 _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
@@ -62,12 +63,24 @@ def _main(report: Report, links: str) -> Iterator[str]:
         yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
     first, _ = _groups(report)
     if first:
-        yield f"{_findings(first, links)}\n\n{more_about(first[0][0])}"
+        yield f"{_findings(first, links)}\n\n{_more_about(first[0][0], report)}"
     if report.comparison:
         yield f"{escaped(change_summary(report.comparison))}."
     else:
         yield _quotas(report)
         yield from map(section_table, SECTIONS["cost"](report))
+
+
+def _more_about(finding: Finding, report: Report) -> str:
+    """Return the command that explains a finding, of a loss with the entry that lets it through."""
+    if report.comparison is None or finding.rule not in EFFECT_OF_RULE or finding.position is None:
+        return more_about(finding)
+    return f"To let it through: training-platform explain {_label(finding)} --base {report.comparison.ref}"
+
+
+def _label(finding: Finding) -> str:
+    position = place(finding)
+    return f"{position.file}:{position.line}" if finding.position else position.file
 
 
 _Group = tuple[Finding, tuple[Finding, ...]]
@@ -93,14 +106,14 @@ def _findings(groups: Sequence[_Group], links: str) -> str:
     length = 0
     for finding, more in groups:
         position = place(finding)
-        label = position.file
         target = (links + position.file).translate(_LINK_SAFE)
         if finding.position:
-            label += f":{position.line}"
             target += f"#L{position.line}"
         rule = f"[`{finding.rule}`]({links.translate(_LINK_SAFE)}{_REFERENCE}{rule_link(finding.rule)})"
         what_to_do = escaped(" ".join(part for part in (finding.advice, following(more)) if part))
-        item = f"- **{finding.severity}** [{escaped(label)}]({target}) {escaped(field_message(finding))} {rule}"
+        item = (
+            f"- **{finding.severity}** [{escaped(_label(finding))}]({target}) {escaped(field_message(finding))} {rule}"
+        )
         if what_to_do:
             item += f"<br>{what_to_do}"
         length += len(item) + 1

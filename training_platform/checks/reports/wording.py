@@ -64,9 +64,7 @@ def losses_headline(report: Report) -> str:
     names_of_each = _MOST_NAMES if len(effects) == 1 else 1
     parts = []
     for number, (kind, losses) in enumerate(effects.items()):
-        subjects = [subject for loss in losses for subject in loss.subjects]
-        if len(effects) > 1:  # without the sizes of node pools
-            subjects = [subject.partition(" (")[0] for subject in subjects]
+        subjects = [subject.partition(" (")[0] for loss in losses for subject in loss.subjects]  # without sizes
         shown = f"{len(subjects):,}" if number else listed(subjects, names_of_each)
         acknowledged = sum(loss.acknowledged for loss in losses)
         note = " (acknowledged)" if acknowledged == len(losses) else ""

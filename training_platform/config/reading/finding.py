@@ -53,7 +53,8 @@ class Finding:
 
     ``path`` is dotted and starts below ``config:``'s section (``clusters.us-central1.node_pools.h100.machine_type``).
     ``file`` is relative to the repository, with forward slashes. ``resource`` is ``<type> <logical name>``.
-    ``follows`` is the ``place`` of the finding that caused this one and is to be fixed instead. Causes are found by
+    ``follows`` is the ``place`` of the finding that caused this one and is to be fixed instead, ``root`` its ``mark``,
+    since a place can have several. Causes are found by
     places: a finding ``spoils`` the places that are unreliable until it is fixed, and ``rests_on`` the places that it
     read, the likeliest cause first. ``failed`` means that a rule ended in a bug of ours: what it reads is unchecked, so
     no exemption or level applies. For a loss, ``first`` is what to do before the change, and ``becomes`` the new value
@@ -79,6 +80,7 @@ class Finding:
     first: str | None = None
     becomes: str | None = None
     follows: str | None = None
+    root: str = ""
     failed: bool = False
     spoils: tuple[Place, ...] = ()
     rests_on: tuple[Place, ...] = ()
@@ -93,6 +95,11 @@ class Finding:
         """File, line and column, and the path."""
         place = ":".join(str(part) for part in (self.file or self.stack, *(self.position or ())) if part)
         return ": ".join(part for part in (place, self.path) if part)
+
+    @property
+    def mark(self) -> str:
+        """What tells it from other findings at its place: rule, resource and limit."""
+        return " ".join((self.place, self.rule, self.resource or "", self.about))
 
     def __str__(self) -> str:
         """Return the finding for people: place and message on one line, what is allowed below."""

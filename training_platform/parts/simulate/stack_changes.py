@@ -81,7 +81,9 @@ class SingleChanges:
         for stack, team, _ in self.workspace.teams():
             share = team.shares.get(cluster, {}).get(flavor.name)
             if team.environment == self.environment and share:
-                holdings.append(Holding(stack.source.file, team.name, cluster, flavor, share))
+                holdings.append(
+                    Holding(file=stack.source.file, team=team.name, cluster=cluster, flavor=flavor, share=share)
+                )
         return holdings
 
     def _raised_limits(self, holding: Holding, total: int) -> Iterator[Texts]:
