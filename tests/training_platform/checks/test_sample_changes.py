@@ -119,7 +119,7 @@ def test_a_change_that_takes_nothing_is_no_loss(change: SampleChange, samples: P
     report = judged(change, samples)
 
     told = felt(report)
-    assert words_of_first_screen(report) < 60
+    assert words_of_first_screen(report) < 80
 
     assert change.effects <= told.keys(), told
     assert told.keys() <= {"grants"}, told
