@@ -192,7 +192,7 @@ def test_names_and_kinds_of_inputs_are_checked_at_the_line_that_gives_them(
 
 def with_accident(root: Path, code: str) -> None:
     """Write own resources that do something to the process that they run in."""
-    program = f"import os, sys, threading\n\n\ndef add_resources(own):\n    {code}\n"
+    program = f"import os, sys, threading\n\nNODE = ('parent', 'inputs', 'options')\n\n\ndef add_resources(own):\n    {code}\n"
     (root / "own_resources.py").write_text(program, encoding="utf-8")
 
 
@@ -200,6 +200,10 @@ def with_accident(root: Path, code: str) -> None:
     ("code", "sentence"),
     [
         ("os._exit(0)", "own_resources.py ends the process that plans for stack dev, so nothing is known of it."),
+        (
+            "sys.modules['__main__'].document_of_plan = lambda _: dict(stack=0, nodes=[dict.fromkeys(NODE)])",
+            "own_resources.py changes how plans are written: 'NoneType' object has no attribute 'items'.",
+        ),
         ("while True: pass", "own_resources.py takes more than 2 s for stack dev, so nothing is known of it."),
     ],
 )

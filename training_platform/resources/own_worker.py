@@ -64,7 +64,7 @@ def plan_in_worker(stack: Stack, workspace: Workspace, organization: str) -> Pla
         raise PlanError(mistake["message"], tuple(mistake["path"]), line=mistake["line"], reason=mistake["reason"])
     try:
         return plan_of_document(answer["plan"])
-    except (LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(f"{OWN_RESOURCES} changes how plans are written: {error}.") from error
 
 

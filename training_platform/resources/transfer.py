@@ -98,7 +98,7 @@ def _document_of_value(value: Any, indices: Mapping[Node, int], owner: str) -> A
 
 
 def plan_of_document(document: Mapping[str, Any]) -> Plan:
-    """Return the plan that a document describes. Raises LookupError, TypeError or ValueError if it describes none."""
+    """Return the plan that a document describes. Raises a plain error of Python if it describes none."""
     plan = Plan(document["stack"])
     nodes: list[Node] = []
     for row in document["nodes"]:
