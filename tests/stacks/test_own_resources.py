@@ -192,7 +192,8 @@ def test_names_and_kinds_of_inputs_are_checked_at_the_line_that_gives_them(
 
 def with_accident(root: Path, code: str) -> None:
     """Write own resources that do something to the process that they run in."""
-    program = f"import os, sys, threading\n\nNODE = ('parent', 'inputs', 'options')\n\n\ndef add_resources(own):\n    {code}\n"
+    imports = "import os, sys, threading\n\nNODE = ('parent', 'inputs', 'options')\n\n\n"
+    program = f"{imports}def add_resources(own):\n    {code}\n"
     (root / "own_resources.py").write_text(program, encoding="utf-8")
 
 

@@ -352,9 +352,12 @@ def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]
 def plain(value: Any) -> Any:
     """Return a value without wrappers that raise when an unknown value is read, which would end the whole policy.
 
-    Values of a remediation have no wrappers; they mark unknown values with constants.
+    Values of a remediation have no wrappers; they mark unknown values with constants. The engine sends every number as
+    a float: integers are integers again, so that messages show them as stack files do.
     """
     kind = value.__class__
+    if kind is float and value.is_integer():
+        return int(value)
     if kind is dict:
         return {key: plain(item) for key, item in value.items()}
     if kind is list:

@@ -45,6 +45,12 @@ def test_unknown_values_are_unknown_one_by_one() -> None:
     }
 
 
+def test_integers_that_the_engine_sends_as_floats_are_integers_again() -> None:
+    values = unknown_checking_proxy({"nodes": 200.0, "deep": [{"share": 0.5}], "huge": float("inf")})
+
+    assert repr(plain(values)) == "{'nodes': 200, 'deep': [{'share': 0.5}], 'huge': inf}"
+
+
 def test_resource_is_known_by_stack_type_and_name() -> None:
     urn = "urn:pulumi:dev::training-platform::a:b:C$gcp:container/nodePool:NodePool::h100-pool"
     resource = PolicyResource(
