@@ -20,6 +20,7 @@ from training_platform.catalog.nearest import find_nearest
 GROUP: Final = "kueue.x-k8s.io"
 _FILE: Final = Path(__file__).with_name("kinds.schema.json")
 _NULL: Final = "tag:yaml.org,2002:null"
+_STRINGS: Final = ("tag:yaml.org,2002:str", _NULL)
 _HEAD: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
 Shape = Mapping[str, Any]
@@ -27,7 +28,7 @@ Shape = Mapping[str, Any]
 
 @cache
 def shapes() -> Mapping[str, Shape]:
-    """Return the shape of each kind by ``KIND VERSION``: its ``fields``, ``items``, ``enum``, or none of these."""
+    """Return the shape of each kind by ``KIND VERSION``: its ``fields``, ``items``, ``enum``, ``type``, or none."""
     return dict(json.loads(_FILE.read_text(encoding="utf-8")))
 
 
@@ -42,25 +43,31 @@ def refusals(kind: str, api_version: str, node: yaml.MappingNode, file: str) -> 
 
 
 def _refusals(node: yaml.Node, shape: Shape, subject: str, path: str, file: str) -> Iterator[str]:
-    if isinstance(node, yaml.MappingNode) and "fields" in shape:
-        allowed = shape["fields"]
-        present = {key.value for key, value in node.value if value.tag != _NULL}
-        for name in shape.get("required", ()):
-            if name not in present:
-                where = f"{path}.{name}" if path else name
-                yield f"{file}:{node.start_mark.line + 1}: {subject} needs a value of {where}."
-        for key, value in node.value:
-            name = str(key.value)
-            inner = f"{path}.{name}" if path else name
-            if name in allowed:
-                yield from _refusals(value, allowed[name], subject, inner, file)
-            elif path or name not in _HEAD:
-                yield f"{file}:{key.start_mark.line + 1}: {subject} has no field {inner}. {_nearest(name, allowed)}"
+    if shape.get("type") == "string" and node.tag not in _STRINGS:
+        yield f"{file}:{node.start_mark.line + 1}: {path} is no string. Allowed: a string, such as a name in quotes."
+    elif isinstance(node, yaml.MappingNode) and "fields" in shape:
+        yield from _refused_fields(node, shape, subject, path, file)
     elif isinstance(node, yaml.SequenceNode) and "items" in shape:
         for index, item in enumerate(node.value):
             yield from _refusals(item, shape["items"], subject, f"{path}[{index}]", file)
     elif isinstance(node, yaml.ScalarNode) and (reason := _wrong_value(node, shape, path.rpartition(".")[2])):
         yield f"{file}:{node.start_mark.line + 1}: {path} is {node.value!r}. {reason}"
+
+
+def _refused_fields(node: yaml.MappingNode, shape: Shape, subject: str, path: str, file: str) -> Iterator[str]:
+    allowed = shape["fields"]
+    present = {key.value for key, value in node.value if value.tag != _NULL}
+    for name in shape.get("required", ()):
+        if name not in present:
+            where = f"{path}.{name}" if path else name
+            yield f"{file}:{node.start_mark.line + 1}: {subject} needs a value of {where}."
+    for key, value in node.value:
+        name = str(key.value)
+        inner = f"{path}.{name}" if path else name
+        if name in allowed:
+            yield from _refusals(value, allowed[name], subject, inner, file)
+        elif path or name not in _HEAD:
+            yield f"{file}:{key.start_mark.line + 1}: {subject} has no field {inner}. {_nearest(name, allowed)}"
 
 
 def _wrong_value(node: yaml.ScalarNode, shape: Shape, field: str) -> str:

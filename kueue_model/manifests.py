@@ -168,7 +168,7 @@ def _objects(path: Path) -> dict[str, list[Object]]:
                     objects[kind].append(row)
                 elif kind not in _IGNORED_KINDS:
                     errors.append(_unknown_kind(row, kind))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:  # a date with a month 13 is a ValueError
             mark = getattr(error, "problem_mark", None)
             position = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
             problem = getattr(error, "problem", None) or str(error).splitlines()[0]

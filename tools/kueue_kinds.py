@@ -15,7 +15,7 @@ _ALWAYS = {"apiVersion", "kind", "metadata", "status"}
 
 
 def kinds(folder: Path) -> str:
-    """Return the table: a shape by kind and version, with ``fields``, ``items``, ``enum`` or none."""
+    """Return the table: a shape by kind and version, with ``fields``, ``items``, ``enum``, ``type``, or none."""
     table: dict[str, dict[str, Any]] = {}
     for file in sorted(folder.glob("*.yaml")):
         for definition in yaml.safe_load_all(file.read_text(encoding="utf-8")):
@@ -37,6 +37,8 @@ def _shape(schema: dict[str, Any], left_out: set[str] | frozenset[str] = frozens
         fields = {name: _shape(field) for name, field in schema["properties"].items() if name not in left_out}
         required = [name for name in schema.get("required", ()) if name in fields]
         return {"fields": fields, "required": required} if required else {"fields": fields}
+    if schema.get("type") == "string":
+        return {"type": "string"}
     return {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ TRACE = "submitted,team,needs,seconds,priority\n"
 API = "kueue.x-k8s.io/v1beta2"
 
 
-def cluster_queue(name: str, flavors: dict[str, dict[str, Any]] = FLAVORS, **more: Any) -> dict[str, Any]:
+def cluster_queue(name: str, flavors: Mapping[Any, dict[str, Any]] = FLAVORS, **more: Any) -> dict[str, Any]:
     rows = [
         {"name": flavor, "resources": [{"name": key, "nominalQuota": quota} for key, quota in quotas.items()]}
         for flavor, quotas in flavors.items()
@@ -327,8 +328,10 @@ FLAVOR = "resourceGroups.0.flavors.0"
             [cluster_queue("a"), {"kind": "WorkloadPriorityClass", "apiVersion": API, "metadata": {"name": "p"}}],
             "WorkloadPriorityClass of v1beta2 needs a value of value.",
         ),
+        ([cluster_queue("a", cohortName=["b"])], "spec.cohortName is no string."),
+        ([cluster_queue("a", {5: FLAVORS["x"]})], "spec.resourceGroups[0].flavors[0].name is no string."),
     ],
-    ids=range(20),
+    ids=range(22),
 )  # fmt: skip
 def test_manifests_that_kueue_would_refuse_end_with_2(tmp_path: Path, objects: list[Any], message: str) -> None:
     write(tmp_path / "queues", *objects)
@@ -425,6 +428,16 @@ def test_a_file_that_is_nested_too_deeply_ends_with_2(tmp_path: Path) -> None:
 
     assert done.exit_code == 2
     assert "deep.yaml:1:101: cannot be read: more than 100 levels." in done.stderr
+
+
+def test_a_date_that_does_not_exist_ends_with_2(tmp_path: Path) -> None:
+    (tmp_path / "queues").mkdir()
+    (tmp_path / "queues" / "date.yaml").write_text("created: 2026-13-45\n")
+
+    done = simulate(tmp_path, "0,a,1 nvidia.com/gpu,60,\n")
+
+    assert done.exit_code == 2
+    assert "date.yaml: cannot be read: month must be in 1..12." in done.stderr
 
 
 def test_fields_and_enums_are_those_of_kueue_s_definitions() -> None:

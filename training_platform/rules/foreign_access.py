@@ -95,13 +95,18 @@ class Teams:
                 self._consented.update({(bucket, reader): READS for reader in readers})
                 self._consented.update({(bucket, writer): WRITES for writer in writers})
 
-    def without_consent(self, principal: str, role: str, resource: str) -> tuple[str, str] | None:
-        """Return the stacks of a principal's team and of another team, if a role on its resource lacks its consent."""
+    def without_consent(self, principal: str, role: str, resource: str, stack: str) -> tuple[str, str] | None:
+        """Return the stacks of a principal's team and of another team, if a role on its resource lacks its consent.
+
+        Of several teams of a principal it is that of the ``stack`` that gives the role.
+        """
         teams = self._of_principal.get(principal, set())
         other_teams = self._of_resource.get(resource, set()) - teams
         if any(role in self._consented.get((resource, team), ()) for team in teams):
             return None
-        return (min(teams), min(other_teams)) if teams and other_teams else None
+        if not teams or not other_teams:
+            return None
+        return stack if stack in teams else min(teams), min(other_teams)
 
     def section(self, resource: str) -> Path | None:
         """Return the section of a bucket in its team's file, None of anything else."""
@@ -220,7 +225,7 @@ def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[Forei
             )  # of the share, or a team's of it
             roles.append((resource, claimed_by, "a volume", folder))
     for planned, principal, role, target in roles:
-        if pair := teams.without_consent(principal, role, target):
+        if pair := teams.without_consent(principal, role, target, plan.name):
             yield ForeignGrant(planned, principal, pair[0], role, target, pair[1])
 
 

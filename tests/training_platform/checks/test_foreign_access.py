@@ -128,6 +128,16 @@ def test_roles_on_the_bucket_of_another_team_are_found_without_a_change(with_rol
     assert found.allowed == f"readers: [vision] at {where}"
 
 
+def test_people_of_several_teams_get_roles_as_the_team_that_plans_them(with_role: Repository) -> None:
+    vision = with_role.path("small-vision").read_text(encoding="utf-8").split("    data_sets:")[0]
+    audio = f"{vision}    members: [group:vision@example.com]\n".replace("name: vision", "name: audio")
+    with_role.path("small-audio").write_text(audio, encoding="utf-8")
+
+    [found] = foreign(run_check(with_role.root, CheckOptions(today=TODAY)))
+
+    assert found.message.startswith(f"small-vision gets {ROLES} on")
+
+
 @pytest.mark.parametrize(
     ("field", "writable", "rules"),
     [
@@ -153,12 +163,12 @@ def test_consent_to_a_team_of_another_environment_names_its_stack(repository: Re
     nlp = repository.path("small-vision").read_text(encoding="utf-8").split("    shares:")[0].replace("vision", "nlp")
     repository.path("small-nlp").write_text(nlp + consenting("readers", "small-vision"), encoding="utf-8")
     workspace = read_workspace(repository.root)
-    role = ("group:vision@example.com", "roles/storage.objectViewer", f"buckets/{BUCKET}")
+    role = ("group:vision@example.com", "roles/storage.objectViewer", f"buckets/{BUCKET}", "small")
 
     assert workspace.teams_meant("small-vision", "other") == ["small-vision"]
     assert workspace.teams_meant("small", "other") == []
     assert Teams(workspace).without_consent(*role) is None
-    assert Teams(workspace).without_consent(role[0], "roles/storage.admin", role[2]) == ("small-vision", "small-nlp")
+    assert Teams(workspace).without_consent(role[0], "roles/storage.admin", *role[2:]) == ("small-vision", "small-nlp")
 
 
 def test_consent_to_a_team_that_does_not_exist_is_a_warning(with_role: Repository) -> None:

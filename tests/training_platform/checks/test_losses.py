@@ -471,11 +471,13 @@ def test_a_preview_is_judged_by_the_same_table(with_bucket: Repository, tmp_path
 
 
 STATE = {"urn": DATA, "type": "gcp:storage/bucket:Bucket"}
+SECRET = "4dabf18193072939515e22adb298388d"  # the key with which the engine marks special values
 TEXTS = [
     "", "[]", "{}", '{"steps": []}', '{"deployment": {"resources": []}}', '{"deployment": null}', "[" * 50_000,
     '{"deployment": {"resources": [1]}}', '{"deployment": {"resources": [{"type": "a"}]}}',
     json.dumps({"deployment": {"resources": [{**STATE, "urn": "prod"}]}}),
     json.dumps({"deployment": {"resources": [{**STATE, "inputs": "secret-of-a-state"}]}}),
+    json.dumps({"deployment": {"resources": [{**STATE, "inputs": {SECRET: 1, "ciphertext": "secret-of-a-state"}}]}}),
     json.dumps({"version": 99, "deployment": {"resources": [STATE]}}),
     '{"steps": [1]}', '{"steps": {}}', json.dumps({"steps": [{"op": "same", "urn": DATA, "oldState": 1}]}),
     json.dumps({"steps": [{"op": 1, "urn": DATA, "detailedDiff": [1]}]}),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from training_platform.checks.change_report import ResourceChange
 from training_platform.checks.comparison.changes import added, changed_by_engine, removed
@@ -42,6 +42,12 @@ class Preview(NamedTuple):
     changes: tuple[ResourceChange, ...]
 
 
+def _by_name(inputs: dict[str, Any]) -> dict[str, Any]:
+    if _SECRET in inputs:
+        raise ValueError("a secret in place of all inputs")
+    return inputs
+
+
 class _State(BaseModel):
     """A resource as the engine stores it."""
 
@@ -50,7 +56,7 @@ class _State(BaseModel):
     custom: bool = False
     external: bool | None = False
     delete: bool | None = False
-    inputs: dict[str, Any] = {}
+    inputs: Annotated[dict[str, Any], AfterValidator(_by_name)] = {}
     protect: bool | None = None
     retain_on_delete: bool | None = Field(default=None, alias="retainOnDelete")
 
@@ -162,7 +168,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         if _SECRET in value:
             return UNKNOWN
-        filled = {_DEFAULTS, *value.get(_DEFAULTS, ())}
+        defaults = value.get(_DEFAULTS)
+        filled = {_DEFAULTS, *(map(str, defaults) if isinstance(defaults, list) else ())}
         return {key: _plain(item) for key, item in value.items() if key not in filled}
     if isinstance(value, list):
         return [_plain(item) for item in value]
