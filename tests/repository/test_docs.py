@@ -257,7 +257,6 @@ def test_the_examples_of_the_reference_are_accepted() -> None:
         "quota-no-snapshot",
         "job-quota-snapshot",
         "job-vertex-key",
-        "job-vertex-submission",
         "network-not-judged",
     }
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -33,6 +33,7 @@ from training_platform.cli.shared import (
     today_option,
 )
 from training_platform.config.reading.finding import UserError
+from training_platform.parts.jobs.cli.by_pipeline import by_pipeline
 from training_platform.parts.jobs.cli.job import TargetName, app, job_file, print_findings, target_type
 
 if TYPE_CHECKING:
@@ -209,6 +210,7 @@ _changes = stacked(
 @today_option
 @format_option
 @access_options
+@by_pipeline
 def submit(file: Path, target: TargetName | None, wherever: float | None, **chosen: Any) -> None:
     """Submit a job, and print the name of its run; on GKE a grid has a run for each combination.
 
@@ -452,6 +454,7 @@ def list_runs(environment: str | None, **chosen: Any) -> None:
 @app.command("status", epilog=example("training-platform job status finetune-7x2kq"))
 @run_argument
 @of_a_run_options
+@by_pipeline
 def status(run: str, **chosen: Any) -> None:
     """Show the state of a run.
 
@@ -465,6 +468,7 @@ def status(run: str, **chosen: Any) -> None:
 @app.command("cancel", epilog=example("training-platform job cancel finetune-7x2kq"))
 @run_argument
 @of_a_run_options
+@by_pipeline
 def cancel(run: str, **chosen: Any) -> None:
     """Stop a run. On GKE its objects are deleted, but not its output; on Vertex AI it ends as cancelled.
 
@@ -597,6 +601,7 @@ def _current_job(run: str, place: RunPlace, options: RunsOptions) -> ResolvedJob
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the run has ended.")
 @instead("--tail", "training-platform job logs RUN | tail -n 100 has the last lines.")
 @of_a_run_options
+@by_pipeline
 def logs(run: str, follow: bool, **chosen: Any) -> None:
     """Print the logs of a run's containers, each line with the name of its pod or replica.
 
@@ -637,29 +642,19 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
 
     If a run's objects are gone from its cluster, its end is read from Cloud Logging.
     """
-    from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.logs import gone_run
     from training_platform.parts.jobs.runs.places import places_of_run
-    from training_platform.parts.jobs.runs.watching import is_withheld, withheld
 
     expected_places, other_places = places_of_run(options.folder(), options.workspace(), run, team=options.team)
+    located, refusals = _search(expected_places, run, options)
+    if located is None and refusals:
+        raise refusals[0].error  # the run is elsewhere only if its file has changed
+    if located is None:
+        located, refusals = _search(other_places, run, options)
+    if located:
+        return located
     all_places = [*expected_places, *other_places]
-    failures: list[str] = []
-    for place in all_places:
-        try:
-            api = options.api(place)
-            record = _run_at(api, place, run)
-        except UserError as error:
-            refused = isinstance(error, GoogleError) and is_withheld(error, place)
-            if place in expected_places:  # elsewhere the run exists only if its file has changed
-                if refused:
-                    raise withheld(error, place) from error
-                raise
-            if not refused:
-                failures.append(str(error))
-            continue
-        if record:
-            return record, place, api
+    failures = [str(refusal.error) for refusal in refusals if not refusal.withheld]
     for place in filter(_is_on_gke, all_places):
         try:
             record = gone_run(options.log(place), place, run)
@@ -670,6 +665,36 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
     names = " and ".join(dict.fromkeys(f"{place.target} {place.key}" for place in all_places))
     failure = f" Not every place answered: {failures[0]}" if failures else ""
     return fail(f"Run {run} does not exist in {names}; training-platform job list lists the runs.{failure}")
+
+
+class _Refusal(NamedTuple):
+    """Why a place did not show its runs; ``withheld`` says that members have no role there."""
+
+    error: UserError
+    withheld: bool
+
+
+def _search(
+    places: Sequence[RunPlace], run: str, options: RunsOptions
+) -> tuple[tuple[Run, RunPlace, Any] | None, list[_Refusal]]:
+    """Return a run at the first place that has it, with the place and its API, and the refusals of those before."""
+    from training_platform.clients.google_api import GoogleError
+    from training_platform.parts.jobs.runs.watching import is_withheld, withheld
+
+    refusals: list[_Refusal] = []
+    for place in places:
+        try:
+            api = options.api(place)
+            record = _run_at(api, place, run)
+        except UserError as error:
+            if isinstance(error, GoogleError) and is_withheld(error, place):
+                refusals.append(_Refusal(withheld(error, place), withheld=True))
+            else:
+                refusals.append(_Refusal(error, withheld=False))
+            continue
+        if record:
+            return (record, place, api), refusals
+    return None, refusals
 
 
 def _is_on_gke(place: RunPlace) -> bool:
