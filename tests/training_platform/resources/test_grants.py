@@ -298,7 +298,10 @@ def test_members_read_what_jobs_on_vertex_ai_wrote_in_a_project_of_their_own() -
 )
 def test_a_submitter_reads_what_jobs_wrote_by_a_view_of_each_project(stack: str, project: str) -> None:
     submitter = "serviceAccount:submit@example-ci.iam.gserviceaccount.com"
-    changes = {"environment": {"vertex_submitters": [submitter]}, "team": {"project": project}}
+    changes: dict[str, dict[str, Any]] = {
+        "environment": {"vertex_submitters": [submitter]},
+        "team": {"project": project},
+    }
     view = f"projects/{project}/locations/global/buckets/_Default/views/{stack}-vertex-jobs"
 
     views = {

@@ -74,14 +74,14 @@ def _run(context: click.Context, options: dict[str, Any]) -> int:
 
 def _refuse_other_options(context: click.Context) -> None:
     """Exit if an option changes what a pipeline does; it takes a merged file or the name of a run, and nothing else."""
-    given = [
+    refused_options = [
         parameter.opts[0]
         for parameter in context.command.params
         if parameter.name not in _TAKEN
         and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
     ]
-    if given:
-        fail(f"--by-pipeline takes no {' and no '.join(given)}: a pipeline runs what was merged.")
+    if refused_options:
+        fail(f"--by-pipeline takes no {' and no '.join(refused_options)}: a pipeline runs what was merged.")
     if context.params.get("target") == "gke":
         fail("--by-pipeline is for Vertex AI; members submit to GKE themselves.")
 
