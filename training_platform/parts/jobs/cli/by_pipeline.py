@@ -25,6 +25,7 @@ from training_platform.cli.shared import fail, repository, say
 
 _POLL_SECONDS = 5
 _TAKEN = {"by_pipeline", "file", "run", "target", "root"}
+_CHOSEN = f"{__name__}.chosen"
 _TIMESTAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z (?:[0-9a-f]{2}[OE]\+? ?)?", re.MULTILINE)
 _OUTPUT = re.compile(r"^== job \w+\n(.*)^== exit code (\d+)$", re.MULTILINE | re.DOTALL)
 
@@ -41,14 +42,19 @@ def by_pipeline(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--by-pipeline`` to a command."""
 
     @wraps(command)
-    def either(*, by_pipeline: bool, **options: Any) -> None:
-        if not by_pipeline:
-            command(**options)
-            return
-        sys.exit(_run(click.get_current_context(), options))
+    def either(**options: Any) -> None:
+        context = click.get_current_context()
+        if context.meta[_CHOSEN]:
+            sys.exit(_run(context, options))
+        command(**options)
 
     help_text = "On Vertex AI in a shared project: let the repository's pipeline do it, through `gh` or `glab`."
-    return click.option("--by-pipeline", is_flag=True, help=help_text)(either)
+    option = click.option("--by-pipeline", is_flag=True, expose_value=False, callback=_keep, help=help_text)
+    return option(either)
+
+
+def _keep(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[_CHOSEN] = value
 
 
 def _run(context: click.Context, options: dict[str, Any]) -> int:
