@@ -81,7 +81,6 @@ def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Upgraded:
 
     new = without_stacks(folder / "new")
     root = new.folder.root
-    (root / "training_platform").symlink_to(ROOT / "training_platform")  # in the place of the old one in the copies
     shutil.copytree(old.folder.root / "stacks", root / "stacks", dirs_exist_ok=True)
     old.folder.path.rename(new.folder.path)
     return Upgraded(before, {stack: steps(new, stack) for stack in STACKS})

@@ -45,25 +45,16 @@ from training_platform.modules.args import (
 from training_platform.modules.reading import read
 from training_platform.modules.register import Registered, register_plan
 from training_platform.resources import controllers
-from training_platform.resources.environment import add_accelerator_pools, add_cpu_pools
+from training_platform.resources.cluster import add_accelerator_pools, add_cpu_pools, cluster_resources
 from training_platform.resources.filestore import filestore_resources
-from training_platform.resources.gke import (
-    cluster_name,
-    created_cluster,
-    existing_cluster,
-    gke_cluster,
-    kubeconfig,
-    node_account_resources,
-)
+from training_platform.resources.gke import kubeconfig, node_account_resources
 from training_platform.resources.jupyterhub import jupyterhub
-from training_platform.resources.kubernetes_objects import cluster_provider
 from training_platform.resources.kueue import local_queue_names
 from training_platform.resources.member_rights import member_bucket_grants
-from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources, subnet_resources
+from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources
 from training_platform.resources.node_pools import PoolPlace
 from training_platform.resources.plan import Component, PlanError, Resource, compute, once, text
 from training_platform.resources.queues import flavor_resources, team_queues
-from training_platform.resources.resource_types import NODE_POOL
 from training_platform.resources.scope import place_scope
 from training_platform.resources.spelling import camel_case
 from training_platform.resources.storage import team_bucket
@@ -160,47 +151,24 @@ class GkeCluster(PlatformComponent):
         arguments = read("GkeCluster", name, args, GkeClusterArguments)
         super().__init__(name, opts)
         scope = place_scope(arguments.place)
-        spec = arguments.spec
         service_account = arguments.service_account
         bindings: Sequence[Resource] = ()
-        if spec.existing:
-            cluster = existing_cluster(self._plan, scope, spec.location, spec.existing)
-        else:
-            if service_account is None:
-                service_account, bindings = node_account_resources(f"{name}-nodes", scope, self._plan)
-            subnetwork = subnet_resources(
-                self._plan,
-                spec,
-                scope,
-                network=arguments.network,
-                nodes=service_account,
-                host_project=arguments.host_project,
-            )
-            declared = gke_cluster(
-                name,
-                spec,
-                scope,
-                network=arguments.network,
-                subnetwork=subnetwork,
-                service_account=service_account,
-                google_groups_domain=arguments.google_groups_domain,
-            )
-            # The first nodes do not join without their roles.
-            cluster = created_cluster(self._plan.add(declared, bindings))
-        provider = cluster_provider(
+        if service_account is None and arguments.spec.existing is None:
+            service_account, bindings = node_account_resources(f"{name}-nodes", scope, self._plan)
+        cluster = cluster_resources(
             self._plan,
-            f"{name}-kubernetes",
-            endpoint=cluster.endpoint,
-            project=scope.project,
-            location=spec.location,
-            cluster_name=cluster_name(scope, name, spec),
+            name,
+            arguments.spec,
+            scope,
+            network=arguments.network,
+            service_account=service_account,
+            bindings=bindings,
+            host_project=arguments.host_project,
+            google_groups_domain=arguments.google_groups_domain,
         )
-        place = PoolPlace(scope=scope, location=spec.location, cluster=cluster.name, service_account=service_account)
-        add_cpu_pools(self._plan, name, spec, place, bindings)
-        add_accelerator_pools(self._plan, name, spec, place, bindings)
-        pools = [resource.output("name") for resource in self._plan.resources() if resource.type == NODE_POOL]
+        pools = [pool.output("name") for pool in (*cluster.cpu_pools, *cluster.accelerator_pools)]
         registered = self._register()
-        self._provider: pulumi_kubernetes.Provider = registered[provider]
+        self._provider: pulumi_kubernetes.Provider = registered[cluster.provider]
         self.cluster_name = registered.output(cluster.name)
         self.endpoint = registered.output(cluster.endpoint)
         self.kubeconfig = registered.output(compute(kubeconfig, cluster.endpoint))
@@ -229,10 +197,10 @@ class NodePools(PlatformComponent):
             cluster=arguments.cluster,
             service_account=arguments.service_account,
         )
-        add_cpu_pools(self._plan, name, arguments.spec, place)
-        add_accelerator_pools(self._plan, name, arguments.spec, place)
-        pools = [resource.output("name") for resource in self._plan.resources() if resource.type == NODE_POOL]
-        self.pool_names = self._register().output(pools)
+        without_chips = add_cpu_pools(self._plan, name, arguments.spec, place)
+        with_chips, _ = add_accelerator_pools(self._plan, name, arguments.spec, place)
+        names = [pool.output("name") for pool in (*without_chips, *with_chips)]
+        self.pool_names = self._register().output(names)
         self._register_outputs()
 
 

@@ -19,6 +19,7 @@ from training_platform.resources.environment_outputs import OutputsError
 from training_platform.resources.plan import (
     OWN_RESOURCES,
     STACK_REFERENCE,
+    Alias,
     Component,
     Computed,
     Node,
@@ -112,6 +113,7 @@ class Registered:
             parent=None if outermost else self._resources[node.parent],
             depends_on=[self._resources[other] for other in dict.fromkeys(node.after)],
         )
+        opts.aliases = [_alias(alias, node) for alias in node.aliases]
         if isinstance(node, Resource) and node.own_provider is not None:
             opts.provider = self._resources[node.own_provider]
         if outermost and self._opts is not None:
@@ -219,6 +221,16 @@ def _call(function: Callable[..., Any], arguments: Iterable[Any]) -> Any:
         raise pulumi.RunError(str(error)) from error
 
 
+def _alias(alias: Alias, node: Node) -> str | pulumi.Alias:
+    """Return an alias as Pulumi has it: with other parents it is a URN, in which these are named by their types."""
+    name = alias.name or node.name
+    resource_type = alias.type or node.type
+    if alias.parents is None:
+        return pulumi.Alias(name=name, type_=resource_type)
+    types = "$".join((*alias.parents, resource_type))
+    return f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::{types}::{name}"
+
+
 def _options(options: Options) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(
         protect=options.protect or None,  # an explicit False would override what a parent says
@@ -227,6 +239,8 @@ def _options(options: Options) -> pulumi.ResourceOptions:
         ignore_changes=list(options.ignore_changes),
         replace_on_changes=list(options.replace_on_changes),
         replacement_trigger=options.replacement_trigger,
+        import_=options.import_,
+        additional_secret_outputs=list(options.additional_secret_outputs) or None,
         custom_timeouts=pulumi.CustomTimeouts(**options.timeouts) if options.timeouts else None,
     )
 

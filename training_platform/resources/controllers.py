@@ -7,7 +7,7 @@ Role).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from training_platform.resources.kubernetes_objects import (
 from training_platform.resources.kueue import POD_LABELS as KUEUE_POD_LABELS
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.operators import OPERATORS
-from training_platform.resources.plan import Component, Options, Resource
+from training_platform.resources.plan import Component, Node, Options, Resource
 from training_platform.resources.scope import Scope
 
 MONITORING_API = "monitoring.googleapis.com/v1"
@@ -102,9 +102,11 @@ def jobset_values() -> dict[str, Any]:
     }
 
 
-def operator(into: Component, key: str, chart: ChartOverride | None = None) -> None:
+def operator(
+    into: Component, name: str, key: str, chart: ChartOverride | None = None, after: Sequence[Node] = ()
+) -> Resource:
     """Add the operator of a kind of job that waits in Kueue's queues; ``key`` is the key of its chart."""
-    release(into, CHARTS[key], chart, OPERATORS[key].values)
+    return release(into, CHARTS[key], chart, OPERATORS[key].values, name=name, after=after)
 
 
 COLLECTOR = account_subject("collector", "gmp-system")

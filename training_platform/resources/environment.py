@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
-from training_platform.config.expansion import HEADS_NAME, ExpandedPool, Flavor, cluster_pools, cpu_pools
-from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
-from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.expansion import HEADS_NAME, Flavor
+from training_platform.config.gpu_fabric import gpu_fabrics
 from training_platform.config.model.environment import Environment, ImageRepositorySpec
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.workloads import Notebooks
-from training_platform.config.names import cpu_pool_name, declared_name, name_in_cluster
+from training_platform.config.names import declared_name, name_in_cluster
 from training_platform.resources.admission_policy import Bounds, ExclusiveNodes
+from training_platform.resources.cluster import ClusterResources, cluster_resources
 from training_platform.resources.compute_classes import compute_classes
 from training_platform.resources.controllers import (
     JOBSET,
@@ -32,16 +32,11 @@ from training_platform.resources.data_sets import data_disk, notebook_data_sets,
 from training_platform.resources.filestore import PlannedInstance, cluster_classes, filestore_resources
 from training_platform.resources.gke import (
     NodeAccount,
-    PlannedClusterOutputs,
     cluster_admins,
     cluster_name,
-    created_cluster,
-    existing_cluster,
-    gke_cluster,
     member_key,
     node_account_resources,
 )
-from training_platform.resources.gpu_networks import GpuNetworks, gpu_network_resources, gpu_nics
 from training_platform.resources.gpu_software import gpu_software
 from training_platform.resources.jupyterhub import hub_gateway, jupyterhub
 from training_platform.resources.kubernetes_objects import (
@@ -56,8 +51,6 @@ from training_platform.resources.kubernetes_objects import (
 from training_platform.resources.kueue import priorities
 from training_platform.resources.metrics_adapter import let_pods_act, metrics_account, metrics_adapter
 from training_platform.resources.monitoring import (
-    BUDGET_NAME,
-    NAME,
     alert_resources,
     budget_resources,
     platform_dashboard,
@@ -73,13 +66,11 @@ from training_platform.resources.network import (
     existing_network_name,
     network_name,
     network_resources,
-    subnet_resources,
 )
 from training_platform.resources.network_devices import claims_devices
-from training_platform.resources.node_pools import PoolPlace, accelerator_pool, cpu_pool, workload_policies
 from training_platform.resources.operators import charted, job_kinds
-from training_platform.resources.plan import Component, Node, Plan, Resource, compute, once
-from training_platform.resources.planned_cluster import PlannedCluster, planned_cluster
+from training_platform.resources.plan import Component, Node, Plan, Resource, compute
+from training_platform.resources.planned_cluster import PlannedCluster
 from training_platform.resources.project import (
     AI_PLATFORM,
     BACKUP_API,
@@ -134,12 +125,13 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
     shared = _shared_resources(plan, environment, scope)
     clusters = {key: _add_cluster(plan, key, shared, flavors[key]) for key in environment.clusters}
     if shared.metrics is not None:
-        gke_clusters = [cluster.gke for cluster in clusters.values()]
+        gke_clusters = [cluster.resources.cluster for cluster in clusters.values()]
         let_pods_act(shared.metrics.component, shared.metrics.account, scope, gke_clusters)
     _further_resources(plan, environment, scope, apis)
     plan.outputs = {
         "clusters": {
-            key: {"endpoint": cluster.endpoint, "flavors": cluster.flavors} for key, cluster in clusters.items()
+            key: {"endpoint": cluster.resources.endpoint, "flavors": cluster.flavors}
+            for key, cluster in clusters.items()
         },
         "filestore": {key: instance._asdict() for key, instance in shared.instances.items()},
         "lustre": {key: instance._asdict() for key, instance in shared.lustre.items()},
@@ -214,10 +206,11 @@ def _shared_resources(plan: Plan, environment: Environment, scope: Scope) -> _Sh
     """Add the resources that an environment's clusters share."""
     network = _network(plan, environment, scope)
     nodes = node_account_resources("nodes", scope, plan.component("training-platform:gke:NodeServiceAccount", "nodes"))
-    cluster_admins(plan.component("training-platform:gke:ClusterAccess", "access"), scope, environment.admins)
+    if environment.admins:
+        cluster_admins(plan.component("training-platform:gke:ClusterAccess", "access"), scope, environment.admins)
     instances = {
         key: filestore_resources(
-            plan.component("training-platform:filestore:FilestoreInstance", declared_name("filestore", key)),
+            plan.component("training-platform:index:FilestoreInstance", declared_name("filestore", key)),
             key,
             spec,
             scope,
@@ -233,9 +226,8 @@ def _shared_resources(plan: Plan, environment: Environment, scope: Scope) -> _Sh
         attachment_resources(region, addresses, scope, network.network_id, attachment)
     lustre = {}
     for key, lustre_spec in environment.lustre.items():
-        component = plan.component("training-platform:storage:LustreInstance", declared_name("lustre", key))
         declared = lustre_instance(key, lustre_spec, scope, network.network_id)
-        instance = component.add(declared, [network.services] if network.services else [])
+        instance = plan.add(declared, [network.services] if network.services else [])
         address = compute(lustre_address, instance.output("mount_point"))
         lustre[key] = PlannedInstance(instance_id(key, scope), address)
     metrics = None
@@ -272,42 +264,41 @@ def _network(plan: Plan, environment: Environment, scope: Scope) -> NetworkResou
         lustre=bool(environment.lustre),
         google_apis=apis,
     )
-    return network_resources("network", scope, network, plan.component("training-platform:network:Network", "network"))
+    return network_resources("network", scope, network, plan.component("training-platform:index:Network", "network"))
 
 
 def _further_resources(plan: Plan, environment: Environment, scope: Scope, apis: ProjectApis) -> None:
     """Add the resources that neither depend on a cluster nor are needed by one."""
     for key, data in environment.data_sets.items():
         if data.hyperdisk_ml:
-            component = plan.component("training-platform:storage:DataDisk", declared_name("data_sets", key))
             # The account that encrypts disks of nodes encrypts this one.
-            component.add(data_disk(key, data.hyperdisk_ml, scope), apis.bindings[GKE_API] if scope.keys else [])
+            plan.add(data_disk(key, data.hyperdisk_ml, scope), apis.bindings[GKE_API] if scope.keys else [])
     if environment.images:
         _add_images(plan, environment, environment.images, scope)
     if environment.vertex_submitters:
         component = plan.component("training-platform:tenancy:VertexLogs", "vertex-logs")
         vertex_logs(component, scope, members=environment.vertex_submitters)
     if environment.python_repository:
-        component = plan.component("training-platform:storage:PythonRepository", "python")
-        component.add(python_repository("python-repository", environment.python_repository, scope))
+        plan.add(python_repository("python-repository", environment.python_repository, scope))
     if environment.quota_requests:
-        component = plan.component("training-platform:cloudquota:QuotaRequests", "quotas")
-        quota_requests(component, scope, environment.quota_requests)
-    alerts = plan.component("training-platform:monitoring:Alerts", "alerts")
-    software = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
-    alert_resources("alerts", environment.alerts, software, scope, alerts)
-    dashboards = plan.component("training-platform:monitoring:Dashboards", NAME)
-    for dashboard in platform_dashboard(environment, scope):
-        dashboards.add(dashboard)
+        quota_requests(plan, scope, environment.quota_requests)
+    _monitoring(plan, environment, scope)
     budget = stack_budget(environment.budget, environment)
     if budget:
-        budget_resources(*budget, scope, plan.component("training-platform:project:Budget", BUDGET_NAME))
+        budget_resources(*budget, scope, plan)
+
+
+def _monitoring(plan: Plan, environment: Environment, scope: Scope) -> None:
+    """Add the alerts and the dashboard of the clusters."""
+    software = {cluster_name(scope, key, spec): spec.software for key, spec in environment.clusters.items()}
+    alert_resources("alerts", environment.alerts, software, scope, plan)
+    for dashboard in platform_dashboard(environment, scope):
+        plan.add(dashboard)
 
 
 def _add_images(plan: Plan, environment: Environment, images: ImageRepositorySpec, scope: Scope) -> None:
     """Add the image repositories, with those who push and those who look images up."""
-    component = plan.component("training-platform:storage:ImageRepository", "images")
-    planned = image_repositories("images", images, scope, component)
+    planned = image_repositories("images", images, scope, plan)
     repository = RepositoryRef(
         project=scope.project,
         location=images.location,
@@ -315,77 +306,46 @@ def _add_images(plan: Plan, environment: Environment, images: ImageRepositorySpe
     )
     for admin in sorted(set(environment.admins)):
         name = f"images-writer-{member_key(admin)}"
-        component.add(repository_grant(name, repository, "roles/artifactregistry.writer", admin))
+        plan.add(repository_grant(name, repository, "roles/artifactregistry.writer", admin))
     for submitter in sorted(set(environment.vertex_submitters)):
         name = f"images-reader-{member_key(submitter)}"
-        component.add(repository_grant(name, repository, "roles/artifactregistry.reader", submitter))
+        plan.add(repository_grant(name, repository, "roles/artifactregistry.reader", submitter))
 
 
-@dataclass(frozen=True)
-class _ClusterResources:
-    """What other resources use of a planned cluster; ``gke`` is its component without the objects in the cluster."""
+class _DeployedCluster(NamedTuple):
+    """A planned cluster, and the names of the ResourceFlavors that exist in it."""
 
-    gke: Component
-    endpoint: Any  # host name of the DNS-based control-plane endpoint
-    flavors: Any  # names of the ResourceFlavors that exist
+    resources: ClusterResources
+    flavors: Any
 
 
-def _add_cluster(plan: Plan, name: str, shared: _SharedResources, flavors: Mapping[str, Flavor]) -> _ClusterResources:
-    """Add a cluster with its subnet, pools and software; ``name`` is its key in the stack file."""
+def _add_cluster(plan: Plan, name: str, shared: _SharedResources, flavors: Mapping[str, Flavor]) -> _DeployedCluster:
+    """Add a cluster with its subnet and pools, and its software; ``name`` is its key in the stack file."""
     environment = shared.environment
     scope = shared.scope
     spec = environment.clusters[name]
-    component = plan.component("training-platform:environment:Cluster", name)
-    gke, outputs = _gke_cluster(component, name, spec, shared)
-    place = PoolPlace(
-        scope=scope,
-        location=spec.location,
-        cluster=outputs.name,
-        service_account=shared.nodes.email,
-    )
-    system_pools = add_cpu_pools(component, name, spec, place, shared.nodes.bindings)
-    networks = add_accelerator_pools(component, name, spec, place, shared.nodes.bindings)
-    cluster = planned_cluster(component, name, environment, scope, flavors=flavors, endpoint=outputs.endpoint)
-    deployed_flavors = _software(cluster, shared, system_pools)
-    if environment.nightly_account:
-        _let_nightly_read(cluster, scope, environment.nightly_account)
-    for fabric in gpu_fabrics(name, spec).values():
-        pods = cluster.add("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
-        gpu_software(pods, scope, fabric, networks[fabric.name], environment.node_images)
-    return _ClusterResources(gke, outputs.endpoint, deployed_flavors)
-
-
-def _gke_cluster(
-    component: Component, name: str, spec: ClusterSpec, shared: _SharedResources
-) -> tuple[Component, PlannedClusterOutputs]:
-    """Add the cluster with its subnet, or read an existing one; return its component and its outputs."""
-    environment = shared.environment
-    scope = shared.scope
-    if spec.existing:
-        existing = component.component("training-platform:gke:ExistingCluster", name)
-        return existing, existing_cluster(existing, scope, spec.location, spec.existing)
-    subnet = subnet_resources(
-        component.component("training-platform:network:ClusterSubnet", name),
-        spec,
-        scope,
-        network=shared.network.network_id,
-        nodes=shared.nodes.email,
-        host_project=environment.host_project,
-    )
-    created = component.component("training-platform:gke:GkeCluster", name)
-    declared = gke_cluster(
+    resources = cluster_resources(
+        plan.component("training-platform:index:GkeCluster", name),
         name,
         spec,
         scope,
         network=shared.network.network_id,
-        subnetwork=subnet,
         service_account=shared.nodes.email,
+        bindings=shared.nodes.bindings,
+        host_project=environment.host_project,
         google_groups_domain=environment.google_groups_domain,
         lustre=reads_lustre(environment, name),
     )
-    # The first nodes cannot join without their roles.
-    cluster = created.add(declared, shared.nodes.bindings)
-    return created, created_cluster(cluster)
+    cluster = PlannedCluster(
+        key=name, spec=spec, environment=environment, flavors=flavors, component=plan, provider=resources.provider
+    )
+    deployed_flavors = _software(cluster, shared, resources.cpu_pools)
+    if environment.nightly_account:
+        _let_nightly_read(cluster, scope, environment.nightly_account)
+    for fabric in gpu_fabrics(name, spec).values():
+        pods = cluster.add("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
+        gpu_software(pods, scope, fabric, resources.gpu_networks[fabric.name], environment.node_images)
+    return _DeployedCluster(resources, deployed_flavors)
 
 
 def _software(cluster: PlannedCluster, shared: _SharedResources, pools: Sequence[Node]) -> Any:
@@ -394,15 +354,14 @@ def _software(cluster: PlannedCluster, shared: _SharedResources, pools: Sequence
     spec = cluster.spec
     environment = cluster.environment
     scope = shared.scope
-    priority = cluster.component.add(system_priority(f"{name}-system-priority", scope))
-    priority.own_provider = cluster.provider
+    priority = cluster.add_object(system_priority(f"{name}-system-priority", scope))
     system: list[Node] = [*pools, priority]
     controllers = _controllers(cluster, scope, system)
     deployed_flavors: Any = []
     if spec.software.kueue != "none":
         queueing = [controllers[KUEUE.name]] if KUEUE.name in controllers else []
         deployed_flavors = flavor_resources(
-            cluster.add("training-platform:kueue:Flavors", f"{name}-flavors", queueing),
+            cluster.add("training-platform:index:ResourceFlavors", f"{name}-flavors", queueing),
             name,
             cluster.flavors,
             priorities=priorities(environment),
@@ -410,21 +369,20 @@ def _software(cluster: PlannedCluster, shared: _SharedResources, pools: Sequence
             scope=scope,
         )
     if spec.compute_classes:
-        classes = cluster.add("training-platform:gke:ComputeClasses", f"{name}-compute-classes")
         for compute_class in compute_classes(name, spec, scope, shared.nodes.email):
-            classes.add(compute_class)
+            cluster.add_object(compute_class)
     if spec.software.metrics:
         for controller in (JOBSET, KUEUE):
             if controller.name in controllers:
                 component = cluster.add(
-                    "training-platform:prometheus:ControllerMonitoring",
+                    "training-platform:index:Prometheus",
                     f"{name}-{controller.name}-metrics",
                     [controllers[controller.name]],
                 )
                 controller_monitoring(component, scope, controller)
     network = shared.network.network_name
-    for component_name, storage_class in cluster_classes(name, spec, scope, environment, network):
-        cluster.add("training-platform:filestore:FilestoreClass", component_name).add(storage_class)
+    for storage_class in cluster_classes(name, spec, scope, environment, network):
+        cluster.add_object(storage_class)
     if spec.serving and shared.metrics:
         adapter = cluster.add("training-platform:serving:MetricsAdapter", f"{name}-metrics-adapter", system)
         metrics_adapter(adapter, scope, shared.metrics.account.output("email"))
@@ -451,15 +409,15 @@ def _controllers(cluster: PlannedCluster, scope: Scope, system: Sequence[Node]) 
     )
     controllers: dict[str, Component] = {}
     if software.jobset == "installed":
-        component = cluster.add("training-platform:jobset:JobSet", f"{name}-jobset", system)
+        component = cluster.add("training-platform:index:JobSet", f"{name}-jobset", system)
         jobset(component, charts.get("jobset"))
         controllers[JOBSET.name] = component
     before: Sequence[Node] = list(controllers.values()) or system
     for key in charted(spec):
-        component = cluster.add("training-platform:operators:Operator", f"{name}-{key}", before)
-        operator(component, key, charts.get(key))
+        release = operator(cluster.component, f"{name}-{key}", key, charts.get(key), before)
+        release.own_provider = cluster.provider
     if software.kueue == "installed":
-        component = cluster.add("training-platform:kueue:Kueue", f"{name}-kueue", before)
+        component = cluster.add("training-platform:index:Kueue", f"{name}-kueue", before)
         kueue(
             component,
             scope.within(spec),
@@ -484,7 +442,7 @@ def _exclusive_nodes(cluster: PlannedCluster) -> list[ExclusiveNodes]:
 def _let_nightly_read(cluster: PlannedCluster, scope: Scope, account: str) -> None:
     """Let an account read the Secrets of the plan and of Helm's releases, which a project's viewers cannot."""
     holders: dict[Any, list[Node]] = {}
-    for resource in cluster.component.resources():
+    for resource in cluster.objects():
         if resource.type == RELEASE:
             holders.setdefault(resource.inputs["namespace"], []).append(resource)
         elif resource.type == SECRET_OBJECT:
@@ -512,7 +470,7 @@ def _add_notebooks(
     data_sets = notebook_data_sets(environment, name)
     component_name = name_in_cluster(name, "notebooks")
     namespace = jupyterhub(
-        cluster.add("training-platform:jupyterhub:JupyterHub", component_name, system),
+        cluster.add("training-platform:index:JupyterHub", component_name, system),
         scope.within(cluster.spec),
         name,
         cluster.spec,
@@ -547,79 +505,3 @@ def _add_notebooks(
         claim=HOME_CLAIM,
         size_gib=notebooks.home_gib,
     )
-
-
-def add_cpu_pools(
-    into: Component, cluster: str, spec: ClusterSpec, place: PoolPlace, bindings: Sequence[Resource] = ()
-) -> list[Node]:
-    """Add the pools without accelerators, for controllers, webhooks and system pods, heads, or teams' own pods.
-
-    ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join without them.
-    """
-    pools_of_teams: list[Node] = []
-    system_pools: list[Node] = []
-    for pool in cpu_pools(spec):
-        is_system = pool.path[0] == "system_pool"
-        # The system's pools come last: they stop taking other pods once these have a pool of their own. A fallback does
-        # not wait for the system pool, whose machine type may be out of stock.
-        name = cpu_pool_name(cluster, pool.path, pool.spec.machine_type)
-        component = into.component("training-platform:gke:SystemPool", name, after=pools_of_teams if is_system else ())
-        component.add(cpu_pool(name, pool, place), bindings)
-        if is_system:
-            system_pools.append(component)
-        else:
-            pools_of_teams.append(component)
-    return pools_of_teams + system_pools
-
-
-def add_accelerator_pools(
-    into: Component, cluster: str, spec: ClusterSpec, place: PoolPlace, bindings: Sequence[Resource] = ()
-) -> dict[str, GpuNetworks]:
-    """Add the accelerator pools and the networks of their cards; return the networks by the fabric's name.
-
-    ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join or pull without.
-    """
-    fabrics = gpu_fabrics(cluster, spec)
-    networks = {}
-    for fabric in fabrics.values():
-        component = into.component("training-platform:network:GpuNetworks", fabric.component)
-        networks[fabric.name] = gpu_network_resources(place.scope, cluster, fabric, component)
-    pools = cluster_pools(cluster, spec)
-    policies = _workload_policies(into, cluster, place, pools)
-    for pool in pools:
-        joined = replace(
-            place,
-            cluster=_cluster_after_networks(place.cluster, pool, fabrics, networks),
-            nics=gpu_nics(place.scope, cluster, fabrics, pool),
-            workload_policy=policies.get(pool.policy_topology or ""),
-        )
-        for gke_pool in pool.gke_pools:
-            component = into.component("training-platform:gke:AcceleratorPool", gke_pool.name)
-            component.add(accelerator_pool(pool, gke_pool, joined), bindings)
-    return networks
-
-
-def _workload_policies(
-    into: Component, cluster: str, place: PoolPlace, pools: Sequence[ExpandedPool]
-) -> dict[str, Any]:
-    """Add the workload policies of pools; return their names in Google Cloud by topology."""
-    policies = dict(workload_policies(place.scope, cluster, place.location, pools))
-    if not policies:
-        return {}
-    component = into.component("training-platform:gke:WorkloadPolicies", f"{cluster}-slices")
-    return {topology: component.add(policy).output("name") for topology, policy in policies.items()}
-
-
-def _cluster_after_networks(
-    cluster: Any, pool: ExpandedPool, fabrics: Mapping[str, GpuFabric], networks: Mapping[str, GpuNetworks]
-) -> Any:
-    """Return the name of the cluster, known once the networks of a pool's cards exist.
-
-    As the name waits for the subnets, a replaced subnet replaces the pool. Unknown names in ``networkConfig`` would as
-    well, but the provider (10.2.0) panics on them.
-    """
-    name = fabric_name(pool)
-    if name is None:
-        return cluster
-    subnets = networks[name].subnetworks
-    return once(cluster, *(subnets[nic.name] for _, nic in fabrics[name].nics(pool)))

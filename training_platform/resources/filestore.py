@@ -321,8 +321,8 @@ def storage_class(
 
 def cluster_classes(
     name: str, cluster: ClusterSpec, scope: Scope, environment: Environment, network: Any
-) -> Iterator[tuple[str, Resource]]:
-    """Yield a cluster's StorageClasses, each after its component's name: those of tiers, then the stack file's."""
+) -> Iterator[Resource]:
+    """Yield a cluster's StorageClasses: those of tiers, then the stack file's."""
     cluster_class = partial(
         storage_class,
         scope=scope,
@@ -331,18 +331,15 @@ def cluster_classes(
         private=environment.host_project is not None,
     )
     for tier in class_tiers(environment, cluster):
-        component = f"{name}-{tier_class(tier)}"
-        yield component, cluster_class(component, tier=tier)
+        yield cluster_class(f"{name}-{tier_class(tier)}", tier=tier)
     for key, spec in cluster.storage_classes.items():
-        component = name_in_cluster(name, "storage_classes", key)
-        declared_class = cluster_class(
-            component,
+        yield cluster_class(
+            name_in_cluster(name, "storage_classes", key),
             tier=spec.tier,
             class_name=kubernetes_class(key),
             shares=share_parameters(key, spec),
             annotations=class_annotations(spec, cluster.location),
         )
-        yield component, declared_class
 
 
 def kubernetes_class(key: str) -> str:

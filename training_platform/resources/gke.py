@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from training_platform.catalog import MACHINE_TYPES
@@ -13,7 +13,7 @@ from training_platform.config.model.cluster import AutoProvisioningSpec, Cluster
 from training_platform.resources import gcp
 from training_platform.resources.network import own_ranges
 from training_platform.resources.node_pools import IMAGE_TYPE, OAUTH_SCOPES
-from training_platform.resources.plan import Component, Options, Resource, compute
+from training_platform.resources.plan import Component, Options, Resource
 from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.resource_types import CLUSTER
 from training_platform.resources.scope import Scope, account_id
@@ -373,28 +373,9 @@ def member_key(member: str) -> str:
     return f"{readable}-{hashlib.sha256(member.encode()).hexdigest()[:8]}"
 
 
-class PlannedClusterOutputs(NamedTuple):
-    """A cluster's name in Google Cloud, and the host name of its DNS-based endpoint."""
-
-    name: Any  # pools that take it wait for the cluster
-    endpoint: Any
-
-
-def created_cluster(cluster: Resource) -> PlannedClusterOutputs:
-    """Return the outputs of a planned cluster."""
-    return PlannedClusterOutputs(cluster.output("name"), _endpoint(cluster, dns_endpoint))
-
-
-def existing_cluster(into: Component, scope: Scope, location: str, name: str) -> PlannedClusterOutputs:
-    """Read the endpoint of a cluster that this stack does not manage; pools that take its name wait for nothing."""
-    identifier = cluster_identifier(scope.project, location, name)
-    cluster = Resource(type=CLUSTER, name=f"{into.name}-existing", inputs={}, read_id=identifier)
-    return PlannedClusterOutputs(name, _endpoint(into.add(cluster), existing_endpoint))
-
-
-def _endpoint(cluster: Resource, function: Callable[[Mapping[str, Any] | None, str], str]) -> Any:
-    """Return a cluster's endpoint, unknown until it has an id: before that, its configuration has no endpoint."""
-    return compute(function, cluster.output("control_plane_endpoints_config"), cluster.output("id"))
+def read_cluster(name: str, scope: Scope, location: str, cluster: str) -> Resource:
+    """Return a cluster that this stack does not manage, as it is in Google Cloud; ``name`` is the resource's."""
+    return Resource(type=CLUSTER, name=name, inputs={}, read_id=cluster_identifier(scope.project, location, cluster))
 
 
 def dns_endpoint(config: Mapping[str, Any] | None, _id: str) -> str:

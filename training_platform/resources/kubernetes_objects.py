@@ -153,6 +153,7 @@ def release(
     override: ChartOverride | None,
     values: Mapping[str, Any],
     *,
+    name: str = "",
     after: Sequence[Node] = (),
     options: Options = PLAIN,
     called: str | None = None,
@@ -161,7 +162,8 @@ def release(
     """Add a release with the name of its chart, or ``called``; charts name their objects after the release.
 
     Deployment ends when its pods are ready, and a failed upgrade is rolled back. ``prepared`` is an existing namespace
-    in which pods wait for input from people; then the deployment does not wait for them.
+    in which pods wait for input from people; then the deployment does not wait for them. ``name`` is the beginning of
+    its logical name, if that is not the component's.
     """
     reference = chart_ref(chart, override)
     inputs = {
@@ -179,4 +181,4 @@ def release(
         "description": _content(reference),
         "compat": "true",  # the SDK's class always says that its inputs are Helm's own
     }
-    return into.add(Resource(type=RELEASE, name=f"{into.name}-release", inputs=inputs, options=options), after)
+    return into.add(Resource(type=RELEASE, name=f"{name or into.name}-release", inputs=inputs, options=options), after)

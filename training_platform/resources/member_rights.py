@@ -64,17 +64,17 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
     for member in dict.fromkeys(members):
         who = slug(member)
         if uses.submits:
-            into.add(shared_role(f"{into.name}-submit-{who}", scope, scope.project, SUBMITTER_ROLE, member))
-            _add_address_reader(into, scope, uses, member)
+            into.add(shared_role(f"members-submit-{who}", scope, scope.project, SUBMITTER_ROLE, member))
+            _add_address_reader(into, "members", scope, uses, member)
         if uses.sees_runs:
             role = custom_role("job_states", scope.project)
-            into.add(shared_role(f"{into.name}-job-states-{who}", scope, scope.project, role, member))
+            into.add(shared_role(f"members-job-states-{who}", scope, scope.project, role, member))
         for project in dict.fromkeys(uses.projects):
-            into.add(shared_role(f"{into.name}-consumer-{project}-{who}", scope, project, CONSUMER_ROLE, member))
+            into.add(shared_role(f"members-consumer-{project}-{who}", scope, project, CONSUMER_ROLE, member))
         for key, repository in uses.repositories.items():
             pushes = key in uses.pushes_to
             may: RepositoryRole = "roles/artifactregistry.writer" if pushes else "roles/artifactregistry.reader"
-            into.add(repository_grant(f"{into.name}-{key}-{who}", repository, may, member))
+            into.add(repository_grant(f"members-{key}-{who}", repository, may, member))
         for key, (spec, bucket) in uses.buckets.items():
             for grant in member_bucket_grants(declared_name("buckets", key), spec, bucket, (member,)):
                 into.add(grant)
@@ -105,7 +105,7 @@ def submitter_rights(
     for member in dict.fromkeys(submitters):
         who = slug(member)
         into.add(shared_role(f"{into.name}-{who}", scope, scope.project, SUBMITTER_ROLE, member))
-        _add_address_reader(into, scope, uses, member)
+        _add_address_reader(into, into.name, scope, uses, member)
         into.add(acting(f"{into.name}-account-{who}", account, "roles/iam.serviceAccountUser", member))
         for key, repository in uses.repositories.items():
             if key in uses.pushes_to:
@@ -116,18 +116,18 @@ def submitter_rights(
                 into.add(bucket_grant(f"{into.name}-{key}-{role_part(role)}-{who}", bucket, role, member))
 
 
-def _add_address_reader(into: Component, scope: Scope, uses: TeamResources, member: str) -> None:
+def _add_address_reader(into: Component, name: str, scope: Scope, uses: TeamResources, member: str) -> None:
     """Let who submits to Vertex AI look up the addresses of file systems, which jobs there mount by."""
     if uses.file_systems:
         role = custom_role("addresses", uses.file_systems)
-        into.add(shared_role(f"{into.name}-addresses-{slug(member)}", scope, uses.file_systems, role, member))
+        into.add(shared_role(f"{name}-addresses-{slug(member)}", scope, uses.file_systems, role, member))
 
 
-def restart_rights(into: Component, scope: Scope, admins: Iterable[str]) -> None:
-    """Let administrators of the environment list and restart a team's persistent resources."""
+def restart_rights(scope: Scope, admins: Iterable[str]) -> Iterator[Resource]:
+    """Yield the right of an environment's administrators to list and restart a team's persistent resources."""
     for member in dict.fromkeys(admins):
         role = custom_role("restarts", scope.project)
-        into.add(shared_role(f"{into.name}-{slug(member)}", scope, scope.project, role, member))
+        yield shared_role(f"admins-{slug(member)}", scope, scope.project, role, member)
 
 
 def shared_role(name: str, scope: Scope, project: str, role: str, member: str) -> Resource:

@@ -198,9 +198,10 @@ def alert_resources(
     ``clusters`` are names in GKE with the software installed there.
     """
     if spec.enabled and clusters:
-        channels = [into.add(channel).output("name") for channel in email_channels(name, spec.emails, scope)]
+        alerts = into.component("training-platform:monitoring:Alerts", name)
+        channels = [alerts.add(channel).output("name") for channel in email_channels(name, spec.emails, scope)]
         for policy in alert_policies(name, scope, clusters, channels, undocumented=spec.undocumented):
-            into.add(policy)
+            alerts.add(policy)
 
 
 def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[Resource]:

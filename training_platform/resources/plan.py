@@ -53,7 +53,8 @@ class Options:
     """How a resource is treated, as Pulumi's resource options name it.
 
     ``delete_before_replace`` has three values: an explicit False would override the provider's own decision.
-    ``timeouts`` are those of ``create``, ``update`` and ``delete``.
+    ``import_`` is the id of an existing resource that becomes this one. ``timeouts`` are those of create, update
+    and delete.
     """
 
     protect: bool = False
@@ -62,6 +63,8 @@ class Options:
     ignore_changes: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
     replacement_trigger: str | None = None
+    import_: str | None = None
+    additional_secret_outputs: tuple[str, ...] = ()
     timeouts: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -74,12 +77,27 @@ class Options:
             "ignoreChanges": list(self.ignore_changes),
             "replaceOnChanges": list(self.replace_on_changes),
             "replacementTrigger": self.replacement_trigger,
+            "import": self.import_,
+            "additionalSecretOutputs": list(self.additional_secret_outputs),
             "customTimeouts": dict(self.timeouts),
         }
         return {name: value for name, value in every.items() if value}
 
 
 PLAIN = Options()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alias:
+    """What a resource or component was in an earlier plan, so that it is no new one; what is left out is as it is now.
+
+    ``parents`` are the types of the components that it was below, the outermost first. An alias of a component holds
+    for all below it; a component that is removed is in an alias of each of its children.
+    """
+
+    name: str | None = None
+    type: str | None = None
+    parents: tuple[str, ...] | None = None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -101,6 +119,7 @@ class Resource:
     own_provider: Resource | None = None
     read_id: str | None = None
     own_line: int | None = None
+    aliases: list[Alias] = field(default_factory=list)
 
     @property
     def key(self) -> ResourceKey:
@@ -193,6 +212,7 @@ class Component:
     """A component of a plan, with its resources and other components in ``children``.
 
     ``after`` is what it waits for, and its children with it. ``provider`` is that of Kubernetes objects in it.
+    ``aliases`` are what it was in earlier plans.
     """
 
     def __init__(
@@ -209,6 +229,7 @@ class Component:
         self.parent = parent
         self.after = list(after)
         self.provider = provider
+        self.aliases: list[Alias] = []
         self.children: list[Node] = []
 
     @property
@@ -426,6 +447,16 @@ def _sources(resource: Resource) -> dict[str, tuple[ResourceKey, ...]]:
             (wire_name,) = wire_inputs(resource.type, {name: ""})
             sources[wire_name] = keys
     return sources
+
+
+def parent_types(node: Node) -> tuple[str, ...]:
+    """Return the types of the components that a node is below, the outermost first, without the stack's."""
+    types: list[str] = []
+    component = node.parent
+    while component is not None and component.parent is not None:
+        types.append(component.type)
+        component = component.parent
+    return tuple(reversed(types))
 
 
 def in_order(root: Component) -> list[Node]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from training_platform.resources.scope import Scope
 class PlannedCluster:
     """A cluster of an environment in a stack's plan; ``key`` is its key in the environment's file.
 
-    ``component`` contains all that the stack has in it, and ``provider`` is that of its objects.
+    ``component`` contains all that the stack has in it, or is the plan itself; ``provider`` is that of its objects.
     """
 
     key: str
@@ -32,6 +32,15 @@ class PlannedCluster:
     def add(self, component_type: str, name: str, after: Iterable[Node] = ()) -> Component:
         """Add a component of objects in the cluster, and return it."""
         return self.component.component(component_type, name, after=after, provider=self.provider)
+
+    def add_object(self, resource: Resource, after: Iterable[Node] = ()) -> Resource:
+        """Add an object in the cluster that is in no other component, and return it."""
+        resource.own_provider = self.provider
+        return self.component.add(resource, after)
+
+    def objects(self) -> Iterator[Resource]:
+        """Yield all objects in the cluster so far."""
+        return (resource for resource in self.component.resources() if resource.provider is self.provider)
 
 
 def planned_cluster(

@@ -20,6 +20,7 @@ from training_platform.config.names import Locator
 from training_platform.config.reading.finding import TRACEBACK, dotted
 from training_platform.config.workspace import Workspace
 from training_platform.resources.environment import add_environment
+from training_platform.resources.former_levels import add_former_levels
 from training_platform.resources.grants import is_grant
 from training_platform.resources.own_worker import plan_in_worker
 from training_platform.resources.plan import (
@@ -93,6 +94,7 @@ def stack_plan(
     apis.make_resources_wait()
     if stack.retired is not None:
         _let_go(plan, stack.section, stack.retired)
+    add_former_levels(plan)
     plan.check()
     plan.check_providers()
     return plan

@@ -27,12 +27,12 @@ from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.jupyterhub import team_notebooks
 from training_platform.resources.launch_agent import CHART, launch_agent
 from training_platform.resources.member_rights import TeamResources, member_rights, restart_rights, submitter_rights
-from training_platform.resources.monitoring import BUDGET_NAME, NAME, budget_resources, stack_budget, team_dashboard
+from training_platform.resources.monitoring import budget_resources, stack_budget, team_dashboard
 from training_platform.resources.network import attachment_project, entrance
 from training_platform.resources.network_devices import claim_templates
 from training_platform.resources.notebooks import notebooks_of, waiting_chips
 from training_platform.resources.operators import job_kinds, network_policies, object_limits
-from training_platform.resources.plan import STACK_REFERENCE, Component, Plan, Reference, Resource, compute
+from training_platform.resources.plan import STACK_REFERENCE, Plan, Reference, Resource, compute
 from training_platform.resources.planned_cluster import PlannedCluster, planned_cluster
 from training_platform.resources.project import AI_PLATFORM, SECRETS_API, STORAGE, TEAM_APIS, ProjectApis, kept_role
 from training_platform.resources.queues import team_queues
@@ -72,7 +72,6 @@ from training_platform.resources.vertex import persistent_resource, tensorboard
 from training_platform.resources.volumes import (
     DATA_VOLUME,
     FILESTORE_VOLUME,
-    TEAM_FOLDER,
     data_volume,
     filestore_volume,
     team_folder,
@@ -99,23 +98,17 @@ def add_team(
     name = f"{organization}/{PROJECT}/{team.environment}"
     reference = Resource(type=STACK_REFERENCE, name=name, inputs={"name": name}, read_id=name)
     outputs = plan.add(reference).output("outputs")
-    buckets = {
-        key: plan.component("training-platform:storage:Bucket", declared_name("buckets", key)).add(
-            team_bucket(key, spec, scope)
-        )
-        for key, spec in team.buckets.items()
-    }
+    buckets = {key: plan.add(team_bucket(key, spec, scope)) for key, spec in team.buckets.items()}
     repositories = _add_images(plan, team, environment, scope)
-    account_component = plan.component("training-platform:storage:TeamServiceAccount", "account")
+    account_component = plan.component("training-platform:tenancy:TeamAccount", "account")
     account = team_account(account_component, _account(team, environment, scope, buckets, repositories))
     _let_agents(apis, team, environment, repositories)
     _add_grants(plan, team, environment, scope, account)
     budget = stack_budget(team.budget, environment)
     if budget:
-        budget_resources(*budget, scope, plan.component("training-platform:project:Budget", BUDGET_NAME))
-    dashboards = plan.component("training-platform:monitoring:Dashboards", NAME)
+        budget_resources(*budget, scope, plan)
     for dashboard in team_dashboard(team, environment, scope):
-        dashboards.add(dashboard)
+        plan.add(dashboard)
     secrets = {}
     for key in team.secrets:
         component = plan.component("training-platform:storage:Secret", declared_name("secrets", key))
@@ -132,12 +125,13 @@ def add_team(
         sees_runs=bool(environment.vertex_submitters) and not team.vertex.members_submit,
         file_systems=environment.project if environment.filestore or environment.lustre else None,
     )
-    member_rights(plan.component("training-platform:tenancy:MemberRights", "members"), scope, team.members, uses)
+    member_rights(plan, scope, team.members, uses)
     if environment.vertex_submitters:
         submitters = plan.component("training-platform:tenancy:VertexSubmitters", "submitters")
         submitter_rights(submitters, scope, environment.vertex_submitters, account, uses)
     if team.vertex.persistent_resources and environment.admins:
-        restart_rights(plan.component("training-platform:tenancy:AdminRights", "admins"), scope, environment.admins)
+        for right in restart_rights(scope, environment.admins):
+            plan.add(right)
     if team.shares and environment.team_logs_days:
         logs = plan.component("training-platform:tenancy:TeamLogs", "logs")
         days = environment.team_logs_days
@@ -147,7 +141,7 @@ def add_team(
         vertex_logs(plan.component("training-platform:tenancy:VertexLogs", "vertex-logs"), scope, members=log_readers)
     home = environment_scope(team.environment, environment)
     for key in team.shares:
-        component = plan.component("training-platform:team:Cluster", declared_name("shares", key))
+        component = plan.component("training-platform:team:TeamShare", declared_name("shares", key))
         endpoint = _endpoint(team, environment, key, outputs)
         cluster = planned_cluster(component, key, environment, home, flavors=flavors[key], endpoint=endpoint)
         _ClusterShare(cluster=cluster, team=team, scope=scope, outputs=outputs, account=account).add()
@@ -246,7 +240,6 @@ def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) 
     repositories = _repositories(team, environment)
     if environment.images:
         images = repositories[TEAM_IMAGES]
-        component = plan.component("training-platform:storage:ImageRepository", TEAM_IMAGES)
         declared = image_repository(
             f"{TEAM_IMAGES}-repository",
             environment.images,
@@ -254,7 +247,7 @@ def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) 
             images.repository_id,
             location=images.location,
         )
-        created = component.add(declared)
+        created = plan.add(declared)
         # By the reference, grants wait for it.
         repositories[TEAM_IMAGES] = replace(images, repository_id=created.output("repository_id"))
     return repositories
@@ -263,8 +256,8 @@ def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) 
 def _add_grants(plan: Plan, team: Team, environment: Environment, scope: Scope, account: Resource) -> None:
     """Add the members' right to connect to clusters, and the account's rights on data sets of others."""
     if team.shares:
-        callers = plan.component("training-platform:tenancy:ClusterConnect", "connect")
-        cluster_callers(callers, scope, environment.project, team.members)
+        for caller in cluster_callers(scope, environment.project, team.members):
+            plan.add(caller)
     for key, bucket in _data_set_buckets(team, environment).items():
         writes = environment.data_sets[key].writer == team.name
         role: BucketRole = "roles/storage.objectUser" if writes else "roles/storage.objectViewer"
@@ -285,14 +278,9 @@ def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
     """Add the team's resources of Vertex AI, and return its TensorBoards by region."""
     for key, resource in team.vertex.persistent_resources.items():
         name = declared_name("vertex.persistent_resources", key)
-        component = plan.component("training-platform:vertex:PersistentResource", name)
+        component = plan.component("training-platform:index:PersistentResource", name)
         component.add(persistent_resource(key, resource, scope))
-    return {
-        region: plan.component("training-platform:vertex:Tensorboard", f"tensorboard-{region}").add(
-            tensorboard(region, scope)
-        )
-        for region in team.vertex.tensorboards
-    }
+    return {region: plan.add(tensorboard(region, scope)) for region in team.vertex.tensorboards}
 
 
 def _endpoint(team: Team, environment: Environment, cluster: str, outputs: Reference) -> Any:
@@ -323,13 +311,13 @@ class _ClusterShare:
         name = cluster.component.name
         notebooks = notebooks_of(cluster.spec, team.name)
         egress = egress_spec(team, cluster.environment)
-        tenancy = cluster.add("training-platform:tenancy:TeamNamespace", f"{name}-tenancy")
+        tenancy = cluster.add("training-platform:index:TeamNamespace", f"{name}-tenancy")
         namespace = team_namespace(tenancy, self._namespace(egress))
         flavors = (cluster.flavors[flavor] for flavor in team.shares[cluster.key])
         for template in claim_templates(tenancy.name, flavors, self.scope, namespace):
             tenancy.add(template)
         folders = self._folders(notebooks)
-        queues = cluster.add("training-platform:kueue:TeamQueues", f"{name}-queues")
+        queues = cluster.add("training-platform:index:TeamQueues", f"{name}-queues")
         team_queues(queues, team, cluster.key, cluster.flavors, scope=self.scope, namespace=namespace)
         if notebooks:
             team_notebooks(
@@ -355,8 +343,8 @@ class _ClusterShare:
         self._add_directories(namespace, folders)
         self._add_data_sets(namespace)
 
-    def _folders(self, notebooks: Notebooks | None) -> list[Component]:
-        """Add the Jobs that create the team's folder on each shared instance, and return their components."""
+    def _folders(self, notebooks: Notebooks | None) -> list[Resource]:
+        """Add the Jobs that create the team's folder on each shared instance, and return them."""
         cluster = self.cluster
         environment = cluster.environment
         instances: dict[str, list[str]] = {}
@@ -366,11 +354,10 @@ class _ClusterShare:
                 instances.setdefault(directory.filestore, []).append(name)
         if notebooks:
             instances.setdefault(notebooks.filestore, [])
-        folders: list[Component] = []
+        folders: list[Resource] = []
         for instance, directories in sorted(instances.items()):
-            folder = cluster.add(TEAM_FOLDER, f"{cluster.component.name}-{instance}-folder")
-            team_folder(
-                folder,
+            folder = team_folder(
+                f"{cluster.component.name}-{instance}-folder-job",
                 self.scope,
                 environment.filestore[instance],
                 address=self._address(instance),
@@ -379,10 +366,10 @@ class _ClusterShare:
                 instance=instance,
                 image={**IMAGES, **environment.node_images}["node-shell"],
             )
-            folders.append(folder)
+            folders.append(cluster.add_object(folder))
         return folders
 
-    def _add_directories(self, namespace: Any, folders: Sequence[Component]) -> None:
+    def _add_directories(self, namespace: Any, folders: Sequence[Resource]) -> None:
         """Add the volumes of directories on instances that are near enough to mount."""
         cluster = self.cluster
         for key, directory in self.team.directories.items():

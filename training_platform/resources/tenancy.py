@@ -9,7 +9,7 @@ policies; tektoncd/operator 4000 (the resolver of Cloud DNS is no pod), read 202
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final, NamedTuple
@@ -39,7 +39,7 @@ from training_platform.resources.kubernetes_objects import (
 from training_platform.resources.kueue import run_limit_hours
 from training_platform.resources.member_rights import shared_role
 from training_platform.resources.network import Entrance, entrance
-from training_platform.resources.plan import Component, Options
+from training_platform.resources.plan import Component, Options, Resource
 from training_platform.resources.pod_admission import ACCELERATORS, ALLOW_LABEL, HOST_NETWORK
 from training_platform.resources.resource_types import NAMESPACE
 from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_LABEL, Scope, slug
@@ -379,10 +379,10 @@ def _limit(into: Component, args: NamespaceParts, namespace: Any) -> None:
 CONNECT_ROLE = "roles/container.clusterViewer"
 
 
-def cluster_callers(into: Component, scope: Scope, project: str, members: Sequence[str]) -> None:
-    """Add members of a team as callers of the environment's clusters; ``project`` is the clusters'."""
+def cluster_callers(scope: Scope, project: str, members: Sequence[str]) -> Iterator[Resource]:
+    """Yield the roles of a team's members as callers of the environment's clusters; ``project`` is the clusters'."""
     for member in members:
-        into.add(shared_role(f"{into.name}-{slug(member)}", scope, project, CONNECT_ROLE, member))
+        yield shared_role(f"connect-{slug(member)}", scope, project, CONNECT_ROLE, member)
 
 
 def admission(

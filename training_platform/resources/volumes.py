@@ -12,13 +12,12 @@ from training_platform.config.model.storage import FilestoreSpec
 from training_platform.config.names import data_claim
 from training_platform.resources import data_sets
 from training_platform.resources.kubernetes_objects import PERSISTENT_VOLUME, kubernetes_object, object_type
-from training_platform.resources.plan import Component, Options, text
+from training_platform.resources.plan import Component, Options, Resource, text
 from training_platform.resources.resource_types import PERSISTENT_VOLUME_CLAIM
 from training_platform.resources.scope import TEAM_GROUP, Scope
 
 FILESTORE_VOLUME = "training-platform:filestore:FilestoreVolume"
 DATA_VOLUME = "training-platform:storage:DataVolume"
-TEAM_FOLDER = "training-platform:filestore:TeamFolder"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +139,7 @@ _SHARE = {"name": "share", "mountPath": "/share"}
 
 
 def team_folder(
-    into: Component,
+    name: str,
     scope: Scope,
     spec: FilestoreSpec,
     *,
@@ -149,15 +148,14 @@ def team_folder(
     directories: Collection[str],
     instance: str,
     image: str,
-) -> None:
-    """Add the Job that makes a team's folder on a shared instance: a volume of a folder that is missing mounts nowhere.
+) -> Resource:
+    """Return the Job that makes a team's folder on a shared instance: a volume of a missing folder mounts nowhere.
 
     It makes the folders of the team's ``directories`` too, writable by the team's group: the kubelet would make them as
     root's alone, and NFS knows no fsGroup. It mounts the whole share as root, which NFS has to let make folders.
     ``image`` has ``install`` of coreutils or busybox.
     Source: kubernetes v1.36.3, pkg/volume/util/subpath, SafeMakeDir, under the kubelet's umask; pkg/volume/nfs.
     """
-    name = f"{team}.{instance}.folder"
     folders = [f"{_SHARE['mountPath']}/{folder}" for folder in (team, *(f"{team}/{name}" for name in directories))]
     container = {
         "name": "folder",
@@ -173,11 +171,9 @@ def team_folder(
         "volumes": [{"name": _SHARE["name"], "nfs": {"server": address, "path": f"/{spec.share}"}}],
     }
     spec_of_job = {"spec": {"template": {"spec": pod}}}
-    into.add(
-        kubernetes_object(
-            JOB, f"{into.name}-job", scope, name, spec_of_job, namespace=FOLDER_NAMESPACE, options=_replaced("spec")
-        )
-    )
+    options = _replaced("spec")
+    job = f"{team}.{instance}.folder"
+    return kubernetes_object(JOB, name, scope, job, spec_of_job, namespace=FOLDER_NAMESPACE, options=options)
 
 
 def data_volume(

@@ -216,7 +216,7 @@ def test_lists_of_one_length_are_compared_entry_by_entry_and_others_as_a_whole()
 
 
 def test_parents_of_providers_are_imported_before_them() -> None:
-    home = StackResource(stack="lab", type="training-platform:team:Cluster", name="share", inputs={}, custom=False)
+    home = StackResource(stack="lab", type="training-platform:team:TeamShare", name="share", inputs={}, custom=False)
     provider = StackResource(stack="lab", type=KUBERNETES_PROVIDER, name="inside", inputs={}, parent=home.key)
 
     first = import_file([home, provider], {}, below=[provider.key])

@@ -18,7 +18,7 @@ from tests.stacks import every_field as reach
 from training_platform.config.workspace import read_workspace
 from training_platform.modules.register import class_of, register_plan
 from training_platform.resources.gke import kubeconfig
-from training_platform.resources.plan import Component, Computed, Node, Options, Plan, Resource, awaited, is_read
+from training_platform.resources.plan import Alias, Component, Computed, Node, Options, Plan, Resource, awaited, is_read
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource
 
@@ -108,6 +108,7 @@ def expected(node: Node, planned: StackResource) -> dict[str, Any]:
         "replaceOnChanges": list(node.options.replace_on_changes) or None,
         "replacement_trigger": node.options.replacement_trigger,
         "customTimeouts": dict(node.options.timeouts) or None,
+        "importId": node.options.import_,
     }
     return fields | {name: value for name, value in options.items() if value is not None}
 
@@ -191,6 +192,23 @@ def test_an_option_is_sent_if_the_plan_sets_it(options: Options) -> None:
     plan = network_plan(options)
 
     assert_registered(record(lambda: register_plan(plan)), plan)
+
+
+def test_earlier_names_ids_to_import_and_secret_outputs_are_sent() -> None:
+    plan = Plan("dev")
+    part = plan.component("test:index:Part", "part")
+    part.aliases.append(Alias(type="test:index:Former"))
+    options = Options(import_="their-id", additional_secret_outputs=("selfLink",))
+    inner = part.add(Resource(type=NETWORK, name="inner", inputs={}, options=options))
+    inner.aliases += [Alias(name="old"), Alias(parents=("test:index:Removed",))]
+
+    requests = {request.name: request for request in record(lambda: register_plan(plan)).registrations}
+
+    assert [alias.spec.type for alias in requests["part"].aliases] == ["test:index:Former"]
+    assert (requests["inner"].importId, list(requests["inner"].additionalSecretOutputs)) == ("their-id", ["selfLink"])
+    assert [alias.spec.name or alias.urn for alias in requests["inner"].aliases] == [
+        "old", f"urn:pulumi:dev::training-platform::test:index:Removed${NETWORK}::inner"
+    ]  # fmt: skip
 
 
 def test_options_of_the_caller_reach_the_outermost_children() -> None:

@@ -36,10 +36,10 @@ def test_a_node_pool_waits_for_its_cluster(plan: PlannedStack) -> None:
 @pytest.mark.parametrize(
     ("component", "before"),
     [
-        ("training-platform:gke:SystemPool c-system", f"{NODE_POOL} c-general-pool"),  # before it turns pods away
-        ("training-platform:jobset:JobSet c-jobset", f"{NODE_POOL} c-system-pool"),
-        ("training-platform:kueue:Kueue c-kueue", f"{RELEASE} c-jobset-release"),
-        ("training-platform:kueue:Flavors c-flavors", f"{RELEASE} c-kueue-release"),
+        (f"{NODE_POOL} c-system-pool", f"{NODE_POOL} c-general-pool"),  # before it turns pods away
+        ("training-platform:index:JobSet c-jobset", f"{NODE_POOL} c-system-pool"),
+        ("training-platform:index:Kueue c-kueue", f"{RELEASE} c-jobset-release"),
+        ("training-platform:index:ResourceFlavors c-flavors", f"{RELEASE} c-kueue-release"),
     ],
 )
 def test_what_is_in_a_cluster_waits_for_what_it_runs_on(plan: PlannedStack, component: str, before: str) -> None:

@@ -14,10 +14,9 @@ from tests.plans import PlannedStack, composed
 from training_platform.config.expansion import CpuPool, cpu_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import CpuPoolSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
-from training_platform.resources.environment import add_cpu_pools
+from training_platform.resources.cluster import add_cpu_pools, cluster_resources
 from training_platform.resources.gke import (
     cluster_admins,
-    created_cluster,
     dns_endpoint,
     existing_endpoint,
     gke_cluster,
@@ -154,16 +153,10 @@ def test_upgrades_have_weekend_days_and_the_48_hours_in_32_days_that_gke_asks_fo
 
 def test_the_endpoint_is_unknown_until_the_cluster_exists(scope: Scope) -> None:
     def compose(into: Component) -> dict[str, Any]:
-        declared = gke_cluster(
-            "tpu",
-            spec_of(),
-            scope,
-            network="vpc",
-            subnetwork="subnet",
-            service_account="nodes@example.com",
-            google_groups_domain=None,
-        )
-        return created_cluster(into.add(declared))._asdict()
+        cluster = cluster_resources(
+            into, "tpu", spec_of(), scope, network="vpc", service_account="nodes@example.com"
+        )  # fmt: skip
+        return {"name": cluster.name, "endpoint": cluster.endpoint}
 
     assert composed(compose).outputs["value"] == {"name": "prod-tpu", "endpoint": UNKNOWN}
 
@@ -374,7 +367,7 @@ def test_a_fallback_does_not_wait_for_the_pool_that_it_replaces(scope: Scope) ->
 
     pools = {pool.name: pool for pool in add_cpu_pools(plan, "gpu", spec, place)}
 
-    assert [node.name for node in pools["gpu-system-n2d-standard-8"].after] == ["gpu-data"]
+    assert [node.name for node in pools["gpu-system-n2d-standard-8-pool"].after] == ["gpu-data-pool"]
 
 
 def test_the_fallbacks_of_a_system_pool_are_other_machine_types() -> None:

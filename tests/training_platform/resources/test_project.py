@@ -150,7 +150,7 @@ def test_an_api_that_is_enabled_later_is_waited_for_with_the_role_of_its_agent(s
         ("gcp:projects/service:Service", None),
         ("pulumi:providers:gcp", None),
         ("kubernetes:core/v1:Namespace", None),
-        ("training-platform:gke:GkeCluster", None),
+        ("training-platform:index:GkeCluster", None),
     ],
 )
 def test_the_api_of_a_type_is_that_of_its_module(resource_type: str, api: str | None) -> None:

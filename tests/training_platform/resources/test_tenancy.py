@@ -195,7 +195,7 @@ MEMBERS = ("group:vision@example.com", "user:vision@example.com")
 
 
 def test_members_may_connect_in_the_project_of_the_clusters() -> None:
-    plan = composed(lambda into: cluster_callers(into, SCOPE_CONNECT, "example-train", MEMBERS))
+    plan = composed(lambda into: list(map(into.add, cluster_callers(SCOPE_CONNECT, "example-train", MEMBERS))))
 
     grants = plan.of("gcp:projects/iAMMember:IAMMember")
     assert [(grant.inputs["project"], grant.inputs["role"], grant.inputs["member"]) for grant in grants] == [
@@ -205,7 +205,7 @@ def test_members_may_connect_in_the_project_of_the_clusters() -> None:
 
 
 def grant(scope: Scope) -> StackResource:
-    plan = composed(lambda into: cluster_callers(into, scope, "example-train", MEMBERS[:1]))
+    plan = composed(lambda into: list(map(into.add, cluster_callers(scope, "example-train", MEMBERS[:1]))))
     return plan.one("gcp:projects/iAMMember:IAMMember")
 
 

@@ -216,7 +216,7 @@ def test_labels_are_read_where_each_type_has_them(resource_type: str, inputs: di
 
 def test_type_that_no_rule_reads_is_seen_as_a_whole_alone() -> None:
     record = StackResource(stack="dev", type="gcp:dns/recordSet:RecordSet", name="vpc", inputs={})
-    component = StackResource(stack="dev", type="training-platform:gke:SystemPool", name="pool", inputs={})
+    component = StackResource(stack="dev", type="training-platform:index:GkeCluster", name="pool", inputs={})
 
     (view,) = views_of_plan([record, component])
     assert (type(view), view.name) == (ObjectView, "vpc")

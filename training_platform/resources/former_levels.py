@@ -1,0 +1,38 @@
+"""The components that resources were below in the last version, as aliases of what they are below now."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from training_platform.catalog.reading import read_file
+from training_platform.resources.plan import Alias, Plan, parent_types
+
+FILE: Final = Path(__file__).parent / "data" / "former_levels.yaml"
+_BETWEEN: Final = " > "
+_PACKAGE: Final = "training-platform"
+
+
+def add_former_levels(plan: Plan) -> None:
+    """Add the aliases by which an update of the last version's stack changes none of its resources."""
+    for node in plan.nodes():
+        for types in former_types((*parent_types(node), node.type)):
+            *parents, former_type = types
+            node.aliases.append(Alias(type=former_type, parents=tuple(parents)))
+
+
+@cache
+def former_types(types: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return what a resource or component was, each time as the types from the outermost component to its own."""
+    return _table().get(types, ())
+
+
+@cache
+def _table() -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    return {_types(now): tuple(map(_types, before)) for now, before in read_file(FILE).items()}
+
+
+def _types(text: str) -> tuple[str, ...]:
+    """Return types as Pulumi has them; ours are written without their package."""
+    return tuple(part if part.count(":") == 2 else f"{_PACKAGE}:{part}" for part in text.split(_BETWEEN))
