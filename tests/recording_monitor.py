@@ -37,6 +37,7 @@ class RecordingMonitor(mocks.MockMonitor):
         self.registrations: list[Any] = []
         self.reads: list[Any] = []
         self.outputs: dict[str, Any] = {}
+        self.component_outputs: dict[ResourceKey, dict[str, Any]] = {}
         self._references = references
         self._keys: dict[str, ResourceKey] = {}
         self._unknown_providers: set[str] = set()
@@ -65,9 +66,12 @@ class RecordingMonitor(mocks.MockMonitor):
         return proto.resource_pb2.ReadResourceResponse(urn=self._urn(request), properties=properties)
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802
-        """Keep what the stack exports."""
-        if self._keys[request.urn][0] == STACK:
+        """Keep what the stack exports, and the outputs of its components."""
+        key = self._keys[request.urn]
+        if key[0] == STACK:
             self.outputs = plain_struct(request.outputs)
+        else:
+            self.component_outputs[key] = plain_struct(request.outputs)
         return empty_pb2.Empty()
 
     def _urn(self, request: Any) -> str:

@@ -4,8 +4,8 @@ They have one shape: ``args`` is read by the models of stack files, the function
 detached one from it, and that is registered with the component as parent. A component calls no Google Cloud.
 """
 
-import inspect
 from collections.abc import Sequence
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes
@@ -47,13 +47,12 @@ from training_platform.modules.register import Registered, register_plan
 from training_platform.resources import controllers
 from training_platform.resources.cluster import add_accelerator_pools, add_cpu_pools, cluster_resources
 from training_platform.resources.filestore import filestore_resources
-from training_platform.resources.gke import kubeconfig, node_account_resources
+from training_platform.resources.gke import node_account_resources
 from training_platform.resources.jupyterhub import jupyterhub
-from training_platform.resources.kueue import local_queue_names
 from training_platform.resources.member_rights import member_bucket_grants
 from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources
 from training_platform.resources.node_pools import PoolPlace
-from training_platform.resources.plan import Component, PlanError, Resource, compute, once, text
+from training_platform.resources.plan import Component, PlanError, Resource, text
 from training_platform.resources.queues import flavor_resources, team_queues
 from training_platform.resources.scope import place_scope
 from training_platform.resources.spelling import camel_case
@@ -91,16 +90,17 @@ class PlatformComponent(pulumi.ComponentResource):
         self._plan = Component(token, name)
 
     def _register(self) -> Registered:
-        """Register the plan. Raises pulumi.RunError for a plan that nobody could register."""
+        """Register the plan and its outputs. Raises pulumi.RunError for a plan that nobody could register."""
         try:
-            return register_plan(self._plan, pulumi.ResourceOptions(parent=self))
+            self._registered = register_plan(self._plan, pulumi.ResourceOptions(parent=self))
         except PlanError as error:
             raise pulumi.RunError(str(error)) from error
+        self.register_outputs({camel_case(name): self._output(name) for name in self._plan.outputs})
+        return self._registered
 
-    def _register_outputs(self) -> None:
-        """Register the outputs that the class declares, by the names that other languages have for them."""
-        declared = inspect.get_annotations(type(self))
-        self.register_outputs({camel_case(name): getattr(self, name) for name in declared})
+    def _output(self, name: str) -> pulumi.Output[Any]:
+        """Return an output of the plan, once that is registered."""
+        return self._registered.output(self._plan.outputs[name])
 
 
 class Network(PlatformComponent):
@@ -122,15 +122,11 @@ class Network(PlatformComponent):
             services_range=arguments.services_range,
             google_apis=ENTRANCES[arguments.google_apis] if arguments.google_apis else None,
         )
-        network = network_resources(name, place_scope(arguments.place), parts, self._plan)
-        joined = network.services_range
-        if network.services is not None:
-            joined = once(joined, network.services.output("id"))
-        registered = self._register()
-        self.network_id = registered.output(network.network_id)
-        self.network_name = registered.output(network.network_name)
-        self.services_range = registered.output(joined)
-        self._register_outputs()
+        network_resources(name, place_scope(arguments.place), parts, self._plan)
+        self._register()
+        self.network_id = self._output("network_id")
+        self.network_name = self._output("network_name")
+        self.services_range = self._output("services_range")
 
 
 class GkeCluster(PlatformComponent):
@@ -166,15 +162,12 @@ class GkeCluster(PlatformComponent):
             host_project=arguments.host_project,
             google_groups_domain=arguments.google_groups_domain,
         )
-        pools = [pool.output("name") for pool in (*cluster.cpu_pools, *cluster.accelerator_pools)]
-        registered = self._register()
-        self._provider: pulumi_kubernetes.Provider = registered[cluster.provider]
-        self.cluster_name = registered.output(cluster.name)
-        self.endpoint = registered.output(cluster.endpoint)
-        self.kubeconfig = registered.output(compute(kubeconfig, cluster.endpoint))
-        self.pool_names = registered.output(pools)
-        self.service_account = registered.output(service_account)
-        self._register_outputs()
+        self._provider: pulumi_kubernetes.Provider = self._register()[cluster.provider]
+        self.cluster_name = self._output("cluster_name")
+        self.endpoint = self._output("endpoint")
+        self.kubeconfig = self._output("kubeconfig")
+        self.pool_names = self._output("pool_names")
+        self.service_account = self._output("service_account")
 
     @property
     def provider(self) -> pulumi_kubernetes.Provider:
@@ -199,9 +192,9 @@ class NodePools(PlatformComponent):
         )
         without_chips = add_cpu_pools(self._plan, name, arguments.spec, place)
         with_chips, _ = add_accelerator_pools(self._plan, name, arguments.spec, place)
-        names = [pool.output("name") for pool in (*without_chips, *with_chips)]
-        self.pool_names = self._register().output(names)
-        self._register_outputs()
+        self._plan.outputs = {"pool_names": [pool.output("name") for pool in (*without_chips, *with_chips)]}
+        self._register()
+        self.pool_names = self._output("pool_names")
 
 
 class FilestoreInstance(PlatformComponent):
@@ -213,7 +206,7 @@ class FilestoreInstance(PlatformComponent):
     def __init__(self, name: str, args: FilestoreInstanceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("FilestoreInstance", name, args, FilestoreInstanceArguments)
         super().__init__(name, opts)
-        instance = filestore_resources(
+        filestore_resources(
             self._plan,
             name,
             arguments.spec,
@@ -221,8 +214,8 @@ class FilestoreInstance(PlatformComponent):
             network=arguments.network,
             services_range=arguments.services_range,
         )
-        self.address = self._register().output(instance.ip)
-        self._register_outputs()
+        self._register()
+        self.address = self._output("address")
 
 
 class JobSet(PlatformComponent):
@@ -233,7 +226,6 @@ class JobSet(PlatformComponent):
         super().__init__(name, opts)
         controllers.jobset(self._plan, arguments.chart)
         self._register()
-        self._register_outputs()
 
 
 class Kueue(PlatformComponent):
@@ -251,7 +243,6 @@ class Kueue(PlatformComponent):
             fair_sharing=arguments.fair_sharing,
         )
         self._register()
-        self._register_outputs()
 
 
 class Prometheus(PlatformComponent):
@@ -263,7 +254,6 @@ class Prometheus(PlatformComponent):
         scraped = {"jobset": controllers.JOBSET, "kueue": controllers.KUEUE}[arguments.controller]
         controllers.controller_monitoring(self._plan, place_scope(arguments.place), scraped)
         self._register()
-        self._register_outputs()
 
 
 class ResourceFlavors(PlatformComponent):
@@ -275,7 +265,7 @@ class ResourceFlavors(PlatformComponent):
     def __init__(self, name: str, args: ResourceFlavorsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("ResourceFlavors", name, args, ResourceFlavorsArguments)
         super().__init__(name, opts)
-        names = flavor_resources(
+        flavor_resources(
             self._plan,
             arguments.cluster,
             flavors(arguments.cluster, arguments.spec),
@@ -283,8 +273,8 @@ class ResourceFlavors(PlatformComponent):
             cohorts=arguments.cohorts,
             scope=place_scope(arguments.place),
         )
-        self.flavors = self._register().output(names)
-        self._register_outputs()
+        self._register()
+        self.flavors = self._output("flavors")
 
 
 class TeamNamespace(PlatformComponent):
@@ -306,9 +296,9 @@ class TeamNamespace(PlatformComponent):
             quota=arguments.quota,
             egress=arguments.egress or None,
         )
-        namespace = team_namespace(self._plan, parts)
-        self.namespace = self._register().output(namespace)
-        self._register_outputs()
+        team_namespace(self._plan, parts)
+        self._register()
+        self.namespace = self._output("namespace")
 
 
 class TeamQueues(PlatformComponent):
@@ -341,10 +331,9 @@ class TeamQueues(PlatformComponent):
             scope=place_scope(arguments.place),
             namespace=arguments.namespace,
         )
-        registered = self._register()
-        self.cluster_queue = registered.output(team.name)
-        self.queues = registered.output(list(local_queue_names(team.name)))
-        self._register_outputs()
+        self._register()
+        self.cluster_queue = self._output("cluster_queue")
+        self.queues = self._output("queues")
 
 
 class TeamBucket(PlatformComponent):
@@ -363,8 +352,9 @@ class TeamBucket(PlatformComponent):
             self._plan.add(grant)
         for grant in member_bucket_grants(name, arguments.spec, bucket_name, arguments.members):
             self._plan.add(grant)
-        self.bucket_name = self._register().output(bucket_name)
-        self._register_outputs()
+        self._plan.outputs = {"bucket_name": bucket_name}
+        self._register()
+        self.bucket_name = self._output("bucket_name")
 
 
 class JupyterHub(PlatformComponent):
@@ -377,7 +367,7 @@ class JupyterHub(PlatformComponent):
         arguments = read("JupyterHub", name, args, JupyterHubArguments)
         super().__init__(name, opts)
         spec = arguments.spec
-        namespace = jupyterhub(
+        jupyterhub(
             self._plan,
             place_scope(arguments.place).within(spec),
             arguments.cluster,
@@ -387,8 +377,8 @@ class JupyterHub(PlatformComponent):
             data_sets={},
             chart=arguments.chart,
         )
-        self.namespace = self._register().output(namespace)
-        self._register_outputs()
+        self._register()
+        self.namespace = self._output("namespace")
 
 
 class PersistentResource(PlatformComponent):
@@ -402,5 +392,6 @@ class PersistentResource(PlatformComponent):
         super().__init__(name, opts)
         declared = persistent_resource(name, arguments.spec, place_scope(arguments.place), arguments.network_attachment)
         resource = self._plan.add(declared)
-        self.resource_id = self._register().output(resource.output("id"))
-        self._register_outputs()
+        self._plan.outputs = {"resource_id": resource.output("id")}
+        self._register()
+        self.resource_id = self._output("resource_id")

@@ -32,6 +32,7 @@ from training_platform.resources.plan import (
 )
 from training_platform.resources.project import SERVICE_AGENTS
 from training_platform.resources.resource_types import SERVICE, api_of
+from training_platform.resources.spelling import camel_case
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -128,10 +129,11 @@ class Registered:
             self._resources[node] = self._register(node, pulumi.ResourceOptions.merge(opts, _options(node.options)))
 
     def finish(self) -> None:
-        """Say that all components are complete."""
+        """Register the outputs of all components, which are then complete."""
         for node, resource in self._resources.items():
             if isinstance(node, Component):
-                resource.register_outputs({})
+                outputs = {camel_case(name): self.resolve(value) for name, value in node.outputs.items()}
+                resource.register_outputs(outputs)
 
     def output(self, value: Any) -> pulumi.Output[Any]:
         """Return a value of the plan as an output of a component."""

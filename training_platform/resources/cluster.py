@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,7 +10,14 @@ from training_platform.config.expansion import ExpandedPool, cluster_pools, cpu_
 from training_platform.config.gpu_fabric import GpuFabric, fabric_name, gpu_fabrics
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.names import cpu_pool_name
-from training_platform.resources.gke import cluster_name, dns_endpoint, existing_endpoint, gke_cluster, read_cluster
+from training_platform.resources.gke import (
+    cluster_name,
+    dns_endpoint,
+    existing_endpoint,
+    gke_cluster,
+    kubeconfig,
+    read_cluster,
+)
 from training_platform.resources.gpu_networks import GpuNetworks, gpu_network_resources, gpu_nics
 from training_platform.resources.kubernetes_objects import cluster_provider
 from training_platform.resources.network import subnet_resources
@@ -82,6 +89,13 @@ def cluster_resources(
     place = PoolPlace(scope=scope, location=spec.location, cluster=name, service_account=service_account)
     without_chips = add_cpu_pools(into, key, spec, place, bindings)
     with_chips, networks = add_accelerator_pools(into, key, spec, place, bindings)
+    into.outputs = {
+        "cluster_name": name,
+        "endpoint": endpoint,
+        "kubeconfig": compute(kubeconfig, endpoint),
+        "pool_names": [pool.output("name") for pool in (*without_chips, *with_chips)],
+        "service_account": service_account,
+    }
     return ClusterResources(cluster, name, endpoint, provider, without_chips, with_chips, networks)
 
 
@@ -124,7 +138,8 @@ def add_accelerator_pools(
         component = into.component("training-platform:network:GpuNetworks", fabric.component)
         networks[fabric.name] = gpu_network_resources(place.scope, cluster, fabric, component)
     pools = cluster_pools(cluster, spec)
-    policies = {topology: into.add(policy).output("name") for topology, policy in _policies(cluster, place, pools)}
+    declared = workload_policies(place.scope, cluster, place.location, pools)
+    policies = {topology: into.add(policy).output("name") for topology, policy in declared}
     added = []
     for pool in pools:
         joined = replace(
@@ -135,11 +150,6 @@ def add_accelerator_pools(
         )
         added += [into.add(accelerator_pool(pool, gke_pool, joined), bindings) for gke_pool in pool.gke_pools]
     return added, networks
-
-
-def _policies(cluster: str, place: PoolPlace, pools: Sequence[ExpandedPool]) -> Iterator[tuple[str, Resource]]:
-    """Yield the workload policies of pools by topology."""
-    return iter(workload_policies(place.scope, cluster, place.location, pools))
 
 
 def _cluster_after_networks(

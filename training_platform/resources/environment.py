@@ -34,6 +34,7 @@ from training_platform.resources.gke import (
     NodeAccount,
     cluster_admins,
     cluster_name,
+    kubeconfig,
     member_key,
     node_account_resources,
 )
@@ -129,8 +130,15 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
         let_pods_act(shared.metrics.component, shared.metrics.account, scope, gke_clusters)
     _further_resources(plan, environment, scope, apis)
     plan.outputs = {
+        "project": scope.project,
+        "network": shared.network.network_id,
         "clusters": {
-            key: {"endpoint": cluster.resources.endpoint, "flavors": cluster.flavors}
+            key: {
+                "name": cluster.resources.name,
+                "endpoint": cluster.resources.endpoint,
+                "kubeconfig": compute(kubeconfig, cluster.resources.endpoint),
+                "flavors": cluster.flavors,
+            }
             for key, cluster in clusters.items()
         },
         "filestore": {key: instance._asdict() for key, instance in shared.instances.items()},

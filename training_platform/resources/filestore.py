@@ -65,6 +65,7 @@ def filestore_resources(
         into.add(backup_association(key, spec, scope, instance.output("id"), plan.output("id")))
     # Unknown until it has an id: its networks may be known before, without any address.
     address = compute(filestore_address, instance.output("networks"), instance.output("id"))
+    into.outputs = {"address": address}
     return PlannedInstance(instance_name(scope.environment, key), address)
 
 

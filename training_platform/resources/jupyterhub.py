@@ -319,7 +319,9 @@ def jupyterhub(
     buckets = {key: data.bucket for key, data in data_sets.items() if data.bucket}
     if buckets:
         _reader(into, scope, cluster_name, buckets, namespace)
-    return namespace.output("metadata", "name")
+    name_once_created = namespace.output("metadata", "name")
+    into.outputs = {"namespace": name_once_created}
+    return name_once_created
 
 
 def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: Notebooks) -> HubSecret | None:

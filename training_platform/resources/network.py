@@ -94,6 +94,8 @@ def network_resources(name: str, scope: Scope, parts: NetworkParts, into: Compon
             zone = into.add(api_zone(name, domain, scope, network_id)).output("name")
             records += [into.add(record) for record in api_records(name, domain, parts.google_apis, scope, zone)]
         google_apis = once(parts.google_apis.range, *(record.output("id") for record in records))
+    joined = range_name if services is None else once(range_name, services.output("id"))
+    into.outputs = {"network_id": network_id, "network_name": network.output("name"), "services_range": joined}
     return NetworkResources(network_id, network.output("name"), services, range_name, google_apis)
 
 

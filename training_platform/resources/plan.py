@@ -212,7 +212,7 @@ class Component:
     """A component of a plan, with its resources and other components in ``children``.
 
     ``after`` is what it waits for, and its children with it. ``provider`` is that of Kubernetes objects in it.
-    ``aliases`` are what it was in earlier plans.
+    ``aliases`` are what it was in earlier plans, and ``outputs`` what others read of it, by Python's names.
     """
 
     def __init__(
@@ -230,6 +230,7 @@ class Component:
         self.after = list(after)
         self.provider = provider
         self.aliases: list[Alias] = []
+        self.outputs: dict[str, Any] = {}
         self.children: list[Node] = []
 
     @property
@@ -292,7 +293,6 @@ class Plan(Component):
 
     def __init__(self, stack: str) -> None:
         super().__init__("pulumi:pulumi:Stack", stack)
-        self.outputs: dict[str, Any] = {}
 
     def check(self) -> None:
         """Raise PlanError for a type and name that two resources have, and for what a resource waits for in vain.

@@ -57,7 +57,9 @@ def flavor_resources(
     for priority, value in priorities.items():
         fields = {"value": value}
         into.add(kubernetes_object(PRIORITY, f"{name}-priority-{priority}", scope, priority, fields))
-    return once(sorted(flavors), *(flavor.output("id") for flavor in deployed))
+    names = once(sorted(flavors), *(flavor.output("id") for flavor in deployed))
+    into.outputs = {"flavors": names}
+    return names
 
 
 def check_objects(name: str, flavor: Flavor, scope: Scope) -> Iterator[Resource]:
@@ -72,7 +74,9 @@ def team_queues(
 ) -> None:
     """Add a ClusterQueue with the team's share, and the LocalQueues through which its namespace reaches it."""
     queue = into.add(queue_object(into.name, team, cluster, flavors, scope))
-    for local in local_queue_names(team.name):
+    names = local_queue_names(team.name)
+    into.outputs = {"cluster_queue": team.name, "queues": list(names)}
+    for local in names:
         fields = {"spec": local_queue(team.name)}
         logical = f"{into.name}-local-queue-{local}"
         # Kueue's finalizer keeps a ClusterQueue for as long as jobs reach it, so the LocalQueue is deleted first.

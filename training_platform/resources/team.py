@@ -279,7 +279,8 @@ def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
     for key, resource in team.vertex.persistent_resources.items():
         name = declared_name("vertex.persistent_resources", key)
         component = plan.component("training-platform:index:PersistentResource", name)
-        component.add(persistent_resource(key, resource, scope))
+        declared = component.add(persistent_resource(key, resource, scope))
+        component.outputs = {"resource_id": declared.output("id")}
     return {region: plan.add(tensorboard(region, scope)) for region in team.vertex.tensorboards}
 
 

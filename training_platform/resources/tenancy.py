@@ -307,6 +307,7 @@ def team_namespace(into: Component, args: NamespaceParts) -> Any:
         options=Options(protect=scope.deletion_protection),
     )
     namespace = into.add(created).output("metadata", "name")
+    into.outputs = {"namespace": namespace}
     into.add(
         kubernetes_object(
             SERVICE_ACCOUNT_OBJECT,

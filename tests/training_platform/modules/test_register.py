@@ -211,6 +211,17 @@ def test_earlier_names_ids_to_import_and_secret_outputs_are_sent() -> None:
     ]  # fmt: skip
 
 
+def test_a_component_registers_its_outputs_in_the_spelling_of_other_languages() -> None:
+    plan = Plan("dev")
+    part = plan.component("test:index:Part", "part")
+    network = part.add(Resource(type=NETWORK, name="inner", inputs={"name": "shared"}))
+    part.outputs = {"network_name": network.output("name"), "network_id": None}
+
+    monitor = record(lambda: register_plan(plan))
+
+    assert monitor.component_outputs == {("test:index:Part", "part"): {"networkName": "shared"}}
+
+
 def test_options_of_the_caller_reach_the_outermost_children() -> None:
     plan = Plan("dev")
     plan.component("test:index:Part", "part").add(Resource(type=NETWORK, name="inner", inputs={}))
