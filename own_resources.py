@@ -9,7 +9,7 @@ from training_platform.resources.stack_plan import OwnResources
 def add_resources(own: OwnResources) -> None:
     """Add resources to the plan of one stack, an environment's or a team's; called once for each stack.
 
-    ``own.plan.add(Resource(type=..., name=..., inputs=...))`` adds one, spelt as pulumi-gcp's Python spells it. A
-    Kubernetes object is its manifest, in a component with its cluster's provider. ``own.team`` is None in the stack of
-    an environment.
+    ``topic = declares("gcp:pubsub/topic:Topic", lambda: pubsub.Topic)`` binds a type, whose inputs an editor completes,
+    and ``own.plan.add(topic("events", name=...))`` adds one. A Kubernetes object is a ``Resource`` with its manifest,
+    in a component with its cluster's provider. ``own.team`` is None in the stack of an environment.
     """

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +39,23 @@ def _root(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "__main__.py", tmp_path)
     (tmp_path / "own_resources.py").write_text(example, encoding="utf-8")
     return tmp_path
+
+
+def test_the_pages_example_has_the_types_of_the_providers_classes(root: Path) -> None:
+    file = root / "own_resources.py"
+    text = file.read_text(encoding="utf-8")
+
+    assert mypy(file) == ""
+    file.write_text(text.replace("labels=scope.labels)", 'lables=scope.labels, message_storage_policy={"regions": 1})'))
+    assert 'Unexpected keyword argument "lables"' in mypy(file)
+    assert 'Argument "message_storage_policy"' in mypy(file)
+
+
+def mypy(file: Path) -> str:
+    options = ["--strict", "--no-error-summary", "--config-file", str(ROOT / "pyproject.toml")]
+    command = [sys.executable, "-m", "mypy", *options, str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
 
 
 def run(root: Path, *arguments: str) -> Result:
@@ -86,7 +105,7 @@ def test_the_pages_resources_are_clean(root: Path) -> None:
 
 
 def test_a_rule_judges_an_own_resource(root: Path) -> None:
-    change(root, '"labels": scope.labels,\n            "uniform', '"uniform')
+    change(root, "labels=scope.labels,\n            uniform", "uniform")
 
     done = run(root, "check", "prod")
 
@@ -103,18 +122,18 @@ def test_a_rule_judges_an_own_resource(root: Path) -> None:
         (
             "scope = own.scope",
             "scope = own.scop",
-            "own_resources.py:7:1: AttributeError: 'OwnResources' object has no attribute 'scop'",
+            "own_resources.py:16:1: AttributeError: 'OwnResources' object has no attribute 'scop'",
         ),
         (
             "from training_platform.resources.plan",
             "from nowhere",
-            "own_resources.py:1:1: ModuleNotFoundError: No module",
+            "own_resources.py:4:1: ModuleNotFoundError: No module",
         ),
-        ("    if own.team is", "    if own.team is (", "own_resources.py:8:1: SyntaxError: "),
+        ("    if own.team is", "    if own.team is (", "own_resources.py:17:1: SyntaxError: "),
         (
             "gcp:pubsub/topic:Topic",
             "aws:sns/topic:Topic",
-            "own_resources.py:11:1: events (aws:sns/topic:Topic) is of a",
+            "own_resources.py:20:1: events (aws:sns/topic:Topic) is of a",
         ),
     ],
 )
@@ -137,7 +156,7 @@ def test_the_text_of_an_error_in_the_file_is_shown_on_request_alone(
     on_request = run(root, "check", "prod-vision").output + capfd.readouterr().err
 
     assert (
-        "own_resources.py:7:1: ValueError. Its text may hold a secret: TRAINING_PLATFORM_TRACEBACK=1 shows it" in shown
+        "own_resources.py:16:1: ValueError. Its text may hold a secret: TRAINING_PLATFORM_TRACEBACK=1 shows it" in shown
     )
     assert "hunter22" not in shown
     assert "hunter22" in on_request
@@ -149,7 +168,7 @@ def verdict(done: Result) -> str:
 
 
 def test_one_line_is_one_finding_of_all_stacks_and_an_exemption_is_of_one(root: Path) -> None:
-    change(root, '"labels": scope.labels}', '"labels": {}}')
+    change(root, "labels=scope.labels)", "labels={})")
     teams = [name for name, stack in read_workspace(root).stacks.items() if stack.team]
     exemption = {
         "rule": "labels", "stack": teams[0], "resource": "events", "reason": "tried", "owner": "a@example.com",
@@ -161,7 +180,7 @@ def test_one_line_is_one_finding_of_all_stacks_and_an_exemption_is_of_one(root: 
     after = [line for line in run(root, "check").output.splitlines() if line.startswith("error")]
 
     assert before
-    assert all(line.startswith("error own_resources.py:11:1: labels: label ") for line in before)
+    assert all(line.startswith("error own_resources.py:20:1: labels: label ") for line in before)
     assert f"label team is missing on Topic events (in {len(teams)} stacks: " in "".join(before)
     assert f"(in {len(teams) - 1} stacks: " in "".join(after)
 
@@ -170,10 +189,10 @@ def test_one_line_is_one_finding_of_all_stacks_and_an_exemption_is_of_one(root: 
     ("old", "new", "sentence"),
     [
         ("gcp:pubsub/topic:Topic", "gcp:pubsub/topics:Topic", "pulumi-gcp 10.2.0 has no type gcp:pubsub/topics:Topic"),
-        ('"labels": scope.labels}', '"labels": scope.labels, "nonsense": 1}', "has no nonsense of gcp:pubsub/topic"),
+        ("labels=scope.labels)", "labels=scope.labels, nonsense=1)", "has no nonsense of gcp:pubsub/topic"),
         (
-            '"labels": scope.labels}',
-            '"labels": scope.labels, "message_retention_duration": 86400}',
+            "labels=scope.labels)",
+            "labels=scope.labels, message_retention_duration=86400)",
             "'86400', which has",
         ),
     ],
@@ -185,7 +204,7 @@ def test_names_and_kinds_of_inputs_are_checked_at_the_line_that_gives_them(
 
     (error,) = [line for line in run(root, "check").output.splitlines() if line.startswith("error")]
 
-    assert error.startswith("error own_resources.py:11:1: ")
+    assert error.startswith("error own_resources.py:20:1: ")
     assert sentence in error
     assert "events" in error or "topics" in error
 
@@ -259,7 +278,7 @@ def test_an_input_that_is_no_json_is_an_error_at_its_line(root: Path) -> None:
 
 def test_a_type_without_a_document_is_counted_as_not_judged(root: Path) -> None:
     change(root, "gcp:pubsub/topic:Topic", "gcp:pubsub/liteTopic:LiteTopic")
-    change(root, ', "labels": scope.labels}', "}")
+    change(root, ", labels=scope.labels)", ")")
     teams = sum(stack.team is not None for stack in read_workspace(root).stacks.values())
 
     done = run(root, "check")
@@ -335,6 +354,17 @@ def test_plain_code_after_the_plan_waits_for_its_api_and_for_the_agents_and_chec
     assert {name for kind, name in after if kind == SERVICE} >= {"apis-storage"}
     assert MEMBER in {kind for kind, _ in after}
     assert "plain" not in run(root, "plan", "prod").stdout
+
+
+def test_a_component_of_another_package_waits_for_every_api_and_for_the_agents(root: Path) -> None:
+    remote = 'pulumi.ComponentResource("theirs:index:Topics", "theirs", {}, remote=True)\n'
+    (root / "__main__.py").write_text(f"{(root / '__main__.py').read_text()}\n{remote}", encoding="utf-8")
+
+    after = registered(root, "prod")["theirs:index:Topics", "theirs"].after
+
+    services = {key for key in registered(root, "prod") if key[0] == SERVICE}
+    assert services <= after
+    assert MEMBER in {kind for kind, _ in after}
 
 
 def test_plain_code_without_its_api_says_where_to_enable_it(root: Path) -> None:

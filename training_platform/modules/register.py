@@ -169,12 +169,19 @@ class Registered:
 def make_later_resources_wait(plan: Component, registered: Registered) -> None:
     """Let what the program registers from now on wait for its API and for the roles of Google's agents, as a plan's do.
 
-    Such a resource raises pulumi.RunError as it is registered, if the stack does not enable its API.
+    Such a resource raises pulumi.RunError as it is registered, if the stack does not enable its API. It is a
+    transformation of Pulumi's older kind: one of `register_resource_transform` blocks until all that was created before
+    has ended, its dependencies are in no state, so that a deletion has another order, and its refusal is a traceback
+    (tried with engine 3.260 and SDK 3.272).
     """
     services = {node.inputs["service"]: registered[node] for node in plan.resources() if node.type == SERVICE}
     agents = [registered[node] for node in plan.children if node.type == SERVICE_AGENTS]
 
     def after_its_api(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        if isinstance(args.resource, pulumi.ComponentResource):
+            # One of another package creates its resources in a process of its own, where nothing here sees them.
+            after = pulumi.ResourceOptions(depends_on=[*services.values(), *agents])
+            return pulumi.ResourceTransformationResult(args.props, pulumi.ResourceOptions.merge(args.opts, after))
         try:
             api = api_of(args.type_)
         except LookupError:  # of a service that no stack of ours uses: its program says what it waits for

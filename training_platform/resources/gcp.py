@@ -59,6 +59,7 @@ from training_platform.resources.resource_types import (
 )
 
 if TYPE_CHECKING:
+    import pulumi
     from pulumi_gcp import (
         artifactregistry,
         backupdisasterrecovery,
@@ -90,10 +91,14 @@ class Create(Protocol[Inputs]):
         """Return the resource."""
 
 
-def _creates(
-    resource_type: str, _constructor: Callable[[], Callable[Concatenate[Any, str, Inputs], Any]]
+def declares(
+    resource_type: str,
+    _provider_class: Callable[[], Callable[Concatenate[str, pulumi.ResourceOptions | None, Inputs], Any]],
 ) -> Create[Inputs]:
-    """Return the function for a type; only the type checker uses the constructor of the provider's class."""
+    """Return the function for a type; only the type checker looks at the provider's class.
+
+    It is given by a function that nobody calls, ``lambda: pubsub.Topic``, so that the provider is not imported.
+    """
 
     def create(name: str, options: Options = PLAIN, /, *positional: Any, **inputs: Any) -> Resource:
         if positional:
@@ -103,49 +108,47 @@ def _creates(
     return create
 
 
-address = _creates(ADDRESS, lambda: compute.Address._internal_init)
-alert_policy = _creates(ALERT_POLICY, lambda: monitoring.AlertPolicy._internal_init)
-backup_plan = _creates(BACKUP_PLAN, lambda: backupdisasterrecovery.BackupPlan._internal_init)
-backup_plan_association = _creates(
-    BACKUP_PLAN_ASSOCIATION, lambda: backupdisasterrecovery.BackupPlanAssociation._internal_init
-)
-backup_vault = _creates(BACKUP_VAULT, lambda: backupdisasterrecovery.BackupVault._internal_init)
-bucket = _creates(BUCKET, lambda: storage.Bucket._internal_init)
-bucket_member = _creates(BUCKET_MEMBER, lambda: storage.BucketIAMMember._internal_init)
-budget = _creates(BUDGET, lambda: billing.Budget._internal_init)
-cluster = _creates(CLUSTER, lambda: container.Cluster._internal_init)
-crypto_key_member = _creates(CRYPTO_KEY_MEMBER, lambda: kms.CryptoKeyIAMMember._internal_init)
-dashboard = _creates(DASHBOARD, lambda: monitoring.Dashboard._internal_init)
-disk = _creates(DISK, lambda: compute.Disk._internal_init)
-filestore = _creates(FILESTORE, lambda: filestores.Instance._internal_init)
-filestore_snapshot = _creates(FILESTORE_SNAPSHOT, lambda: filestores.Snapshot._internal_init)
-firewall = _creates(FIREWALL, lambda: compute.Firewall._internal_init)
-global_address = _creates(GLOBAL_ADDRESS, lambda: compute.GlobalAddress._internal_init)
-iam_member = _creates(IAM_MEMBER, lambda: projects.IAMMember._internal_init)
-log_bucket = _creates(LOG_BUCKET, lambda: logging.ProjectBucketConfig._internal_init)
-log_sink = _creates(LOG_SINK, lambda: logging.ProjectSink._internal_init)
-log_view = _creates(LOG_VIEW, lambda: logging.LogView._internal_init)
-log_view_member = _creates(LOG_VIEW_MEMBER, lambda: logging.LogViewIamMember._internal_init)
-lustre = _creates(LUSTRE, lambda: lustres.Instance._internal_init)
-managed_zone = _creates(MANAGED_ZONE, lambda: dns.ManagedZone._internal_init)
-network = _creates(NETWORK, lambda: compute.Network._internal_init)
-network_attachment = _creates(NETWORK_ATTACHMENT, lambda: compute.NetworkAttachment._internal_init)
-node_pool = _creates(NODE_POOL, lambda: container.NodePool._internal_init)
-notification_channel = _creates(NOTIFICATION_CHANNEL, lambda: monitoring.NotificationChannel._internal_init)
-persistent_resource = _creates(PERSISTENT_RESOURCE, lambda: vertex.AiPersistentResource._internal_init)
-quota_preference = _creates(QUOTA_PREFERENCE, lambda: cloudquota.SQuotaPreference._internal_init)
-record_set = _creates(RECORD_SET, lambda: dns.RecordSet._internal_init)
-repository = _creates(REPOSITORY, lambda: artifactregistry.Repository._internal_init)
-repository_member = _creates(REPOSITORY_MEMBER, lambda: artifactregistry.RepositoryIamMember._internal_init)
-resource_policy = _creates(RESOURCE_POLICY, lambda: compute.ResourcePolicy._internal_init)
-router = _creates(ROUTER, lambda: compute.Router._internal_init)
-router_nat = _creates(ROUTER_NAT, lambda: compute.RouterNat._internal_init)
-secret = _creates(SECRET, lambda: secretmanager.Secret._internal_init)
-secret_member = _creates(SECRET_MEMBER, lambda: secretmanager.SecretIamMember._internal_init)
-service = _creates(SERVICE, lambda: projects.Service._internal_init)
-service_account = _creates(SERVICE_ACCOUNT, lambda: serviceaccount.Account._internal_init)
-service_account_member = _creates(SERVICE_ACCOUNT_MEMBER, lambda: serviceaccount.IAMMember._internal_init)
-service_connection = _creates(SERVICE_CONNECTION, lambda: servicenetworking.Connection._internal_init)
-service_identity = _creates(SERVICE_IDENTITY, lambda: projects.ServiceIdentity._internal_init)
-subnetwork = _creates(SUBNETWORK, lambda: compute.Subnetwork._internal_init)
-tensorboard = _creates(TENSORBOARD, lambda: vertex.AiTensorboard._internal_init)
+address = declares(ADDRESS, lambda: compute.Address)
+alert_policy = declares(ALERT_POLICY, lambda: monitoring.AlertPolicy)
+backup_plan = declares(BACKUP_PLAN, lambda: backupdisasterrecovery.BackupPlan)
+backup_plan_association = declares(BACKUP_PLAN_ASSOCIATION, lambda: backupdisasterrecovery.BackupPlanAssociation)
+backup_vault = declares(BACKUP_VAULT, lambda: backupdisasterrecovery.BackupVault)
+bucket = declares(BUCKET, lambda: storage.Bucket)
+bucket_member = declares(BUCKET_MEMBER, lambda: storage.BucketIAMMember)
+budget = declares(BUDGET, lambda: billing.Budget)
+cluster = declares(CLUSTER, lambda: container.Cluster)
+crypto_key_member = declares(CRYPTO_KEY_MEMBER, lambda: kms.CryptoKeyIAMMember)
+dashboard = declares(DASHBOARD, lambda: monitoring.Dashboard)
+disk = declares(DISK, lambda: compute.Disk)
+filestore = declares(FILESTORE, lambda: filestores.Instance)
+filestore_snapshot = declares(FILESTORE_SNAPSHOT, lambda: filestores.Snapshot)
+firewall = declares(FIREWALL, lambda: compute.Firewall)
+global_address = declares(GLOBAL_ADDRESS, lambda: compute.GlobalAddress)
+iam_member = declares(IAM_MEMBER, lambda: projects.IAMMember)
+log_bucket = declares(LOG_BUCKET, lambda: logging.ProjectBucketConfig)
+log_sink = declares(LOG_SINK, lambda: logging.ProjectSink)
+log_view = declares(LOG_VIEW, lambda: logging.LogView)
+log_view_member = declares(LOG_VIEW_MEMBER, lambda: logging.LogViewIamMember)
+lustre = declares(LUSTRE, lambda: lustres.Instance)
+managed_zone = declares(MANAGED_ZONE, lambda: dns.ManagedZone)
+network = declares(NETWORK, lambda: compute.Network)
+network_attachment = declares(NETWORK_ATTACHMENT, lambda: compute.NetworkAttachment)
+node_pool = declares(NODE_POOL, lambda: container.NodePool)
+notification_channel = declares(NOTIFICATION_CHANNEL, lambda: monitoring.NotificationChannel)
+persistent_resource = declares(PERSISTENT_RESOURCE, lambda: vertex.AiPersistentResource)
+quota_preference = declares(QUOTA_PREFERENCE, lambda: cloudquota.SQuotaPreference)
+record_set = declares(RECORD_SET, lambda: dns.RecordSet)
+repository = declares(REPOSITORY, lambda: artifactregistry.Repository)
+repository_member = declares(REPOSITORY_MEMBER, lambda: artifactregistry.RepositoryIamMember)
+resource_policy = declares(RESOURCE_POLICY, lambda: compute.ResourcePolicy)
+router = declares(ROUTER, lambda: compute.Router)
+router_nat = declares(ROUTER_NAT, lambda: compute.RouterNat)
+secret = declares(SECRET, lambda: secretmanager.Secret)
+secret_member = declares(SECRET_MEMBER, lambda: secretmanager.SecretIamMember)
+service = declares(SERVICE, lambda: projects.Service)
+service_account = declares(SERVICE_ACCOUNT, lambda: serviceaccount.Account)
+service_account_member = declares(SERVICE_ACCOUNT_MEMBER, lambda: serviceaccount.IAMMember)
+service_connection = declares(SERVICE_CONNECTION, lambda: servicenetworking.Connection)
+service_identity = declares(SERVICE_IDENTITY, lambda: projects.ServiceIdentity)
+subnetwork = declares(SUBNETWORK, lambda: compute.Subnetwork)
+tensorboard = declares(TENSORBOARD, lambda: vertex.AiTensorboard)
