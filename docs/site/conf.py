@@ -39,7 +39,7 @@ NAVIGATION = {
     "Define the platform": ["pools", "capacity", "data", "existing", "tenancy", "security"],
     "Share it between teams": ["queues", "quota", "simulate"],
     "Run work": ["jobs", "experiment", "vertex", "notebooks", "serving"],
-    "Check changes": ["changes", "lifecycle", "reports", "pipelines", "policies"],
+    "Check changes": ["changes", "lifecycle", "reports", "pipelines", "esc", "policies"],
     "Operate": ["reference/alerts", "upgrade", "recover", "adopt"],
     "Extend": ["own-resources", "components"],
     "Look up": [

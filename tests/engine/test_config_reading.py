@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.engine.workspace import Workspace
+from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source
 
 STACK = "dev"
@@ -153,3 +155,19 @@ def test_what_the_engine_reads_in_its_own_way_is_a_finding_at_its_line(line: str
     assert [finding.rule for finding in source.findings] == ["stack-yaml"]
     assert source.findings[0].position is not None
     assert source.findings[0].position.line == 2
+
+
+def test_the_engine_keeps_environments_of_esc_and_opens_them(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, program="")
+    file = workspace.root / "stacks" / f"Pulumi.{STACK}.yaml"
+    file.write_text("environment:\n  - platform/dev\nconfig:\n  gcp:region: us-central1\n", encoding="utf-8")
+
+    workspace.init(STACK)
+    changed = workspace.run("config", "set", "gcp:zone", "us-central1-a", "--stack", STACK)
+    stack = parse_stack(STACK, parse_source(file.read_text(encoding="utf-8"), file.name))
+
+    assert changed.returncode == 0, changed.stderr
+    assert stack.source.value["environment"] == ["platform/dev"]
+    assert stack.source.value["config"]["gcp:zone"] == "us-central1-a"
+    assert [finding.path for finding in stack.findings] == ["config"]  # only that it has no section of ours
+    assert "does not support environments" in workspace.preview(STACK).text  # state in files has none

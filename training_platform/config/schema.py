@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from training_platform.config.model.stack import SECTIONS
+from training_platform.config.model.stack import ENVIRONMENT_NAME, ENVIRONMENTS, SECTIONS
 from training_platform.config.reading.section import Section
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -39,12 +39,18 @@ def stack_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "oneOf": [{"required": [key]} for key in SECTIONS],
     }
+    environments = {
+        "type": "array",
+        "items": {"type": "string", "pattern": ENVIRONMENT_NAME},
+        "description": "Environments of Pulumi ESC, whose settings of providers and variables the engine adds.",
+        "examples": [["platform/dev"]],
+    }
     texts = {key: {"type": "string", "description": f"Written by Pulumi: {text}."} for key, text in _ENGINE.items()}
     return {
         "$schema": _DRAFT,
         "title": "A stack of training-platform",
         "type": "object",
-        "properties": {"config": config, **texts},
+        "properties": {"config": config, ENVIRONMENTS: environments, **texts},
         "required": ["config"],
         "additionalProperties": False,
         "$defs": _closed(definitions["$defs"]),

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
+from typing import Any
 
 import pulumi
 
-from training_platform.config.model.stack import PROJECT, SECTIONS, Stack, parse_stack, read_stack, stack_name
+from training_platform.config.model.stack import (
+    ENVIRONMENTS,
+    PROJECT,
+    SECTIONS,
+    Stack,
+    parse_stack,
+    read_stack,
+    stack_name,
+)
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.source import Source, UnreadableError, read_source
+from training_platform.config.reading.source import Source, UnreadableError, read_source, value_at, whole_numbers
 from training_platform.config.workspace import STACKS_FOLDER, Workspace, cross_check
 from training_platform.resources.plan import Plan, PlanError
 from training_platform.resources.stack_plan import stack_plan
@@ -56,8 +65,22 @@ def _source(name: str, root: FilePath) -> Source:
     sections = {key: value for key, value in values.items() if value is not None}
     path = _stack_file(root, name)
     source = read_source(path, f"{STACKS_FOLDER}/{path.name}") if path.exists() else Source(file=f"stack {name}")
+    _refuse_other_values(sections, source)
     # What only the file can say (keys given twice, envelope) is `check`'s to find: the engine has already read it.
     return dataclasses.replace(source, value={"config": sections}, findings=[])
+
+
+def _refuse_other_values(sections: Mapping[str, Any], source: Source) -> None:
+    """Raise pulumi.RunError for a section that is in part an environment's of Pulumi ESC: `check` has not seen it."""
+    if not value_at(source.value, (ENVIRONMENTS,)):
+        return
+    in_file = value_at(source.value, ("config",)) or {}
+    for key, value in sections.items():
+        if whole_numbers(value) != in_file.get(key):
+            raise pulumi.RunError(
+                f"{source.file}: {key} is not what the file says: an environment of Pulumi ESC changes it, which "
+                "`check` does not see. Keep the section in the file, and let ESC give variables and gcp: settings."
+            )
 
 
 def _teams(environment: str, root: FilePath) -> Iterator[Stack]:

@@ -124,6 +124,34 @@ def test_settings_of_providers_and_of_the_engine_pass() -> None:
     assert not stack.findings
 
 
+def test_environments_of_esc_pass() -> None:
+    names = "[dev, platform/dev, platform/dev@stable]"
+
+    assert not edited("config:\n", f"environment: {names}\nconfig:\n").findings
+
+
+@pytest.mark.parametrize(
+    ("value", "message", "nearest"),
+    [
+        ("dev", "is not a list of environments", "[dev]"),
+        ("[platform/dev, a b]", "'a b' is not a name of an environment", None),
+        ("[{imports: [dev]}]", "{'imports': ['dev']} is not a name of an environment", None),
+    ],
+)
+def test_what_is_no_list_of_environments_is_refused(value: str, message: str, nearest: str | None) -> None:
+    (finding,) = edited("config:\n", f"environment: {value}\nconfig:\n").findings
+
+    assert (finding.message, finding.nearest) == (message, nearest)
+
+
+def test_a_teams_environment_at_the_top_is_a_field_of_its_section() -> None:
+    text = "environment: dev\nconfig:\n  training-platform:team: {name: vision}\n"
+
+    (finding, *_) = parse_stack("x", parse_source(text, "f")).findings
+
+    assert finding.message == "is a field of training-platform:team"
+
+
 def test_an_unknown_setting_of_ours_is_refused() -> None:
     (finding,) = edited("config:\n", "config:\n  training-platform:enviroment: x\n").findings
 

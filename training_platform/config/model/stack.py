@@ -24,7 +24,10 @@ SECTIONS: Mapping[str, type[Environment] | type[Team]] = {
     f"{PROJECT}:environment": Environment,
     f"{PROJECT}:team": Team,
 }
-ENGINE_KEYS = ("config", "encryptionsalt", "encryptedkey", "secretsprovider")
+ENVIRONMENTS = "environment"
+"""The key of environments of Pulumi ESC, whose settings the engine adds to those of the file."""
+ENVIRONMENT_NAME = r"^([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?$"
+ENGINE_KEYS = ("config", ENVIRONMENTS, "encryptionsalt", "encryptedkey", "secretsprovider")
 _CONFIG_KEY = re.compile(r"[A-Za-z0-9_-]+:[A-Za-z0-9_.:-]+\Z")
 _FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[A-Za-z0-9_.-]+)\.yaml\Z")
 
@@ -197,6 +200,7 @@ def _envelope(name: str, source: Source) -> Iterator[Draft]:
     if not isinstance(source.value, dict):
         yield finding(file, (), "is not a mapping", rule=STACK_MODEL, allowed="config:")
         return
+    yield from _environments(file)
     for key in source.value:
         if key not in ENGINE_KEYS:
             meant = f"{PROJECT}:{key}"
@@ -221,6 +225,23 @@ def _envelope(name: str, source: Source) -> Iterator[Draft]:
             nearest = _meant(key) or find_nearest(key, SECTIONS)
             draft = finding(file, path, "is not a setting", rule=STACK_MODEL, allowed=allowed, nearest=nearest)
             yield _of_section(draft, key, source)
+
+
+def _environments(file: SourceSection) -> Iterator[Draft]:
+    """Yield what is no list of environments of Pulumi ESC: most often a section that is not below ``config``."""
+    value = file.source.value.get(ENVIRONMENTS, [])
+    allowed = "a list of environments of Pulumi ESC, such as [platform/dev]"
+    if not isinstance(value, list):
+        nearest = f"config: {PROJECT}:{ENVIRONMENTS}" if isinstance(value, dict) else f"[{value}]"
+        message = "is not a list of environments"
+        draft = finding(file, (ENVIRONMENTS,), message, rule=STACK_MODEL, allowed=allowed, nearest=nearest)
+        yield _of_section(draft, ENVIRONMENTS, file.source)  # a team's section has a field of that name
+        return
+    for number, name in enumerate(value):
+        if not isinstance(name, str) or not re.match(ENVIRONMENT_NAME, name):
+            message = f"{name!r} is not a name of an environment"
+            allowed = "PROJECT/ENVIRONMENT or ENVIRONMENT, with @VERSION"
+            yield finding(file, (ENVIRONMENTS, number), message, rule=STACK_MODEL, allowed=allowed)
 
 
 def _of_section(draft: Draft, key: str, source: Source) -> Draft:

@@ -67,6 +67,13 @@ def test_a_copy_runs_in_this_environment_with_the_settings_beside_the_stacks_own
     assert (checkout / "policies").resolve() == folder.root / "policies"
 
 
+def test_a_copy_has_no_environments_of_esc_which_a_local_backend_refuses() -> None:
+    text = sandboxed("environment:\n  - platform/dev\nconfig: {gcp:region: us-central1}\n")
+
+    assert yaml.safe_load(text) == {"config": {"gcp:region": "us-central1"}}
+    assert text.count("\n") == 3
+
+
 def test_a_copy_has_the_organisations_own_resources_as_long_as_the_repository_does(folder: SandboxFolder) -> None:
     original = folder.root / "own_resources.py"
     original.write_text("def add_resources(own): ...\n")

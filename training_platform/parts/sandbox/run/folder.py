@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from local_google_cloud.api import BrokenFile, read_json
-from training_platform.config.model.stack import PROJECT, stack_name
+from training_platform.config.model.stack import ENVIRONMENTS, PROJECT, stack_name
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import STACKS_FOLDER, stack_file
 from training_platform.resources.plan import OWN_RESOURCES
@@ -30,7 +30,8 @@ SECRET: Final = "sandbox"  # noqa: S105 # replaces every secret, since the key t
 ENVIRONMENT: Final = f"{PROJECT}:environment"
 _REFERENCE: Final = "pulumi:pulumi:StackReference"
 _LINKED: Final = ("policies", "training_platform")
-_ENCRYPTION_KEYS: Final = ("encryptionsalt", "encryptedkey", "secretsprovider")
+_LEFT_OUT: Final = ("encryptionsalt", "encryptedkey", "secretsprovider", ENVIRONMENTS)
+"""Keys for the engine: encryption of the real state, and Pulumi ESC, which a local backend does not have."""
 _REAL_CLOUD: Final = re.compile(
     r"gcp:(credentials|accessToken|externalCredentials|impersonate\w+|universeDomain|pollInterval|batching"
     r"|requestTimeout|\w+CustomEndpoint)\Z"
@@ -307,7 +308,7 @@ def salt_of(text: str) -> str | None:
 
 def _edits(text: str, root: yaml.MappingNode, lift: bool) -> Iterator[Edit]:
     for key, value in root.value:
-        if key.value in _ENCRYPTION_KEYS:
+        if key.value in _LEFT_OUT:
             yield _comment(text, root, key, value)
     config = next((value for key, value in root.value if key.value == "config"), None)
     if not isinstance(config, yaml.MappingNode):
