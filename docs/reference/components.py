@@ -48,7 +48,7 @@ def _rows() -> Iterator[str]:
 
 
 def _sections() -> Iterator[str]:
-    """Yield a section for each component: what it is, its arguments, its outputs, and how a program has it."""
+    """Yield a section for each component: its purpose, arguments, outputs, and the statement of a program with it."""
     classes = _classes()
     program = _PROGRAM.read_text(encoding="utf-8")
     for name, arguments in COMPONENTS.items():

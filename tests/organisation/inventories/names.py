@@ -37,7 +37,8 @@ def _every_name(node: Node) -> Iterator[tuple[tuple[str, ...], str]]:
     for parents in above:
         yield (*parents, node.type), node.name
     for alias in node.aliases:
-        for parents in above if alias.parents is None else [alias.parents]:
+        former_parents = above if alias.parents is None else [alias.parents]
+        for parents in former_parents:
             yield (*parents, alias.type or node.type), alias.name or node.name
 
 
