@@ -32,7 +32,7 @@ NOT_TYPED: Final = {
 }  # fmt: skip
 ENGINE: Final = "the Pulumi CLI and its gcp plugin"
 NEEDS: Final = {*NOT_TYPED, ENGINE}
-LANGUAGES: Final = {"sh", "console", "yaml", "python", "mermaid", "text"}
+LANGUAGES: Final = {"sh", "console", "yaml", "python", "typescript", "mermaid", "text"}
 PAGES: Final = {
     str(path.relative_to(ROOT)): path
     for folder in (ROOT, ROOT / "docs", FOLDER, ROOT / "docs" / "development")
