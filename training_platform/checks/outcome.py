@@ -102,9 +102,9 @@ def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
     """Return the findings of rules in a stack's views, and in the pools that GKE would create for compute classes."""
     findings = evaluate(_program(stack, views), file=stack)
     if created_pools := views_of_created_pools(stack):
-        others = [view for view in views if not isinstance(view, NodePoolView)]
+        without_pools = [view for view in views if not isinstance(view, NodePoolView)]
         of_pools = [rule for rule in view_rules() if rule.reads is NodePoolView]
-        findings += evaluate(_program(stack, [*others, *created_pools]), of_pools, file=stack)
+        findings += evaluate(_program(stack, [*without_pools, *created_pools]), of_pools, file=stack)
     return [*findings, *located(former_inputs(stack))]
 
 

@@ -112,14 +112,14 @@ def unknown_teams(workspace: Workspace) -> Iterator[Draft]:
             if name not in teams:
                 yield stack.dangling(path, name, f"team of {stack.name}", teams, rule=TEAM_UNKNOWN)
     for stack, team, _ in workspace.teams():
-        others = [other.name for _, other, _ in workspace.teams() if other.environment == team.environment]
+        neighbours = [other.name for _, other, _ in workspace.teams() if other.environment == team.environment]
         for key, spec in team.buckets.items():
             for field in ("readers", "writers"):
                 names: tuple[str, ...] = getattr(spec, field)
                 for number, name in enumerate(names):
                     if not workspace.teams_meant(name, team.environment):
                         place: Path = ("buckets", key, field, number)
-                        yield stack.dangling(place, name, f"team of {team.environment}", others, rule=TEAM_UNKNOWN)
+                        yield stack.dangling(place, name, f"team of {team.environment}", neighbours, rule=TEAM_UNKNOWN)
 
 
 def _named_teams(environment: Environment) -> Iterator[tuple[Path, str]]:

@@ -119,13 +119,13 @@ def foreign(report: Report) -> list[Finding]:
 
 
 def test_roles_on_the_bucket_of_another_team_are_found_without_a_change(with_role: Repository) -> None:
-    [found] = foreign(run_check(with_role.root, CheckOptions(today=TODAY)))
+    [of_vision] = foreign(run_check(with_role.root, CheckOptions(today=TODAY)))
 
-    assert (found.stack, found.severity, found.path) == ("small-vision", "error", "data_sets.theirs")
+    assert (of_vision.stack, of_vision.severity, of_vision.path) == ("small-vision", "error", "data_sets.theirs")
     people = "group:vision@example.com, serviceAccount:small-vision-jobs@example-small.iam.gserviceaccount.com"
-    assert found.message == f"small-vision gets {ROLES} on buckets/{BUCKET} of small-nlp, for {people}"
+    assert of_vision.message == f"small-vision gets {ROLES} on buckets/{BUCKET} of small-nlp, for {people}"
     where = "buckets.data in stacks/Pulumi.small-nlp.yaml, by which small-nlp consents"
-    assert found.allowed == f"readers: [vision] at {where}"
+    assert of_vision.allowed == f"readers: [vision] at {where}"
 
 
 def test_people_of_several_teams_get_roles_as_the_team_that_plans_them(with_role: Repository) -> None:
@@ -133,9 +133,9 @@ def test_people_of_several_teams_get_roles_as_the_team_that_plans_them(with_role
     audio = f"{vision}    members: [group:vision@example.com]\n".replace("name: vision", "name: audio")
     with_role.path("small-audio").write_text(audio, encoding="utf-8")
 
-    [found] = foreign(run_check(with_role.root, CheckOptions(today=TODAY)))
+    [of_vision] = foreign(run_check(with_role.root, CheckOptions(today=TODAY)))
 
-    assert found.message.startswith(f"small-vision gets {ROLES} on")
+    assert of_vision.message.startswith(f"small-vision gets {ROLES} on")
 
 
 @pytest.mark.parametrize(
@@ -225,10 +225,10 @@ def test_a_bucket_that_no_stack_has_is_for_the_teams_that_the_environment_names(
     repository.edit("small-vision", NAME, NAME + ELSEWHERE)
     repository.edit("small", HEAD, HEAD + declared)
 
-    found = foreign(run_check(repository.root, CheckOptions(today=TODAY)))
+    rows = foreign(run_check(repository.root, CheckOptions(today=TODAY)))
 
-    assert [row.path for row in found] == ["data_sets.state.bucket.name"] * findings
-    for row in found:
+    assert [row.path for row in rows] == ["data_sets.state.bucket.name"] * findings
+    for row in rows:
         assert row.allowed == (
             "a bucket of the team, or a data set of small in that bucket with teams: [vision], writer: vision"
         )

@@ -169,7 +169,9 @@ def _plain(value: Any) -> Any:
         if _SECRET in value:
             return UNKNOWN
         defaults = value.get(_DEFAULTS)
-        filled = {_DEFAULTS, *(map(str, defaults) if isinstance(defaults, list) else ())}
+        filled = {_DEFAULTS}
+        if isinstance(defaults, list):
+            filled.update(map(str, defaults))
         return {key: _plain(item) for key, item in value.items() if key not in filled}
     if isinstance(value, list):
         return [_plain(item) for item in value]
