@@ -123,6 +123,7 @@ def _environment(index: int, shape: Shape) -> Json:
                 "pods": f"10.{64 + 2 * number}.0.0/15",
             },
             "system_pool": {"machine_type": _SYSTEM.get(place, "e2-standard-8"), "min_nodes": 3, "max_nodes": 6},
+            "accelerator_networks": "multi-network",  # its pools have machines with either default
             "node_pools": dict(_pools(rng, place, min(POOLS_PER_CLUSTER, shape.pools - first))),
         }
     return {

@@ -157,6 +157,8 @@ def test_what_the_engine_reads_in_its_own_way_is_a_finding_at_its_line(line: str
     assert source.findings[0].position.line == 2
 
 
+@pytest.mark.engine
+@pytest.mark.timeout(300)
 def test_the_engine_keeps_environments_of_esc_and_opens_them(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path, program="")
     file = workspace.root / "stacks" / f"Pulumi.{STACK}.yaml"

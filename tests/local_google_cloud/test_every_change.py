@@ -242,6 +242,7 @@ PROVIDERS_OWN = {
     (CLUSTERS, "deletionProtection"),
     (VAULTS, "forceDelete"),
     (PREFERENCES, "ignoreSafetyChecks"),
+    (POOLS, "bestEffortProvisioning"),  # no plugin that was read has it, so nobody knows its request
 }
 
 

@@ -268,7 +268,7 @@ def test_a_file_that_adds_nothing_is_not_run(root: Path) -> None:
 
 
 def test_an_input_that_is_no_json_is_an_error_at_its_line(root: Path) -> None:
-    change(root, '"labels": scope.labels}', '"labels": {1, 2}}')
+    change(root, "labels=scope.labels)", "labels={1, 2})")
 
     done = run(root, "check", "prod-vision")
 

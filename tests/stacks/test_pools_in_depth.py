@@ -143,7 +143,7 @@ def test_a_rule_of_gpus_goes_with_its_vpc() -> None:
 
 
 def test_rdma_takes_no_firewall_rule_and_no_injector_and_its_devices_say_so() -> None:
-    plan = plan_of(stack_of(NATURES["RDMA"]))
+    plan = plan_of(stack_of(NATURES["RDMA"], accelerator_networks="multi-network"))
     networks = {network.name: network.inputs for network in plan.of("gcp:compute/network:Network")}
     firewalls = [
         firewall.name for firewall in plan.of("gcp:compute/firewall:Firewall") if "gpu-networks" in firewall.name

@@ -252,6 +252,11 @@ class NetworkDevices:
     count: int
     default: bool = False
 
+    @property
+    def template(self) -> str:
+        """The name of the ResourceClaimTemplate for all devices of a VM: ``mrdma-8``."""
+        return f"{self.device_class.partition('.')[0]}-{self.count}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class MachineType(CatalogRow):

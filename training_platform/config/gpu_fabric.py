@@ -74,6 +74,12 @@ def fabric_name(pool: ExpandedPool) -> str | None:
     return f"rdma-{_zone(pool)}" if pool.machine.rdma_nics else kind.lower()
 
 
+def claims_devices(cluster_name: str, cluster: ClusterSpec) -> bool:
+    """Whether jobs in a cluster may claim network devices."""
+    pools = (*cluster_pools(cluster_name, cluster), *auto_provisioned_pools(cluster_name, cluster))
+    return any(pool.network_devices for pool in pools)
+
+
 def gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
     """Return the networks that a cluster's pools need, by name; {} if no pool has additional network cards.
 

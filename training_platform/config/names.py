@@ -115,7 +115,7 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
         yield declared_name("cohorts", cohort), ("cohorts", cohort) if in_file else ("lend_unpromised",)
     yield from _keyed(environment, "quota_requests")
     yield from (("images", ("images",)), ("python", ("python_repository",)))
-    yield from (("alerts", ("alerts",)), ("budget", ("budget",)))
+    yield from (("alerts", ("alerts",)), ("budget", ("budget",)), ("vertex-logs", ("vertex_submitters",)))
     yield "dashboard", ("dashboards",)
 
 

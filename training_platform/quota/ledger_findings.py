@@ -492,6 +492,7 @@ def _shrunk(line: FileLine, before: FileLine, workspace: Workspace) -> Draft:
         amount=line.promised,
         holders=_paths(line.shares),
         allowed=f"at least {shown(line.promised)}, or less for the directories",
+        rests_on=_places(workspace, line.environment, promised_of(line.instance)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from training_platform.catalog.locations import region_of
 from training_platform.config.data_sets import READ
 from training_platform.config.expansion import HEADS_NAME, Flavor
-from training_platform.config.gpu_fabric import gpu_fabrics
+from training_platform.config.gpu_fabric import claims_devices, gpu_fabrics
 from training_platform.config.model.environment import Environment, ImageRepositorySpec
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.model.storage import DataSetSpec
@@ -68,7 +68,6 @@ from training_platform.resources.network import (
     network_name,
     network_resources,
 )
-from training_platform.resources.network_devices import claims_devices
 from training_platform.resources.operators import charted, job_kinds
 from training_platform.resources.plan import Component, Node, Plan, Resource, compute
 from training_platform.resources.planned_cluster import PlannedCluster

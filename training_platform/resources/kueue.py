@@ -23,13 +23,13 @@ from typing import Any
 import yaml
 
 from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS, Flavor, cluster_pools
+from training_platform.config.gpu_fabric import claims_devices
 from training_platform.config.model.capacity import Capacity
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Preemption, Share
 from training_platform.config.model.team import Team
 from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, SERVING_PRIORITY
-from training_platform.resources.network_devices import claims_devices
 from training_platform.resources.scope import TEAM_LABEL
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"

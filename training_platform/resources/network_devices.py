@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.types import NetworkDevices
-from training_platform.config.expansion import Flavor, auto_provisioned_pools, cluster_pools
-from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.expansion import Flavor
 from training_platform.resources.kubernetes_objects import kubernetes_object, object_type
 from training_platform.resources.plan import Resource
 from training_platform.resources.scope import Scope
@@ -25,21 +23,10 @@ CLAIM_TEMPLATE = object_type(API_VERSION, "ResourceClaimTemplate")
 DEVICE_CLASSES = sorted({row.network_devices.device_class for row in MACHINE_TYPES.values() if row.network_devices})
 
 
-def claims_devices(cluster_name: str, cluster: ClusterSpec) -> bool:
-    """Whether jobs in a cluster may claim network devices."""
-    pools = (*cluster_pools(cluster_name, cluster), *auto_provisioned_pools(cluster_name, cluster))
-    return any(pool.network_devices for pool in pools)
-
-
-def template_name(devices: NetworkDevices) -> str:
-    """Return the name of the template for all devices of a VM: ``mrdma-8``."""
-    return f"{devices.device_class.partition('.')[0]}-{devices.count}"
-
-
 def claim_templates(name: str, flavors: Iterable[Flavor], scope: Scope, namespace: str) -> Iterator[Resource]:
     """Yield the templates by which a team's pods claim network devices; ``name`` is the component's."""
     pools = (pool for flavor in flavors for pool in flavor.pools)
-    by_name = {template_name(pool.network_devices): pool.network_devices for pool in pools if pool.network_devices}
+    by_name = {pool.network_devices.template: pool.network_devices for pool in pools if pool.network_devices}
     for template, devices in sorted(by_name.items()):
         exactly = {
             "deviceClassName": devices.device_class,

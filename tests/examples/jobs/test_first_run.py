@@ -45,7 +45,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cloud(root: Path) -> Iterator[tuple[Cloud, str]]:
-    """A local cloud with the team's persistent resource, and where it answers."""
+    """A local cloud with the team's persistent resource and the environment's view of logs, and where it answers."""
     cloud = Cloud(root, PROJECT)
     cloud.cloud.settings.durations["aiplatform.jobs.pendingKept"] = 60.0
     (kept,) = [
@@ -59,6 +59,11 @@ def cloud(root: Path) -> Iterator[tuple[Cloud, str]]:
     path = f"v1/projects/{PROJECT}/locations/{REGION}/persistentResources"
     query = [("persistentResourceId", kept)]
     code, answer = cloud.cloud.handle("aiplatform", "POST", path, query, {"resourcePools": [machine]})
+    assert code == 200, answer
+    views = f"v2/projects/{PROJECT}/locations/global/buckets/_Default/views"
+    code, answer = cloud.cloud.handle(
+        "logging", "POST", views, [("viewId", "prod-vertex-jobs")], {"filter": 'resource.type="ml_job"'}
+    )
     assert code == 200, answer
     with serve(cloud.cloud) as port:
         yield cloud, f"http://127.0.0.1:{port}"

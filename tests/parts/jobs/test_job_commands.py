@@ -303,12 +303,16 @@ def test_the_head_of_a_job_of_pathways_is_paid_on_demand_beside_its_slices(take:
     assert "1 x n2-standard-64 and 16 x ct5lp-hightpu-4t" in cost_text(headed)
 
 
-def test_a_head_without_a_price_is_reported(take: Take) -> None:
+def test_a_head_without_a_price_is_reported(take: Take, tmp_path: Path) -> None:
+    heads = "pathways: {max_nodes: 2, machine_type: n2d-standard-64}"  # which has a price in us-central1 only
+    workspace = read_workspace(write_lab(tmp_path, lab=ENVIRONMENT.replace("pathways: {max_nodes: 2}", heads)))
     text = "command: [python, train.py]\noutput: checkpoints\n"
-    cost = job_cost(take(f"{text}gke: {{cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}}"), "gke")
+    job = take(f"{text}gke: {{cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}}", workspace=workspace)
 
-    assert cost.machines[0] == ("n2-standard-64", 1)
-    assert "No price is known of n2-standard-64 on-demand" in cost_text(cost)
+    cost = job_cost(job, "gke")
+
+    assert cost.machines[0] == ("n2d-standard-64", 1)
+    assert "No price is known of n2d-standard-64 on-demand" in cost_text(cost)
 
 
 def test_the_longest_run_is_the_time_out_on_vertex_ai_and_nothing_limits_one_on_gke(take: Take) -> None:

@@ -47,7 +47,7 @@ SLICES = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x4", "capacity": "sp
 @pytest.mark.parametrize(
     ("priority", "rule", "field", "nearest"),
     [
-        ({**FLEX, "max_run_hours": 169}, "max-run-duration", "max_run_hours", "max_run_hours 168"),
+        ({**FLEX, "max_run_hours": 169}, "max-run-duration", "max_run_hours", "168"),
         ({**GPUS, "zones": ["europe-west4-a"]}, "pool-zone", "zones", "us-central1-a"),
         ({**MEGA, "zones": ["us-central1-f"]}, "machine-zone", "zones", "us-central1-a"),
         ({**GPUS, "boot_disk": {"type": "hyperdisk-balanced"}}, "boot-disk-type", "boot_disk.type", "pd-balanced"),

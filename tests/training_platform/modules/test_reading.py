@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pulumi
@@ -9,6 +11,8 @@ import pytest
 
 from training_platform.config.component_arguments import GkeClusterArguments, TeamQueuesArguments
 from training_platform.modules.reading import RejectedArguments, read
+
+pytestmark = pytest.mark.usefixtures("loop")
 
 PLACE = {"project": "example-train-dev", "environment": "dev"}
 POOL = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}
@@ -19,6 +23,16 @@ ARGS: dict[str, Any] = {
     "subnet": {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"},
     "node_pools": {"h100": POOL},
 }
+
+
+@pytest.fixture(name="loop")
+def _loop() -> Iterator[None]:
+    """Set the event loop that outputs take for granted, and leave none."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    loop.close()
+    asyncio.set_event_loop(None)
 
 
 def rejected(args: dict[str, Any], name: str = "main") -> dict[str, str]:

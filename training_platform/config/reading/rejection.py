@@ -224,6 +224,8 @@ def _explain(
     kind = detail["type"]
     value = detail["input"]
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    if isinstance(value, dict) and "secure" in value:
+        text = HIDDEN  # encrypted by the engine, and still nobody's to repeat
     shown = text if len(text) <= 60 else f"{text[:57]}..."
     if kind == "extra_forbidden":
         return _unknown_field(_section_at(model, path[:-1]), str(path[-1]), value)

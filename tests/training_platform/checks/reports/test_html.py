@@ -160,7 +160,7 @@ def test_every_resource_stands_in_its_stacks_tree_until_there_are_too_many(
     assert all(f"<code>{name}</code>" in whole for name in planned)
     (prod,) = (stack for stack in clean.stacks if stack.name == "prod")
     (count,) = (branch.count for branch in prod.branches if branch.name == "us-central1")
-    assert f'<code>us-central1</code> <span class="kind">Cluster</span><span class="kind"> {count}</span>' in whole
+    assert f'<code>us-central1</code> <span class="kind">GkeCluster</span><span class="kind"> {count}</span>' in whole
 
     monkeypatch.setattr(html_stacks, "MOST_RESOURCES", 100)
     short = html_report(clean)

@@ -20,7 +20,6 @@ from training_platform.parts.jobs.gke.volumes import (
 )
 from training_platform.parts.jobs.rendezvous import RANK, rendezvous
 from training_platform.resources.kueue import ANY_PLACE, resource_flavor
-from training_platform.resources.network_devices import template_name
 from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_GROUP, repository_id, repository_url
 
 
@@ -131,7 +130,7 @@ def _pod(job: GkeJob, direct: GpuDirect | None, storage: Volumes) -> dict[str, A
     if merged_volumes := _merged(direct.access.volumes if direct else (), storage.volumes):
         pod["volumes"] = merged_volumes
     if devices := claimed_devices(job):
-        pod["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": template_name(devices)}]
+        pod["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": devices.template}]
     return pod
 
 
