@@ -1,7 +1,8 @@
 """``--by-pipeline``: a command on a job on Vertex AI that a pipeline on main runs, started from a person's terminal.
 
-The pipelines are `.github/workflows/jobs.yml` and the job `job` of `.gitlab-ci.yml`; `gh` or `glab` sends the requests,
-as the REST APIs of the services document them (read 2026-11-29). Not tried on either service.
+The pipelines are `.github/workflows/jobs.yml` and the job `job` of `.gitlab-ci.yml`; `gh` or `glab` sends the requests.
+That a workflow and a pipeline take inputs was read on 2026-11-29; the rest of the requests is general knowledge, and
+neither service was tried.
 """
 
 from __future__ import annotations
