@@ -107,6 +107,33 @@ def test_fields_that_together_replace_a_pool_are_one_act(repository: Repository)
     assert set((finding.becomes or "").split(", ")) == {"capacity: spot", "machine_type: a2-highgpu-4g"}
 
 
+REGIONAL = """\
+      d:
+        location: us-west4
+        subnet: {nodes: 10.2.0.0/20, pods: 10.65.0.0/16, services: 10.3.0.0/20}
+        node_pools:
+          gpu: {machine_type: g2-standard-8, zone: us-west4-a, max_nodes: 1}
+          more: {machine_type: g2-standard-24, zone: us-west4-a, max_nodes: 1}
+"""
+
+
+def test_equal_changes_of_one_act_are_told_once(repository: Repository) -> None:
+    committed(repository, "small", "    clusters:\n", f"    clusters:\n{REGIONAL}")
+    repository.edit("small", REGIONAL, REGIONAL.replace("us-west4", "us-east5"))
+
+    (finding,) = losses(repository.compare(base="HEAD"))
+
+    assert "location from us-west4 to us-east5 and zone from us-west4-a to us-east5-a;" in finding.message
+
+
+def test_a_field_that_had_its_default_is_set(repository: Repository) -> None:
+    repository.edit("small", "    production: false\n", "    production: false\n    open_egress: true\n")
+
+    (finding,) = losses(repository.compare(base="HEAD"))
+
+    assert "open_egress is set to true" in finding.message
+
+
 RETIRED = '    retired: {since: "2026-12-01", keeps: [buckets.data], paid_by: ml@example.com}\n'
 
 

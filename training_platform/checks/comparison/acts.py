@@ -174,7 +174,7 @@ class ActTeller:
             return f"is retired, and destroyed from {stack.retired.since} on{exception}"
         fields = [other for other in causes if other.stack == cause.stack and not other.resource]
         if fields and all(field.after and not field.after.is_digest for field in fields):
-            return " and ".join(map(_from_to, fields))
+            return " and ".join(dict.fromkeys(map(_from_to, fields)))
         name = str(cause.path[-1]) if cause.path else "it"
         if cause.after is None:
             was = "" if cause.before.is_digest else cause.before.text
@@ -347,7 +347,9 @@ def _verb(cause: Cause, kinds: Iterable[EffectKind]) -> ActVerb:
 
 def _from_to(cause: Cause) -> str:
     name = cause.path[-1] if cause.path else "it"
-    return f"{name} from {cause.before.text or 'nothing'} to {cause.becomes or 'nothing'}"
+    if not cause.before.text:
+        return f"{name} is set to {cause.becomes}"
+    return f"{name} from {cause.before.text} to {cause.becomes or 'nothing'}"
 
 
 def _told(losses: Sequence[Loss]) -> Sequence[Loss]:

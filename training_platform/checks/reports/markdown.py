@@ -110,12 +110,12 @@ def _findings(groups: Sequence[_Group], links: str) -> str:
         if finding.position:
             target += f"#L{position.line}"
         rule = f"[`{finding.rule}`]({links.translate(_LINK_SAFE)}{_REFERENCE}{rule_link(finding.rule)})"
-        what_to_do = escaped(" ".join(part for part in (finding.advice, following(more)) if part))
         item = (
             f"- **{finding.severity}** [{escaped(_label(finding))}]({target}) {escaped(field_message(finding))} {rule}"
         )
-        if what_to_do:
-            item += f"<br>{what_to_do}"
+        for sentence in (finding.advice, following(more)):
+            if sentence:
+                item += f"<br>{escaped(sentence)}"
         length += len(item) + 1
         if length > _MOST_OF_FINDINGS:
             break
