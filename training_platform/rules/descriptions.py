@@ -97,12 +97,12 @@ def exemption(rule_id: str, finding: Finding | None = None) -> str:
         subject += f"\n    grant: {json.dumps(finding.about)}"
     return (
         f"exemptions:\n  - rule: {rule_id}\n    stack: {stack}\n    {subject}\n"
-        '    reason: why it holds here\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'
+        '    reason: ""  # why it holds here\n    owner: ""  # an address\n    expires: "YYYY-MM-DD"'
     )
 
 
 def acknowledgement(finding: Finding) -> str:
-    """Return an entry of ``stacks/exemptions.yaml`` for an act's losses, with placeholders for reason and owner."""
+    """Return an entry of ``stacks/exemptions.yaml`` for an act's losses, which is refused until somebody signs it."""
     subject = f"resource: {json.dumps(finding.resource)}" if finding.resource else f"path: {finding.path or '.'}"
     taken = ""
     from_others: list[str] = []
@@ -116,7 +116,7 @@ def acknowledgement(finding: Finding) -> str:
     return (
         f"acknowledged:\n  - stack: {finding.stack}\n    {subject}\n"
         f"    becomes: {json.dumps(finding.becomes)}\n{taken}"
-        '    reason: why it is right\n    owner: who@example.com\n    expires: "YYYY-MM-DD"'
+        '    reason: ""  # why it is right\n    owner: ""  # an address\n    expires: "YYYY-MM-DD"'
     )
 
 

@@ -398,7 +398,7 @@ class Exemptions:
                 allowed = f"{fields}, as `explain FILE:LINE` prints the entry"
                 yield finding(entry, (), message, rule=EXEMPTION_UNTYPED, allowed=allowed)
             elif exemption.stack in decided and entry not in used and not self._is_late(entry):
-                message = f"{exemption.rule} of {exemption.subject}: no finding needs it any longer"
+                message = f"{exemption.rule} of {exemption.subject}: no finding needs it"
                 yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed="delete it")
 
 

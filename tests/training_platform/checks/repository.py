@@ -48,6 +48,12 @@ config:
 """
 
 
+def signed(entry: str, expires: str = "2026-12-31") -> str:
+    """Return an entry of ``stacks/exemptions.yaml`` as printed, with a reason, an owner and a last day."""
+    text = entry.replace('reason: ""', "reason: Agreed.").replace('owner: ""', "owner: ml@example.com")
+    return text.replace("YYYY-MM-DD", expires)
+
+
 class Repository:
     """A repository whose first commit is on ``main``, with a change in the work tree."""
 

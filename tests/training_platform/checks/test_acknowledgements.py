@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.places import ROOT
-from tests.training_platform.checks.repository import Repository
+from tests.training_platform.checks.repository import Repository, signed
 from tests.training_platform.checks.test_losses import BUCKET, TEAM_HEAD, committed, losses
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import acknowledgement
@@ -27,7 +27,7 @@ def acknowledge(repository: Repository, *findings: Finding) -> None:
     """Write what a check prints as the acknowledgements of losses."""
     head = "acknowledged:\n"
     entries = [acknowledgement(finding).removeprefix(head) for finding in findings]
-    text = head + "\n".join(entries).replace("YYYY-MM-DD", "2026-12-31") + "\n"
+    text = head + signed("\n".join(entries)) + "\n"
     (repository.root / "stacks" / "exemptions.yaml").write_text(text, encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.training_platform.checks.repository import Repository
+from tests.training_platform.checks.repository import Repository, signed
 from training_platform.checks.comparison import changed_fields
 from training_platform.checks.effect_kinds import EFFECT_OF_RULE
 from training_platform.checks.report import Report
@@ -396,7 +396,7 @@ def test_an_acknowledgement_is_quiet_before_the_change_and_after_it_until_its_da
 def test_an_acknowledgement_may_name_a_stack_that_is_gone(repository: Repository) -> None:
     repository.path("small-vision").unlink()
     (finding,) = losses(repository.compare())
-    text = acknowledgement(finding).replace("YYYY-MM-DD", "2026-12-31")
+    text = signed(acknowledgement(finding))
     (repository.root / "stacks" / "exemptions.yaml").write_text(text, encoding="utf-8")
 
     report = repository.compare()
@@ -405,10 +405,16 @@ def test_an_acknowledgement_may_name_a_stack_that_is_gone(repository: Repository
     assert not [finding for finding in report.all_findings() if "exemption" in finding.rule]
 
 
-def test_what_a_finding_prints_as_its_acknowledgement_lets_it_through(with_bucket: Repository) -> None:
+def test_what_a_finding_prints_as_its_acknowledgement_lets_it_through_once_signed(with_bucket: Repository) -> None:
     with_bucket.edit("small-vision", "delete_after_days: 90", "delete_after_days: 1")
     (finding,) = losses(with_bucket.compare(base="HEAD"))
-    text = acknowledgement(finding).replace("YYYY-MM-DD", "2026-12-31")
+    unsigned = acknowledgement(finding).replace("YYYY-MM-DD", "2026-12-31")
+    (with_bucket.root / "stacks" / "exemptions.yaml").write_text(unsigned, encoding="utf-8")
+    blank_reason, blank_owner = with_bucket.compare(base="HEAD").failures
+    assert "acknowledged[0].reason: is blank" in blank_reason
+    assert "acknowledged[0].owner" in blank_owner
+
+    text = signed(acknowledgement(finding))
     (with_bucket.root / "stacks" / "exemptions.yaml").write_text(text, encoding="utf-8")
 
     assert losses(with_bucket.compare(base="HEAD")) == []

@@ -70,9 +70,16 @@ def test_a_team_that_lets_a_pool_go_is_deployed_before_its_environment(base: Wor
     assert (finding.rule, finding.severity, finding.stack, finding.path) == (
         "removed-flavor", "note", "prod", "clusters.us-central1",
     )  # fmt: skip
-    assert "flavor a100-80 of cluster us-central1 goes in the change in which prod-nlp lets it go" in finding.message
+    assert "flavor a100-80 of cluster us-central1 is removed in the same change" in finding.message
+    assert finding.message.endswith("prod-nlp stops using it")
     assert order(head, base).before == {"prod-nlp"}
     assert order(head, base).two_deployments == ""
+
+
+def test_a_team_whose_file_still_names_a_removed_pool_does_not_stop_using_it(base: Workspace, tmp_path: Path) -> None:
+    head = without(tmp_path, prod=POOL)
+
+    assert list(removals(head, base)) == []
 
 
 def test_what_a_team_comes_to_need_is_deployed_before_it(base: Workspace, tmp_path: Path) -> None:
@@ -101,7 +108,7 @@ def test_a_team_that_moves_from_one_pool_to_another_needs_two_deployments(base: 
 
     assert "l4" in head.flavors("prod", "us-central1")
     assert (finding.severity, finding.allowed) == ("warning", "two changes: additions, then removals")
-    assert "wants two deployments: prod-nlp needs flavor l4 of cluster us-central1" in finding.message
+    assert "requires two deployments: prod-nlp needs flavor l4 of cluster us-central1" in finding.message
 
 
 def test_a_pool_that_comes_for_nobody_keeps_a_removal_in_one_deployment(base: Workspace, tmp_path: Path) -> None:

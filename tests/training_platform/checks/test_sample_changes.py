@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.places import ORGANISATION, ROOT
+from tests.training_platform.checks.repository import signed
 from tests.training_platform.checks.sample_changes import HARMLESS, LOSSES, YEAR, SampleChange
 from training_platform.checks.change_report import Act
 from training_platform.checks.effect_kinds import EFFECT_OF_RULE, LOSS_RULES
@@ -105,7 +106,7 @@ def test_a_change_that_takes_something_is_one_act_with_one_acknowledgement(chang
     if not losses:
         return
 
-    entry = acknowledgement(losses[0]).replace("YYYY-MM-DD", "2026-12-31")
+    entry = signed(acknowledgement(losses[0]))
     (samples / "stacks" / "exemptions.yaml").write_text(entry, encoding="utf-8")
     later = checked(samples)
 

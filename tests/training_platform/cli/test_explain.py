@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
+from tests.training_platform.checks.repository import signed
 from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, LUSTRE_TIERS, MACHINE_TYPES
 from training_platform.checks.every_rule import every_rule
 from training_platform.cli.main import app
@@ -126,12 +127,12 @@ def test_the_exemption_that_is_offered_is_taken(small_disk: tuple[Path, int]) ->
         path="clusters.us-central1.node_pools.a100.boot_disk.size_gb",
     )  # fmt: skip
     offered = exemption("boot-disk-size", finding)
-    (root / "stacks" / "exemptions.yaml").write_text(offered.replace("YYYY-MM-DD", "2027-01-31"), encoding="utf-8")
+    (root / "stacks" / "exemptions.yaml").write_text(signed(offered, expires="2027-01-31"), encoding="utf-8")
 
     done = run("explain", f"{root}/stacks/Pulumi.dev.yaml:{line}", "--root", str(root))
 
     assert done.exit_code == 0, done.output
-    assert "exempt until 2027-01-31 by who@example.com: why it holds here" in done.stdout
+    assert "exempt until 2027-01-31 by ml@example.com: Agreed." in done.stdout
 
 
 def test_a_line_of_thousands_of_digits_is_no_place() -> None:

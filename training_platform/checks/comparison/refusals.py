@@ -73,9 +73,11 @@ class DeploymentOrder(NamedTuple):
 def deployment_order(head: Workspace, base: Workspace, environment: str) -> DeploymentOrder:
     """Return the parts that decide the order of an environment and its teams."""
     offered, before = (_offered(side, environment) for side in (head, base))
+    needed = tuple(_needs(head, environment))
+    no_longer_needed = [need for need in _needs(base, environment) if need not in needed]
     return DeploymentOrder(
-        added=tuple((stack, need) for stack, need in _needs(head, environment) if need in offered - before),
-        removed=tuple((stack, need) for stack, need in _needs(base, environment) if need in before - offered),
+        added=tuple((stack, need) for stack, need in needed if need in offered - before),
+        removed=tuple((stack, need) for stack, need in no_longer_needed if need in before - offered),
     )
 
 
@@ -101,17 +103,14 @@ def removals(head: Workspace, base: Workspace) -> Iterator[Draft]:
             teams.setdefault(gone, {})[stack] = None
             parts.setdefault(gone, {})[need.noun] = None
         for path, names in teams.items():
-            goes = "goes" if len(parts[path]) == 1 else "go"
-            lets = "lets it go" if len(names) == 1 else "let it go"
-            message = f"{listed(list(parts[path]), 3)} {goes} in the change in which {enumeration(names)} {lets}"
-            allowed = "the team first" if len(names) == 1 else "the teams first"
+            verb = "is" if len(parts[path]) == 1 else "are"
+            stops = "stops" if len(names) == 1 else "stop"
+            removed = listed(list(parts[path]), 3)
+            message = f"{removed} {verb} removed in the same change in which {enumeration(names)} {stops} using it"
+            allowed = f"deploying {enumeration(names)} before {home.name}, as pipelines do"
             if why:
-                message += f", which wants two deployments: {why}"
+                message += f", which requires two deployments: {why}"
                 allowed = "two changes: additions, then removals"
-            else:
-                message += (
-                    f": {enumeration(names)} {'is' if len(names) == 1 else 'are'} deployed first, as pipelines do"
-                )
             severity: Severity = "warning" if why else "note"
             yield finding(home, path, message, rule=REMOVED_FLAVOR, severity=severity, allowed=allowed)
 
@@ -361,5 +360,5 @@ def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> 
                 (),
                 f"the account that deploys it needs further rights: {'; '.join(sentences)}",
                 rule=DEPLOYER_RIGHTS,
-                allowed="if a pipeline deploys it, `training-platform pipeline-accounts` again before that",
+                allowed="with pipelines, `training-platform pipeline-accounts` before the merge, or `up` fails",
             )

@@ -286,7 +286,8 @@ def effects(comparison: Comparison) -> Iterator[ReportSection]:
     notes = [f"Compared with {_basis(comparison)}."]
     if unfelt:
         verb = "changes" if unfelt == 1 else "change"
-        notes.append(f"{counted(unfelt, 'resource')} {verb} without effect on people.")
+        effect = "as part of this" if rows else "without effect on people"
+        notes.append(f"{counted(unfelt, 'more resource' if rows else 'resource')} {verb} {effect}.")
     if unknown:
         notes.append(f"Effect unknown: {counted(unknown, 'input')}.")
     if comparison.stacks and (rows or unfelt or unknown):
