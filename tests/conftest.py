@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from tests.browser import BROWSERS, Page
 from training_platform.resources.scope import Scope
 
 # Byte code is kept, as where people work: without it each process that a test starts compiles the program anew, 0.7 s,
@@ -131,20 +130,6 @@ def scope() -> Scope:
         labels={"environment": "prod", "managed-by": "training-platform"},
         deletion_protection=True,
     )
-
-
-@pytest.fixture(scope="session")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """Return a page of a browser that was started once."""
-    command = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if command is None:
-        pytest.skip(f"no browser on PATH: {', '.join(BROWSERS)}")
-    browser_page = Page(command, tmp_path_factory.mktemp("profile"))
-    try:
-        browser_page.attach()
-        yield browser_page
-    finally:
-        browser_page.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

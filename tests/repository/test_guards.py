@@ -27,20 +27,6 @@ def test_no_test_connects_to_an_address(method: str) -> None:
         getattr(client, method)(("192.0.2.1", 443))
 
 
-def test_no_test_sends_a_datagram() -> None:
-    with socket.socket(type=socket.SOCK_DGRAM) as client, pytest.raises(pytest.fail.Exception, match=r"192\.0\.2\.1"):
-        client.sendto(b"x", ("192.0.2.1", 53))
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_test_may_talk_to_itself(host: str) -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_connection((host, server.getsockname()[1]), timeout=5) as client,
-    ):
-        assert client.getpeername() == server.getsockname()
-
-
 @pytest.mark.parametrize(
     ("required", "outcome"), [("0", {"skipped": 1}), ("1", {"errors": 1})], ids=["may skip", "must run"]
 )
@@ -71,34 +57,6 @@ def test_no_test_rests_on_a_sample(pytester: pytest.Pytester) -> None:
 
     ran.assert_outcomes(passed=2, errors=1)
     ran.stdout.fnmatch_lines(["*Pulumi.dev.yaml: take what tests/organisation/ has*"])
-
-
-def test_other_tests_may_skip_where_the_engine_is_required(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytester.makeconftest(CONFTEST.read_text())
-    pytester.makepyfile("import pytest\ndef test_other():\n    pytest.skip('for its own reason')\n")
-    monkeypatch.setenv("TRAINING_PLATFORM_REQUIRE_ENGINE", "1")
-
-    pytester.runpytest_subprocess().assert_outcomes(skipped=1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "side_by_side"), [((), True), (("-k", "other"), False), (("test_some.py",), False)], ids=str
-)
-def test_a_selection_is_run_without_processes_beside(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], side_by_side: bool
-) -> None:
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # these tests may run beside others themselves
-    pytester.makeconftest(CONFTEST.read_text())
-    pytester.makepyfile(
-        test_some="import os\ndef test_other():\n    print(os.environ.get('PYTEST_XDIST_WORKER', 'no worker'))\n"
-    )
-
-    ran = pytester.runpytest_subprocess("-rP", "-n", "auto", *arguments)
-
-    ran.assert_outcomes(passed=1)
-    ran.stdout.re_match_lines([r"^gw\d+$" if side_by_side else "^no worker$"])
 
 
 MODULES = sorted({rule.check.__module__ for rule in view_rules()})

@@ -1,4 +1,4 @@
-"""Reports with something of every kind, and a real browser to open them."""
+"""Reports with something of every kind."""
 
 from __future__ import annotations
 

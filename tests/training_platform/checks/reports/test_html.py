@@ -1,4 +1,4 @@
-"""The page is complete, fetches nothing and shows everything, also in a real browser."""
+"""The page is complete, fetches nothing and shows everything."""
 
 from __future__ import annotations
 
@@ -9,22 +9,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
 from markupsafe import Markup
 
-from training_platform.checks.change_report import (
-    Act,
-    Amount,
-    Comparison,
-    Consequence,
-    InputChange,
-    ResourceChange,
-    ResourceChangeKind,
-    StackChange,
-)
 from training_platform.checks.outcome import ResourceTree
 from training_platform.checks.output import render
 from training_platform.checks.report import Report
@@ -32,39 +21,11 @@ from training_platform.checks.reports import html as html_stacks
 from training_platform.checks.reports.html import html_report
 from training_platform.checks.reports.markdown import markdown_report
 from training_platform.checks.reports.markup import el
-from training_platform.config.reading.finding import Finding, Position
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import ClaimLine
 
 Build = Callable[..., Any]
 VOID = {"meta", "link", "rect", "path"}
-# The contrast of every text with what is behind it, lowest first, as WCAG 2 computes it.
-CONTRAST = """
-(() => {
-  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = (c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
-  const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
-  const behind = (element) => {
-    for (let each = element; each; each = each.parentElement) {
-      if (each.tagName === 'g') return channels(getComputedStyle(each.querySelector('rect')).fill);
-      const colour = channels(getComputedStyle(each).backgroundColor);
-      if (colour.length === 3 || colour[3] > 0) return colour;
-    }
-    return null;
-  };
-  const found = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || element.tagName === 'title') continue;
-    const style = getComputedStyle(element);
-    const [a, b] = [channels(element.namespaceURI.endsWith('svg') ? style.fill : style.color), behind(element)];
-    const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
-    found.push([(high + 0.05) / (low + 0.05), element.textContent.slice(0, 40)]);
-  }
-  return found.sort((x, y) => x[0] - y[0]);
-})()
-"""
 
 
 class Elements(HTMLParser):
@@ -226,160 +187,6 @@ def test_every_format_for_people_shows_what_is_requested(
     assert "256 requested" in writer(spoiled)
     assert "requested<" not in writer(clean)
     assert "requested)" not in writer(clean)
-
-
-@pytest.fixture
-def changed(build_report: Build, tmp_path: Path) -> str:
-    """Return the address of a page with a replaced, a changed, an added and a removed resource."""
-    inputs = tuple(InputChange(f"nodeConfig.labels.{name}", "a" * 40, "b" * 40, name == "x") for name in "xyz")
-    inputs_of: dict[ResourceChangeKind, tuple[InputChange, ...]] = {
-        "replaced": inputs,
-        "removed": (),
-        "changed": inputs[1:],
-        "added": (),
-    }
-    resources = tuple(
-        ResourceChange(
-            kind=kind, type="gcp:container/nodePool:NodePool", name=f"us-central1-{kind}-pool", inputs=input_changes
-        )
-        for kind, input_changes in inputs_of.items()
-    )
-    stack = StackChange(name="prod", kind="changed", resources=resources, least_usd=Amount(0, 0), most_usd=Amount(0, 0))
-    finding = Finding(
-        rule="stops-jobs", severity="error", message="stops jobs", stack="prod",
-        file="stacks/Pulumi.prod-vertexers.yaml", position=Position(34, 9),
-    )  # fmt: skip
-    subjects = tuple(f"node pool {name} in europe-west4 of prod (8 VMs of a3-highgpu-8g)" for name in inputs_of)
-    act = Act(verb="changed", consequences=(Consequence(kind="jobs", subjects=subjects),), finding=finding)
-    comparison = Comparison(ref="main", commit="0" * 40, stacks=(stack,), acts=(act,))
-    path = tmp_path / "changed.html"
-    path.write_text(html_report(build_report(comparison=comparison)))
-    return path.as_uri()
-
-
-@pytest.fixture(scope="module")
-def file(spoiled: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(html_report(spoiled), encoding="utf-8")
-    return path.as_uri()
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_page_fits_its_window_and_asks_for_nothing(page: Any, file: str, width: int, scheme: str) -> None:
-    page.open(file, width=width, scheme=scheme)
-    page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-
-    assert page.run("document.documentElement.scrollWidth") <= width
-    assert page.requests() == [file]
-    assert [event for event in page.events if event.get("method") == "Log.entryAdded"] == []
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("width", [360, 390])
-def test_no_table_has_to_be_scrolled_or_is_mostly_empty_on_a_telephone(page: Any, file: str, width: int) -> None:
-    page.open(file, width=width)
-
-    rows = page.run(
-        "[...document.querySelectorAll('tbody tr')].map((row) => {"
-        " const right = Math.max(...[...row.cells].map((cell) => cell.getBoundingClientRect().right));"
-        " return [row.textContent, right, row.getBoundingClientRect().height]; })"
-    )
-
-    assert len(rows) > 12
-    assert [text for text, right, _ in rows if right > width] == []
-    assert [text for text, _, height in rows if height > 60 + len(text)] == []  # a letter takes less than a pixel
-    number = "document.querySelector('#accelerators td.number')"
-    assert page.run(f"{number}.dataset.name") == "fewest"
-    assert page.run(f"getComputedStyle({number}, '::before').content") == '"fewest "'
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_on_what_is_behind_it(page: Any, file: str, scheme: str) -> None:
-    page.open(file, scheme=scheme)
-    page.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-
-    contrasts = page.run(CONTRAST)
-
-    assert len(contrasts) > 500
-    assert contrasts[0][0] >= 4.5, contrasts[:5]
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_what_a_change_does_can_be_read_at_any_width(page: Any, changed: str, width: int, scheme: str) -> None:
-    page.open(changed, width=width, scheme=scheme)
-
-    for part in ("changes", "effects"):
-        right = page.run(f"document.querySelector('#{part} table').getBoundingClientRect().right")
-        assert right <= width, part  # nothing has to be scrolled into sight
-    assert page.run("document.documentElement.scrollWidth") <= width
-    assert page.run(CONTRAST)[0][0] >= 4.5
-
-
-@pytest.mark.browser
-def test_light_and_dark_follow_the_reader(page: Any, file: str) -> None:
-    backs = []
-    for scheme in ("light", "dark"):
-        page.open(file, scheme=scheme)
-        backs.append(page.run("getComputedStyle(document.body).backgroundColor"))
-
-    assert backs == ["rgb(255, 255, 255)", "rgb(17, 21, 26)"]
-
-
-@pytest.mark.browser
-def test_bars_are_as_long_as_what_is_held(page: Any, file: str, spoiled: Report) -> None:
-    page.open(file)
-
-    drawn = page.run("""[...document.querySelectorAll('#quotas .bars > li')].map((row) => {
-        const bar = row.querySelector('.bar').getBoundingClientRect().width;
-        const held = [...row.querySelectorAll('.bar i')].reduce((sum, i) => sum + i.getBoundingClientRect().width, 0);
-        return [row.querySelector('.numbers').textContent, held / bar];
-    })""")
-
-    lines = {
-        f"{shown(line.used)} of {shown(line.limit)} {line.unit}": line.used
-        / max(line.used, line.limit, line.open_request or 0)
-        for ledger in spoiled.ledgers
-        for line in ledger.lines
-        if line.limit
-    }
-    bars = {text.split(", ")[0]: share for text, share in drawn}
-    assert len(lines) > 20
-    assert all(abs(bars[text] - share) < 0.01 for text, share in lines.items())
-
-
-@pytest.mark.browser
-def test_a_screen_reader_gets_the_same_as_the_page_shows(page: Any, file: str, spoiled: Report) -> None:
-    page.open(file)
-
-    tree = page.call("Accessibility.getFullAXTree")["nodes"]
-
-    names = {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in tree if "role" in node}
-    headings = {name for role, name in names if role == "heading"}
-    assert {"Findings", "Quota headroom", "Cost", "Accelerators", "Stacks", "Exempt", "Not checked"} <= headings
-    assert ("image", "Which project each environment is in, and which environment each team is in") in names
-    links = {name for role, name in names if role == "link"}
-    assert "Quota headroom" in links
-    assert sum(role == "StaticText" and "too many" in name for role, name in names) >= 2
-
-
-@pytest.mark.browser
-def test_a_script_in_a_stack_file_would_not_run(
-    page: Any, tmp_path: Path, build_report: Build, build_finding: Build
-) -> None:
-    text = html_report(build_report(build_finding("x"))).replace(
-        "</main>", "<script>document.title = 'ran'</script></main>"
-    )
-    path = tmp_path / "report.html"
-    path.write_text(text, encoding="utf-8")
-
-    page.open(path.as_uri())
-
-    assert page.run("document.title") == "training-platform check: no stack in stacks/ yet: 1 error"
 
 
 def cards(text: str) -> dict[str, int]:
