@@ -1,7 +1,4 @@
-"""The charges of resources to the quotas of a project at the autoscaling maximum, by their views.
-
-A test sums the model of each stack file by itself, and holds both sums equal.
-"""
+"""The charges of resources to the quotas of a project at the autoscaling maximum, by their views."""
 
 from __future__ import annotations
 
