@@ -16,9 +16,8 @@ import pytest
 
 from tests.containers.nodes import IMAGE, bridge, node, outfit, python_image
 from tests.kube.clusters import NEEDED
-from tests.kube.deployed import FLAVOR, GPU, GPU_TAINT, TEAM, without_nodes
+from tests.kube.deployed import FLAVOR, GPU, GPU_TAINT, NOTEBOOKS, TEAM, without_nodes
 from tests.kube.queues import Json, Queues, until
-from tests.kube.test_hub import NOTEBOOKS
 from training_platform.resources.notebooks import HUB_ACCOUNT, HUB_NAMESPACE
 
 pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(400)]

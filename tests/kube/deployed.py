@@ -21,6 +21,10 @@ TEAM = "vision"
 FLAVOR = "a100-40-spot"
 GPU = "nvidia.com/gpu"
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+NOTEBOOKS = (
+    "          allowed_domain: example.com\n",
+    "          allowed_domain: example.com\n          teams: {vision: {users: [ada@example.com], pools: [a100]}}\n",
+)
 # Without GPUDirect its namespace enforces baseline of Pod Security.
 NO_GPUDIRECT = ("        h100-flex-start: {nominal_quota: 8, borrowing_limit: 8}\n", "")
 

@@ -119,22 +119,6 @@ def test_pods_that_pass_for_admitted_ones_are_refused(members: Server, kind: str
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("field", "value", "why"),
-    [
-        ("terminationGracePeriodSeconds", 901, "terminationGracePeriodSeconds"),
-        ("priorityClassName", "gmp-critical", "names no priority class"),
-    ],
-)
-def test_pods_that_outlast_or_outrank_others_are_refused(
-    members: Server, kind: str, field: str, value: object, why: str
-) -> None:
-    pod = {"spec": {**POD["spec"], field: value}}
-
-    assert why in members.ask(NAMES[kind], job(kind, pod), GRACE)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
     ("pod", "container", "why"),
     [
         ({"hostNetwork": True}, {}, "hostNetwork, hostPID and hostIPC may not be set"),
@@ -151,20 +135,6 @@ def test_a_job_whose_pods_would_be_refused_is_refused(
     containers = [{**POD["spec"]["containers"][0], **container}]
 
     assert why in members.ask(NAMES[kind], job(kind, {"spec": {**pod, "containers": containers}}), GRACE)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("mounts", "refused"), [(20, False), (21, True)])
-def test_a_template_too_large_to_be_judged_is_refused(members: Server, kind: str, mounts: int, refused: bool) -> None:
-    names = [f"v{number}" for number in range(20)]
-    volumes = [{"name": name, "emptyDir": {}} for name in names]
-    paths = [{"name": names[number % 20], "mountPath": f"/{number}"} for number in range(mounts)]
-    containers = [{"name": f"c{number}", "image": "example.com/a:1", "volumeMounts": paths} for number in range(10)]
-
-    answer = members.ask(NAMES[kind], job(kind, {"spec": {"containers": containers, "volumes": volumes}}), GRACE)
-
-    assert ("the job is too large to be judged" in answer) == refused
-    assert refused or answer == ""
 
 
 @pytest.mark.parametrize("kind", QUEUED)

@@ -426,27 +426,10 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         lambda site: changed(site, f"{NODE}/status", status={"allocatable": {"nvidia.com/gpu": "7"}}),
         "offers 7 of 8 nvidia.com/gpu",
     ),
-    "a node with an external address": (
-        "pools-nodes",
-        lambda site: changed(
-            site, f"{NODE}/status", status={"addresses": [{"type": "ExternalIP", "address": "203.0.113.9"}]}
-        ),
-        "external address",
-    ),
-    "a node of another machine": (
-        "pools-nodes",
-        lambda site: changed(site, NODE, metadata={"labels": {"node.kubernetes.io/instance-type": "a2-highgpu-4g"}}),
-        "is a a2-highgpu-4g",
-    ),
     "an open way out": (
         "network-egress",
         lambda site: told(site, "egress", MESSAGES["egress"].replace("internet=no", "internet=yes")),
         "internet is refused: internet is 'yes'",
-    ),
-    "a name that is not resolved": (
-        "network-egress",
-        lambda site: told(site, "egress", MESSAGES["egress"].replace("dns=yes", "dns=no")),
-        "a name is resolved: dns is 'no'",
     ),
     "a slow disk": ("storage-disk", lambda site: told(site, "disk", "write=12\nread=240\n"), "write is 12"),
     "slow Lustre": ("storage-lustre", lambda site: told(site, "lustre", "write=410\nread=80\n"), "read is 80"),
@@ -457,16 +440,6 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         "stream images: the whole image was pulled",
     ),
     "a job that fails twice": ("queues-job", lambda site: told(site, "job", "2"), "fails once restarts, and ends"),
-    "lines of another program": (
-        "queues-job",
-        lambda site: told(site, "lines", "hello\n"),
-        "the cluster has the lines of a job that ended",
-    ),
-    "an end without a record": (
-        "queues-job",
-        lambda site: told(site, "record", "Other"),
-        "Cloud Logging has the record of the job's end",
-    ),
     "slow files": ("storage-files", lambda site: told(site, "files", "write=95\nread=3.5\n"), "read is 3.5"),
     "a queue that is not active": ("queues-active", broken_queue, "broken of lab-main is not active"),
     "a priority without a value": (
@@ -548,15 +521,3 @@ def test_probes_that_only_read_run_as_a_viewer(site: Site, tmp_path: Path) -> No
     assert len(readers) >= 4
     assert (lines["refuted"], lines["undecided"], last_object) == ([], [], 0)
     assert {line.partition(":")[0] for line in lines["proven"]} == set(readers)
-
-
-def test_a_viewer_who_may_create_nothing_decides_nothing_and_leaves_nothing(site: Site, tmp_path: Path) -> None:
-    makers = ["storage-disk", "queues-admission"]
-    before = _names(site, "namespaces")
-    with site.platform(tmp_path) as platform, as_viewer(site, platform):
-        lines = ran(platform, *makers)
-        assert platform.maker.object_record.open == {}
-
-    assert (lines["refuted"], lines["proven"]) == ([], [])
-    assert all("does not let you" in line for line in lines["undecided"])
-    assert _names(site, "namespaces") == before
