@@ -1,5 +1,8 @@
 """Configurations that their owners deploy, from ``accepted/``: only their field values, under names of ours.
 
+Of all that were read and refused by no rule, those are kept that run a branch of a rule, or have an input of a resource
+of Google Cloud, that no other has.
+
 ``<unknown>`` stands for what only a deployment tells. An entry has ``resources`` as a program registers them, or the
 ``body`` of a request to a collection of Google's APIs.
 """
