@@ -14,9 +14,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
+from contextlib import ExitStack, contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -24,9 +22,6 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.alerts.promtool import Scenario, play, program
 from tests.kube.api_servers import ApiServer, ControlPlanes, run_program
@@ -58,7 +53,6 @@ KUBERNETES = ("controller_manager", "scheduler")
 JOBSET = ("jobset",)
 KUEUES = ("kueue-a", "kueue-b")
 UNITS: Mapping[str, tuple[str, ...]] = {"kubernetes": KUBERNETES, "jobset": JOBSET, **dict.fromkeys(KUEUES, ("kueue",))}
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/kueue-system/leases/c1f6bfd2.kueue.x-k8s.io"
 RUNS = "train-runs"
 WAITS = "train-waits"
 GPU = "nvidia.com/gpu"
@@ -330,78 +324,6 @@ def test_kubernetes_own_controllers_and_scheduler_are_killed(night: Night) -> No
 
         night.start("kubernetes")
     night.job("cancel", "train-late")
-
-
-def test_the_leader_of_kueue_loses_its_lease(night: Night) -> None:
-    with untouched(night):
-        leader = night.queues.get(LEASE)["spec"]["holderIdentity"]
-        taken = {"holderIdentity": "somebody", "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
-        night.queues.change(LEASE, {"spec": taken})
-
-        until(lambda: [unit for unit in KUEUES if not night.alive(unit)], bool)  # it gives up after ten seconds
-        assert night.rings() == {"KueueReplicaDown"}
-        night.tend()
-        until(lambda: night.submit("train-next"), lambda output: output.endswith("train-next"))
-        until(lambda: night.job("why", "train-next"), lambda output: "waits for quota" in output)
-        assert night.queues.get(LEASE)["spec"]["holderIdentity"] not in (leader, "somebody")
-    night.job("cancel", "train-next")
-
-
-def test_the_certificate_of_kueues_webhooks_expires(night: Night, tmp_path: Path) -> None:
-    """Nothing measures it: members see it first. Kueue renews its certificate itself, long before."""
-    expire(tmp_path)
-    valid = night.server.certificate
-    with untouched(night):
-        night.certify(tmp_path / "tls.crt", tmp_path / "tls.key")
-
-        until(lambda: night.submit("train-refused"), lambda output: "certificate has expired" in output)
-        assert "waits for quota" in night.job("why", WAITS)
-        assert night.rings() == set()
-
-        night.certify(valid, valid.with_suffix(".key"))
-        until(lambda: night.submit("train-next"), lambda output: output.endswith("train-next"))
-    night.job("cancel", "train-next")
-
-
-def expire(folder: Path) -> None:
-    """Write a certificate that was valid until yesterday, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "webhook")])
-    yesterday = datetime.now(UTC) - timedelta(days=1)
-    signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(yesterday - timedelta(days=365))
-        .not_valid_after(yesterday)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "tls.crt").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    (folder / "tls.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
-
-
-def test_etcd_is_killed_and_started_again(night: Night) -> None:
-    with untouched(night):
-        (etcd,) = processes(night.programs / "etcd", night.root)
-        command = Path(f"/proc/{etcd}/cmdline").read_text().split("\0")[:-1]
-        os.kill(etcd, signal.SIGKILL)
-
-        output = night.job("list")
-        assert "refuses (504)" in output or "cannot be reached" in output
-        night.programs_again.append(TiedProcess(command, night.root / "etcd.log"))
-        until(night.answers, bool)
-        until(lambda: night.job("why", WAITS), lambda output: "waits for quota" in output)
-
-
-def test_a_node_pool_is_gone_and_comes_back(night: Night) -> None:
-    for index in range(2):
-        night.queues.delete(f"/api/v1/nodes/vm-{index}")
-    with closing(night.collector()):
-        until(lambda: night.pods(RUNS), lambda pods: not pods, seconds=120)  # 40 s after the nodes, at its next look
-        until(night.rings, lambda names: names == {"UnschedulablePods"})
-        assert "2 of 2 pods wait" in night.job("why", RUNS)
-        night.add_nodes()
-        until(lambda: night.pods(RUNS), lambda pods: len(pods) == 2)
 
 
 def test_everything_is_away_and_all_nodes_are_drained(night: Night) -> None:

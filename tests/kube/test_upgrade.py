@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 import pytest
 
-from local_google_cloud.kubernetes import ObjectRefused
 from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import NEEDED, folder_of, needed_binaries
 from tests.kube.controller_programs import run_controllers
@@ -194,66 +193,6 @@ def test_jobs_that_run_wait_or_were_preempted_go_on_under_the_next_two_versions(
             queues.deploy(teams, cohorts=COHORTS, priorities=PRIORITIES)
             queues.runs("nlp", "held")
     assert len(versions) == 3
-
-
-def test_a_version_that_objects_are_stored_in_stays_until_they_are_migrated(tmp_path: Path) -> None:
-    """As a cluster has them whose Kueue was older than 0.16."""
-    name = "resourceflavors.kueue.x-k8s.io"
-    (newer,) = (
-        definition for definition in read_definitions(folder_of("kueue")) if definition["metadata"]["name"] == name
-    )
-    older = copy.deepcopy(newer)
-    for row in older["spec"]["versions"]:
-        row["storage"] = row["name"] == "v1beta1"
-    definition = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-    flavor = f"{KUEUE}/resourceflavors/h100"
-
-    with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), tmp_path) as planes:
-        server = planes.server("main")
-        server.define([older])
-        body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "h100"}}
-        server.apply(flavor, body)
-        server.define([newer])
-
-        with pytest.raises(
-            ObjectRefused, match=r"storedVersions.*must remain in spec.versions until a storage migration"
-        ):
-            server.define(without("v1beta1", [newer]))
-
-        server.merge(flavor, {"metadata": {"annotations": {"migrated": "yes"}}})
-        server.merge(f"{definition}/status", {"status": {"storedVersions": ["v1beta2"]}})
-        server.define(without("v1beta1", [newer]))
-        assert server.read(flavor) is not None
-
-
-def test_a_flavor_with_a_topology_can_change_its_labels_and_tolerations_under_the_next_version(tmp_path: Path) -> None:
-    kinds = [folder_of(name) for name in ("kueue", f"{variable_of('kueue', 'next')}_DEFINITIONS")]
-    place = f"{KUEUE}/resourceflavors/h100"
-    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor"}
-    spec: Json = {"topologyName": "blocks", "nodeLabels": {"pool": "a"}, "tolerations": []}
-    changes = {
-        "nodeLabels": {"nodeLabels": {"pool": "b"}},
-        "tolerations": {"tolerations": [{"key": "spot", "operator": "Exists"}]},
-        "topologyName": {"topologyName": "racks"},
-    }
-    refused = []
-    with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), tmp_path) as planes:
-        server = planes.server("main")
-        for folder in kinds:
-            server.define(read_definitions(folder))
-            until(lambda: server.http.get(f"{KUEUE}/resourceflavors").is_success, bool)
-            server.apply(place, {**flavor, "metadata": {"name": "h100"}, "spec": spec})
-            answers = {
-                field: server.http.patch(
-                    place, params={"dryRun": "All"}, json={"spec": change},
-                    headers={"Content-Type": "application/merge-patch+json"},
-                )
-                for field, change in changes.items()
-            }  # fmt: skip
-            refused.append({field for field, answer in answers.items() if not answer.is_success})
-            assert all("immutable" in answers[field].text for field in refused[-1])
-
-    assert refused == [{"nodeLabels", "tolerations", "topologyName"}, {"topologyName"}]
 
 
 def test_jobsets_that_run_wait_or_fail_meanwhile_go_on_under_the_next_version(jobsets: tuple[Releases, Heads]) -> None:

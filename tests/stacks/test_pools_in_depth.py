@@ -32,7 +32,6 @@ from training_platform.config.names import Locator
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
-from training_platform.quota.demand import stack_demand
 from training_platform.resources.gke import maintenance_policy
 from training_platform.resources.plan import PlanError
 from training_platform.rules import evaluate, program, views_of_plan
@@ -333,14 +332,3 @@ def test_no_rule_refuses_a_provisioning_model(workspace: Workspace) -> None:
     whole = program(views, stack="ways", environment="ways", team=None, production=False)
     findings = [finding for finding in evaluate(whole, file=stack) if finding.severity != "note"]
     assert [f"{finding.rule}: {finding.message}" for finding in findings] == []
-
-
-def test_auto_provisioning_is_charged_for_what_the_pools_leave_of_its_limits(workspace: Workspace) -> None:
-    totals: dict[tuple[str, str], float] = {}
-    for charge in stack_demand(workspace.stacks["ways"], workspace):
-        key = (charge.key.quota_id, charge.key.location)
-        totals[key] = totals.get(key, 0) + charge.amount
-
-    # 64 in all, of which the pools hold 4 VMs with 8 each; those of the pools are preemptible and on-demand ones.
-    assert totals["GPUS-PER-GPU-FAMILY-per-project-region", "us-central1"] == (64 - 4 * 8) + 2 * 8
-    assert totals["TPU-LITE-PODSLICE-V5-per-project-region", "us-central1"] == 32 - 16

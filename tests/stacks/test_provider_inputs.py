@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.places import ORGANISATION
-from tests.plans import PlannedStack, planned_demand, planned_stack
+from tests.plans import PlannedStack, planned_stack
 from tests.stacks.every_field import (
     CLUSTER,
     ENVIRONMENT,
@@ -27,8 +27,6 @@ from tests.stacks.every_field import (
     planned,
     stacks_of,
 )
-from training_platform.checks.comparison.effects import effect_of_input
-from training_platform.checks.cost import stack_cost
 from training_platform.checks.outcome import rule_findings
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.model.stack import Stack, parse_stack
@@ -99,41 +97,9 @@ def test_a_former_field_registers_its_input_and_nothing_else_by_provider_inputs(
     assert after[key] == replace(before[key], inputs=by_field)
 
 
-def told(findings: list[Finding]) -> list[tuple[str, str, str]]:
-    return [(finding.rule, str(finding.path), finding.message) for finding in findings]
-
-
 def findings_of(stack: Stack, planned: PlannedStack) -> list[Finding]:
     assert stack.section is not None
     return rule_findings(stack, views_of_plan(planned.resources, Locator(stack.section)))
-
-
-@pytest.mark.parametrize("field", MOVED)
-def test_a_former_field_has_the_findings_quota_and_price_of_its_value_by_provider_inputs(field: str) -> None:
-    name, path, inputs, *_ = MOVED[field]
-    files = {"env": ENVIRONMENT, "team": TEAM}
-    before = stacks_of(files["env"], files["team"]).stacks[name]
-    plan_before = planned(files["env"], files["team"], name)
-    files[name] = changed(files[name], path, inputs)
-    after = stacks_of(files["env"], files["team"]).stacks[name]
-    plan_after = planned(files["env"], files["team"], name)
-    assert before.section is not None
-    assert after.section is not None
-
-    assert plan_before.resources != plan_after.resources
-    assert planned_demand(plan_after.resources, Locator(after.section)) == planned_demand(
-        plan_before.resources, Locator(before.section)
-    )
-    assert stack_cost(after.section) == stack_cost(before.section)
-    assert told(findings_of(after, plan_after)) == told(findings_of(before, plan_before))
-
-
-@pytest.mark.parametrize("field", MOVED)
-def test_a_change_of_a_former_field_loses_nothing_as_before(field: str) -> None:
-    stack, _, _, name, place, value = MOVED[field]
-    (resource,) = (row for row in planned(ENVIRONMENT, TEAM, stack).resources if row.name == name)
-
-    assert effect_of_input(resource.type, ".".join(place), None, value).kind == "none"
 
 
 REFUSED = {

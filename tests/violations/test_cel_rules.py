@@ -23,7 +23,7 @@ from cel_expr_python import cel
 from tests.training_platform.rules.corpus import judged
 from tests.violations.records import VALID
 from tests.violations.refusers import SCHEMAS
-from training_platform.checks.comparison.refusals import FIXED_INPUTS, fixed_by_topology
+from training_platform.checks.comparison.refusals import fixed_by_topology
 
 SETTING: Final = "TRAINING_PLATFORM_CRDS"
 SEED = 24
@@ -189,21 +189,6 @@ def _verdict(program: Any, inputs: Any, path: tuple[str, ...]) -> bool | None:
         except Exception:  # noqa: BLE001 # the library's own kinds of errors: the rule is not decided
             return None
     return all(verdicts)
-
-
-def test_inputs_that_nobody_may_change_are_those_of_our_table() -> None:
-    if not ON_CHANGES:
-        pytest.skip("no CustomResourceDefinitions are at hand")
-    fixed: dict[str, set[str]] = {}
-    for rule in ON_CHANGES:
-        _, group, kind = VALID[rule.name]["type"].split(":")
-        if rule.text == "self == oldSelf" and "[]" not in rule.path and kind != "Workload":  # which Kueue makes
-            fixed.setdefault(f"{group.partition('/')[0]}:{kind}", set()).add(".".join(rule.path))
-    outermost = {
-        kind: {path for path in paths if path.rpartition(".")[0] not in paths} for kind, paths in fixed.items()
-    }
-
-    assert outermost == {kind: set(inputs) for kind, inputs in FIXED_INPUTS.items() if kind in fixed}
 
 
 def test_changes_of_a_flavor_with_a_topology_are_refused_as_upstream_refuses_them() -> None:

@@ -71,18 +71,6 @@ def test_a_team_can_have_its_own_and_what_others_lend(take: Take, target: str, n
     assert reach(on_gke(take(target))) == (nominal, reachable)
 
 
-def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -> None:
-    root = new_lab()
-    for name in ("Pulumi.lab.yaml", "Pulumi.lab-nlp.yaml"):
-        text = (root / "stacks" / name).read_text()
-        other = name.replace("lab", "lob")
-        (root / "stacks" / other).write_text(text.replace("environment: lab", "environment: lob"))
-
-    assert reach(on_gke(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root)))) == (32, 32 + 8)
-    (root / "stacks" / "Pulumi.lab-nlp.yaml").unlink()
-    assert reach(on_gke(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root)))) == (32, 32)
-
-
 def test_the_lending_of_a_rejected_file_is_unknown(take: Take, new_lab: Lab) -> None:
     workspace = read_workspace(new_lab(lab_nlp="config: {}"))
 
@@ -168,26 +156,6 @@ def test_queued_vms_of_a_job_come_from_one_zone_of_one_pool(
     assert rules([finding for finding in findings if finding.severity == "error"]) == expected
     for finding in findings:
         assert finding.message.endswith("come from one zone of one node pool, and the largest holds 40")
-
-
-def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
-    (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
-
-    assert (finding.rule, finding.nearest) == ("job-fits-pools", "2")
-    assert "3 VMs of a100-40 are 12 nvidia.com/gpu, and the pools of a100-40 hold 8" in finding.message
-
-
-def test_a_share_smaller_than_a_slice_fits_no_job(take: Take, new_lab: Lab) -> None:
-    root = new_lab()
-    stack = root / "stacks" / "Pulumi.lab-vision.yaml"
-    stack.write_text(stack.read_text().replace("tpu-v5e-2x4: {nominal_quota: 64}", "tpu-v5e-2x4: {nominal_quota: 7}"))
-
-    (finding,) = gke_findings(take(tpu("tpu-v5e-2x4", "slices: 1"), workspace=read_workspace(root)))
-
-    assert (finding.allowed, finding.nearest) == (
-        "a team that can have 8, for one slice",
-        "nominal_quota: 8 at stacks/Pulumi.lab-vision.yaml:10",
-    )
 
 
 @pytest.mark.parametrize(
@@ -514,11 +482,6 @@ def test_a_run_is_no_longer_than_its_team_may_run(take: Take) -> None:
         return [finding.nearest for finding in gke_findings(limited) if finding.rule == "job-run-time"]
 
     assert (nearest(48), nearest(49)) == (["48"], [])
-
-
-def test_a_class_holds_no_more_than_its_pools(job: Callable[[str], ResolvedJob]) -> None:
-    assert "job-fits-pools" in {finding.rule for finding in gke_findings(job("flavor: class-best, nodes: 3"))}
-    assert "job-fits-pools" not in {finding.rule for finding in gke_findings(job("flavor: class-best, nodes: 2"))}
 
 
 JOB = """

@@ -20,7 +20,6 @@ from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.kueue import configuration
 from training_platform.resources.launcher import launcher
 from training_platform.resources.tenancy import resource_quota
-from training_platform.rules.documents.definitions import CrdSchema
 
 MULTISLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
 ONE_SLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 1}"
@@ -29,16 +28,6 @@ SPOT = "gke: {cluster: tpus, flavor: tpu-v5e-4x4-spot, slices: 12}"
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 3}"
 PART = "gke: {cluster: gpus, flavor: a100-40, nodes: 2}"
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
-
-
-@pytest.mark.parametrize("target", [MULTISLICE, ONE_SLICE, ONE_HOST, SPOT, GPU, PART])
-@pytest.mark.parametrize(
-    "fields",
-    ["", "command: [a]\nargs: [b]\nenv: {A: b}\noutput: checkpoints\n"],
-    ids=["least", "most"],
-)
-def test_a_server_with_the_jobset_crd_takes_it(take: Take, schema: CrdSchema, target: str, fields: str) -> None:
-    assert schema.errors(jobset(take(fields + target))) == []
 
 
 @pytest.mark.parametrize(

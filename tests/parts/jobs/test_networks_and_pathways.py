@@ -22,7 +22,6 @@ from training_platform.parts.jobs.gke.pods import NOT_MOVED
 from training_platform.parts.jobs.gke.rules import gke_findings
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.launcher import PLAN_VARIABLE
-from training_platform.rules.documents.definitions import CrdSchema
 
 Job = Callable[..., ResolvedJob]
 POOLS = """\
@@ -96,11 +95,6 @@ def interfaces(job: ResolvedJob) -> dict[str, str]:
     return {interface["interfaceName"]: interface["network"] for interface in listed}
 
 
-@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot", "gb200-reservation"])
-def test_a_server_with_the_jobset_crd_takes_it(job: Job, schema: CrdSchema, flavor: str) -> None:
-    assert schema.errors(jobset(job(flavor))) == []
-
-
 @pytest.mark.parametrize(
     ("flavor", "first", "networks"),
     [
@@ -139,24 +133,11 @@ def test_the_daemon_is_given_the_gpus_by_name_and_nobody_is_privileged(job: Job,
     assert "privileged" not in str(pod_template)
 
 
-@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
-def test_training_reads_the_software_of_its_node_and_never_writes_it(job: Job, flavor: str) -> None:
-    paths = {volume["name"]: volume.get("hostPath", {}).get("path", "") for volume in pod(job(flavor))["volumes"]}
-    shared = [mount for mount in container(job(flavor))["volumeMounts"] if paths[mount["name"]].startswith("/home/")]
-
-    assert shared != []
-    assert all(mount["readOnly"] for mount in shared)
-
-
 def test_training_waits_until_the_daemon_of_tcpxo_is_ready(job: Job) -> None:
     (daemon,) = pod(job("h100-mega"))["initContainers"]
     (ready,) = (variable["value"] for variable in daemon["env"] if variable["name"] == "HEALTH_CHECK_LOG_FILE")
 
     assert daemon["startupProbe"]["exec"]["command"] == ["cat", ready]
-
-
-def test_rdma_needs_no_daemon(job: Job) -> None:
-    assert "initContainers" not in pod(job("h200-spot"))
 
 
 @pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
@@ -175,12 +156,6 @@ def test_the_sockets_of_tcpx_are_where_its_plugin_looks(job: Job) -> None:
 
     assert mounts(container(job("h100")))["tcpx-sockets"] == mounts(daemon)["tcpx-sockets"] == place
     assert daemon["args"][daemon["args"].index("--uds_path") + 1] == place
-
-
-def test_the_apertures_of_tcpxo_are_where_its_plugin_looks(job: Job) -> None:
-    place = variables(job("h100-mega"))["NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY"]
-
-    assert mounts(container(job("h100-mega")))["apertures"] == place == "/dev/aperture_devices"
 
 
 def test_gib_comes_from_the_folders_of_the_node_where_its_installer_puts_it(job: Job) -> None:
@@ -395,10 +370,6 @@ def test_nccl_takes_the_devices_of_dranet_by_their_names_on_the_node(job: Job, r
     assert variables(take(target, workspace=read_workspace(root))) == vpcs
 
 
-def test_a_job_of_one_vm_may_run_in_any_pool(job: Job) -> None:
-    assert gke_findings(job("b200-spot", 1)) == []
-
-
 @pytest.mark.parametrize(("flavor", "nodes", "refused"), [("h100", 2, True), ("h100", 1, False), ("a100-40", 2, False)])
 def test_the_network_of_the_vm_has_no_cards_for_pods(
     take: Take, root: Path, flavor: str, nodes: int, refused: bool
@@ -428,10 +399,6 @@ NODE_POOL = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 @pytest.fixture
 def manifest(take: Take) -> dict[str, Any]:
     return jobset(take(JOB))
-
-
-def test_a_server_with_the_jobset_crd_takes_a_job_of_pathways(manifest: dict[str, Any], schema: CrdSchema) -> None:
-    assert schema.errors(manifest) == []
 
 
 def pods(manifest: dict[str, Any]) -> list[Any]:
@@ -523,10 +490,6 @@ def test_no_pod_asks_for_what_a_teams_namespace_refuses(manifest: dict[str, Any]
 
 def pathways_rows(job: ResolvedJob) -> list[tuple[str, str, str | None]]:
     return [(finding.rule, finding.path, finding.nearest) for finding in located(pathways_findings(on_gke(job)))]
-
-
-def test_a_valid_job_has_no_findings(take: Take) -> None:
-    assert pathways_rows(take(JOB)) == []
 
 
 @pytest.mark.parametrize(

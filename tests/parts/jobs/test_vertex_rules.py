@@ -136,18 +136,6 @@ def test_a_region_that_is_not_listed_is_a_warning(take: Take) -> None:
     assert "us-central1" in (finding.allowed or "")
 
 
-def test_all_mistakes_are_reported_at_once(take: Take) -> None:
-    target = f"{TPU}, topology: 4x9, replicas: 2, capacity: flex-start, timeout_hours: 200, boot_disk: {{size_gb: 1}}"
-
-    assert sorted(finding.path for finding in findings_for(take, target)) == [
-        "vertex.boot_disk.size_gb",
-        "vertex.capacity",
-        "vertex.replicas",
-        "vertex.timeout_hours",
-        "vertex.topology",
-    ]
-
-
 @pytest.mark.parametrize(("count", "findings"), [(99 - 12, []), (100 - 12, [("job-vertex-env", "env")])])
 def test_a_container_has_100_variables_at_most_with_those_of_the_platform(
     take: Take, count: int, findings: list[tuple[str, str]]
@@ -362,14 +350,6 @@ def test_a_rejected_snapshot_shows_its_own_errors(take: Take, new_lab: Lab) -> N
 def test_an_unreadable_snapshot_stops_the_job(take: Take, new_lab: Lab) -> None:
     with pytest.raises(UnreadableError, match=f"^{SNAPSHOT}:1:10: is not YAML"):
         edited(take, new_lab(), "project: example-lab", "project: [")
-
-
-def test_a_snapshot_of_another_project_does_not_matter(take: Take, new_lab: Lab) -> None:
-    root = new_lab()
-    (root / "stacks" / "quotas" / "other.yaml").write_text("[")
-    (root / "stacks" / "quotas" / "third.yaml").write_text("{}")
-
-    assert judge(take(FLEX % 1, workspace=read_workspace(root)), "vertex", TODAY).findings == ()
 
 
 def test_limits_that_are_too_old_are_a_warning(take: Take, new_lab: Lab) -> None:

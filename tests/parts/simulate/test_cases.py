@@ -15,10 +15,7 @@ from kueue_model.results import (
     Result,
     TeamEvictions,
     TeamFlavor,
-    document,
-    duration,
     figures,
-    headlines,
     sections,
 )
 from tests.parts.simulate.clusters import ENVIRONMENT, cluster, shares
@@ -187,22 +184,6 @@ def test_waits_utilisation_and_idle_hours_are_those_of_the_runs() -> None:
     row = summed.flavors[ClusterFlavor("main", "h100-reservation", "reservation")]
     assert row["utilisation"] == pytest.approx(1, abs=0.001)
     assert row["idle_reserved_chip_hours"] == pytest.approx(0, abs=1)
-
-
-def test_a_change_is_reported_in_sentences() -> None:
-    jobs = [job(f"{team}{number}", team, number, 8, 4) for number in range(6) for team in ("vision", "nlp")]
-    before = cluster({"vision": shares(h100_reservation=8), "nlp": shares(h100_reservation=8)})
-    after = cluster({"vision": shares(h100_reservation=8, h100_spot=16), "nlp": shares(h100_reservation=8)})
-    runs = [figures([play(queues, jobs, DEFAULTS)], 1) for queues in (after, before)]
-
-    told = list(headlines(Result([runs[0]], [runs[1]], "main")))
-
-    was, now = (duration(run.wait("main", "vision") or 0) for run in (runs[1], runs[0]))
-    assert was != now
-    assert f"Nine of ten jobs of vision in main wait {now} at most; before, {was}." in told
-    assert told[-1].startswith("The machines cost $")
-    assert told[-1].endswith(" a day more.")
-    assert document(Result([runs[0]], [runs[1]], "main"))["base"]["ref"] == "main"
 
 
 def test_runs_without_a_loop_count_when_runs_are_summed_up() -> None:

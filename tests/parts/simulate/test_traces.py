@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -94,28 +93,6 @@ soon,vision,8 h100,60
         ),
     ]
     assert len(trace.jobs) == 1
-
-
-def test_rows_with_one_cause_are_one_finding_that_names_all_clusters(tmp_path: Path, queues: Cluster) -> None:
-    second = cluster({"vision": shares(h100_reservation=8)})._replace(name="second")
-    path = tmp_path / "trace.csv"
-    rows = "0,visin,8 h100,60\n" * 283 + "0,vision,8 h100-spt,60\n" * 46
-    path.write_text(f"submitted,team,needs,seconds\n{rows}0,nlp,8 h100,60\n", encoding="utf-8")
-
-    trace = read_trace(path, [second, queues])
-
-    assert [finding.one_line.removeprefix(f"{path}:") for finding in trace.findings] == [
-        (
-            "2:3: team: 'visin' is not a team with a share; 282 more rows, the last in line 284. "
-            "Allowed: nlp, vision. Nearest: vision"
-        ),
-        (
-            "285:10: needs: 'h100-spt' is not an accelerator or flavor of a share of vision in main, second; "
-            "45 more rows, the last in line 330. "
-            "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100-spot"
-        ),
-    ]
-    assert (trace.unusable, len(trace.jobs)) == (283 + 46, 1)
 
 
 @pytest.mark.parametrize(
@@ -216,33 +193,6 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("output_format", "parts"),
-    [
-        (
-            "text",
-            [
-                "waits",
-                "vision",
-                "h100-reservation",
-                "Jobs that start: 12.",
-                "jobs have them, cost $",
-                "invented",
-                "which VM has free resources",
-            ],
-        ),
-        ("markdown", ["### Simulated queues", "| cluster | team | flavor |"]),
-        ("html", ["<!DOCTYPE html>", "<polyline", "h100-spot in main", "training-platform simulate"]),
-    ],
-)
-def test_the_command_prints_each_format(repository: Path, output_format: str, parts: list[str]) -> None:
-    done = run(repository, str(repository / "trace.csv"), "--format", output_format)
-
-    assert done.exit_code == 0, done.output
-    assert [part for part in parts if part not in done.output] == []
-    assert "http:" not in done.output
-
-
 def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> None:
     def git(*arguments: str) -> None:
         names = ("-c", "user.name=a", "-c", "user.email=a@example.com")
@@ -260,20 +210,6 @@ def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> No
     assert "Nine of ten jobs of vision in main wait" in done.output
     assert "a day less." in done.output  # no spot VMs any more
     assert " → " in done.output
-
-
-def test_the_number_of_runs_is_reported_and_whether_they_are_equal(repository: Path) -> None:
-    (repository / "reserved.csv").write_text("submitted,team,needs,seconds\n0,nlp,8 h100,60\n", encoding="utf-8")
-
-    single, alike, drawn = (
-        run(repository, str(repository / name), "--runs", runs).stdout
-        for name, runs in (("reserved.csv", "1"), ("reserved.csv", "2"), ("trace.csv", "3"))
-    )
-
-    assert "median of" not in single
-    assert "Each figure is the median of 2 runs, and all runs are equal." in alike
-    assert "Each figure is the median of 3 runs, with minimum and maximum in brackets" in drawn
-    assert " to " in drawn  # machines on spot arrive at random
 
 
 def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path) -> None:
@@ -345,24 +281,6 @@ def test_changes_have_the_clock_of_the_trace_and_name_one_job(repository: Path) 
     assert done.exit_code == 2
     assert "changes.csv:2: moment: a date, but the trace has seconds. Allowed: a number of seconds." in done.stderr
     assert "changes.csv:3: job: 'b' is the name of 2 jobs of the trace. Allowed: the name of one job." in done.stderr
-
-
-def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(repository: Path) -> None:
-    rows = "".join(f"{number * 600},nlp,16 h100,7200\n" for number in range(12))
-    (repository / "busy.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
-
-    done = run(repository, str(repository / "busy.csv"), "--plots", str(repository / "plots"))
-
-    texts = {path.name: path.read_text(encoding="utf-8") for path in (repository / "plots").iterdir()}
-    files = {name: ElementTree.fromstring(text) for name, text in texts.items()}  # noqa: S314 # our own
-    assert done.exit_code == 0, done.output
-    assert sorted(files) == ["chips-main-h100-reservation.svg", "waits-main-nlp.svg"]
-    for drawing in files.values():
-        assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
-        assert drawing.findall(".//{http://www.w3.org/2000/svg}polyline")
-    labels = [row.text for row in files["waits-main-nlp.svg"].iter("{http://www.w3.org/2000/svg}text")]
-    last_wait = (11 * 7200 + 11 - 11 * 600) / 3600  # each after the one before, a second later
-    assert labels[0] == f"{last_wait:.3g}"
 
 
 @pytest.mark.parametrize(

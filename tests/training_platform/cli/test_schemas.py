@@ -48,24 +48,6 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
             yield from objects(value)
 
 
-SAYS_WHAT = {"examples", "enum", "const", "default", "$ref", "anyOf", "properties", "additionalProperties"}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_every_field_that_has_to_be_written_shows_a_value(name: str) -> None:
-    lacking = []
-    for described in objects(json.loads(FILES[name])):
-        fields = described.get("properties", {})
-        needed = {key: fields[key] for key in described.get("required", ()) if key in fields}
-        lacking += [key for key, value in needed.items() if not SAYS_WHAT & value.keys() and value["type"] != "boolean"]
-
-    assert set(lacking) - {"secure"} == set()  # what Pulumi writes, nobody else does
-
-
-def test_the_schema_is_one_itself() -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-
-
 @pytest.mark.parametrize("path", STACKS, ids=lambda path: path.stem)
 def test_an_editor_takes_every_shipped_stack(path: Path) -> None:
     jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), SCHEMA)
@@ -109,17 +91,6 @@ def test_an_editor_knows_what_an_exemption_needs() -> None:
     assert not takes(path=None)
     assert not takes(reason=None)
     assert not takes(rule="boot-disk")
-
-
-@pytest.mark.parametrize(
-    "path", ["stacks/exemptions.yaml", *(f"stacks/quotas/{snapshot.name}" for snapshot in SNAPSHOTS)]
-)
-def test_every_shipped_file_tells_the_editor_its_schema(path: str) -> None:
-    file = ORGANISATION / path
-    first = file.read_text(encoding="utf-8").splitlines()[0]
-
-    assert first.startswith("# yaml-language-server: $schema=")
-    assert (file.parent / first.partition("$schema=")[2]).is_file()
 
 
 @pytest.mark.parametrize(

@@ -75,15 +75,6 @@ def test_findings_that_nobody_could_be_shown_do_not_end_with_their_exit_code(tmp
     assert run(arguments, ">/dev/full").returncode == 2
 
 
-def test_files_are_written_though_standard_output_cannot_be(tmp_path: Path) -> None:
-    report = tmp_path / "check.json"
-
-    done = run(["check", "--output", f"json={report}"], ">/dev/full")
-
-    assert (done.returncode, last_line(done)) == (2, FULL)
-    assert report.read_text(encoding="utf-8").endswith("}\n")
-
-
 def test_standard_output_that_is_closed_is_said_before_anything_is_done() -> None:
     done = run(["check"], ">&-")
 
@@ -96,13 +87,6 @@ def test_a_full_standard_error_fails_a_run_and_a_closed_one_does_not(redirection
     done = run(["job", "render", "jobs/nlp/pretrain.yaml", "--target", "gke"], redirection)
 
     assert (done.returncode, done.stderr) == (code, "")
-
-
-def test_a_character_that_the_terminal_has_not_is_a_question_mark() -> None:
-    done = run(["check", "--verbose"], PYTHONIOENCODING="ascii")
-
-    assert done.returncode == 0
-    assert "???" in done.stdout
 
 
 def broken() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -265,13 +263,6 @@ def test_a_stack_has_at_most_100_000_slices_and_pools() -> None:
 
 
 SCHEMA = stack_schema()
-OPEN = {
-    "labels",
-    "taints",
-    "dimensions",
-    "shares",
-}  # maps whose keys have no form, or one that their values' rules know
-ODD = re.compile(r"\bis no\b|\bhad\b|\bmade\b|\bby itself alone\b|\bhow much room\b")  # readable: what no text may say
 
 
 def objects(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -284,47 +275,6 @@ def objects(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]
     elif isinstance(schema, list):
         for index, value in enumerate(schema):
             yield from objects(value, f"{path}/{index}")
-
-
-FIELDS = {
-    f"{path}/{name}": (value, name in schema_object.get("required", ()))
-    for path, schema_object in objects(SCHEMA)
-    for name, value in schema_object.get("properties", {}).items()
-}
-
-
-def description_of(field: str) -> str:
-    described = FIELDS[field][0]
-    if field.startswith("/properties/config/training-platform:"):  # a section, which its own definition describes
-        described = SCHEMA["$defs"][described["$ref"].rpartition("/")[2]]
-    return str(described.get("description", ""))
-
-
-def test_every_field_says_what_it_is() -> None:
-    texts = {field: description_of(field) for field in FIELDS}
-
-    assert {field: text for field, text in texts.items() if not text.endswith(".") or ODD.search(text)} == {}
-
-
-def test_every_value_of_a_form_has_an_example() -> None:
-    texts = {field: json.dumps(described) for field, (described, _) in FIELDS.items()}
-    of_a_form = [field for field, text in texts.items() if '"pattern"' in text]
-
-    assert [field for field in of_a_form if '"examples"' not in texts[field]] == []
-    assert of_a_form
-
-
-def test_every_field_that_may_be_left_out_says_what_holds_then() -> None:
-    fields = {name: field for name, field in FIELDS.items() if name.startswith("/$defs/")}
-
-    assert [name for name, (described, required) in fields.items() if required == ("default" in described)] == []
-
-
-def test_no_object_takes_a_key_that_means_nothing() -> None:
-    for path, schema_object in objects(SCHEMA):
-        assert "additionalProperties" in schema_object, path
-        additional = schema_object["additionalProperties"]
-        assert additional is False or (isinstance(additional, dict) and "properties" not in schema_object), path
 
 
 @pytest.mark.parametrize(

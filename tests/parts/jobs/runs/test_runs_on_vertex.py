@@ -23,7 +23,7 @@ from tests.parts.jobs.runs.vertex_cloud import (
     write_repository,
 )
 from training_platform.cli.main import app
-from training_platform.clients.google_services import CloudLogging, CloudStorage, VertexJobs
+from training_platform.clients.google_services import CloudLogging, CloudStorage
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.runs import logs
 from training_platform.parts.jobs.runs.on_vertex import vertex_run
@@ -187,19 +187,6 @@ def test_a_run_that_waited_too_long_names_the_field_for_a_longer_wait(
     assert state(job, run) == "failed"
     assert f"{run} waited {6 * 3600}s for a3-highgpu-8g, and us-central1 did not have it" in explanation
     assert "A longer max_wait waits on" in explanation
-    assert OTHERS in explanation
-
-
-def test_a_stock_out_on_demand_suggests_flex_start_and_other_regions(job: Command, vertex: Cloud, root: Path) -> None:
-    rewrite(root, f"a3-highgpu-8g, {ON_DEMAND}", "a2-highgpu-1g")
-    vertex.cloud.faults.add(STOCKOUT.replace("a3-highgpu-8g", "a2-highgpu-1g"))
-    run = submit(job, root)
-    vertex.now += 61
-
-    explanation = job("why", run).stdout
-
-    assert state(job, run) == "failed"
-    assert "us-central1 has no a2-highgpu-1g left. capacity: flex-start waits for it" in explanation
     assert OTHERS in explanation
 
 
@@ -381,31 +368,6 @@ def test_a_pipeline_whose_job_has_ended_goes_on_and_says_so(job: Command, vertex
     assert "Its training has ended, and its pipeline still runs" in job("why", run).stdout
 
 
-def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, vertex: Cloud, run: str) -> None:
-    vertex.now += 61 + 601
-    name = working(vertex, run)
-    vertex.cloud.store.delete(next(record.name for record in vertex.cloud.store.all() if record.name.endswith(name)))
-
-    assert state(job, run) == "succeeded"
-    assert job("why", run).stdout == f"{run} has ended well.\n"
-    assert job("logs", run).stdout == ""
-
-
-def test_a_list_asks_once_for_each_kind(job: Command, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests: list[str] = []
-    call = VertexJobs.call
-
-    def counted(self: VertexJobs, method: str, path: str, *arguments: Any, **query: Any) -> Any:
-        requests.append(f"{method} {path.rpartition('/')[2]}")
-        return call(self, method, path, *arguments, **query)
-
-    monkeypatch.setattr(VertexJobs, "call", counted)
-    job("list", "--team", "vision", "--kubeconfig", "/dev/null")
-
-    kinds = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines")
-    assert requests == [f"GET {kind}" for kind in kinds]
-
-
 def test_the_submission_is_recorded_beside_the_output(
     job: Command, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,13 +389,6 @@ def test_a_record_that_cannot_be_written_stops_no_run(job: Command, root: Path) 
     assert result.exit_code == 0
     assert "# run.json is not in the run's output: Cloud Storage does not take gs://" in result.stderr
     assert job("status", result.stdout.strip()).exit_code == 0
-
-
-def test_a_job_without_output_has_no_record(job: Command, root: Path) -> None:
-    path = root / "jobs" / "vision" / "train.yaml"
-    path.write_text(JOB.replace("output: checkpoints\n", ""))
-
-    assert "run.json" not in job("submit", str(path)).stderr
 
 
 GKE = """\
@@ -611,28 +566,6 @@ def test_a_run_whose_objects_are_gone_still_says_how_it_ended_and_what_it_wrote(
     assert job("wait", "train-bcdfg").exit_code == 1
     assert "train-bcdfg failed, and its objects are gone" in job("why", "train-bcdfg").stdout
     assert job("cancel", "train-bcdfg").stdout == "train-bcdfg has ended already: failed.\n"
-
-
-@pytest.mark.usefixtures("empty_cluster", "deployed_logs")
-def test_members_read_their_teams_lines_and_no_other_teams(vertex: Cloud) -> None:
-    for namespace in ("vision", "nlp"):
-        labels = {**CONTAINER, "namespace_name": namespace, "pod_name": "train-bcdfg-slice-0-0-x"}
-        write(vertex, "stdout", {"type": "k8s_container", "labels": labels}, textPayload=namespace)
-    view = f"projects/{PROJECT}/locations/global/buckets/lab-vision/views/jobs"
-
-    status, answer = vertex.cloud.handle("logging", "POST", "v2/entries:list", [], {"resourceNames": [view]})
-
-    assert (status, [entry["textPayload"] for entry in answer["entries"]]) == (200, ["vision"])
-
-
-def test_a_view_of_the_projects_own_bucket_has_the_lines_that_its_filter_names(vertex: Cloud) -> None:
-    write(vertex, "a", replica("1", "workerpool0-0"), textPayload="of a job on Vertex AI")
-    write(vertex, "a", {"type": "k8s_container", "labels": CONTAINER}, textPayload="of a pod")
-    view = add_view(vertex, "lines")
-
-    status, answer = vertex.cloud.handle("logging", "POST", "v2/entries:list", [], {"resourceNames": [view]})
-
-    assert (status, [entry["textPayload"] for entry in answer["entries"]]) == (200, ["of a job on Vertex AI"])
 
 
 @pytest.mark.usefixtures("empty_cluster")

@@ -126,27 +126,6 @@ def test_the_summary_has_order_duration_quota_and_failures() -> None:
     assert text.endswith("  A note.")
 
 
-def test_a_summary_counts_resources_as_a_check_does() -> None:
-    provider = "pulumi:providers:gcp"
-    run = timeline(
-        (0, step("resourcePreEvent", "component", custom=False)),
-        (1, step("resourcePreEvent", "default_10_2_0", resource_type=provider)),
-        (2, step("resOutputsEvent", "default_10_2_0", resource_type=provider)),
-        (3, step("resourcePreEvent", "kubernetes", resource_type="pulumi:providers:kubernetes")),
-        (4, step("resOutputsEvent", "kubernetes", resource_type="pulumi:providers:kubernetes")),
-        (5, step("resourcePreEvent", "a")),
-        (6, step("resOutputsEvent", "a")),
-        (7, step("resOutputsEvent", "component", custom=False)),
-    )
-    run.counts = {"create": 3}  # of the engine: without its own provider, with the component
-
-    text = as_text(summarize("dev", "up", run))
-
-    assert text.startswith("dev: up done: 2 created\n")
-    assert "    created 1 kubernetes provider\n    created 1 gcp Cluster\n" in text
-    assert "gcp provider" not in text
-
-
 def test_a_refresh_counts_neither_components_nor_a_stack_that_is_read() -> None:
     run = timeline()
     run.counts = {"same": 3}
@@ -190,26 +169,6 @@ def test_a_preview_names_what_it_would_replace_delete_or_change_with_the_fields(
         "    replaces range (gcp Cluster): ipCidrRange",
         "    deletes old (gcp Cluster)",
         "    updates labels (gcp Cluster): resourceLabels",
-    ]
-
-
-def test_a_refresh_names_what_drifted_and_what_is_gone() -> None:
-    _, drift = changed("labels", "update", **{"labels.tier": "update", "effectiveLabels.tier": "update"})
-    assert drift.resource_pre_event is not None
-    ended = step("resOutputsEvent", "labels", "update")
-    assert ended.res_outputs_event is not None
-    ended.res_outputs_event.metadata = drift.resource_pre_event.metadata
-    run = timeline(
-        *((0.0, step("resourcePreEvent", name, "refresh")) for name in ("same", "labels", "old")),
-        (1.0, step("resOutputsEvent", "same", "refresh")),
-        (1.0, ended),
-        (1.0, step("resOutputsEvent", "old", "delete")),
-    )  # fmt: skip
-    run.counts = {"same": 1, "update": 1, "delete": 1}
-
-    assert as_text(summarize("dev", "refresh", run)).splitlines()[1:] == [
-        "    is gone: old (gcp Cluster)",
-        "    drifted: labels (gcp Cluster): labels.tier",
     ]
 
 

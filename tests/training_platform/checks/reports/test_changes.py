@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +9,6 @@ from datetime import date
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from training_platform.checks.change_report import (
     AcceleratorChange,
@@ -28,7 +26,6 @@ from training_platform.checks.effect_kinds import Effect, EffectKind
 from training_platform.checks.output import FORMATS, render
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, effects, resource_rows
-from training_platform.checks.reports.text import print_report
 from training_platform.checks.reports.wording import conclusion
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.quota.charges import QuotaKey
@@ -113,82 +110,6 @@ def test_a_stack_that_was_not_planned_is_not_reported_as_unchanged(build_report:
     assert ": 1 replaced, 1 added in 2 stacks; resources of 1 stack were not compared" in part
     assert "(0123456789ab): resources of 1 stack were not compared" in nothing
     assert "0 resources" not in nothing
-
-
-def test_of_many_quotas_a_terminal_lists_those_with_a_higher_demand(report: Report) -> None:
-    key, unit, less, limit = CHANGES.quotas[0]
-    fewer = [QuotaChange(key._replace(location=f"us-central{number}"), unit, less, limit) for number in range(13)]
-    more = QuotaChange(key._replace(location="europe-west4"), unit, Amount(0, 8), limit)
-    changed = replace(report, comparison=replace(CHANGES, quotas=(*fewer, more)))
-    short = io.StringIO()
-    everything = io.StringIO()
-
-    print_report(changed, Console(file=short, width=120), verbose=False)
-    print_report(changed, Console(file=everything, width=120))
-
-    assert "europe-west4" in short.getvalue()
-    assert "us-central12" not in short.getvalue()
-    assert "Less is needed of 13 other quotas (--verbose shows each)" in short.getvalue()
-    assert "us-central12" in everything.getvalue()
-
-
-def test_markdown_folds_what_the_findings_of_a_change_do_not_say(
-    report: Report, build_report: Callable[..., Report], build_finding: Callable[..., Any]
-) -> None:
-    open_part, _, folded = render(report, "markdown").partition("<details>")
-
-    for name in ("c-h100-pool", "bucket-&lt;b&gt;-bucket"):
-        assert name not in open_part
-        assert name in folded
-
-    notes = [build_finding("is a note", severity="note")]
-    many = build_report(*notes, *(build_finding(f"is {number} GB") for number in range(7)), comparison=CHANGES)
-    open_part, _, folded = render(many, "markdown").partition("<details>")
-
-    assert open_part.count("- **error**") == 3
-    assert "is a note" not in open_part
-    assert "<summary>5 more findings</summary>" in f"<details>{folded}"
-    assert "is a note" in folded
-    assert "of 48" not in open_part  # no quota that the change leaves as it is
-
-
-def test_an_input_that_is_wider_than_the_terminal_goes_on_below_itself(report: Report) -> None:
-    terminal = Console(file=io.StringIO(), width=44)
-
-    print_report(report, terminal)
-
-    lines = terminal.file.getvalue().splitlines()  # type: ignore[attr-defined] # a StringIO
-    first = next(number for number, line in enumerate(lines) if "autoscaling" in line)
-    assert [line.rstrip() for line in lines[first : first + 2]] == [
-        f"{' ' * 15}autoscaling.maxNodeCount: 8 →",
-        f"{' ' * 15}6",
-    ]
-
-
-@pytest.mark.parametrize("width", [60, 72, 80, 100])
-def test_a_narrow_terminal_breaks_no_name_and_drops_no_cell_of_a_change(
-    width: int, build_report: Callable[..., Report]
-) -> None:
-    quota_id = "PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS-per-project-region"
-    quotas = tuple(
-        QuotaChange(
-            QuotaKey("example-train", "compute", quota_id, region), "GPUs", Amount(1064, 48), Amount(1072, 1072)
-        )
-        for region in ("us-central1", "northamerica-northeast1")
-    )
-    rows = (AcceleratorChange("us-central1", "a3-megagpu-8g-reservation-h100-mega", "GPUs", Amount(1064, 1048)),)
-    stacks = (replace(CHANGES.stacks[0], accelerators=rows),)
-    terminal = Console(file=io.StringIO(), width=width)
-
-    print_report(build_report(comparison=replace(CHANGES, stacks=stacks, quotas=quotas)), terminal)
-
-    text = terminal.file.getvalue()  # type: ignore[attr-defined] # a StringIO
-    assert not [line for line in text.splitlines() if len(line.rstrip()) > width]
-    assert text.count("PREEMPTIBLE-NVIDIA-H100-MEGA-GPUS") == 2
-    for word in ("example-train", "us-central1", "northamerica-northeast1", "a3-megagpu-8g-reservation-h100-mega"):
-        assert word in text, word
-    for number in ("1,064 →", "48", "1,072", "1,048", "(-16)", "(-1,016)"):
-        assert number in text, number
 
 
 def test_a_page_escapes_the_names_of_resources(report: Report) -> None:
@@ -333,20 +254,6 @@ def test_of_many_effects_the_headline_names_the_gravest(
     assert "loses data: pool data and 1 more; stops jobs: 2; opens to others: 2" in text
 
 
-def test_a_terminal_counts_what_is_known(
-    build_report: Callable[..., Report], build_finding: Callable[..., Any]
-) -> None:
-    report = build_report(
-        known=tuple(Known(build_finding(f"is {number}"), "main has it as well") for number in range(3))
-    )
-    short = io.StringIO()
-
-    print_report(report, Console(file=short, width=120), verbose=False)
-
-    assert "3 known findings: main has it as well (--verbose shows each)" in short.getvalue()
-    assert "is 1" not in short.getvalue()
-
-
 def test_code_scanning_has_losses_first(build_report: Callable[..., Report], build_finding: Callable[..., Any]) -> None:
     report = build_report(build_finding("is another", file="stacks/Pulumi.a.yaml"), LOSS.finding)
 
@@ -369,17 +276,6 @@ def test_an_acknowledged_loss_is_never_reported_as_clean(to: str, build_report: 
     assert "(acknowledged); 1 exempt" in text
     assert "until 2026-12-31 by ml@" in text
     assert "clean" not in text.partition("<details>")[0].replace('"clean', "").replace(".clean", "")
-
-
-def test_texts_that_are_cut_show_what_differs() -> None:
-    old, new = (f"{'same ' * 30}{word}{' rest' * 30}" for word in ("one", "other"))
-    resource = ResourceChange(kind="changed", type="x:y:Z", name="z", inputs=(InputChange("text", old, new, False),))
-
-    ((_, _, (line,)),) = resource_rows(StackChange(name="s", kind="changed", resources=(resource,)))
-
-    assert line.startswith("text: …")
-    assert "same one rest" in line
-    assert "same other rest" in line
 
 
 def test_changes_without_effect_are_counted_and_unknown_ones_are_reported() -> None:

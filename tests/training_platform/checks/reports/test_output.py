@@ -18,15 +18,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION
-from training_platform.checks import output
-from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
+from training_platform.checks.output import FORMATS, render, write_files
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports import sections
 from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.checks.reports.wording import conclusion
 from training_platform.cli.check import check as check_command
 from training_platform.cli.main import app
-from training_platform.config.reading.finding import UserError
 
 Build = Callable[..., Any]
 
@@ -40,16 +38,6 @@ def test_the_command_takes_every_format_that_there_is() -> None:
 
     assert isinstance(option.type, click.Choice)
     assert list(option.type.choices) == list(FORMATS)
-
-
-def test_a_format_is_one_row(clean: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(vars(output)["FORMATS"], "days", output.ReportFormat(days_report))
-
-    assert render(clean, "days", links="of ") == f"of {clean.today}"
-
-
-def days_report(report: Report, style: output.Style) -> str:
-    return f"{style.links}{report.today}"
 
 
 def test_a_section_is_one_function_and_every_format_for_people_and_programs_has_it(
@@ -150,18 +138,6 @@ def test_wrong_usage_is_one_sentence_and_nothing_is_checked(arguments: list[str]
     assert "Traceback" not in done.output
 
 
-def test_no_file_is_written_if_one_cannot_be(tmp_path: Path) -> None:
-    good = tmp_path / "good.json"
-    bad = tmp_path / "gone" / "bad.json"
-    good.write_text("before")
-
-    with pytest.raises(UserError, match=r"gone/bad\.json cannot be written: No such file or directory\."):
-        write_files({good: "after", bad: "after"})
-
-    assert good.read_text() == "before"
-    assert [path.name for path in tmp_path.iterdir()] == ["good.json"]
-
-
 def test_the_command_ends_with_2_where_a_file_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,33 +151,6 @@ def test_the_command_ends_with_2_where_a_file_cannot_be_written(
     assert done.exit_code == 2
     assert "x.sarif cannot be written: No space left on device." in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_files_are_written_although_nobody_reads_standard_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def closed(*_: object, **__: object) -> None:
-        raise BrokenPipeError(32, "Broken pipe")
-
-    monkeypatch.setattr("training_platform.cli.check.print_report", closed)
-
-    check(f"--output=sarif={tmp_path / 'x.sarif'}")
-
-    assert json.loads((tmp_path / "x.sarif").read_text())["version"] == "2.1.0"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
-def test_a_device_that_is_full_is_named() -> None:
-    with pytest.raises(UserError, match=r"/dev/full cannot be written: No space left on device\."):
-        write_files({Path("/dev/full"): "text"})
-
-
-def test_in_a_log_no_line_ends_in_blanks(spoiled: Report, capsys: pytest.CaptureFixture[str]) -> None:
-    print_report(spoiled, "text")
-
-    printed = capsys.readouterr().out
-    assert [line for line in printed.splitlines() if line != line.rstrip()] == []
-    assert printed == f"{render(spoiled, 'text')}\n"
 
 
 def test_a_terminal_of_another_encoding_gets_the_report_nevertheless() -> None:
@@ -230,29 +179,3 @@ def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert real.read_text() == "after\n"
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
-
-
-def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        check_writable({pipe: "json"})
-        write_files({pipe: "text"})
-
-        assert os.read(reader, 100) == b"text\n"
-        assert stat.S_ISFIFO(pipe.stat().st_mode)
-    finally:
-        os.close(reader)
-
-
-@pytest.mark.parametrize(("columns", "widest"), [("90", 90), ("", 160), ("0", 160), ("wide", 160)])
-def test_text_is_as_wide_as_columns_says(
-    columns: str, widest: int, clean: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-
-    rules = [line for line in render(clean, "text").splitlines() if line.endswith("──")]
-
-    assert rules
-    assert {len(line) for line in rules} == {widest}
