@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.violations.records import RECORDED
-from tests.violations.stack_files import TABLE, VALID, findings, model_field, moving, said, why_not, with_value
+from tests.violations.stack_files import TABLE, findings, model_field, moving, said, why_not, with_value
 from training_platform.config.reading.declaration import RULES
 from training_platform.config.reading.finding import Finding
 
@@ -57,18 +57,6 @@ def test_a_field_of_the_table_moves_its_input() -> None:
     ]
 
     assert wrong == []
-
-
-def test_the_table_has_no_row_too_many() -> None:
-    recorded = [(row["of"], row["values"]) for row in RECORDED]
-    named = {
-        (VALID[row["of"]]["type"], path.removeprefix("nodePools.0.")) for row in RECORDED for path in row["values"]
-    }
-
-    assert [row for row in TABLE["instead"] if (row["of"], row["values"]) not in recorded] == []
-    assert [row for row in TABLE["composed"] if row["of"] not in VALID] == []
-    assert [row for row in TABLE["documents"] if (row["of"], row["values"]) not in recorded] == []
-    assert {(kind, path) for kind, fields in TABLE["fields"].items() for path in fields} <= named
 
 
 def test_the_nearest_value_is_in_the_words_of_the_stack_file(findings_of_cases: list[list[Finding]]) -> None:

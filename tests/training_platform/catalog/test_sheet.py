@@ -7,14 +7,12 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.attachments import with_gpus
 from training_platform.catalog.fact_sheets import KINDS, Fact, Sheet, sheets
 from training_platform.catalog.loader import default, load
 from training_platform.catalog.provisioning_models import Way, further_ways
-from training_platform.cli.main import app
 
 DATA = Path(__file__).parents[3] / "training_platform" / "catalog" / "data"
 FAMILY = """\
@@ -75,29 +73,6 @@ def test_a_fact_has_its_unit() -> None:
     assert fact("ct5lp-hightpu-4t", "chips") == Fact("chips", 4, "chips")
     assert fact("ct5lp-hightpu-4t", "price.usd.on-demand.us-west4").unit == "USD per chip and hour"
     assert fact("ZONAL", "bands").value == ["1024 to 9984 in steps of 256", "10240 to 102400 in steps of 2560"]
-
-
-def test_a_mark_of_a_quota_shows_wherever_the_quota_is_charged() -> None:
-    charged = fact("a3-highgpu-8g", "local_ssd.quota")
-    assert charged.unverified
-    assert str(charged.value).endswith("LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region vm_family=A3")
-    assert charged.unit == "(GB per region)"
-    assert str(fact("a3-megagpu-8g", "accelerator.quotas.on-demand").value).endswith("gpu_family=NVIDIA_H100_MEGA")
-
-    assert not fact("a3-highgpu-8g", "accelerator.quotas.on-demand").unverified
-    assert fact("a3-highgpu-8g", "accelerator.vertex.quotas.reservation").unverified
-
-
-def test_a_tpu_shows_its_slices_with_the_vms_of_each() -> None:
-    v5e = ["2x2 of 1", "2x4 of 2", "4x4 of 4", "4x8 of 8", "8x8 of 16", "8x16 of 32", "16x16 of 64"]
-    assert fact("ct5lp-hightpu-4t", "slices") == Fact("slices", v5e, "VMs")
-    assert sheet("ct5lp-hightpu-8t").value("slices") == ["2x4 of 1"]
-    assert sheet("a3-highgpu-8g").value("slices") is None
-
-    many = sheet("ct5p-hightpu-4t").value("slices")
-    assert isinstance(many, list)
-    assert many[:5] == ["2x2x1 of 1", "2x2x2 of 2", "2x2x4 of 4", "2x4x4 of 8", "4x4x4 of 16"]
-    assert many[-1].endswith(f" of {96 * 4 * 4 * 4 // 4}")
 
 
 def test_a_new_family_shows_with_its_marks_and_no_code(tmp_path: Path) -> None:
@@ -183,11 +158,3 @@ def test_the_sheet_of_a_machine_shows_them() -> None:
         Fact("ways.reservation-sub-block", None),
         Fact("ways.calendar", True),
     ]
-
-
-def test_rows_are_listed_by_what_machines_have_and_then_by_names_and_their_numbers() -> None:
-    lines = CliRunner().invoke(app, ["catalog", "list"]).stdout.splitlines()
-
-    names = [line.split()[0] for line in lines[1 : lines.index("")]]
-    assert names[:2] == ["a2-highgpu-1g", "a2-highgpu-2g"]
-    assert names.index("g2-standard-8") < names.index("g2-standard-12") < names.index("g4-standard-48")

@@ -18,7 +18,6 @@ from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.kueue import kueue_values
 from training_platform.resources.monitoring import (
-    COLUMNS,
     UNSEEN,
     UNTRIED,
     AlertRule,
@@ -348,23 +347,6 @@ def test_the_api_takes_it(kind: str) -> None:
 
     assert code == 200
     assert {name: answer.get(name) for name in body} == body
-
-
-@pytest.mark.parametrize("kind", SUBJECTS)
-def test_tiles_fill_the_grid_without_lying_on_each_other(kind: str) -> None:
-    taken: set[tuple[int, int]] = set()
-    for tile in tiles(SUBJECTS[kind]):
-        first_column = tile.get("xPos", 0)
-        cells = {
-            (x, y)
-            for x in range(first_column, first_column + tile["width"])
-            for y in range(tile["yPos"], tile["yPos"] + tile["height"])
-        }
-        assert first_column + tile["width"] <= COLUMNS
-        assert not cells & taken
-        taken |= cells
-
-    assert len(tiles(SUBJECTS[kind])) < 100  # widgets that a dashboard may have
 
 
 def test_a_team_sees_its_own_queues_pods_and_instances_alone() -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from typing import Any
 
 import pytest
 import yaml
 from pydantic import ValidationError
 
-from tests.places import ROOT
-from tests.plans import PlannedStack, planned_demand, planned_stack
+from tests.plans import PlannedStack, planned_stack
 from tests.stack_files import workspace_of
-from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.types import MachineType, NetworkDevices
 from training_platform.config.expansion import cluster_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.compute_classes import compute_class
@@ -137,51 +132,3 @@ def test_a_class_creates_pools_with_the_networks_of_its_cluster() -> None:
     assert spec("dranet")["nodePoolConfig"]["dra"] == {"networking": {"enabled": True}}
     assert "acceleratorNetworkProfile" not in spec("multi-network")["priorities"][0]
     assert "dra" not in spec("multi-network")["nodePoolConfig"]
-
-
-PAGE = (ROOT / "docs" / "pools.md").read_text(encoding="utf-8")
-
-
-def test_the_page_says_what_a_pool_of_a3_ultra_costs_with_each_networks() -> None:
-    def cost(networks: str) -> tuple[str, ...]:
-        environment = plan("lab", networks, ultra=H200)
-        without = plan("lab", networks, a100={"machine_type": "a2-highgpu-8g"})
-        charged: Counter[str] = Counter()
-        for sign, planned in ((1, environment), (-1, without)):
-            for charge in planned_demand(planned.resources):
-                charged[charge.keys[0].quota_id.partition("-per-")[0]] += sign * int(charge.amount)
-        objects = Counter(row.inputs.get("kind") for row in environment.resources if row.type.startswith("kubernetes:"))
-        networked = objects["Network"] + objects["GKENetworkParamSet"]
-        in_cluster = f"{networked} for networks, " if networked else ""
-        templates = len(plan("lab-vision", networks, ultra=H200).of(TEMPLATE))
-        quotas = (str(charged[name]) for name in ("NETWORKS", "SUBNETWORKS", "FIREWALLS"))
-        return *quotas, f"{in_cluster}{objects['DaemonSet']} DaemonSet", f"{templates} ResourceClaimTemplate"
-
-    rows = dict(re.findall(r"^\| (VPCs|subnets|firewall|Kubernetes|a team)[^|]* \| (.*) \|$", PAGE, re.MULTILINE))
-    columns = zip(*(row.split(" | ") for row in rows.values()), strict=True)
-    assert [tuple(column) for column in columns] == [
-        (*cost("multi-network")[:4], "-"), cost("dranet"),
-    ]  # fmt: skip
-
-
-def test_the_page_has_the_networks_of_each_machine() -> None:
-    rows = re.findall(r"^\| .* \| (`.*?) \| (\S+) \| (.*?) \| (.*?) \|$", PAGE, re.MULTILINE)
-    told = {}
-    for machines, default, vpcs, devices_of_vm in rows:
-        first, *further = re.findall("`(.*?)`", machines)
-        counts, device_class = re.fullmatch(r"([\d, ]+) (\w+)", devices_of_vm).groups()  # type: ignore[union-attr]
-        names = [first, *(f"{first.rpartition('-')[0]}{other}" for other in further)]
-        for name, count in zip(names, counts.split(", "), strict=True):
-            told[name] = (default, vpcs.removesuffix(" for each zone"), f"{count} {device_class}")
-
-    assert told == {name: _told(row, row.network_devices) for name, row in MACHINE_TYPES.items() if row.network_devices}
-
-
-def _told(machine: MachineType, devices: NetworkDevices) -> tuple[str, str, str]:
-    """Return what the page has to say of a machine: its default, its VPCs and subnets, its network devices."""
-    default = "dranet" if devices.default else "none"
-    vpcs = "none"
-    if machine.gpudirect:
-        default = "dranet" if devices.default else "multi-network"
-        vpcs = f"{machine.nics - max(machine.rdma_nics, 1)}, {machine.nics - 1}"
-    return default, vpcs, f"{devices.count} {devices.device_class.partition('.')[0]}"
