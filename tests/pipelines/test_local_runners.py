@@ -22,6 +22,7 @@ REMOTE = "gcl-origin"  # where the runners read the repository's name, and gitla
 MAKEFILE = '.venv/.base setup:\n\t@echo "make $@" >&2\n'
 SCRIPTS = {
     "pipelines/each-stack": 'echo "each-stack $*" >> CALLS',
+    "pipelines/judge": 'echo "judge $*" >> CALLS',
     "pipelines/check": 'echo "check $*"; echo "check $*" >> CALLS',
     ".venv/bin/training-platform": """case "$*" in
         job*) echo "$*"; echo "$*" >> CALLS; exit 1;;
@@ -187,6 +188,7 @@ def test_github_previews_what_is_no_fork(checkout: Path, head: str, stacks: list
     output = act(checkout, "pull_request", "preview.yml", *VARIABLES, payload=pull_request(head))
 
     assert sorted(re.findall(r"each-stack (\w+) preview --diff", output)) == stacks
+    assert sorted(re.findall(r"judge (\w+) origin/main", output)) == stacks
 
 
 @needs("act")
