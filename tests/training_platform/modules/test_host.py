@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from enum import Enum
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
@@ -89,6 +90,23 @@ def test_pulumis_analyser_takes_a_deferred_annotation_for_a_class_of_its_own() -
     analyzer.analyze_type(fields, is_component_output=False)
 
     assert analyzer.unresolved_forward_refs.keys() == {"str"}
+
+
+class Access(Enum):
+    """A choice as Pulumi's guide has it."""
+
+    READ = "read"
+
+
+def test_pulumis_host_loses_the_items_of_a_list_of_enums_which_no_generated_class_has() -> None:
+    host = Host("0.1.0")
+    fields = TypedDict("fields", {"access": list[Access]})  # noqa: UP013 # annotations of this file are deferred
+    properties, mapping = host.analyzer.analyze_type(fields, is_component_output=False)
+    enums = {token for token, row in SCHEMA["types"].items() if "enum" in row}
+
+    assert host.map_input_properties({"access": ["read"]}, properties, mapping, "test", "") == {"access": [{}]}
+    assert enums == set()
+    assert respelt("GkeCluster", {"operators": ["ml-diagnostics"]}) == {"operators": ["ml-diagnostics"]}
 
 
 def test_choices_are_strings_when_a_program_runs_and_literals_to_a_type_checker() -> None:
