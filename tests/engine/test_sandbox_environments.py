@@ -187,13 +187,13 @@ def test_it_comes_up_beside_what_is_there_and_leaves_that_when_it_goes(tmp_path:
         cluster = fleet.ask("GET", f"container/v1/projects/{PROJECT}/locations/us-central1/clusters/shared-training")
         assert [pool["name"] for pool in cluster["nodePools"] if "h100" in pool["name"]]
 
+        gke = f"service-{number(fleet)}@container-engine-robot.iam.gserviceaccount.com"
+        vertex = f"service-{number(fleet)}@gcp-sa-aiplatform.iam.gserviceaccount.com"
         assert set(granted(fleet)) == {
             ("roles/compute.networkUser", f"{number(fleet)}@cloudservices.gserviceaccount.com"),
-            ("roles/compute.networkUser", f"service-{number(fleet)}@container-engine-robot.iam.gserviceaccount.com"),
-            (
-                "roles/container.hostServiceAgentUser",
-                f"service-{number(fleet)}@container-engine-robot.iam.gserviceaccount.com",
-            ),
+            ("roles/compute.networkUser", gke),
+            ("roles/container.hostServiceAgentUser", gke),
+            (f"projects/{HOST}/roles/training_platform_vertex_network", vertex),
         }
 
         place.steps("destroy", "guest-vision")
