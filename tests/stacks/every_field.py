@@ -216,6 +216,7 @@ ENVIRONMENT_CHANGES: dict[Path, Any] = {
     ("priorities",): {"low": 2},
     ("nat_addresses",): 2,
     ("charts", "kueue", "version"): "0.19.0",
+    ("charts", "kueue", "ready_minutes"): 30,
     ("charts", "kueue", "digest"): f"sha256:{'5e' * 32}",
     ("charts", "jobset", "chart"): "oci://other.example.com/jobset",
     ("charts", "jupyterhub", "repository"): "https://other.example.com",

@@ -507,6 +507,8 @@ class ChartOverride(TypedDict):
     """URL of the chart repository. Example: https://charts.example.com."""
     digest: NotRequired[str]
     """Digest of the chart, which has to be an OCI reference: no other package of that version is taken. Example: sha256:0000000000000000000000000000000000000000000000000000000000000000."""
+    ready_minutes: NotRequired[int]
+    """Minutes until the chart's pods have to be ready; then a first installation is removed, and an upgrade goes back to the version before. Default: 10."""
 
 
 class JobSetArgs(TypedDict):

@@ -100,7 +100,6 @@ def cluster_provider(
 
 
 _PATHS = ("/", "./", "../")
-_SECONDS = 600
 _REVISIONS = 10  # each is a Secret with all of the chart's objects
 
 
@@ -176,7 +175,7 @@ def release(
         "values": values,
         "atomic": prepared is None,
         "skipAwait": prepared is not None,
-        "timeout": _SECONDS,
+        "timeout": 60 * (override or ChartOverride()).ready_minutes,
         "maxHistory": _REVISIONS,
         "description": _content(reference),
         "compat": "true",  # the SDK's class always says that its inputs are Helm's own

@@ -53,7 +53,13 @@ def test_it_is_deployed_once_its_pods_are_ready_and_a_failed_upgrade_goes_back(s
 
     assert release.inputs["atomic"] is True
     assert release.inputs["skipAwait"] is False
-    assert release.inputs["timeout"] == 600
+    assert release.inputs["timeout"] == 10 * 60
+
+
+def test_a_chart_has_the_time_that_the_stack_file_gives_it(scope: Scope, cluster: Build) -> None:
+    release = plan(scope, cluster(), ChartOverride(ready_minutes=30)).one(RELEASE)
+
+    assert release.inputs["timeout"] == 30 * 60
 
 
 @pytest.mark.parametrize("protected", [True, False])

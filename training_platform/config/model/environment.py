@@ -240,6 +240,13 @@ class ChartOverride(Consistent):
         description="Digest of the chart, which has to be an OCI reference: no other package of that version is taken.",
         examples=[f"sha256:{'0' * 64}"],
     )
+    ready_minutes: int = Field(
+        default=10,
+        ge=1,
+        le=120,
+        description="Minutes until the chart's pods have to be ready; then a first installation is removed, and an "
+        "upgrade goes back to the version before.",
+    )
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield a digest of a chart that no registry holds by digest."""
