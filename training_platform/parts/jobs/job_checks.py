@@ -17,9 +17,9 @@ from training_platform.config.reading.finding import Finding, UserError, others_
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.common_rules import job_findings
-from training_platform.parts.jobs.job_file import FOLDER, job_source, places_on_gke
+from training_platform.parts.jobs.job_file import FOLDER, job_source
 from training_platform.parts.jobs.job_model import Target, VertexTarget
-from training_platform.parts.jobs.resolve import ResolvedJob, parse_job, read_job
+from training_platform.parts.jobs.resolve import ResolvedJob, parse_places
 from training_platform.quota.charges import QuotaKey, shown
 
 if TYPE_CHECKING:
@@ -83,19 +83,15 @@ def check_job(
 
     source = job_source(path, root)
     findings: list[Finding] = []
-    for index in range(places_on_gke(source.value)):
-        job, rejected = parse_job(source, workspace, index)
-        if job is None or index == 0:  # a later place repeats what is found of the file
-            findings += rejected
-        if job is None:
+    for placed in parse_places(source, workspace):
+        findings += placed.findings
+        if placed.job is None:
             continue
-        present = targets(job)
-        judged: list[Target] = present if index == 0 else ["gke"]  # only GKE has several places
-        for target in judged:
-            findings += judge(job, target, today, quotas).findings
-        for target in present:
-            findings += rights_findings(job, target)
-    return tuple(dict.fromkeys(findings))
+        for target in placed.targets:
+            findings += judge(placed.job, target, today, quotas).findings
+        for target in placed.targets:
+            findings += rights_findings(placed.job, target)
+    return tuple(dict.fromkeys(findings))  # a later place repeats what is found of the file
 
 
 def judge(
@@ -139,11 +135,14 @@ def judge(
 
 def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> list[str]:
     """Return notes about a job's requests on each of its targets without errors. Raises UnreadableError."""
-    job, _ = parse_job(job_source(path, root), workspace)
-    if job is None:
-        return []
-    notes = [(target, note) for target in targets(job) for note in judge(job, target, today).notes]
-    return [f"{job.source.file} ({target}): {note}" for target, note in notes]
+    source = job_source(path, root)
+    notes = []
+    for job, at_targets, _ in parse_places(source, workspace):
+        if job is None:
+            continue
+        for target in at_targets:
+            notes += [f"{source.file} ({target}): {note}" for note in judge(job, target, today).notes]
+    return notes
 
 
 def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:
@@ -157,8 +156,11 @@ def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[Quo
     quotas = Quotas(workspace, today)
     needs: dict[QuotaKey, float] = {}
     for path in job_files(root):
-        job, _ = read_job(path, root, workspace)
-        if job and job.spec.vertex and not any(finding.severity == "error" for finding in vertex_findings(job)):
+        for job, at_targets, _ in parse_places(job_source(path, root), workspace):
+            if job is None or "vertex" not in at_targets:
+                continue
+            if any(finding.severity == "error" for finding in vertex_findings(job)):
+                continue
             for charge in job_charges(job, quotas):
                 needs[charge.line.key] = max(needs.get(charge.line.key, 0), charge.line.used)
     return needs
@@ -178,11 +180,6 @@ def chosen_target(job: ResolvedJob, target: Target | None) -> Target:
     if target is not None and target not in available:
         raise UserError(f"{job.source.file} has no {target} target; it has {' and '.join(available)}.")
     return target or available[0]
-
-
-def places_of_file(path: FilePath, root: FilePath) -> int:
-    """Return the number of places on GKE in a job file, at least 1. Raises UnreadableError."""
-    return places_on_gke(job_source(path, root).value)
 
 
 def job_files(root: FilePath) -> list[FilePath]:

@@ -17,9 +17,10 @@ from training_platform.config.own_prices import read_own_prices
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.gke.gke_job import GkeJob, on_gke
-from training_platform.parts.jobs.job_checks import chosen_target, judge, targets
-from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.resolve import ResolvedJob, read_job
+from training_platform.parts.jobs.job_checks import chosen_target, judge
+from training_platform.parts.jobs.job_file import job_source
+from training_platform.parts.jobs.job_model import TARGETS, Target
+from training_platform.parts.jobs.resolve import ResolvedJob, parse_places
 from training_platform.parts.jobs.vertex.worker_pools import pools, vertex_target, vms
 from training_platform.quota.chip_hours import Usages
 
@@ -105,22 +106,26 @@ class JobCost:
 def cost_of_file(
     path: FilePath, root: FilePath, target: Target | None, today: date
 ) -> tuple[list[JobCost], tuple[Finding, ...]]:
-    """Return the costs of a job file's targets, none if it has errors about anything but quotas.
+    """Return the costs of a job file's places, none if it has errors about anything but quotas.
 
     Raises UnreadableError and UserError.
     """
     book, wrong = read_own_prices(root)
-    job, findings = read_job(path, root, read_workspace(root))
-    if job is None:
-        return [], (*wrong, *findings)
-    chosen = targets(job) if target is None else [chosen_target(job, target)]
+    chosen: list[tuple[Target, ResolvedJob]] = []
     judged = list(wrong)
-    for each_target in chosen:
+    for job, at_targets, findings in parse_places(job_source(path, root), read_workspace(root)):
+        if job is None:
+            return [], (*wrong, *findings)
+        named_target = None if target is None else chosen_target(job, target)
+        chosen += [(at_target, job) for at_target in at_targets if named_target in (None, at_target)]
+    for each_target, job in chosen:
         judged += judge(job, each_target, today).findings
-    errors = tuple(finding for finding in judged if finding.severity == "error")
+    findings_once = tuple(dict.fromkeys(judged))
+    errors = tuple(finding for finding in findings_once if finding.severity == "error")
     if not all(error.rule.startswith("job-quota-") for error in errors):
-        return [], tuple(judged)
-    return [job_cost(job, each_target, book=book, today=today) for each_target in chosen], errors
+        return [], findings_once
+    chosen.sort(key=lambda row: TARGETS.index(row[0]))
+    return [job_cost(job, each_target, book=book, today=today) for each_target, job in chosen], errors
 
 
 def job_cost(job: ResolvedJob, target: Target, *, book: PriceBook = LIST, today: date | None = None) -> JobCost:

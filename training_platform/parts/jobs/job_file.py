@@ -23,7 +23,7 @@ from training_platform.config.reading.secrets import HIDDEN
 from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import Source, SourceSection, UnreadableError, read_source
 from training_platform.config.workspace import Workspace
-from training_platform.parts.jobs.job_model import Job
+from training_platform.parts.jobs.job_model import TARGETS, Job, Target
 from training_platform.parts.jobs.job_rules import job_rule
 
 FOLDER = "jobs"
@@ -71,24 +71,38 @@ def job_source(path: FilePath, root: FilePath) -> Source:
     return source
 
 
-def places_on_gke(value: Any) -> int:
-    """Return the number of places on GKE in a job file's values, at least 1."""
-    places = value.get("gke") if isinstance(value, dict) else None
+def number_of_places(value: Any, target: Target) -> int:
+    """Return the number of places of a target in a job file's values, 0 without the target."""
+    places = value.get(target) if isinstance(value, dict) else None
+    if places is None:
+        return 0
     return max(1, len(places)) if isinstance(places, list) else 1
 
 
 def at_place(source: Source, index: int) -> Source:
-    """Return a file as if it had only one of its places on GKE; positions stay those of the file."""
+    """Return a file as if each target had only one of its places, the first if it has no such index.
+
+    Positions stay those of the file.
+    """
+    for target in TARGETS:
+        source = _with_one_place(source, target, index)
+    return source
+
+
+def _with_one_place(source: Source, target: Target, index: int) -> Source:
     value = source.value
-    if not isinstance(value, dict) or not isinstance(value.get("gke"), list) or index >= len(value["gke"]):
+    places = value.get(target) if isinstance(value, dict) else None
+    if not isinstance(places, list) or not places:
         return source
-    here = ("gke", index)
-    positions = {path: position for path, position in source.positions.items() if path[:1] != ("gke",)}
-    positions |= {("gke", *path[2:]): position for path, position in source.positions.items() if path[:2] == here}
-    written = {("gke", *path[2:]): text for path, text in source.written.items() if path[:2] == here}
+    if index >= len(places):
+        index = 0
+    here = (target, index)
+    positions = {path: position for path, position in source.positions.items() if path[:1] != (target,)}
+    positions |= {(target, *path[2:]): position for path, position in source.positions.items() if path[:2] == here}
+    written = {(target, *path[2:]): text for path, text in source.written.items() if path[:2] == here}
     return dataclasses.replace(
         source,
-        value={**value, "gke": value["gke"][index]},
+        value={**value, target: places[index]},
         positions=positions,
         written=source.written | written,
     )

@@ -488,6 +488,7 @@ class VertexTarget(VmSpec):
 
 
 Target = Literal["gke", "vertex"]
+TARGETS: Final[tuple[Target, ...]] = ("gke", "vertex")
 
 
 class Job(Consistent):
@@ -590,7 +591,9 @@ class Job(Consistent):
     gke: GkeTarget | None = Field(
         default=None, description="Run it on GKE; a list has several places in order of preference."
     )
-    vertex: VertexTarget | None = Field(default=None, description="Run it on Vertex AI.")
+    vertex: VertexTarget | None = Field(
+        default=None, description="Run it on Vertex AI; a list has several places in order of preference."
+    )
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that conflict."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.data_sets import with_own_data
@@ -20,8 +20,8 @@ from training_platform.config.reading.finding import Anchor, Finding, Path
 from training_platform.config.reading.rejection import right_part
 from training_platform.config.reading.source import Source
 from training_platform.config.workspace import Workspace, stack_file
-from training_platform.parts.jobs.job_file import at_place, job_source, on_resource, read_model
-from training_platform.parts.jobs.job_model import GkeTarget, Job
+from training_platform.parts.jobs.job_file import at_place, job_source, number_of_places, on_resource, read_model
+from training_platform.parts.jobs.job_model import TARGETS, GkeTarget, Job, Target
 from training_platform.parts.jobs.job_references import dangling, unknown_name
 from training_platform.resources.scope import Scope, team_scope
 
@@ -58,15 +58,14 @@ def read_job(
 ) -> tuple[ResolvedJob | None, list[Finding]]:
     """Return a job and the findings about its file; None if there are any. Raises UnreadableError.
 
-    ``changed`` applies a command's options to the file's values. ``place`` is the index of one of the file's places on
-    GKE.
+    ``changed`` applies a command's options to the file's values. ``place`` is the index of one of the file's places.
     """
     source = job_source(path, root)
     return parse_job(dataclasses.replace(source, value=changed(source.value)), workspace, place)
 
 
 def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[ResolvedJob | None, list[Finding]]:
-    """Return the job of a parsed file at one of its places on GKE; ``file`` of the source gives its name and team."""
+    """Return the job of a parsed file at one of its places; ``file`` of the source gives its name and team."""
     source = on_resource(at_place(source, index), workspace)
     job, findings = read_model(source, workspace)
     readable = job or right_part(source.value, Job)  # of a rejected file, the names that can be read are looked up too
@@ -75,6 +74,22 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
     resolved, unknown = _resolve(readable, source, workspace)
     findings += located(unknown)
     return (None if findings or job is None else resolved), findings
+
+
+class PlacedJob(NamedTuple):
+    """A job at places of one index, None with the findings about its file; ``targets`` are those with such a place."""
+
+    job: ResolvedJob | None
+    targets: list[Target]
+    findings: list[Finding]
+
+
+def parse_places(source: Source, workspace: Workspace) -> Iterator[PlacedJob]:
+    """Yield the job of a parsed file at its targets' first places, then at the second ones, and so on."""
+    numbers = {target: number_of_places(source.value, target) for target in TARGETS}
+    for index in range(max(1, *numbers.values())):
+        job, findings = parse_job(source, workspace, index)
+        yield PlacedJob(job, [target for target, number in numbers.items() if index < number], findings)
 
 
 def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Draft]]:

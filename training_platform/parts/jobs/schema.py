@@ -13,8 +13,10 @@ SCHEMA_FILE = "jobs/job.schema.json"
 def job_schema() -> dict[str, Any]:
     """Return the schema of a job file, with the rules that the model's validators hold beside their fields."""
     schema = file_schema(Job, "A training job of training-platform")
-    gke = schema["properties"]["gke"]  # the model has one place; a file with several places is read once for each
-    gke["anyOf"].append({"items": {"$ref": "#/$defs/GkeTarget"}, "minItems": 1, "type": "array"})
+    for target, model in (("gke", "GkeTarget"), ("vertex", "VertexTarget")):
+        # The model has one place of a target; a file with several places is read once for each.
+        places = {"items": {"$ref": f"#/$defs/{model}"}, "minItems": 1, "type": "array"}
+        schema["properties"][target]["anyOf"].append(places)
     vertex = schema["$defs"]["VertexTarget"]
     vertex["required"].remove("machine_type")  # a file may take it from its persistent resource
     vertex["anyOf"] = [{"required": ["machine_type"]}, {"required": ["persistent_resource"]}]

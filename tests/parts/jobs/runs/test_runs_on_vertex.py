@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +92,24 @@ def test_a_run_waits_runs_and_ends(job: Command, vertex: Cloud, root: Path) -> N
     vertex.now += 600
     assert job("wait", run, "--timeout", "0").exit_code == 0
     assert job("why", run).stdout == f"{run} has ended well.\n"
+
+
+def test_a_run_tries_each_place_and_waits_at_the_first(job: Command, root: Path) -> None:
+    one_target = next(line for line in JOB.splitlines() if line.startswith("vertex: "))
+    first = one_target.removeprefix("vertex: ")
+    second = "{region: us-central1, machine_type: a2-highgpu-1g}"
+    write_job(root, JOB.replace(first, f"[{first}, {second}]"))
+
+    result = job("submit", str(root / "jobs" / "vision" / "train.yaml"), "--wherever", "0")
+
+    assert result.exit_code == 0, result.output
+    run = result.stdout.strip()
+    tried = re.findall("^# (.+): not started in 0 minutes", result.stderr, re.MULTILINE)
+    assert tried == ["vertex us-central1 a3-highgpu-8g flex-start", "vertex us-central1 a2-highgpu-1g on-demand"]
+    runs = json.loads(job("list", "--team", "vision", "--format", "json").stdout)
+    assert [each["state"] for each in runs if each["name"] != run] == ["cancelled", "cancelled"]
+    assert state(job, run) == "waiting"
+    assert "By flex-start it waits for a3-highgpu-8g" in job("why", run).stdout
 
 
 def test_a_run_has_its_teams_account_and_its_own_name(job: Command, vertex: Cloud, root: Path) -> None:

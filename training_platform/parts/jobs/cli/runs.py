@@ -354,6 +354,9 @@ def _submit_wherever(file: Path, options: RunsOptions, minutes: float) -> None:
         place_name = f"{place.target} {place.key}"
         if target == "gke" and prepared.job and prepared.job.flavor:
             place_name += f" {prepared.job.flavor.name}"
+        elif target == "vertex" and prepared.job and prepared.job.spec.vertex:
+            machines = prepared.job.spec.vertex
+            place_name += f" {machines.machine_type} {machines.capacity}"
         try:
             names = _submit_prepared(prepared, options)
             api = options.api(place)
@@ -392,19 +395,12 @@ def _delete_try(api: Any, place: RunPlace, names: list[str], run: Run) -> None:
 
 
 def _tries(file: Path, folder: Path) -> list[tuple[TargetName, int]]:
-    """Return the places of a job file in order: the target, and the index of the place on GKE."""
-    from training_platform.parts.jobs.job_checks import places_of_file
-    from training_platform.parts.jobs.job_file import job_source
+    """Return the places of a job file in order: the target, and the index of its place."""
+    from training_platform.parts.jobs.job_file import job_source, number_of_places
+    from training_platform.parts.jobs.job_model import TARGETS
 
     job = job_source(file, folder).value
-    tries: list[tuple[TargetName, int]] = []
-    if not isinstance(job, dict):
-        return tries
-    if "gke" in job:
-        tries += [("gke", index) for index in range(places_of_file(file, folder))]
-    if "vertex" in job:
-        tries.append(("vertex", 0))
-    return tries
+    return [(target, index) for target in TARGETS for index in range(number_of_places(job, target))]
 
 
 @app.command("list", epilog=example("training-platform job list --team vision"))

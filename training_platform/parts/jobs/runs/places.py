@@ -14,9 +14,10 @@ from training_platform.config.reading.section import enumeration
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.job_checks import job_files, targets
+from training_platform.parts.jobs.job_file import job_source
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import job_among
-from training_platform.parts.jobs.resolve import ResolvedJob, read_job
+from training_platform.parts.jobs.resolve import ResolvedJob, parse_places
 from training_platform.resources.gke import cluster_name, context_name
 from training_platform.resources.scope import Scope, team_scope
 from training_platform.resources.team_logs import log_view_name, vertex_log_view
@@ -131,20 +132,25 @@ def places_of_run(
             f"No job file is called {called!r}, so nobody here can say where {run} is; --team looks in all places "
             f"of a team. {_allowed(called, names)}"
         )
-    in_file = [place_of(job, target) for job in named for target in targets(job)]
-    keys = {(place.target, place.key) for place in in_file}
+    in_file: dict[tuple[Target, str], RunPlace] = {}
+    for job in named:
+        for target in targets(job):
+            place = place_of(job, target)
+            in_file.setdefault((target, place.key), place)
     other_places = _places(jobs, workspace, team=team or owners[0])
-    return in_file, [place for place in other_places if (place.target, place.key) not in keys]
+    return list(in_file.values()), [place for place in other_places if (place.target, place.key) not in in_file]
 
 
 def _jobs(root: Path, workspace: Workspace) -> Iterator[ResolvedJob]:
+    """Yield every job without errors, at each of its places."""
     for path in job_files(root):
         try:
-            job, _ = read_job(path, root, workspace)
+            source = job_source(path, root)
         except UnreadableError:
             continue  # `job check` reports its errors
-        if job:
-            yield job
+        for placed in parse_places(source, workspace):
+            if placed.job:
+                yield placed.job
 
 
 def _allowed(value: str, names: Collection[str]) -> str:

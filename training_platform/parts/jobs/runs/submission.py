@@ -129,7 +129,7 @@ def prepare(
 ) -> Prepared:
     """Return a job file's next run, with the findings of ``job check``. Raises UnreadableError and UserError.
 
-    ``run`` is its name; None makes one up. ``index`` is one of the places on GKE that the file lists.
+    ``run`` is its name; None makes one up. ``index`` is one of the places that the file lists.
     """
     job, findings = read_job(path, root, read_workspace(root), partial(changes.applied, target=target), index)
     if job is None:
