@@ -8,11 +8,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 from tests.examples.jobs.test_finetune_vit import MAKE
 from tests.places import ROOT
+from training_platform.catalog import IMAGES
 
-NOTEBOOK = ROOT / "examples" / "experiments" / "vit_storage" / "vit.ipynb"
+EXPERIMENT = ROOT / "examples" / "experiments" / "vit_storage"
+NOTEBOOK = EXPERIMENT / "vit.ipynb"
 
 
 def cells() -> list[str]:
@@ -25,6 +29,18 @@ def test_each_cell_is_plain_python_without_output_of_a_run() -> None:
     for number, cell in enumerate(cells()):
         compile(cell, f"cell {number}", "exec")
     assert '"outputs": [\n' not in NOTEBOOK.read_text(encoding="utf-8")
+
+
+def test_the_jobs_and_the_image_of_the_notebook_have_the_same_libraries() -> None:
+    jobs = [EXPERIMENT / "vit-bucket.yaml", EXPERIMENT / "vit-filestore.yaml", ROOT / "examples/jobs/dws/sdk.yaml"]
+    requirements = [yaml.safe_load(job.read_text(encoding="utf-8"))["source"]["requirements"] for job in jobs]
+    _, base, install = (EXPERIMENT / "notebook" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+
+    assert requirements == requirements[:1] * len(jobs)
+    torch, _, transformers = (Requirement(text) for text in requirements[0])
+    assert "2.4" not in torch.specifier  # the version of the prebuilt image, which transformers 5 does not use
+    assert str(transformers) in [str(Requirement(word.strip('"'))) for word in install.split()[4:]]
+    assert base == f"FROM {IMAGES['notebook-gpu']}"
 
 
 @pytest.mark.examples
