@@ -187,25 +187,32 @@ def test_a_file_that_main_lacks_is_refused(clone: Path, tmp_path: Path, monkeypa
     assert "jobs/vision/other.yaml is not on main of origin" in result.stderr
 
 
-@pytest.mark.parametrize("change", ["changed", "added"])
-def test_a_folder_that_is_uploaded_has_to_be_that_of_main(
-    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+@pytest.mark.parametrize(
+    ("source", "file"),
+    [
+        ("folder: code, image: a/b:1", "train.py"),
+        ("folder: code, image: a/b:1", "more.py"),
+        ("package: code, module: train", "train.py"),
+        ("file: code/train.py", "train.py"),
+    ],
+)
+def test_source_that_is_uploaded_has_to_be_that_of_main(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, file: str
 ) -> None:
     program(tmp_path, monkeypatch, "gh", GITHUB)
     origin = tmp_path / "github.com" / "platform"
     (origin / "code").mkdir()
     (origin / "code" / "train.py").write_text("print(1)\n")
-    (origin / JOB).write_text((origin / JOB).read_text() + "source: {folder: code, image: a/b:1}\n")
+    (origin / JOB).write_text((origin / JOB).read_text() + f"source: {{{source}}}\n")
     git(origin, "add", ".")
     git(origin, "commit", "--quiet", "--message", "Second")
     git(clone, "pull", "--quiet")
-    path = clone / "code" / {"changed": "train.py", "added": "more.py"}[change]
-    path.write_text("print(2)\n")
+    (clone / "code" / file).write_text("print(2)\n")
 
     result = job(clone, "submit", JOB)
 
     assert result.exit_code == 2
-    assert f"code/{path.name} differs from main of origin" in result.stderr
+    assert f"code/{file} differs from main of origin" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -101,10 +101,9 @@ def _merged_file(folder: Path, file: Path) -> str:
     value = source.value if isinstance(source.value, dict) else {}
     uploaded = value.get("source")
     paths = [source.file]
-    if isinstance(uploaded, dict) and isinstance(uploaded.get("folder"), str):
-        paths.append(uploaded["folder"])
-    elif isinstance(uploaded, dict) and isinstance(uploaded.get("file"), str):
-        paths.append(uploaded["file"])
+    if isinstance(uploaded, dict):
+        kinds = ("file", "package", "folder")
+        paths += [uploaded[kind] for kind in kinds if isinstance(uploaded.get(kind), str)]
     _git(folder, "fetch", "--quiet", "origin", "main")
     for path in paths:
         if not _git(folder, "ls-tree", "FETCH_HEAD", "--", path):
