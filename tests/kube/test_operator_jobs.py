@@ -209,6 +209,9 @@ def test_its_job_in_the_teams_queue_is_let_in_and_no_other(agent: Server) -> Non
 def test_its_jobset_in_the_teams_queue_is_let_in_and_no_other(agent: Server, rendered: Callable[[str], Json]) -> None:
     held = copy.deepcopy(rendered(GPU_JOB))
     held["spec"]["suspend"] = True  # by Kueue's webhook, which is not here
+    del held["metadata"]["name"]
+    assert "name or generateName is required" in agent.ask("JobSet", held, AGENT)
+    held["metadata"]["generateName"] = "finetune-"
 
     assert agent.ask("JobSet", held, AGENT) == ""
     del held["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]

@@ -3,8 +3,8 @@
 It has a namespace of its own, which members have no rights in. Its chart would let it make pods in
 the team's, which Kueue does not count, so the chart is told of no other namespace, and its rights there are these. What
 W&B's queues say of a namespace is not ours: in its own, where no policy holds jobs in queues, a quota leaves room for
-the agent alone. Sources: wandb/helm-charts 82d5626, charts/launch-agent; wandb/wandb, kubernetes_runner.py, read
-2026-11-22; not run.
+the agent alone. Sources: wandb/helm-charts 82d5626, charts/launch-agent, read 2026-11-22, not run; agents 0.17.3 and
+0.31.0, which made a JobSet of a queued run beside an API server with these rights, 2026-11-29.
 """
 
 from __future__ import annotations
