@@ -182,8 +182,9 @@ Of one that is ``retired`` the resources include those that are destroyed from i
 class StackChange:
     """One stack that the change touches.
 
-    ``unpriced`` is the number of VMs that no cost includes. ``was`` is its name in the base, where that is another.
-    ``unknown`` says why its resources were not compared. ``head`` and ``base`` are its files, None if a side has none.
+    ``unpriced`` is the number of VMs that no cost includes, on each side. ``was`` is its name in the base, if that is
+    another one. ``unknown`` says why its resources were not compared. ``head`` and ``base`` are its files, None if a
+    side has none.
     """
 
     name: str
@@ -193,7 +194,7 @@ class StackChange:
     accelerators: tuple[AcceleratorChange, ...] = ()
     least_usd: Amount = NOTHING
     most_usd: Amount = NOTHING
-    unpriced: int = 0
+    unpriced: Amount = NOTHING
     unknown: str | None = None
     head: Stack | None = field(default=None, repr=False)
     base: Stack | None = field(default=None, repr=False)

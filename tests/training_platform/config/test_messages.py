@@ -33,6 +33,7 @@ config:
     name: vision
     members: [group:vision@example.com]
 """
+MANY_LABELS = ", ".join(f"k{number}: v" for number in range(65))
 BUDGET = "\n    billing_account: 01ABCD-23EF45-67AB89\n    budget: {a_month: 9, alert_at_percent: [50, 90, 90, 50]}"
 INCLUDED = "leave it out where the machine type includes its GPUs"
 SYSTEM = "'a3-highgpu-8g' is not a CPU-only machine type"
@@ -109,6 +110,7 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         ("name: vision", "name: true", "true is not a string", '"true"'),
         ("production: false", f"production: false{BUDGET}", "has 50, 90 twice", None),
         ("[group:vision@example.com]", "[]", "has 0 entries", None),
+        ("production: false", f"production: false\n    labels: {{{MANY_LABELS}}}", "has 65 entries", None),
     ],
 )
 def test_a_mistake_is_one_finding_with_the_nearest_value(

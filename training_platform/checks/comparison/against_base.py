@@ -331,7 +331,7 @@ def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
         accelerators=accelerator_changes(base_amounts, head_amounts),
         least_usd=minimum,
         most_usd=maximum,
-        unpriced=max(base_amounts.unpriced, head_amounts.unpriced),
+        unpriced=Amount(base_amounts.unpriced, head_amounts.unpriced),
         unknown=f"not planned in {' and '.join(unplanned)}" if unplanned else None,
         head=head.workspace.stacks.get(name),
         base=base.workspace.stacks.get(was),

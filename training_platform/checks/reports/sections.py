@@ -223,7 +223,10 @@ def _usd(value: Amount) -> str:
 
 def _priced(stack: StackChange) -> str:
     """Return a stack's name, with the number of VMs that its cost leaves out."""
-    return f"{stack.name}, without {counted(stack.unpriced, 'VM')} that have no price" if stack.unpriced else stack.name
+    before, after = map(int, (stack.unpriced.before or 0, stack.unpriced.after or 0))
+    if before == after:
+        return f"{stack.name}, without {counted(after, 'VM')} that have no price" if after else stack.name
+    return f"{stack.name}, without VMs that have no price: {before:,} → {after:,}"
 
 
 def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
@@ -249,12 +252,28 @@ def change_summary(comparison: Comparison) -> str:
     if unplanned:
         differ.append(f"resources of {counted(unplanned, 'stack')} were not compared")
     unaffected = f"; {counted(comparison.other_stacks, 'other')} cannot be affected" if comparison.other_stacks else ""
+    if cost := _cost_change(comparison):
+        unaffected += f"; {cost}"
     since = f"Since {comparison.ref} ({comparison.commit[:12]})"
     if comparison.unknown:
         return f"{since}: what changed is not known"
     if not comparison.stacks:
         return f"{since}: nothing that a stack depends on"
     return f"{since}: {'; '.join(differ)}{unaffected}"
+
+
+def _cost_change(comparison: Comparison) -> str:
+    """Return how much more or less a change costs per hour at the autoscaling maximum; empty for no difference.
+
+    It is not known if the number of VMs without a price changes.
+    """
+    stacks = [stack for stack in comparison.stacks if stack.most_usd.delta is not None]
+    if any(stack.unpriced.delta for stack in stacks):
+        return "the difference in cost is not known, since VMs without a price differ"
+    usd = sum(stack.most_usd.delta or 0 for stack in stacks)
+    if abs(usd) < 0.01:  # USD: less than a cent
+        return ""
+    return f"up to {abs(usd):,.2f} USD per hour {'more' if usd > 0 else 'less'}"
 
 
 def stack_title(stack: StackChange) -> str:

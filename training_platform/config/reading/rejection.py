@@ -33,6 +33,7 @@ _BOUNDS = {
     "greater_than": ("more than", "gt"),
     "less_than": ("less than", "lt"),
 }
+_LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 _SWITCHES = {
     "true": "true",
     "false": "false",
@@ -236,8 +237,9 @@ def _explain(
         return f"{shown} is not one of the allowed values", ", ".join(allowed), _nearest_choice(value, allowed)
     if kind in _BOUNDS:
         return _out_of_bounds(kind, value, context, shown)
-    if kind == "too_short":
-        return f"has {context['actual_length']} entries", f"at least {context['min_length']}", None
+    if kind in _LENGTHS:
+        word, limit = _LENGTHS[kind]
+        return f"has {len(value)} entries", f"{word} {context[limit]}", None
     if kind in _EXPECTED:
         return _wrong_type(kind, value, path, written or shown, _section_at(model, path))
     if kind == "string_pattern_mismatch":

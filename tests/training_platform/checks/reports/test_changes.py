@@ -32,6 +32,7 @@ from training_platform.quota.charges import QuotaKey
 from training_platform.rules.exemptions import Acknowledgement, Exempted, ExemptionEntry
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
+NO_VMS = Amount(0, 0)
 REPLACED = ResourceChange(
     kind="replaced",
     type=NODE_POOL,
@@ -140,6 +141,29 @@ def test_without_a_base_no_format_speaks_of_changes(build_report: Callable[..., 
 
     assert "changes" not in json.loads(render(plain, "json"))
     assert not any("Since " in render(plain, to) for to in FORMATS)
+
+
+def _costs(*maxima: Amount, unpriced: Amount = NO_VMS) -> Comparison:
+    stacks = tuple(
+        StackChange(name=f"s{number}", kind="changed", most_usd=most, unpriced=unpriced)
+        for number, most in enumerate(maxima)
+    )
+    return Comparison(ref="main", commit="0" * 40, stacks=stacks)
+
+
+def test_the_summary_says_what_a_change_costs() -> None:
+    more = change_summary(_costs(Amount(100, 185.62), Amount(10, 9), Amount(None, 5)))
+    less = change_summary(_costs(Amount(100, 20)))
+
+    assert more.endswith("; up to 84.62 USD per hour more")
+    assert less.endswith("; up to 80.00 USD per hour less")
+    assert "USD" not in change_summary(_costs(Amount(100, 100.001)))
+
+
+def test_a_cost_is_not_compared_if_vms_without_a_price_differ() -> None:
+    summary = change_summary(_costs(Amount(1054, 369), unpriced=Amount(3, 11)))
+
+    assert summary.endswith("; the difference in cost is not known, since VMs without a price differ")
 
 
 def test_an_unknown_base_is_reported(build_report: Callable[..., Report]) -> None:
