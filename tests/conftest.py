@@ -93,7 +93,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 SAMPLES = tuple(f"{Path(__file__).parents[1] / name}{os.sep}" for name in ("stacks", "jobs"))
 OF_SAMPLES = (
-    "tests/stacks/test_samples.py", "tests/training_platform/modules/test_register.py::test_a_sample",
+    "tests/repository/test_samples.py", "tests/training_platform/modules/test_register.py::test_a_sample",
     "tests/repository/test_repository.py::test_no_file_holds",
     "tests/engine/test_samples.py",
     "tests/kube/test_every_object.py",  # whose objects a cluster has to take, whoever wrote the stacks

@@ -59,6 +59,7 @@ NAVIGATION = {
     ],
     "Develop it": [
         "development/architecture",
+        "development/tests",
         "development/words",
         "development/status",
         "development/documents",

@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks.measure import BIN, ROOT
 from tests.repository.clones import CLOUD, FILES, REHEARSAL, clone, commands
-from tests.repository.test_pages import START, type_page
+from tests.repository.typed_pages import START, type_page
 from training_platform.config.workspace import read_workspace
 
 STEPS = commands()
