@@ -44,6 +44,7 @@ _AMBIGUOUS = re.compile(
 )
 _SMART_QUOTES = re.compile("[\u2018\u201a\u201c\u201e](.*)[\u2018\u2019\u201c\u201d]", re.DOTALL)
 _DEEPEST = 60  # levels; our deepest stack file has 8
+_TOO_DEEP = "is nested or repeated too deeply"
 _MOST_BYTES = 64 * 2**20
 _MOST_REPEATED = 1_000_000  # events that aliases expand to; aliases of aliases multiply a small file without limit
 _LARGEST = 2**53  # larger integers change when they become floats, as on Pulumi's wire
@@ -141,6 +142,8 @@ def parse_source(text: str, file: str) -> Source:
     except yaml.MarkedYAMLError as error:
         position, why = why_not_yaml(text, error)
         prefix = ":".join(map(str, (file, *(position or ()))))
+        if "nesting depth" in (error.problem or ""):  # the limit of PyYAML's own scanner, since 6.0.4
+            raise UnreadableError(f"{prefix}: {_TOO_DEEP}.") from error
         raise UnreadableError(f"{prefix}: is not YAML: {why}.") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UnreadableError(f"{file}: is not YAML: {' '.join(str(error).split())}.") from error
@@ -326,7 +329,7 @@ class Reader:
 
     def _too_deep(self, event: _Event) -> UnreadableError:
         line, column = _position(event)
-        return UnreadableError(f"{self.source.file}:{line}:{column}: is nested or repeated too deeply.")
+        return UnreadableError(f"{self.source.file}:{line}:{column}: {_TOO_DEEP}.")
 
     def _report(
         self,
