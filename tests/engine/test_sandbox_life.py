@@ -38,10 +38,11 @@ STACKS = read_workspace(ORGANISATION).stacks
 ENVIRONMENTS = [name for name, stack in STACKS.items() if not stack.team]
 TEAMS = [name for name, stack in STACKS.items() if stack.team]
 SCHEMAS = ROOT.parent / "shared" / "schemas"  # the upstream CRDs, where they are beside this checkout
-# What a project keeps: that an API is enabled, its number, the pool of its clusters' identities; and what is others'.
+# What a project keeps: enabled APIs, its number, its clusters' identity pool, its log bucket; and what is others'.
 KEPT = re.compile(
     r"(serviceusage|cloudresourcemanager)/|iam/projects/[\w-]+/(identityPool|roles/training_platform_)|cloudquotas/"
     r"|compute/projects/[\w-]+/zones/[\w-]+/reservations/|storage/b/example-images"
+    r"|logging/projects/[\w-]+/locations/global/buckets/_Default"
 )
 KILL_EVERY = int(os.environ.get("TRAINING_PLATFORM_KILL_EVERY", "80"))
 """After how many operations a run of ``dev`` is killed; 10 finds more, and takes that much longer."""

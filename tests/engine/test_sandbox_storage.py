@@ -112,7 +112,6 @@ def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -
     )
     other_instances = [f"filestore-{name}-instance" for name in tiers(grown=False)]
     assert {name: created[name] for name in other_instances} == {name: {"create"} for name in other_instances}
-    place.ask("storage", "v1/b", {"name": "example-images", "location": "US-CENTRAL1"}, project=CLOUD_PROJECT)
     team = place.run("up", "files-vision")
     assert team["data-disk-main-volume"] == team["data-files-main-claim"] == {"create"}
     assert team["data-bucket-access"] == {"create"}
