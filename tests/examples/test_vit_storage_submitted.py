@@ -31,6 +31,7 @@ HALVES = ["vit-bucket", "vit-filestore"]
 INSTANCE = f"projects/{PROJECT}/locations/us-central1/instances/prod-datasets"
 DATA_SETS = """\
     network_attachments: {us-central1: 10.22.48.0/24}
+    python_repository: us
     data_sets:
       food101-bucket: {size_gib: 5, bucket: {name: example-images, location: us-central1, path: food101}}
       food101-files: {size_gib: 5, writer: vision, filestore: {instance: datasets, path: food101}}

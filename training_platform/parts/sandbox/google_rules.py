@@ -19,7 +19,7 @@ from local_google_cloud.api import (
     Store,
     TrainingVms,
 )
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.catalog.nearest import find_nearest
 from training_platform.catalog.permissions import permissions
 from training_platform.catalog.types import ChargedCapacity, Json
@@ -44,6 +44,7 @@ _RULES: Final = tuple(
 # GKE's default machine type. Shared-core machines are not in the catalogue; this one is charged like the type beside it
 # (Compute docs, general-purpose machines: 2 vCPUs; general knowledge).
 _CHARGED_AS: Final = {"e2-medium": "e2-standard-2"}
+_READER: Final = "roles/artifactregistry.reader"
 _CAPACITY: Final[Mapping[str, ChargedCapacity]] = {"SPOT": "spot", "FLEX_START": "flex-start"}
 
 
@@ -197,6 +198,8 @@ def _with_current_nodes(view: View, nodes: int | None) -> View:
 def _rights(policies: Policies) -> Rights:
     """Return the rights that policies grant, and those that Google grants to its own accounts."""
     grants = [PolicyGrant(*grant) for grant in policies.grants]
+    public_repositories = {resource_named(image, "") for image in IMAGES.values()} - {""}  # such as Vertex AI's images
+    grants += (PolicyGrant("allUsers", _READER, repository) for repository in public_repositories)
     for name, agent in permissions().agents.items():
         for project in policies.numbers:
             if (project, agent.of) in policies.enabled:
