@@ -107,7 +107,7 @@ def test_a_run_tries_each_place_and_waits_at_the_first(job: Command, root: Path)
     tried = re.findall("^# (.+): not started in 0 minutes", result.stderr, re.MULTILINE)
     assert tried == ["vertex us-central1 a3-highgpu-8g flex-start", "vertex us-central1 a2-highgpu-1g on-demand"]
     runs = json.loads(job("list", "--team", "vision", "--format", "json").stdout)
-    assert [each["state"] for each in runs if each["name"] != run] == ["cancelled", "cancelled"]
+    assert [listed["state"] for listed in runs if listed["name"] != run] == ["cancelled", "cancelled"]
     assert state(job, run) == "waiting"
     assert "By flex-start it waits for a3-highgpu-8g" in job("why", run).stdout
 
