@@ -103,7 +103,8 @@ def add_team(
     account_component = plan.component("training-platform:tenancy:TeamAccount", "account")
     account = team_account(account_component, _account(team, environment, scope, buckets, repositories))
     _let_agents(apis, team, environment, repositories)
-    _add_grants(plan, team, environment, scope, account)
+    data_set_buckets = _data_set_buckets(team, environment, buckets.values())
+    _add_grants(plan, team, environment, scope, account, data_set_buckets)
     budget = stack_budget(team.budget, environment)
     if budget:
         budget_resources(*budget, scope, plan)
@@ -117,7 +118,7 @@ def add_team(
     uses = TeamResources(
         projects=(scope.project, environment.project),
         buckets={key: (spec, buckets[key].output("name")) for key, spec in team.buckets.items()},
-        data_sets=_data_set_buckets(team, environment),
+        data_sets=data_set_buckets,
         secrets=secrets,
         repositories=repositories,
         pushes_to=(TEAM_IMAGES,),
@@ -253,25 +254,36 @@ def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) 
     return repositories
 
 
-def _add_grants(plan: Plan, team: Team, environment: Environment, scope: Scope, account: Resource) -> None:
+def _add_grants(
+    plan: Plan,
+    team: Team,
+    environment: Environment,
+    scope: Scope,
+    account: Resource,
+    data_set_buckets: Mapping[str, Any],
+) -> None:
     """Add the members' right to connect to clusters, and the account's rights on data sets of others."""
     if team.shares:
         for caller in cluster_callers(scope, environment.project, team.members):
             plan.add(caller)
-    for key, bucket in _data_set_buckets(team, environment).items():
+    for key, bucket in data_set_buckets.items():
         writes = environment.data_sets[key].writer == team.name
         role: BucketRole = "roles/storage.objectUser" if writes else "roles/storage.objectViewer"
         for grant in bucket_grants(f"{declared_name('data_sets', key)}-access", bucket, role, account.output("member")):
             plan.add(grant)
 
 
-def _data_set_buckets(team: Team, environment: Environment) -> dict[str, str]:
-    """Return the names of the buckets with data sets that a team reads, by the data set's key."""
-    return {
-        key: data.bucket.name
-        for key, data in environment.data_sets.items()
-        if data.bucket and data.readable_by(team.name)
-    }
+def _data_set_buckets(team: Team, environment: Environment, created: Iterable[Resource]) -> dict[str, Any]:
+    """Return the names of the buckets with data sets that a team reads, by the data set's key.
+
+    Of a bucket that the team's stack creates it is the output, so that grants are made after it and go before it.
+    """
+    outputs = {bucket.inputs["name"]: bucket.output("name") for bucket in created}
+    names: dict[str, Any] = {}
+    for key, data in environment.data_sets.items():
+        if data.bucket and data.readable_by(team.name):
+            names[key] = outputs.get(data.bucket.name, data.bucket.name)
+    return names
 
 
 def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:

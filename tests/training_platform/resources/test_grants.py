@@ -155,6 +155,18 @@ def test_members_only_read_data_sets_and_jobs_look_at_their_buckets() -> None:
     }
 
 
+def test_roles_on_a_data_set_in_the_teams_own_bucket_wait_for_it() -> None:
+    """Deleted after it, they would be refused, and created before it, too."""
+    data = {"bucket": {"name": f"{PROJECT}-dev-vision-data", "location": "us-central1"}}
+    buckets = {"buckets": {"data": {"location": "us-central1"}}}
+    grants = granted("dev-vision", environment={"data_sets": {"images": data}}, team=buckets)
+
+    on_data_set = [grant.planned_as for grant in grants if "images-access" in grant.planned_as.name]
+    assert len(on_data_set) >= 2  # its objects, and to look at the bucket
+    for grant in on_data_set:
+        assert "bucket-data-bucket" in {resource.name for resource in awaited(grant)}
+
+
 def test_members_add_values_to_the_teams_secrets_and_read_none() -> None:
     held = rights(granted("dev-vision", team={"secrets": ["token"]}), MEMBER)
 
