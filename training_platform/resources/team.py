@@ -103,8 +103,9 @@ def add_team(
     account_component = plan.component("training-platform:tenancy:TeamAccount", "account")
     account = team_account(account_component, _account(team, environment, scope, buckets, repositories))
     _let_agents(apis, team, environment, repositories)
+    _let_members_connect(plan, team, environment, scope)
     data_set_buckets = _data_set_buckets(team, environment, buckets.values())
-    _add_grants(plan, team, environment, scope, account, data_set_buckets)
+    _add_data_set_grants(plan, team, environment, data_set_buckets, account)
     budget = stack_budget(team.budget, environment)
     if budget:
         budget_resources(*budget, scope, plan)
@@ -254,19 +255,17 @@ def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) 
     return repositories
 
 
-def _add_grants(
-    plan: Plan,
-    team: Team,
-    environment: Environment,
-    scope: Scope,
-    account: Resource,
-    data_set_buckets: Mapping[str, Any],
-) -> None:
-    """Add the members' right to connect to clusters, and the account's rights on data sets of others."""
+def _let_members_connect(plan: Plan, team: Team, environment: Environment, scope: Scope) -> None:
     if team.shares:
         for caller in cluster_callers(scope, environment.project, team.members):
             plan.add(caller)
-    for key, bucket in data_set_buckets.items():
+
+
+def _add_data_set_grants(
+    plan: Plan, team: Team, environment: Environment, buckets: Mapping[str, Any], account: Resource
+) -> None:
+    """Add the account's rights on the buckets of data sets, by the data set's key."""
+    for key, bucket in buckets.items():
         writes = environment.data_sets[key].writer == team.name
         role: BucketRole = "roles/storage.objectUser" if writes else "roles/storage.objectViewer"
         for grant in bucket_grants(f"{declared_name('data_sets', key)}-access", bucket, role, account.output("member")):
