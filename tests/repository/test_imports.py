@@ -187,9 +187,9 @@ def test_no_test_file_is_imported_by_another() -> None:
     """What tests share is in files of their own; rooms in ``NOT_YET_PARTED`` still import test files."""
     importing = re.compile(r"^from tests\.(?:\w+\.)*test_\w+ import", re.MULTILINE)
     files = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py")]
-    found = {str(path.parent) for path in files if importing.search((ROOT / "tests" / path).read_text())}
+    rooms = {str(path.parent) for path in files if importing.search((ROOT / "tests" / path).read_text())}
 
-    assert {room for room in found if not room.startswith(NOT_YET_PARTED)} == set()
+    assert {room for room in rooms if not room.startswith(NOT_YET_PARTED)} == set()
 
 
 def test_every_room_and_part_has_its_arrows() -> None:

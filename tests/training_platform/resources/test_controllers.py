@@ -251,7 +251,7 @@ def test_a_named_chart_is_looked_for_in_its_repository() -> None:
     ],
 )
 def test_a_stack_file_says_otherwise(override: dict[str, str], expected: ChartRef) -> None:
-    assert chart_ref(REPO, ChartOverride(**override)) == expected
+    assert chart_ref(REPO, ChartOverride.model_validate(override)) == expected
 
 
 def test_a_repository_for_an_oci_chart_holds_it_under_its_own_name() -> None:

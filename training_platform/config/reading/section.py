@@ -271,7 +271,7 @@ LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, examples=["cost-center"])]
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, examples=["ml-research"])]
 HostName = Annotated[str, Field(pattern=_HOST, examples=["notebooks.example.com"])]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=64)]
-"""Labels of resources, of which Google Cloud takes 64, the platform's own included."""
+"""Labels of resources; Google Cloud takes 64 of each resource, including the platform's own."""
 NodeLabelKey = Annotated[str, Field(pattern=_NODE_LABEL_KEY)]  # also of taints
 NodeLabelValue = Annotated[str, Field(pattern=_NODE_LABEL_VALUE)]
 Email = Annotated[str, Field(pattern=EMAIL, examples=["ml-platform@example.com"])]

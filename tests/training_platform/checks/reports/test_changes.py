@@ -145,8 +145,8 @@ def test_without_a_base_no_format_speaks_of_changes(build_report: Callable[..., 
 
 def _costs(*maxima: Amount, unpriced: Amount = NO_VMS) -> Comparison:
     stacks = tuple(
-        StackChange(name=f"s{number}", kind="changed", most_usd=most, unpriced=unpriced)
-        for number, most in enumerate(maxima)
+        StackChange(name=f"s{number}", kind="changed", most_usd=maximum, unpriced=unpriced)
+        for number, maximum in enumerate(maxima)
     )
     return Comparison(ref="main", commit="0" * 40, stacks=stacks)
 
