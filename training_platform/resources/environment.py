@@ -38,7 +38,7 @@ from training_platform.resources.gke import (
     member_key,
     node_account_resources,
 )
-from training_platform.resources.gpu_software import gpu_software
+from training_platform.resources.gpu_software import add_installers, gpu_network_objects
 from training_platform.resources.jupyterhub import hub_gateway, jupyterhub
 from training_platform.resources.kubernetes_objects import (
     RBAC,
@@ -349,9 +349,11 @@ def _add_cluster(plan: Plan, name: str, shared: _SharedResources, flavors: Mappi
     deployed_flavors = _software(cluster, shared, resources.cpu_pools)
     if environment.nightly_account:
         _let_nightly_read(cluster, scope, environment.nightly_account)
+    levels = {}
     for fabric in gpu_fabrics(name, spec).values():
-        pods = cluster.add("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
-        gpu_software(pods, scope, fabric, resources.gpu_networks[fabric.name], environment.node_images)
+        levels[fabric] = cluster.add("training-platform:gke:GpuDirect", f"{fabric.component}-pods")
+        gpu_network_objects(levels[fabric], scope, fabric, resources.gpu_networks[fabric.name])
+    add_installers(levels, scope, environment.node_images)
     return _DeployedCluster(resources, deployed_flavors)
 
 

@@ -17,9 +17,10 @@ _PACKAGE: Final = "training-platform"
 def add_former_levels(plan: Plan) -> None:
     """Add the aliases by which an update of the last version's stack changes none of its resources."""
     for node in plan.nodes():
+        names = [None, *(alias.name for alias in node.aliases)]
         for types in former_types((*parent_types(node), node.type)):
             *parents, former_type = types
-            node.aliases.append(Alias(type=former_type, parents=tuple(parents)))
+            node.aliases += [Alias(name=name, type=former_type, parents=tuple(parents)) for name in names]
 
 
 @cache

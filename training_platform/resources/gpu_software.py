@@ -20,17 +20,15 @@ from training_platform.config.gpu_fabric import GpuFabric
 from training_platform.resources.gpu_direct import access
 from training_platform.resources.gpu_networks import GpuNetworks
 from training_platform.resources.kubernetes_objects import DAEMON_SET, kubernetes_object, object_type
-from training_platform.resources.plan import Component, Resource
+from training_platform.resources.plan import Alias, Component, Resource
 from training_platform.resources.scope import Scope
 
 API_VERSION = "networking.gke.io/v1"
 PARAMETERS = "GKENetworkParamSet"
 
 
-def gpu_software(
-    into: Component, scope: Scope, fabric: GpuFabric, networks: GpuNetworks, images: Mapping[str, str]
-) -> None:
-    """Add the Kubernetes side of one kind of GPUDirect in one cluster; ``images`` are the stack file's."""
+def gpu_network_objects(into: Component, scope: Scope, fabric: GpuFabric, networks: GpuNetworks) -> None:
+    """Add the Kubernetes side of the networks of one kind of GPUDirect in one cluster."""
     for vpc in fabric.vpcs:
         mode = "NetDevice" if vpc.profile is None else "RDMA"
         for nic in vpc.nics:
@@ -46,13 +44,28 @@ def gpu_software(
             fields = {"spec": {"type": "Device", "parametersRef": reference}}
             kind = object_type(API_VERSION, "Network")
             into.add(kubernetes_object(kind, f"{logical}-network", scope, nic.name, fields), [parameters])
+
+
+def add_installers(levels: Mapping[GpuFabric, Component], scope: Scope, images: Mapping[str, str]) -> None:
+    """Add the installers of each model of GPU in a cluster, once for all zones; ``images`` are the stack file's.
+
+    ``levels`` are those of the networks. The name has no zone, so that a pool that moves leaves the installer alone.
+    """
     images = {**IMAGES, **images}
-    with_devices = bool(access(fabric.gpudirect, images).devices)
-    for label in fabric.labels:
-        name = f"{into.name}-{label}"
-        into.add(installer(name, scope, gpudirect=fabric.gpudirect, gpu=label, images=images))
-        if with_devices:
-            into.add(device_injector(name, scope, gpu=label, images=images))
+    levels_of_gpu: dict[str, list[tuple[GpuFabric, Component]]] = {}
+    for fabric, level in levels.items():
+        for gpu in fabric.labels:
+            levels_of_gpu.setdefault(gpu, []).append((fabric, level))
+    for gpu, of_gpu in levels_of_gpu.items():
+        fabric, level = of_gpu[0]
+        name = f"{fabric.component.removesuffix(fabric.name)}{gpu}"
+        daemons = [installer(name, scope, gpudirect=fabric.gpudirect, gpu=gpu, images=images)]
+        if access(fabric.gpudirect, images).devices:
+            daemons.append(device_injector(name, scope, gpu=gpu, images=images))
+        for daemon in daemons:
+            role = daemon.name.removeprefix(name)
+            daemon.aliases = [Alias(name=f"{former.name}-{gpu}{role}") for _, former in of_gpu]
+            level.add(daemon)
 
 
 NAMESPACE = "kube-system"

@@ -162,7 +162,7 @@ def test_rules_know_what_its_machines_take(tree: Tree) -> None:
 
 
 def test_its_installer_and_its_limits_of_auto_provisioning_are_planned(probed: Any) -> None:
-    installer = planned(probed, "DaemonSet", "one-gpu-networks-rdma-us-central1-a-pods-acme-z9-installer")
+    installer = planned(probed, "DaemonSet", "one-gpu-networks-acme-z9-installer")
     assert installer["spec"]["template"]["spec"]["nodeSelector"] == {"cloud.google.com/gke-accelerator": "acme-z9"}
 
     scaling = planned(probed, "Cluster", "one-cluster")["clusterAutoscaling"]

@@ -12,11 +12,15 @@ from tests.plans import PlannedStack, planned_stack
 from tests.stack_files import workspace_of
 from training_platform.config.expansion import cluster_pools
 from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.workspace import Workspace
 from training_platform.resources.compute_classes import compute_class
+from training_platform.resources.plan import Resource
+from training_platform.resources.stack_plan import stack_plan
 
 TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 POLICY = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 RELEASE = "kubernetes:helm.sh/v3:Release"
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 RESERVED = {"capacity": "reservation", "reservation": "any"}
 H200 = {"machine_type": "a3-ultragpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4}
@@ -40,8 +44,8 @@ def devices(networks: str | None, **pools: dict[str, Any]) -> dict[str, tuple[st
     }
 
 
-def plan(stack: str, networks: str | None, **pools: dict[str, Any]) -> PlannedStack:
-    """Return the plan of the environment ``lab``, or of its team ``lab-vision``, which has shares of all flavors."""
+def lab(networks: str | None, **pools: dict[str, Any]) -> Workspace:
+    """Return the environment ``lab`` with its team ``lab-vision``, which has shares of all flavors."""
     spec = {"location": "us-central1", "subnet": RANGES, "node_pools": pools}
     if networks:
         spec["accelerator_networks"] = networks
@@ -49,7 +53,11 @@ def plan(stack: str, networks: str | None, **pools: dict[str, Any]) -> PlannedSt
     flavors = workspace_of({"lab": {"environment": environment}}).flavors("lab", "main")
     shares = {"main": {name: {"nominal_quota": flavor.queue_chips} for name, flavor in flavors.items()}}
     team = {"environment": "lab", "name": "vision", "members": ["group:vision@example.com"], "shares": shares}
-    workspace = workspace_of({"lab": {"environment": environment}, "lab-vision": {"team": team}})
+    return workspace_of({"lab": {"environment": environment}, "lab-vision": {"team": team}})
+
+
+def plan(stack: str, networks: str | None, **pools: dict[str, Any]) -> PlannedStack:
+    workspace = lab(networks, **pools)
     return planned_stack(workspace.stacks[stack], workspace)
 
 
@@ -119,6 +127,27 @@ def test_gke_creates_the_networks_and_the_platform_none() -> None:
 
     assert networks("multi-network") == (1 + 2, 1 + 9, {"GKENetworkParamSet", "Network", "DaemonSet"})
     assert networks(None) == (1, 1, {"Network", "DaemonSet"})  # the environment's own VPC; NCCL's plugin
+
+
+def test_the_pools_of_two_zones_share_one_installer_of_their_gpu() -> None:
+    elsewhere = {**H200, "zone": "us-central1-c"}
+
+    def installer(**pools: dict[str, Any]) -> Resource:
+        workspace = lab("multi-network", **pools)
+        environment = stack_plan(workspace.stacks["lab"], workspace)
+        assert environment is not None
+        (daemon,) = [row for row in environment.resources() if row.type == DAEMON_SET]
+        return daemon
+
+    alone = installer(ultra=H200)
+    moved = installer(ultra=elsewhere)
+    in_both = installer(ultra=H200, more=elsewhere)
+
+    assert alone.name == moved.name == in_both.name == "main-gpu-networks-nvidia-h200-141gb-installer"
+    assert alone.inputs["metadata"]["name"] == in_both.inputs["metadata"]["name"]
+    assert {alias.name for alias in in_both.aliases} >= {
+        f"main-gpu-networks-rdma-us-central1-{zone}-pods-nvidia-h200-141gb-installer" for zone in "bc"
+    }
 
 
 def test_a_class_creates_pools_with_the_networks_of_its_cluster() -> None:
