@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from training_platform.config.reading.declaration import Draft, finding
@@ -11,6 +12,7 @@ from training_platform.config.reading.finding import Path
 from training_platform.parts.jobs.container import mount_path
 from training_platform.parts.jobs.job_rules import job_rule
 from training_platform.parts.jobs.resolve import ResolvedJob
+from training_platform.resources.scope import bucket_id
 
 JOB_WORDS = job_rule(
     "job-words",
@@ -22,7 +24,8 @@ _BUILT_IN = frozenset({"cd", "source", ".", "export", "set", "ulimit", "alias", 
 _SHELL_VARIABLE = re.compile(r"(?<!\$)\$(\{[A-Z_][A-Z0-9_]*\}|[A-Z_][A-Z0-9_]*)")
 _TWO_WORDS = re.compile(r"(--?[A-Za-z][\w-]*) +(\S+)")
 _PLACEHOLDER = re.compile(r"\{\{[^{}]*\}\}")
-_BUCKET_PATH = re.compile(r"/gcs/[\w.-]+")
+_BUCKET_PATH = re.compile(r"/gcs/([\w.-]+)")
+_ALIKE = 0.9  # a slip of one or two letters; a bucket of somebody else is no mistake on Vertex AI
 
 
 def word_findings(job: ResolvedJob) -> Iterator[Draft]:
@@ -36,7 +39,7 @@ def word_findings(job: ResolvedJob) -> Iterator[Draft]:
         return
     words: list[tuple[Path, str]] = [(("command", index), word) for index, word in enumerate(spec.command)]
     words += [(("args", index), word) for index, word in enumerate(spec.args)]
-    yield from _unmounted(job, words)
+    yield from _bucket_paths(job, words)
     if not any(PurePosixPath(word).name in _SHELLS for word in spec.command):
         yield from _needs_a_shell(job, words)
     yield from _variables(job, [(("env", name), value) for name, value in spec.env.items()])
@@ -89,14 +92,22 @@ def _variables(job: ResolvedJob, texts: list[tuple[Path, str]]) -> Iterator[Draf
         yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed, nearest=nearest)
 
 
-def _unmounted(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[Draft]:
-    """Find a path below /gcs without a mount: Vertex AI has all buckets there, and GKE only those of mounts."""
-    if job.spec.gke is None:
-        return
+def _bucket_paths(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[Draft]:
+    """Find a path below /gcs of a misspelt bucket, or on GKE of one without a mount; Vertex AI has all there."""
+    buckets = [bucket_id(job.scope, key) for key in job.team.buckets]
+    buckets += [data.bucket.name for data in job.environment.data_sets.values() if data.bucket]
     mounted = [mount_path(job, mount) for mount in job.spec.mounts]
     for path, word in words:
-        bucket = _BUCKET_PATH.search(word)
-        if bucket and not any(f"{place}/".startswith(f"{bucket[0]}/") for place in mounted):
-            message = f"{bucket[0]} is a folder only on Vertex AI: on GKE the job mounts no such bucket"
+        named = _BUCKET_PATH.search(word)
+        if named is None:
+            continue
+        meant = get_close_matches(named[1], buckets, n=1, cutoff=_ALIKE)
+        if meant and named[1] not in buckets:
+            message = f"{named[0]} is of no bucket of the team or of a data set"
+            allowed = "a bucket's full name, or the variable MOUNT_NAME of a mount"
+            nearest = word.replace(named[0], f"/gcs/{meant[0]}")
+            yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed, nearest=nearest)
+        elif job.spec.gke and not any(f"{place}/".startswith(f"{named[0]}/") for place in mounted):
+            message = f"{named[0]} is a folder only on Vertex AI: on GKE the job mounts no such bucket"
             allowed = "mounts with source: {bucket: NAME} or {data_set: NAME}, and MOUNT_NAME for the path"
             yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed)
