@@ -135,6 +135,13 @@ def test_the_exemption_that_is_offered_is_taken(small_disk: tuple[Path, int]) ->
     assert "exempt until 2027-01-31 by ml@example.com: Agreed." in done.stdout
 
 
+def test_a_line_of_thousands_of_digits_is_no_place() -> None:
+    done = run("explain", f"stacks/Pulumi.dev.yaml:{'9' * 5000}")
+
+    assert done.exit_code == 2
+    assert "bug of its own" not in done.stderr
+
+
 def test_a_quota_says_what_it_counts_and_who_asks() -> None:
     done = run("explain", "NVIDIA-A100-GPUS")
 
@@ -200,6 +207,23 @@ def test_json_has_the_same_facts() -> None:
     assert (document["kind"], document["name"]) == ("Filestore tier", "ZONAL")
     assert facts["reserved_prefixes"]["value"] == ["26", "24"]
     assert [name for name, fact in facts.items() if fact["unverified"]] == ["reserved_prefixes", "high_band_quota"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "a3-megagup-8g"], "'a3-megagup-8g' is not in the catalogue. Nearest: a3-megagpu-8g."),
+        (["show", "zonal "], "Nearest: ZONAL."),
+        (["show", "#"], "'#' is not in the catalogue. There are: "),
+        (["list", "--gpu", "h1000"], "'h1000' is not a GPU or TPU in the catalogue. Nearest: h100."),
+    ],
+)
+def test_an_unknown_name_is_exit_code_2_with_the_nearest(arguments: list[str], message: str) -> None:
+    done = catalog(*arguments)
+
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stdout == ""
 
 
 def listed_names(*arguments: str) -> list[str]:
