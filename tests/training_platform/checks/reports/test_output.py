@@ -18,13 +18,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION
-from training_platform.checks.output import FORMATS, render, write_files
+from training_platform.checks.output import FORMATS, check_writable, render, write_files
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports import sections
 from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.checks.reports.wording import conclusion
 from training_platform.cli.check import check as check_command
 from training_platform.cli.main import app
+from training_platform.config.reading.finding import UserError
 
 Build = Callable[..., Any]
 
@@ -138,6 +139,18 @@ def test_wrong_usage_is_one_sentence_and_nothing_is_checked(arguments: list[str]
     assert "Traceback" not in done.output
 
 
+def test_no_file_is_written_if_one_cannot_be(tmp_path: Path) -> None:
+    good = tmp_path / "good.json"
+    bad = tmp_path / "gone" / "bad.json"
+    good.write_text("before")
+
+    with pytest.raises(UserError, match=r"gone/bad\.json cannot be written: No such file or directory\."):
+        write_files({good: "after", bad: "after"})
+
+    assert good.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["good.json"]
+
+
 def test_the_command_ends_with_2_where_a_file_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,3 +192,17 @@ def test_a_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert real.read_text() == "after\n"
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        check_writable({pipe: "json"})
+        write_files({pipe: "text"})
+
+        assert os.read(reader, 100) == b"text\n"
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+    finally:
+        os.close(reader)
