@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION, ROOT
 from tests.training_platform.checks.repository import signed
-from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog import CHARTS, DISK_TYPES, FILESTORE_TIERS, LUSTRE_TIERS, MACHINE_TYPES
 from training_platform.checks.every_rule import every_rule
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding
@@ -224,6 +224,18 @@ def test_an_unknown_name_is_exit_code_2_with_the_nearest(arguments: list[str], m
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stdout == ""
+
+
+def test_the_list_has_every_name_below_its_kind() -> None:
+    done = catalog("list")
+
+    listed = [row.split()[0] for row in done.stdout.splitlines() if row.startswith("  ")]
+    assert {*MACHINE_TYPES, *DISK_TYPES, *FILESTORE_TIERS, *LUSTRE_TIERS, *CHARTS} <= set(listed)
+    assert len(listed) == len(set(listed))
+    assert [row for row in done.stdout.splitlines() if row and not row.startswith(" ")] == [
+        "machine types with GPUs", "machine types with TPUs", "machine types without accelerators", "accelerators",
+        "disk types", "Filestore tiers", "Managed Lustre tiers", "charts", "releases", "images", "model servers",
+    ]  # fmt: skip
 
 
 def listed_names(*arguments: str) -> list[str]:
