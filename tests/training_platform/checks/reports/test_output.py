@@ -166,6 +166,19 @@ def test_the_command_ends_with_2_where_a_file_cannot_be_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_files_are_written_although_nobody_reads_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("training_platform.cli.check.print_report", closed)
+
+    check(f"--output=sarif={tmp_path / 'x.sarif'}")
+
+    assert json.loads((tmp_path / "x.sarif").read_text())["version"] == "2.1.0"
+
+
 def test_a_terminal_of_another_encoding_gets_the_report_nevertheless() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "training_platform.cli.main", "check"],
