@@ -113,6 +113,23 @@ def test_workloads_that_ended_are_jobs(tmp_path: Path) -> None:
     assert "Left out: 1 workloads without GPUs or TPUs." in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("|90061|", f"|{'9' * 400}|", "6:33"),
+        ("|90061|", f"|{'9' * 5000}|", "6:33"),
+        ("|90061|", "|9999999999-00:00:00|", "6:33"),
+        ("gres/gpu=4", f"gres/gpu={'9' * 5000}", "6:39"),
+    ],
+)
+def test_a_row_of_slurm_beyond_all_measure_costs_that_row(tmp_path: Path, old: str, new: str, place: str) -> None:
+    done = imported(tmp_path, "slurm", SLURM.replace(old, new))
+
+    assert done.exit_code == 1, done.exception
+    assert f"file:{place}: " in done.stderr
+    assert "1 jobs." in done.stderr
+
+
 @pytest.mark.parametrize("cell", ["nan", "inf", "1e300", "1e15"])
 @pytest.mark.parametrize("column", range(18))
 def test_a_number_of_the_standard_workload_format_beyond_all_measure_costs_that_row(
