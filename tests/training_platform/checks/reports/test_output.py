@@ -219,3 +219,15 @@ def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
         assert stat.S_ISFIFO(pipe.stat().st_mode)
     finally:
         os.close(reader)
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("90", 90), ("", 160), ("0", 160), ("wide", 160)])
+def test_text_is_as_wide_as_columns_says(
+    columns: str, widest: int, clean: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+
+    rules = [line for line in render(clean, "text").splitlines() if line.endswith("──")]
+
+    assert rules
+    assert {len(line) for line in rules} == {widest}
