@@ -137,6 +137,28 @@ def test_missing_digests_are_asked_for_and_written_beside_a_tag_and_instead_of_l
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
+        (Answer("", 404), "its registry has no such image."),
+        (Answer(""), "its registry gives no digest."),
+        (Answer("", 200, {"Docker-Content-Digest": 'sha256:4"}'}), "its registry gives no digest."),
+        (Answer("", 403), "does not let you read it."),
+    ],
+)
+def test_an_image_without_a_digest_hides_no_other(
+    registry: Registry, images: Path, tmp_path: Path, answer: Answer, sentence: str
+) -> None:
+    registry.answers["/v2/nodes/shell/manifests/24.04"] = answer
+
+    result = digests(tmp_path, "--write")
+
+    assert result.exit_code == 2
+    assert sentence in result.output
+    assert f"cpu@{DIGEST}" in images.read_text()
+    assert '/nodes/shell:24.04"' in images.read_text()
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
         (Answer("nothing", 404), "answers 404."),
         (Answer({}, 403), "does not let you read it."),
         (Answer({}, 401), "needs credentials"),
@@ -156,3 +178,17 @@ def test_a_registry_that_does_not_answer_as_it_should_is_one_sentence_and_exit_c
     assert result.exit_code == 2
     assert result.output.count("\n") == 1
     assert sentence in result.output
+
+
+def test_a_chart_that_cannot_be_asked_for_hides_no_other(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.answers[TAGS] = Answer({"tags": HAS})
+    gone = dataclasses.replace(CHARTS["jobset"], chart="oci://127.0.0.1:1/charts/jobset")
+    monkeypatch.setattr(catalog, "CHARTS", {"jobset": gone, **catalog.CHARTS})
+
+    result = outdated(tmp_path)
+
+    assert result.exit_code == 2
+    assert "jobset: 127.0.0.1:1 cannot be reached" in result.output
+    assert "0.19.10 of its minor version" in result.output
