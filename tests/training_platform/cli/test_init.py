@@ -71,6 +71,21 @@ def test_a_first_environment_is_ten_lines_below_the_one_that_names_its_schema(ro
     assert len(lines) == 10
 
 
+@pytest.mark.parametrize("name", ["dev-vision.yaml", "Pulumi.dev-vision.yml", "pulumi.dev-vision.yaml"])
+def test_a_stack_file_under_another_name_is_reported_with_the_right_one(root: Path, name: str) -> None:
+    init(root, *ENVIRONMENT)
+    init(root, *TEAM)
+    (root / "stacks" / "Pulumi.dev-vision.yaml").rename(root / "stacks" / name)
+
+    of_all = run(root, "check")
+    of_one = run(root, "check", "dev-vision")
+
+    assert (of_all.exit_code, of_one.exit_code) == (2, 2)
+    for output in (of_all.stdout, of_one.stderr):
+        assert f"stacks/{name}: no stack is read from a file of this name" in output
+        assert "Nearest: Pulumi.dev-vision.yaml." in output
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_a_first_job_on_vertex_ai_has_its_quotas_whenever_it_comes(root: Path, late: bool) -> None:
     init(root, *ENVIRONMENT, "--alert-email", "a@example.com")
@@ -268,6 +283,22 @@ def test_a_new_team_is_told_its_share_and_how_the_next_one_gets_one(root: Path) 
     assert "It can only borrow: for GPUs or chips of its own, lower a nominal_quota in stacks/" in third.stdout
     assert "--share" not in third.stdout
     assert "Nearest: vision/train." in init(root, "job", "visoin/train", "--image", "i:1").stderr
+
+
+def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    init(root, "pool", "dev", "--machine-type", "h100", "--max-nodes", "3")
+
+    first = init(root, *TEAM, "--share", "h100-spot=16")
+    second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
+
+    init(root, "pool", "dev", "--machine-type", "h100", "--name", "now", "--capacity", "flex-start")
+    unclear = init(root, "team", "audio", "--member", "group:audio@example.com", "--share", "h100=8")
+    assert "'h100' is the name of several: us-central1/h100-flex-start, us-central1/h100-spot" in unclear.stderr
+    assert "16 of 32 GPUs" in first.stdout
+    assert "Nothing is left" not in first.stdout
+    assert "16 of 32 GPUs" in second.stdout
+    assert "Nothing is left for another team" in second.stdout
 
 
 def test_quota_init_is_the_next_step_only_where_a_project_has_no_amounts(root: Path) -> None:
