@@ -71,6 +71,18 @@ def test_a_team_can_have_its_own_and_what_others_lend(take: Take, target: str, n
     assert reach(on_gke(take(target))) == (nominal, reachable)
 
 
+def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    for name in ("Pulumi.lab.yaml", "Pulumi.lab-nlp.yaml"):
+        text = (root / "stacks" / name).read_text()
+        other = name.replace("lab", "lob")
+        (root / "stacks" / other).write_text(text.replace("environment: lab", "environment: lob"))
+
+    assert reach(on_gke(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root)))) == (32, 32 + 8)
+    (root / "stacks" / "Pulumi.lab-nlp.yaml").unlink()
+    assert reach(on_gke(take(gpu("h100", "nodes: 1"), workspace=read_workspace(root)))) == (32, 32)
+
+
 def test_the_lending_of_a_rejected_file_is_unknown(take: Take, new_lab: Lab) -> None:
     workspace = read_workspace(new_lab(lab_nlp="config: {}"))
 

@@ -352,6 +352,14 @@ def test_an_unreadable_snapshot_stops_the_job(take: Take, new_lab: Lab) -> None:
         edited(take, new_lab(), "project: example-lab", "project: [")
 
 
+def test_a_snapshot_of_another_project_does_not_matter(take: Take, new_lab: Lab) -> None:
+    root = new_lab()
+    (root / "stacks" / "quotas" / "other.yaml").write_text("[")
+    (root / "stacks" / "quotas" / "third.yaml").write_text("{}")
+
+    assert judge(take(FLEX % 1, workspace=read_workspace(root)), "vertex", TODAY).findings == ()
+
+
 def test_limits_that_are_too_old_are_a_warning(take: Take, new_lab: Lab) -> None:
     rendered = edited(take, new_lab(), "2026-11-01", "2026-11-02", today=date(2026, 12, 3))
 
