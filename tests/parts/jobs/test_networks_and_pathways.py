@@ -158,6 +158,12 @@ def test_the_sockets_of_tcpx_are_where_its_plugin_looks(job: Job) -> None:
     assert daemon["args"][daemon["args"].index("--uds_path") + 1] == place
 
 
+def test_the_apertures_of_tcpxo_are_where_its_plugin_looks(job: Job) -> None:
+    place = variables(job("h100-mega"))["NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY"]
+
+    assert mounts(container(job("h100-mega")))["apertures"] == place == "/dev/aperture_devices"
+
+
 def test_gib_comes_from_the_folders_of_the_node_where_its_installer_puts_it(job: Job) -> None:
     volumes = {volume["name"]: volume for volume in pod(job("h200-spot"))["volumes"]}
 

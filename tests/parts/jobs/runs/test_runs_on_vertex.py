@@ -410,6 +410,13 @@ def test_a_record_that_cannot_be_written_stops_no_run(job: Command, root: Path) 
     assert job("status", result.stdout.strip()).exit_code == 0
 
 
+def test_a_job_without_output_has_no_record(job: Command, root: Path) -> None:
+    path = root / "jobs" / "vision" / "train.yaml"
+    path.write_text(JOB.replace("output: checkpoints\n", ""))
+
+    assert "run.json" not in job("submit", str(path)).stderr
+
+
 GKE = """\
 environment: lab
 image: registry.example.com/train:1
