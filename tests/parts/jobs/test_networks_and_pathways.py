@@ -133,6 +133,15 @@ def test_the_daemon_is_given_the_gpus_by_name_and_nobody_is_privileged(job: Job,
     assert "privileged" not in str(pod_template)
 
 
+@pytest.mark.parametrize("flavor", ["h100", "h100-mega", "h200-spot"])
+def test_training_reads_the_software_of_its_node_and_never_writes_it(job: Job, flavor: str) -> None:
+    paths = {volume["name"]: volume.get("hostPath", {}).get("path", "") for volume in pod(job(flavor))["volumes"]}
+    shared = [mount for mount in container(job(flavor))["volumeMounts"] if paths[mount["name"]].startswith("/home/")]
+
+    assert shared != []
+    assert all(mount["readOnly"] for mount in shared)
+
+
 def test_training_waits_until_the_daemon_of_tcpxo_is_ready(job: Job) -> None:
     (daemon,) = pod(job("h100-mega"))["initContainers"]
     (ready,) = (variable["value"] for variable in daemon["env"] if variable["name"] == "HEALTH_CHECK_LOG_FILE")

@@ -387,6 +387,16 @@ def test_a_pipeline_whose_job_has_ended_goes_on_and_says_so(job: Command, vertex
     assert "Its training has ended, and its pipeline still runs" in job("why", run).stdout
 
 
+def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, vertex: Cloud, run: str) -> None:
+    vertex.now += 61 + 601
+    name = working(vertex, run)
+    vertex.cloud.store.delete(next(record.name for record in vertex.cloud.store.all() if record.name.endswith(name)))
+
+    assert state(job, run) == "succeeded"
+    assert job("why", run).stdout == f"{run} has ended well.\n"
+    assert job("logs", run).stdout == ""
+
+
 def test_the_submission_is_recorded_beside_the_output(
     job: Command, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
