@@ -112,6 +112,19 @@ def test_a_first_job_on_vertex_ai_has_its_quotas_whenever_it_comes(root: Path, l
     assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
 
 
+def test_amounts_of_an_earlier_version_are_marked_as_placeholders(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+    file = root / "stacks" / "quotas" / "example-lab.yaml"
+    marked = file.read_text()
+    schema, _, after_schema = marked.partition("\n")
+    body = after_schema.partition("`placeholder`.\n")[2].replace("placeholder: true\n", "")
+    file.write_text(f"{schema}\n# Written without looking at Google Cloud: what stacks need.\n{body}")
+
+    assert run(root, "quota", "init").stdout.startswith("stacks/quotas/example-lab.yaml: written")
+    assert file.read_text() == marked
+
+
 def test_every_machine_type_has_a_first_zone_and_provisioning_model() -> None:
     for name, machine in MACHINE_TYPES.items():
         assert not machine.zones or first_zone(name) in machine.zones
@@ -285,6 +298,22 @@ def test_a_new_team_is_told_its_share_and_how_the_next_one_gets_one(root: Path) 
     assert "Nearest: vision/train." in init(root, "job", "visoin/train", "--image", "i:1").stderr
 
 
+def test_a_team_of_a_group_is_told_the_field_for_groups_in_clusters(root: Path) -> None:
+    assert init(root, *ENVIRONMENT, "--google-groups-domain", "example com").exit_code == 2
+    assert init(root, *ENVIRONMENT).exit_code == 0
+
+    first = init(root, *TEAM)
+    person = init(root, "team", "one", "--member", "user:a@example.com")
+    file = root / "stacks" / "Pulumi.dev.yaml"
+    file.write_text(file.read_text().replace("    project:", "    google_groups_domain: example.com\n    project:"))
+    second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
+
+    hint = "Groups have no rights in clusters yet: write google_groups_domain: example.com into stacks/Pulumi.dev.yaml"
+    assert f"{hint}, at the top of training-platform:environment, and make them members" in first.stdout
+    assert second.exit_code == 0
+    assert "Groups have no rights" not in person.stdout + second.stdout
+
+
 def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
     init(root, *ENVIRONMENT)
     init(root, "pool", "dev", "--machine-type", "h100", "--max-nodes", "3")
@@ -299,6 +328,21 @@ def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
     assert "Nothing is left" not in first.stdout
     assert "16 of 32 GPUs" in second.stdout
     assert "Nothing is left for another team" in second.stdout
+
+
+def test_a_new_pool_is_described_and_spot_is_not_chosen_for_production_in_silence(root: Path) -> None:
+    created = init(
+        root, "environment", "prod", "--project", "example-lab", "--production", "--machine-type", "v5e"
+    ).stdout
+    added = init(root, "pool", "prod", "--machine-type", "l4", "--capacity", "on-demand", "--max-nodes", "2").stdout
+
+    assert (
+        "  node pool tpu-v5e in us-central1: up to 1 VM of ct5lp-hightpu-4t (4 chips) in us-central1-a, spot; teams "
+        "name it tpu-v5e-2x2-spot\n    Google stops spot VMs at any time. For production, see --capacity.\n"
+    ) in created
+    assert "node pool l4 in us-central1: up to 2 VMs of g2-standard-96 (16 GPUs) in us-central1-a, on-demand" in added
+    assert "tpu-v5e" not in added
+    assert "stops spot VMs" not in added
 
 
 def test_quota_init_is_the_next_step_only_where_a_project_has_no_amounts(root: Path) -> None:
@@ -375,6 +419,23 @@ def test_a_snapshot_with_limits_stays(root: Path) -> None:
     assert "quota-exceeded" in run(root, "check").stdout  # two VMs, and limits for one
 
 
+def test_check_says_in_one_line_that_limits_are_not_known_and_what_reads_them(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+
+    checked = run(root, "check")
+
+    sentence = "limits of example-lab are not known yet; training-platform quota pull example-lab reads them"
+    (line,) = [line for line in checked.stdout.splitlines() if "not known" in line]
+    assert line.startswith("note stacks/quotas/example-lab.yaml:")
+    assert sentence in line
+    assert "full" not in checked.stdout
+    planned = run(root, "quota", "plan").stdout
+    assert f"Nothing can be planned: {sentence}." in planned
+    assert "->" not in planned
+    assert f"not known: {sentence}.\n" in run(root, "quota", "show").stdout
+
+
 def test_a_job_for_both_targets_has_accelerators_that_vertex_ai_grants(root: Path) -> None:
     init(root, *WITHOUT_MACHINES, "--machine-type", "v5e", "--machine-type", "a100-40")
     init(root, *TEAM)
@@ -392,6 +453,19 @@ def test_a_job_for_both_targets_has_accelerators_that_vertex_ai_grants(root: Pat
     assert first["gke"]["flavor"] == "tpu-v5e-2x2-spot"
     assert job["gke"]["flavor"] == "a100-40-spot"
     assert (job["vertex"]["machine_type"], job["vertex"]["region"]) == ("a2-highgpu-1g", "europe-west4")
+
+
+@pytest.mark.parametrize(("machine_type", "kind"), [("a2-highgpu-1g", "gpu"), ("ct5lp-hightpu-4t", "tpu")])
+def test_a_job_for_both_targets_has_machines_of_one_kind_as_it_has_one_image(
+    root: Path, machine_type: str, kind: str
+) -> None:
+    init(root, *WITHOUT_MACHINES, "--machine-type", machine_type)
+    init(root, *TEAM)
+
+    assert init(root, *JOB, "--target", "both").exit_code == 0
+
+    job = yaml.safe_load((root / "jobs" / "vision" / "train.yaml").read_text())
+    assert MACHINE_TYPES[job["vertex"]["machine_type"]].kind == kind
 
 
 def test_a_topology_that_check_would_refuse_is_not_written(root: Path) -> None:
