@@ -80,6 +80,21 @@ def test_an_environment_that_names_a_version_of_its_own_is_asked_for_too(registr
     ]
 
 
+def test_a_registry_with_pages_and_a_token_for_anybody_is_read_to_its_end(registry: Registry, tmp_path: Path) -> None:
+    realm = f"http://{registry.place}/token"
+    challenge = {"WWW-Authenticate": f'Bearer realm="{realm}",service="registry",scope="repository:charts/kueue:pull"'}
+    registry.answers = {
+        TAGS: Answer({"tags": ["0.19.2"]}, 401, challenge),
+        "/token?service=registry&scope=repository%3Acharts%2Fkueue%3Apull": Answer({"token": "for-anybody"}),
+    }
+    first = outdated(tmp_path)
+    assert (first.output, first.exit_code) == ("kueue 0.19.2 (catalogue): the newest\n", 0)
+
+    registry.answers[TAGS] = Answer({"tags": ["0.19.2"]}, 200, {"Link": f'<{TAGS}?last=0.19.2>; rel="next"'})
+    registry.answers[f"{TAGS}?last=0.19.2"] = Answer({"tags": ["0.19.3"]})
+    assert "0.19.3" in outdated(tmp_path).output
+
+
 def test_a_repository_is_read_by_its_index(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = dataclasses.replace(CHARTS["ray"], repository=f"http://{registry.place}/charts/", version="1.7.0")
     monkeypatch.setattr(catalog, "CHARTS", {"ray": row})
