@@ -95,6 +95,28 @@ soon,vision,8 h100,60
     assert len(trace.jobs) == 1
 
 
+def test_rows_with_one_cause_are_one_finding_that_names_all_clusters(tmp_path: Path, queues: Cluster) -> None:
+    second = cluster({"vision": shares(h100_reservation=8)})._replace(name="second")
+    path = tmp_path / "trace.csv"
+    rows = "0,visin,8 h100,60\n" * 283 + "0,vision,8 h100-spt,60\n" * 46
+    path.write_text(f"submitted,team,needs,seconds\n{rows}0,nlp,8 h100,60\n", encoding="utf-8")
+
+    trace = read_trace(path, [second, queues])
+
+    assert [finding.one_line.removeprefix(f"{path}:") for finding in trace.findings] == [
+        (
+            "2:3: team: 'visin' is not a team with a share; 282 more rows, the last in line 284. "
+            "Allowed: nlp, vision. Nearest: vision"
+        ),
+        (
+            "285:10: needs: 'h100-spt' is not an accelerator or flavor of a share of vision in main, second; "
+            "45 more rows, the last in line 330. "
+            "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100-spot"
+        ),
+    ]
+    assert (trace.unusable, len(trace.jobs)) == (283 + 46, 1)
+
+
 @pytest.mark.parametrize(
     "row",
     [
