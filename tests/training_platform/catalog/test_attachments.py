@@ -46,6 +46,11 @@ def test_vcpus_are_counted_up_to_the_bound_and_not_one_more() -> None:
     assert gpu_counts(replace(at_most, vcpus=49), T4)[0] == 4
 
 
+@pytest.mark.parametrize(("machine", "count"), [("n1-standard-8", 3), ("n1-standard-64", 1), ("n2-standard-8", 1)])
+def test_a_pair_that_does_not_exist_has_no_row(machine: str, count: int) -> None:
+    assert attached(MACHINE_TYPES[machine], T4, count) is None
+
+
 def test_the_row_is_the_machine_with_the_gpus_places_and_capacities() -> None:
     row = n1(8, count=2)
     host = MACHINE_TYPES["n1-standard-8"]
