@@ -125,6 +125,15 @@ def test_a_moved_line_and_a_changed_amount_keep_the_fingerprint(build_report: Bu
     assert marks(build_report(before)) == marks(build_report(after))
 
 
+@pytest.mark.parametrize(
+    "other", [{"rule": "labels"}, {"path": "clusters.b"}, {"resource": "a b"}, {"file": "stacks/Pulumi.dev.yaml"}]
+)
+def test_another_finding_has_another_fingerprint(
+    other: dict[str, str], build_report: Build, build_finding: Build
+) -> None:
+    assert marks(build_report(build_finding())) != marks(build_report(build_finding(**other)))
+
+
 def test_two_quotas_at_one_field_keep_their_own_fingerprints_when_one_is_fixed(
     build_report: Build, build_finding: Build
 ) -> None:
