@@ -11,9 +11,11 @@ import pytest
 from training_platform.catalog import ACCELERATORS, DISK_TYPES, MACHINE_TYPES, QUOTAS, REGIONS
 from training_platform.catalog.loader import default
 from training_platform.catalog.locations import region_of
-from training_platform.catalog.types import MachineType, QuotaId
+from training_platform.catalog.types import Accelerator, MachineType, QuotaId
 
 every_machine = pytest.mark.parametrize("machine", MACHINE_TYPES.values(), ids=MACHINE_TYPES)
+every_accelerator = pytest.mark.parametrize("accelerator", ACCELERATORS.values(), ids=ACCELERATORS)
+GPUS = [machine for machine in MACHINE_TYPES.values() if machine.kind == "gpu"]
 ACCELERATED = [machine for machine in MACHINE_TYPES.values() if machine.accelerator is not None]
 
 
@@ -63,6 +65,17 @@ def test_what_is_called_unverified_exists() -> None:
     assert astray == []
 
 
+def test_a_machine_of_a_gpu_family_has_vcpus_and_memory_in_proportion_to_its_gpus() -> None:
+    ratios: dict[str, set[tuple[float, float]]] = {}
+    for machine in GPUS:
+        if machine.name.startswith(("a2-highgpu", "a2-ultragpu", "a3-highgpu", "g4-standard")):
+            family = machine.name.rpartition("-")[0]
+            ratios.setdefault(family, set()).add((machine.vcpus / machine.chips, machine.memory_gb / machine.chips))
+
+    assert {family: len(of_family) for family, of_family in ratios.items()} == dict.fromkeys(ratios, 1)
+    assert len(ratios) == 4
+
+
 @every_machine
 def test_local_ssd_is_bundled_or_offered_and_charged_either_way(machine: MachineType) -> None:
     ssd = machine.local_ssd
@@ -85,11 +98,41 @@ def test_a_machine_has_zones_or_says_that_they_are_unverified_and_regions_are_th
     assert set(machine.regions).isdisjoint(map(region_of, machine.zones))
 
 
+@every_accelerator
+def test_partitions_of_a_gpu_fit_into_its_memory(accelerator: Accelerator) -> None:
+    assert accelerator.kind == "gpu" or not accelerator.partitions
+    for size, instances in accelerator.partitions.items():
+        memory_gb = int(size.partition(".")[2].removesuffix("gb"))
+        assert instances * (memory_gb - 1) < accelerator.hbm_gb  # names round up: 2 of 3g.71gb in 141 GB
+
+
 @every_machine
 def test_vertex_takes_a_machine_with_a_quota_for_it(machine: MachineType) -> None:
     if machine.vertex:
         accelerator = machine.accelerator
         assert machine.vertex_cpu_quota if accelerator is None else accelerator.vertex is not None
+
+
+@pytest.mark.parametrize("machine", GPUS, ids=lambda machine: machine.name)
+def test_a_machine_with_gpudirect_has_nics_lowest_versions_and_frames_of_its_kind(machine: MachineType) -> None:
+    kind = machine.gpudirect
+
+    assert (machine.nics > 1) == (kind is not None)
+    assert machine.nics - machine.rdma_nics == (2 if kind == "RDMA" else machine.nics)
+    assert bool(machine.gpudirect_minimum_gke) == (kind in {"TCPX", "TCPXO"})
+    assert machine.gpudirect_mtu == {"RDMA": 8896, "TCPX": 8244, "TCPXO": 8244, None: None}[kind]
+
+
+@every_machine
+def test_network_devices_are_those_of_a_machines_cards_and_need_a_version(machine: MachineType) -> None:
+    devices = machine.network_devices
+
+    if machine.gpudirect:
+        assert devices is not None
+        rdma = machine.gpudirect == "RDMA"
+        assert devices.device_class == ("mrdma.google.com" if rdma else "netdev.google.com")
+        assert devices.count == (machine.rdma_nics if rdma else machine.nics - 1)
+    assert devices is None or "dranet" in machine.minimum_gke
 
 
 @every_machine
@@ -109,6 +152,20 @@ def test_every_capacity_of_a_machine_is_charged_and_reserved_tpus_are_not(machin
 
     assert set(machine.capacities) - charged == free & set(machine.capacities)
     assert charged.isdisjoint(free)
+
+
+@every_accelerator
+def test_only_spot_and_flex_start_are_charged_to_preemptible_quotas(accelerator: Accelerator) -> None:
+    for capacity, quota in accelerator.quotas.items():
+        assert quota.quota_id.startswith("PREEMPTIBLE-") == (capacity in {"spot", "flex-start"})
+    for capacity, quota in (accelerator.vertex.quotas if accelerator.vertex else {}).items():
+        assert ("Preemptible" in quota.quota_id) == (capacity in {"spot", "flex-start"})
+
+
+@every_accelerator
+def test_flex_start_falls_back_to_the_standard_quota(accelerator: Accelerator) -> None:
+    standard = {"flex-start": accelerator.quotas["on-demand"]} if "flex-start" in accelerator.quotas else {}
+    assert accelerator.fallback == standard
 
 
 def test_every_quota_that_a_row_charges_is_known() -> None:
