@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -234,6 +235,20 @@ def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> No
     assert " → " in done.output
 
 
+def test_the_number_of_runs_is_reported_and_whether_they_are_equal(repository: Path) -> None:
+    (repository / "reserved.csv").write_text("submitted,team,needs,seconds\n0,nlp,8 h100,60\n", encoding="utf-8")
+
+    single, alike, drawn = (
+        run(repository, str(repository / name), "--runs", runs).stdout
+        for name, runs in (("reserved.csv", "1"), ("reserved.csv", "2"), ("trace.csv", "3"))
+    )
+
+    assert "median of" not in single
+    assert "Each figure is the median of 2 runs, and all runs are equal." in alike
+    assert "Each figure is the median of 3 runs, with minimum and maximum in brackets" in drawn
+    assert " to " in drawn  # machines on spot arrive at random
+
+
 def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path) -> None:
     with (repository / "trace.csv").open("a", encoding="utf-8") as file:
         file.write("0,visin,8 h100,60\n")
@@ -303,6 +318,24 @@ def test_changes_have_the_clock_of_the_trace_and_name_one_job(repository: Path) 
     assert done.exit_code == 2
     assert "changes.csv:2: moment: a date, but the trace has seconds. Allowed: a number of seconds." in done.stderr
     assert "changes.csv:3: job: 'b' is the name of 2 jobs of the trace. Allowed: the name of one job." in done.stderr
+
+
+def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(repository: Path) -> None:
+    rows = "".join(f"{number * 600},nlp,16 h100,7200\n" for number in range(12))
+    (repository / "busy.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
+
+    done = run(repository, str(repository / "busy.csv"), "--plots", str(repository / "plots"))
+
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (repository / "plots").iterdir()}
+    files = {name: ElementTree.fromstring(text) for name, text in texts.items()}  # noqa: S314 # our own
+    assert done.exit_code == 0, done.output
+    assert sorted(files) == ["chips-main-h100-reservation.svg", "waits-main-nlp.svg"]
+    for drawing in files.values():
+        assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+        assert drawing.findall(".//{http://www.w3.org/2000/svg}polyline")
+    labels = [row.text for row in files["waits-main-nlp.svg"].iter("{http://www.w3.org/2000/svg}text")]
+    last_wait = (11 * 7200 + 11 - 11 * 600) / 3600  # each after the one before, a second later
+    assert labels[0] == f"{last_wait:.3g}"
 
 
 @pytest.mark.parametrize(
