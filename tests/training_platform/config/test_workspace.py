@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 import shutil
+from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from tests.places import ORGANISATION
+from tests.places import ORGANISATION, ROOT
 from tests.plans import planned_stack
-from tests.stack_files import workspace_of
+from tests.stack_files import text_of, workspace_of
 from training_platform.checks.comparison.against_base import affected
+from training_platform.checks.reports.json_report import json_report
+from training_platform.checks.reports.quota_tables import print_overview
+from training_platform.checks.reports.sections import shares_of
+from training_platform.checks.reports.text import summary
+from training_platform.checks.stacks import CheckOptions, check_stacks
 from training_platform.config.lent_quota import lending, unpromised
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import capacity_ledger
-from training_platform.quota.overview import may_borrow
+from training_platform.quota.overview import may_borrow, read_overview
 from training_platform.resources.resource_types import COHORT
 from training_platform.resources.stack_plan import plannable
 
@@ -586,3 +596,39 @@ def test_unpromised_capacity_is_unknown_with_a_rejected_team(lends: bool, planne
     lab_workspace = workspace({"vision": {GPU: -1}, "nlp": {GPU: 8}}, lend_unpromised=lends)
 
     assert [stack.name for stack in plannable(lab_workspace, lab_workspace.stacks)] == planned
+
+
+@pytest.fixture
+def organisation(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes stack files beside the repository's program, and returns the folder."""
+
+    def write(teams: Json, **environment: Any) -> Path:
+        (tmp_path / "stacks").mkdir(exist_ok=True)
+        shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+        for name, sections in files(teams, **environment).items():
+            (tmp_path / "stacks" / f"Pulumi.{name}.yaml").write_text(text_of(sections), encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("lends", "message"), [(True, "40 GPUs lent to all, 32 chips lent to all"), (False, "40 GPUs, 32 chips")]
+)
+def test_every_report_says_whether_it_is_lent_or_idle(
+    organisation: Callable[..., Path], lends: bool, message: str
+) -> None:
+    root = organisation({"vision": {GPU: 24, TPU: 0}}, lend_unpromised=lends)
+    report = check_stacks(root, None, CheckOptions(today=date(2026, 11, 22))).report
+    console = Console(record=True, width=200)
+    console.print(*summary(report, 200))
+
+    # 40 GPUs, and 32 chips of TPUs.
+    assert f"; unassigned: {message}\n" in console.export_text()
+    (gpus,) = [line for line in report.capacity if line.flavor.name == GPU]
+    assert shares_of(gpus) == f"vision 24, {'lent to all' if lends else 'idle'} 40"
+    document = next(line for line in json.loads(json_report(report))["capacity"] if line["flavor"] == GPU)
+    assert (document["unpromised"], document["lent"]) == (40, 40 if lends else 0)
+    shown = Console(record=True, width=200)
+    print_overview(read_overview(root, date(2026, 11, 22)), "project", shown)
+    assert re.search(rf"{'lent to all' if lends else 'idle'} +{40 if lends else 0} +40\n", shown.export_text())
