@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,6 +10,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from training_platform.checks.change_report import (
     AcceleratorChange,
@@ -26,6 +28,7 @@ from training_platform.checks.effect_kinds import Effect, EffectKind
 from training_platform.checks.output import FORMATS, render
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports.sections import MOST_INPUTS, amount, change_summary, effects, resource_rows
+from training_platform.checks.reports.text import print_report
 from training_platform.checks.reports.wording import conclusion
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.quota.charges import QuotaKey
@@ -111,6 +114,23 @@ def test_a_stack_that_was_not_planned_is_not_reported_as_unchanged(build_report:
     assert ": 1 replaced, 1 added in 2 stacks; resources of 1 stack were not compared" in part
     assert "(0123456789ab): resources of 1 stack were not compared" in nothing
     assert "0 resources" not in nothing
+
+
+def test_of_many_quotas_a_terminal_lists_those_with_a_higher_demand(report: Report) -> None:
+    key, unit, less, limit = CHANGES.quotas[0]
+    fewer = [QuotaChange(key._replace(location=f"us-central{number}"), unit, less, limit) for number in range(13)]
+    more = QuotaChange(key._replace(location="europe-west4"), unit, Amount(0, 8), limit)
+    changed = replace(report, comparison=replace(CHANGES, quotas=(*fewer, more)))
+    short = io.StringIO()
+    everything = io.StringIO()
+
+    print_report(changed, Console(file=short, width=120), verbose=False)
+    print_report(changed, Console(file=everything, width=120))
+
+    assert "europe-west4" in short.getvalue()
+    assert "us-central12" not in short.getvalue()
+    assert "Less is needed of 13 other quotas (--verbose shows each)" in short.getvalue()
+    assert "us-central12" in everything.getvalue()
 
 
 def test_a_page_escapes_the_names_of_resources(report: Report) -> None:
@@ -278,6 +298,20 @@ def test_of_many_effects_the_headline_names_the_gravest(
     assert "loses data: pool data and 1 more; stops jobs: 2; opens to others: 2" in text
 
 
+def test_a_terminal_counts_what_is_known(
+    build_report: Callable[..., Report], build_finding: Callable[..., Any]
+) -> None:
+    report = build_report(
+        known=tuple(Known(build_finding(f"is {number}"), "main has it as well") for number in range(3))
+    )
+    short = io.StringIO()
+
+    print_report(report, Console(file=short, width=120), verbose=False)
+
+    assert "3 known findings: main has it as well (--verbose shows each)" in short.getvalue()
+    assert "is 1" not in short.getvalue()
+
+
 def test_code_scanning_has_losses_first(build_report: Callable[..., Report], build_finding: Callable[..., Any]) -> None:
     report = build_report(build_finding("is another", file="stacks/Pulumi.a.yaml"), LOSS.finding)
 
@@ -300,6 +334,17 @@ def test_an_acknowledged_loss_is_never_reported_as_clean(to: str, build_report: 
     assert "(acknowledged); 1 exempt" in text
     assert "until 2026-12-31 by ml@" in text
     assert "clean" not in text.partition("<details>")[0].replace('"clean', "").replace(".clean", "")
+
+
+def test_texts_that_are_cut_show_what_differs() -> None:
+    old, new = (f"{'same ' * 30}{word}{' rest' * 30}" for word in ("one", "other"))
+    resource = ResourceChange(kind="changed", type="x:y:Z", name="z", inputs=(InputChange("text", old, new, False),))
+
+    ((_, _, (line,)),) = resource_rows(StackChange(name="s", kind="changed", resources=(resource,)))
+
+    assert line.startswith("text: …")
+    assert "same one rest" in line
+    assert "same other rest" in line
 
 
 def test_changes_without_effect_are_counted_and_unknown_ones_are_reported() -> None:
