@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from training_platform.checks.outcome import ResourceTree
 from training_platform.checks.output import render
 from training_platform.checks.report import Report
 from training_platform.checks.reports import html as html_stacks
@@ -21,6 +22,7 @@ from training_platform.checks.reports.html import html_report
 from training_platform.checks.reports.markdown import markdown_report
 from training_platform.checks.reports.markup import el
 from training_platform.quota.charges import shown
+from training_platform.quota.ledger import ClaimLine
 
 Build = Callable[..., Any]
 VOID = {"meta", "link", "rect", "path"}
@@ -85,11 +87,46 @@ def test_the_page_says_all_that_was_found_and_counted(spoiled: Report) -> None:
     assert "Pulumi.broken.yaml" in text
 
 
+def test_files_of_an_environment_stand_together_and_say_what_is_known(clean: Report) -> None:
+    first = clean.files[0]
+    claims = ClaimLine(environment="dev", instance="claims", spec=first.spec, shares=(), bound=1024)
+    files = (
+        html_report(dataclasses.replace(clean, files=(*clean.files, claims)))
+        .partition('id="files"')[2]
+        .partition("</section></section>")[0]
+    )
+
+    assert re.findall("<h3>(.*?)</h3>", files) == ["dev", "prod"]
+    held = re.findall('class="held">(.*?)</span>', files)
+    assert "" in held  # nobody knows how fast claims are
+    assert [speed for speed in held if speed.endswith(";") or "?" in speed] == []
+
+
 def test_links_are_made_only_with_an_address_for_them(build_report: Build, build_finding: Build) -> None:
     assert "Pulumi.prod.yaml#L14" not in html_report(build_report(build_finding()))
     assert 'href="https://git.example.com/x/stacks/Pulumi.prod.yaml#L14"' in html_report(
         build_report(build_finding()), "https://git.example.com/x/"
     )
+
+
+def test_every_resource_stands_in_its_stacks_tree_until_there_are_too_many(
+    clean: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names(resources: tuple[ResourceTree, ...]) -> list[str]:
+        return [name for resource in resources for name in (resource.name, *names(resource.children))]
+
+    planned = [name for stack in clean.stacks for name in names(stack.resources)]
+    whole = html_report(clean)
+    assert len(planned) > 400
+    assert all(f"<code>{name}</code>" in whole for name in planned)
+    (prod,) = (stack for stack in clean.stacks if stack.name == "prod")
+    (count,) = (branch.count for branch in prod.branches if branch.name == "us-central1")
+    assert f'<code>us-central1</code> <span class="kind">GkeCluster</span><span class="kind"> {count}</span>' in whole
+
+    monkeypatch.setattr(html_stacks, "MOST_RESOURCES", 100)
+    short = html_report(clean)
+    assert "<code>us-central1-h100-pool</code>" not in short
+    assert "<strong>us-central1</strong>" in short
 
 
 def test_the_graph_draws_each_stack_below_what_it_hangs_on(clean: Report) -> None:
@@ -110,6 +147,23 @@ def test_an_over_full_bar_is_marked_at_the_limit(spoiled: Report) -> None:
     assert '<b style="left:80.00%"></b>' in mega  # 64 of 80
     assert "80 of 64 GPUs, 16 too many" in mega
     assert "requested" not in mega
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "outline", "held"),
+    [
+        ("GPUS-PER-GPU-FAMILY NVIDIA_H100", 72 / 96, 24 / 96, 80 / 96),
+        ("TPU-PODSLICE-V4", 192 / 256, 64 / 256, 128 / 256),
+    ],
+)
+def test_what_is_requested_is_outlined_from_the_limit_on(
+    spoiled: Report, name: str, mark: float, outline: float, held: float
+) -> None:
+    (bar,) = (part for part in html_report(spoiled).split("<li") if f'class="name">{name} ' in part and "<u " in part)
+
+    assert f'<b style="left:{mark:.2%}"></b>' in bar
+    assert f'<u style="left:{mark:.2%};width:{outline:.2%}"' in bar
+    assert f'<i style="width:{held:.2%}"' in bar
 
 
 @pytest.mark.parametrize("writer", [html_report, markdown_report, partial(render, to="text")])
