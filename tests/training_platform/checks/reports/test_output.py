@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.places import ORGANISATION
-from training_platform.checks.output import FORMATS, check_writable, render, write_files
+from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports import sections
 from training_platform.checks.reports.tables import ReportRow, ReportSection
@@ -177,6 +177,14 @@ def test_files_are_written_although_nobody_reads_standard_output(
     check(f"--output=sarif={tmp_path / 'x.sarif'}")
 
     assert json.loads((tmp_path / "x.sarif").read_text())["version"] == "2.1.0"
+
+
+def test_in_a_log_no_line_ends_in_blanks(spoiled: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(spoiled, "text")
+
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if line != line.rstrip()] == []
+    assert printed == f"{render(spoiled, 'text')}\n"
 
 
 def test_a_terminal_of_another_encoding_gets_the_report_nevertheless() -> None:
