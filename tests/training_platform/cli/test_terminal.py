@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.places import ORGANISATION
+from training_platform.cli.shared import folded
 
 COLUMNS = 60
 WRONG = "environment: prod\nimage: a:1\ncommand: [a]\ntime: 4\ngke: {cluster: us-central1, flavor: a100-40}\n"
@@ -63,3 +64,14 @@ def test_sentences_are_folded_between_words(job: Path, arguments: tuple[str, ...
 
     assert [line for line in lines if len(line) > COLUMNS and " " in line.strip()] == []
     assert sentence in " ".join(" ".join(lines).split())
+
+
+def test_a_folded_line_is_below_its_own_indentation_and_no_word_is_broken() -> None:
+    text = "error here\n  Allowed: one, two, three. Nearest: us-docker.pkg.dev/example/images"
+
+    assert folded(text, 24).splitlines() == [
+        "error here",
+        "  Allowed: one, two,",
+        "  three. Nearest:",
+        "  us-docker.pkg.dev/example/images",
+    ]
