@@ -12,7 +12,7 @@ import pytest
 
 from tests.plans import PlannedStack, planned_demand, planned_stack
 from tests.stack_files import workspace_of
-from tests.stacks.every_machine import MACHINES, NODE_POOL, environment
+from tests.stacks.every_machine import ATTACHED, FIRST, MACHINES, NODE_POOL, environment
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.types import MachineType
 from training_platform.config.expansion import pools
@@ -99,3 +99,32 @@ def test_every_capacity_of_a_machine_is_charged(machine: MachineType, charged: s
     assert machine.accelerator is not None
     quotas = (machine.accelerator.quotas.get(capacity) for capacity in machine.capacities)
     assert {(quota.quota_id, quota.dimensions) for quota in quotas if quota} <= charged
+
+
+@pytest.mark.parametrize(("gpu", "count", "vcpus"), ATTACHED)
+def test_attached_gpus_are_planned_and_found_right(
+    gpu: str, count: int, vcpus: int, plan: PlannedStack, findings: list[Finding]
+) -> None:
+    (pool,) = [node_pool for node_pool in plan.of(NODE_POOL) if node_pool.name == f"{FIRST}-{gpu}-{count}-pool"]
+    (guest,) = pool.inputs["nodeConfig"]["guestAccelerators"]
+
+    assert pool.inputs["nodeConfig"]["machineType"] == f"n1-standard-{vcpus}"
+    assert (guest["type"], guest["count"]) == (ACCELERATORS[gpu].gke_label, count)
+    assert not [
+        finding for finding in findings if finding.severity == "error" and f"node_pools.{gpu}-{count}" in finding.path
+    ]
+
+
+@every_machine
+def test_every_nic_but_the_first_has_a_network_of_ours_or_of_gke(
+    machine: MachineType, plan: PlannedStack, stack: Stack
+) -> None:
+    assert stack.environment is not None
+    by_gke = stack.environment.clusters[FIRST].accelerator_networks == "dranet" and machine.network_devices is not None
+    for pool in of_machine(plan, machine):
+        config = pool.inputs["networkConfig"]
+        networks = config.get("additionalNodeNetworkConfigs", [])
+        assert len(networks) == (0 if by_gke else machine.nics - 1)
+        assert config.get("acceleratorNetworkProfile") == ("auto" if by_gke else None)
+        driver = pool.inputs["nodeConfig"]["labels"].get("cloud.google.com/gke-networking-dra-driver")
+        assert driver == ("true" if by_gke else None)
