@@ -89,6 +89,13 @@ def test_a_full_standard_error_fails_a_run_and_a_closed_one_does_not(redirection
     assert (done.returncode, done.stderr) == (code, "")
 
 
+def test_a_character_that_the_terminal_has_not_is_a_question_mark() -> None:
+    done = run(["check", "--verbose"], PYTHONIOENCODING="ascii")
+
+    assert done.returncode == 0
+    assert "???" in done.stdout
+
+
 def broken() -> None:
     raise KeyError("a value\udcff of a file")
 
