@@ -11,8 +11,10 @@ import termios
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.places import ORGANISATION
+from training_platform.cli.main import app
 from training_platform.cli.shared import folded
 
 COLUMNS = 60
@@ -75,3 +77,12 @@ def test_a_folded_line_is_below_its_own_indentation_and_no_word_is_broken() -> N
         "  three. Nearest:",
         "  us-docker.pkg.dev/example/images",
     ]
+
+
+def test_a_plan_fits_80_columns_and_names_each_line_of_the_stack_file() -> None:
+    done = CliRunner().invoke(app, ["plan", "prod", "--root", str(ORGANISATION)])
+
+    first, *lines = done.stdout.splitlines()
+    assert first.endswith(" resources, by line of stacks/Pulumi.prod.yaml")
+    assert [line for line in lines if len(line) > 80 and len(line.split()) > 1] == []
+    assert any(re.fullmatch(r" +us-west4-cluster  Cluster  :\d+", line) for line in lines)
