@@ -71,6 +71,17 @@ def test_a_first_environment_is_ten_lines_below_the_one_that_names_its_schema(ro
     assert len(lines) == 10
 
 
+def test_quotas_without_known_limits_are_a_table_and_no_empty_bars(root: Path) -> None:
+    init(root, *ENVIRONMENT)
+    run(root, "quota", "init")
+
+    quotas = run(root, "check", "--format", "html").stdout.rpartition("Quota headroom")[2].partition("<h2")[0]
+
+    assert "<code>training-platform quota pull example-lab</code> reads the limits." in quotas
+    assert "PREEMPTIBLE-NVIDIA-H100-GPUS (GPUs)" in quotas
+    assert 'class="bar' not in quotas
+
+
 @pytest.mark.parametrize("name", ["dev-vision.yaml", "Pulumi.dev-vision.yml", "pulumi.dev-vision.yaml"])
 def test_a_stack_file_under_another_name_is_reported_with_the_right_one(root: Path, name: str) -> None:
     init(root, *ENVIRONMENT)

@@ -136,6 +136,15 @@ def test_the_graph_draws_each_stack_below_what_it_hangs_on(clean: Report) -> Non
     assert picture.count("<path ") == len(clean.stacks)
 
 
+def test_a_team_alone_is_drawn_below_its_environment(clean: Report) -> None:
+    team = next(stack for stack in clean.stacks if stack.name == "prod-nlp")
+
+    picture = html_stacks.stack_graph(dataclasses.replace(clean, stacks=(team,)))
+
+    assert ">prod</text>" in picture
+    assert picture.count("<path ") == 1
+
+
 def row(text: str, name: str) -> str:
     """Return the bar of a quota with the numbers beside it."""
     return next(part for part in text.split("<li") if f'class="name">{name} ' in part)
