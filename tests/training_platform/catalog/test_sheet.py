@@ -75,6 +75,18 @@ def test_a_fact_has_its_unit() -> None:
     assert fact("ZONAL", "bands").value == ["1024 to 9984 in steps of 256", "10240 to 102400 in steps of 2560"]
 
 
+def test_a_tpu_shows_its_slices_with_the_vms_of_each() -> None:
+    v5e = ["2x2 of 1", "2x4 of 2", "4x4 of 4", "4x8 of 8", "8x8 of 16", "8x16 of 32", "16x16 of 64"]
+    assert fact("ct5lp-hightpu-4t", "slices") == Fact("slices", v5e, "VMs")
+    assert sheet("ct5lp-hightpu-8t").value("slices") == ["2x4 of 1"]
+    assert sheet("a3-highgpu-8g").value("slices") is None
+
+    many = sheet("ct5p-hightpu-4t").value("slices")
+    assert isinstance(many, list)
+    assert many[:5] == ["2x2x1 of 1", "2x2x2 of 2", "2x2x4 of 4", "2x4x4 of 8", "4x4x4 of 16"]
+    assert many[-1].endswith(f" of {96 * 4 * 4 * 4 // 4}")
+
+
 def test_a_new_family_shows_with_its_marks_and_no_code(tmp_path: Path) -> None:
     shutil.copytree(DATA, tmp_path / "data")
     (tmp_path / "data" / "z9.yaml").write_text(FAMILY)
