@@ -124,3 +124,9 @@ def test_a_change_that_takes_nothing_is_no_loss(change: SampleChange, samples: P
 
     assert change.effects <= told.keys(), told
     assert told.keys() <= {"grants"}, told
+
+
+def test_a_change_of_a_job_alone_affects_no_stack(samples: Path) -> None:
+    (change,) = [change for change in YEAR if change.name == "the job gets more time"]
+
+    assert "### no stack is affected: clean\n" in markdown_report(judged(change, samples))

@@ -34,7 +34,11 @@ def conclusion(report: Report) -> Conclusion:
     names = unread.union(stack.name for stack in report.stacks)
     if report.comparison:
         names.update(stack.name for stack in report.comparison.stacks if stack.kind == "left")
-    stacks = counted(len(names), "stack") if report.known_stacks else "no stack in stacks/ yet"
+    stacks = counted(len(names), "stack")
+    if not report.known_stacks:
+        stacks = "no stack in stacks/ yet"
+    elif report.comparison and not names:
+        stacks = "no stack is affected"  # jobs and other files are judged
     losses = losses_headline(report)
     failing = losses or any(finding.severity == "error" for finding in causes)
     unjudged = counted_kinds(report.unjudged())

@@ -57,8 +57,8 @@ def test_the_step_annotates_writes_the_summary_and_keeps_the_page(tmp_path: Path
     )
 
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^\d stacks: clean$", done.stdout, re.MULTILINE)
-    assert re.search(r"^### \d stacks: clean$", summary.read_text(), re.MULTILINE)
+    assert re.search(r"^no stack is affected: clean$", done.stdout, re.MULTILINE)
+    assert re.search(r"^### no stack is affected: clean$", summary.read_text(), re.MULTILINE)
     assert keep["with"]["path"] == step["env"]["REPORT"] == "${{ runner.temp }}/report"
     assert {path.name for path in (tmp_path / "report").iterdir()} == {"check.html", "check.sarif", "comment.md"}
     assert (tmp_path / "report" / "comment.md").read_text() == summary.read_text()
