@@ -26,7 +26,10 @@ import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from coverage import CoverageData
+try:
+    from coverage import CoverageData
+except ModuleNotFoundError:
+    sys.exit("tests.planted_faults needs the packages of the tests: run `make setup` first.")
 
 ROOT: Final = Path(__file__).parent.parent
 TIMEOUT: Final = 600  # seconds for a run of tests

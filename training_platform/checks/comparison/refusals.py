@@ -74,7 +74,8 @@ def deployment_order(head: Workspace, base: Workspace, environment: str) -> Depl
     """Return the parts that decide the order of an environment and its teams."""
     offered, before = (_offered(side, environment) for side in (head, base))
     needed = tuple(_needs(head, environment))
-    no_longer_needed = [need for need in _needs(base, environment) if need not in needed]
+    still_needed = frozenset(needed)
+    no_longer_needed = [need for need in _needs(base, environment) if need not in still_needed]
     return DeploymentOrder(
         added=tuple((stack, need) for stack, need in needed if need in offered - before),
         removed=tuple((stack, need) for stack, need in no_longer_needed if need in before - offered),

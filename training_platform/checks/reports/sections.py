@@ -223,10 +223,11 @@ def _usd(value: Amount) -> str:
 
 def _priced(stack: StackChange) -> str:
     """Return a stack's name, with the number of VMs that its cost leaves out."""
-    before, after = map(int, (stack.unpriced.before or 0, stack.unpriced.after or 0))
-    if before == after:
-        return f"{stack.name}, without {counted(after, 'VM')} that have no price" if after else stack.name
-    return f"{stack.name}, without VMs that have no price: {before:,} → {after:,}"
+    before = int(stack.unpriced.before or 0)
+    after = int(stack.unpriced.after or 0)
+    if before != after:
+        return f"{stack.name}, without VMs that have no price: {before:,} → {after:,}"
+    return f"{stack.name}, without {counted(after, 'VM')} that have no price" if after else stack.name
 
 
 def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
@@ -252,14 +253,13 @@ def change_summary(comparison: Comparison) -> str:
     if unplanned:
         differ.append(f"resources of {counted(unplanned, 'stack')} were not compared")
     unaffected = f"; {counted(comparison.other_stacks, 'other')} cannot be affected" if comparison.other_stacks else ""
-    if cost := _cost_change(comparison):
-        unaffected += f"; {cost}"
+    cost = _cost_change(comparison)
     since = f"Since {comparison.ref} ({comparison.commit[:12]})"
     if comparison.unknown:
         return f"{since}: what changed is not known"
     if not comparison.stacks:
         return f"{since}: nothing that a stack depends on"
-    return f"{since}: {'; '.join(differ)}{unaffected}"
+    return f"{since}: {'; '.join(differ)}{unaffected}" + (f"; {cost}" if cost else "")
 
 
 def _cost_change(comparison: Comparison) -> str:
@@ -305,8 +305,10 @@ def effects(comparison: Comparison) -> Iterator[ReportSection]:
     notes = [f"Compared with {_basis(comparison)}."]
     if unfelt:
         verb = "changes" if unfelt == 1 else "change"
-        effect = "as part of this" if rows else "without effect on people"
-        notes.append(f"{counted(unfelt, 'more resource' if rows else 'resource')} {verb} {effect}.")
+        if rows:  # what an effect takes along is not without effect by itself
+            notes.append(f"{counted(unfelt, 'more resource')} {verb}.")
+        else:
+            notes.append(f"{counted(unfelt, 'resource')} {verb} without effect on people.")
     if unknown:
         notes.append(f"Effect unknown: {counted(unknown, 'input')}.")
     if comparison.stacks and (rows or unfelt or unknown):
