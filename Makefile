@@ -23,7 +23,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help check setup test lint format test-core schema inventories alerts documents reference site policy-pack bench holdout test-policies test-engine test-examples changelog lock clean
+.PHONY: help check setup test lint format test-core schema inventories alerts documents reference site policy-pack bench holdout test-policies test-engine test-examples release lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -89,8 +89,8 @@ test-engine: $(COMPLETE) ## Run the tests under the real Pulumi engine; fail whe
 test-examples: $(COMPLETE) $(EXAMPLES) ## Run the programs of examples/jobs/ on CPUs; their libraries take gigabytes.
 	@TRAINING_PLATFORM_EXAMPLES_PYTHON="$(CURDIR)/.venv-examples/bin/python" $(BIN)/python -m pytest -m examples $(ARGS)
 
-changelog: $(COMPLETE) ## Move the fragments of changelog.d/ into CHANGELOG.md, under the version of pyproject.toml.
-	@$(BIN)/towncrier build --yes --version "$$($(BIN)/training-platform --version | cut -d ' ' -f 2)"
+release: $(COMPLETE) ## Cut a release, VERSION=0.3.0: versions, changelog and upgrade page; docs/development/release.md.
+	@$(BIN)/python -m tools.release "$(VERSION)"
 
 lock: ## Resolve pyproject.toml and requirements*.in into hashed locks, with uv; UPGRADE=1 takes newer versions.
 	@$(COMPILE) pyproject.toml requirements-base.in --output-file requirements-base.txt

@@ -60,6 +60,7 @@ NAVIGATION = {
     "Develop it": [
         "development/architecture",
         "development/tests",
+        "development/release",
         "development/words",
         "development/status",
         "development/documents",

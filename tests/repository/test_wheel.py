@@ -19,6 +19,7 @@ from tests.places import ORGANISATION, ROOT
 from training_platform.policy.build import make_wheel
 
 PACKAGES = ("training_platform", "kueue_model", "local_google_cloud")
+VERSION = distribution("training-platform").version
 CLONED = ("Pulumi.yaml", "pyproject.toml", "__main__.py", "policies", *PACKAGES)
 
 pytestmark = pytest.mark.timeout(300)
@@ -132,13 +133,13 @@ def test_the_installed_command_names_a_missing_extra_too(base: BareEnvironment, 
 def test_a_clone_of_another_version_is_refused(base: BareEnvironment, clone: Path, command: str) -> None:
     project = clone / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    project.write_text(text.replace('\nversion = "0.1.0"\n', '\nversion = "7.0.0"\n'), encoding="utf-8")
+    project.write_text(text.replace(f'\nversion = "{VERSION}"\n', '\nversion = "7.0.0"\n'), encoding="utf-8")
 
     done = base.run(base.command, *command.split(), cwd=clone)
 
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "is version 7.0.0, and the training-platform that is installed is 0.1.0: install" in done.stderr
+    assert f"is version 7.0.0, and the training-platform that is installed is {VERSION}: install" in done.stderr
 
 
 def test_a_folder_of_stacks_without_a_program_has_no_version_to_differ(base: BareEnvironment, clone: Path) -> None:
