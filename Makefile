@@ -23,7 +23,7 @@ SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help check setup test lint format test-core schema inventories alerts documents reference site policy-pack bench holdout test-policies test-engine test-examples release lock clean
+.PHONY: help check setup test lint format test-core schema inventories alerts documents reference picture site policy-pack bench holdout test-policies test-engine test-examples release lock clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ alerts: $(COMPLETE) ## Play the scenarios of the alerts with promtool, and recor
 reference: $(POLICIES) $(BASE) ## Write docs/reference from rules, schemas and commands, and what the pack says of rule sets.
 	@$(BIN)/python docs/reference/write.py
 	@.venv-policies/bin/python -m training_platform.policy.registered
+
+picture: $(COMPLETE) ## Draw the README's picture of a report, docs/picture.png; needs the font DejaVu Sans Mono.
+	@$(BIN)/python -m docs.picture
 
 site: $(COMPLETE) ## Build docs/ as a site, build/site.
 	@rm -rf build/site

@@ -15,6 +15,7 @@ import yaml
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
+from docs.picture import BEFORE, PICTURE, terminal_text, text_of
 from tests.places import ROOT
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -102,3 +103,10 @@ def test_examples_for_the_samples_are_right_on_them(
 
     assert (len(copies), unreadable) == (files, [])
     assert {(finding.rule, finding.severity) for finding in findings} == rules | {("job-vertex-submission", "note")}
+
+
+def test_the_picture_of_the_readme_shows_what_check_says_now() -> None:
+    if not any(BEFORE in file.read_text(encoding="utf-8") for file in STACKS):
+        pytest.skip("stacks/ has no longer the samples' pool of A100")
+
+    assert text_of(PICTURE.read_bytes()) == terminal_text().plain, "run `make picture`"

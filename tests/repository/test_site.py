@@ -69,8 +69,6 @@ def test_a_page_that_is_nowhere_and_what_it_gets_wrong_fail_the_build(tmp_path: 
     shutil.copytree(DOCS / "site", docs / "site")
     (docs / "index.md").write_text("# Home\n", encoding="utf-8")
     (docs / "pools.md").write_text("# Pools\n\n```mermaid\nflowchart LR\n  a -->\n```\n", encoding="utf-8")
-    readme = "".join(f"```mermaid\n{diagram}```\n" for diagram in diagrams(ROOT / "README.md"))
-    (docs / "readme.md").write_text(f"# Read me\n\n{readme}", encoding="utf-8")
     (docs / "dead.md").write_text("# Dead\n\n[gone](gone.md) and [lost](pools.md#lost)\n", encoding="utf-8")
 
     built = build(docs, tmp_path / "site")
@@ -83,8 +81,6 @@ def test_a_page_that_is_nowhere_and_what_it_gets_wrong_fail_the_build(tmp_path: 
         "pools.md:3: WARNING: cannot draw",
     ):
         assert message in built.stderr
-    assert "flowchart" in readme
-    assert re.findall(r"readme\.md:\d+: .*", built.stderr) == []
 
 
 # What a browser loads without being asked: not links to click on, nor the names of SVG and the like.
