@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,21 @@ SCRIPTS = {
     "pipelines/each-stack": 'echo "each-stack $*" >> CALLS',
     "pipelines/judge": 'echo "judge $*" >> CALLS',
     "pipelines/check": 'echo "check $*"; echo "check $*" >> CALLS',
+    "pipelines/retire": 'echo "retire $*" >> CALLS',
     ".venv/bin/training-platform": """case "$*" in
+        "job usage"|"persistent-resource list"|"quota pull"|"software outdated") echo "$*" >> CALLS;;
         job*) echo "$*"; echo "$*" >> CALLS; exit 1;;
         *--no-production*) echo '["dev"]';; *--production*) echo '["prod"]';; *) echo '["dev", "prod"]';; esac""",
 }
+GH = """#!/bin/sh
+echo "gh $*" >> FOLDER/calls
+case "$*" in
+    *artifacts?name=check*) echo 1;;
+    */zip) cat FOLDER/check.zip;;
+    *pulls*) echo 7;;
+    *body=@comment.md*) cat comment.md >> FOLDER/calls;;
+esac
+"""
 ACTION = "{name: stand-in, runs: {using: composite, steps: [{run: 'true', shell: bash}]}}"
 PROVIDER = {"WORKLOAD_IDENTITY_PROVIDER": "projects/1/locations/global/workloadIdentityPools/ci/providers/some"}
 VARIABLES = tuple(text for key, value in PROVIDER.items() for text in ("--var", f"{key}={value}"))
@@ -64,8 +76,9 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / ".github", origin / ".github")
     shutil.copy(ROOT / ".gitlab-ci.yml", origin)
     (origin / "Makefile").write_text(MAKEFILE)
-    (origin / "jobs" / "nlp").mkdir(parents=True)
-    (origin / "jobs" / "nlp" / "pretrain.yaml").touch()
+    for file in ("jobs/nlp/pretrain.yaml", "stacks/Pulumi.dev.yaml"):
+        (origin / file).parent.mkdir(parents=True)
+        (origin / file).touch()
     shutil.copytree(ROOT / "pipelines" / "gitlab", origin / "pipelines" / "gitlab")
     shutil.copy(ROOT / "pipelines" / "job", origin / "pipelines")
     for name, script in SCRIPTS.items():
@@ -153,13 +166,14 @@ def act(folder: Path, event: str, workflow: str, *arguments: str, payload: dict[
     calls = folder.parent / "calls"
     calls.write_text("")
     action = folder.parent / "action"
-    action.mkdir(exist_ok=True)
-    (action / "action.yml").write_text(ACTION)
+    for place in (action, action / "upload-sarif"):
+        place.mkdir(exist_ok=True)
+        (place / "action.yml").write_text(ACTION)
     (folder.parent / "event.json").write_text(json.dumps(payload))
     used = {
-        name
+        f"{repository}@{commit}"
         for file in (ROOT / ".github").rglob("*.yml")
-        for name in re.findall(r"uses: ([\w-]+/[^ ]+@\w+)", file.read_text())
+        for repository, commit in re.findall(r"uses: ([\w-]+/[\w-]+)[^@ ]*@(\w+)", file.read_text())
     }
     instead = [text for name in sorted(used) for text in ("--local-repository", f"{name}={action}")]
     where = ("-W", str(WORKFLOWS / workflow), "--eventpath", str(folder.parent / "event.json"))
@@ -224,6 +238,49 @@ def test_github_runs_no_job_s_command_on_another_branch(checkout: Path) -> None:
     payload = {"ref": "refs/heads/feature", "inputs": {"command": "cancel", "run": "pretrain-a", "request": ""}}
 
     assert act(checkout, "workflow_dispatch", "jobs.yml", *VARIABLES, payload=payload) == ""
+
+
+@needs("act")
+def test_github_looks_every_night_at_each_environment_and_at_what_is_used(checkout: Path) -> None:
+    output = act(checkout, "schedule", "nightly.yml", *VARIABLES, payload={})
+
+    assert sorted(output.splitlines()) == [
+        "each-stack dev preview --refresh --expect-no-changes --diff",
+        "each-stack prod preview --refresh --expect-no-changes --diff",
+        "job usage", "persistent-resource list", "quota pull", "software outdated",
+    ]  # fmt: skip
+
+
+@needs("act")
+def test_github_destroys_the_ended_stacks_of_the_named_environment(checkout: Path) -> None:
+    payload = {"ref": "refs/heads/main", "inputs": {"environment": "prod"}}
+
+    assert act(checkout, "workflow_dispatch", "retire.yml", *VARIABLES, payload=payload) == "retire prod\n"
+
+
+@needs("act")
+def test_github_comments_on_the_pull_request_of_the_checked_commit(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(ROOT / "pipelines" / "read_report.py", checkout / "pipelines")
+    with zipfile.ZipFile(tmp_path / "check.zip", "w") as archive:
+        archive.writestr("comment.md", "5 stacks: clean")
+    (tmp_path / "bin").mkdir()
+    gh = tmp_path / "bin" / "gh"
+    gh.write_text(GH.replace("FOLDER", str(tmp_path)))
+    gh.chmod(0o755)
+    monkeypatch.setenv("PATH", str(gh.parent), prepend=os.pathsep)
+    run_of_check = {
+        "event": "pull_request", "conclusion": "success", "id": 5, "head_branch": "feature", "head_sha": "abc",
+        "head_repository": {"full_name": "somebody/fork", "owner": {"login": "somebody"}},
+    }  # fmt: skip
+
+    output = act(checkout, "workflow_run", "report.yml", payload={"workflow_run": run_of_check})
+
+    assert output.endswith(
+        "gh api --silent --method POST repos/example/training-platform/issues/7/comments -F body=@comment.md\n"
+        "<!-- training-platform check -->\n"  # stand-ins carry no report from one job to the next
+    )
 
 
 @needs("actionlint")
