@@ -90,7 +90,7 @@ def test_without_a_map_there_is_nothing_to_do(root: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("nlp:", "npl:", "'npl' is no team. Allowed: nlp, vision. Nearest: nlp."),
+        ("nlp:", "npl:", "stacks/owners.yaml:3:3: teams.npl: is no team"),
         (
             '"@example-org/nlp"',
             "group:nlp@example.com",

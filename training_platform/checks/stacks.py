@@ -23,6 +23,7 @@ from training_platform.checks.report import Report, StackReport, accelerator_row
 from training_platform.config.model.stack import Stack, stack_name
 from training_platform.config.names import Locator
 from training_platform.config.own_prices import read_own_prices
+from training_platform.config.owners import read_owners
 from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
 from training_platform.config.reading.rejection import STACK_MODEL
@@ -181,6 +182,11 @@ def read_files(root: FilePath, today: date) -> Files:
         prices, price_findings = read_own_prices(root)
     except UnreadableError as error:
         failures.append(str(error))
+    owner_findings: list[Finding] = []
+    try:
+        _, owner_findings = read_owners(root, workspace)
+    except UnreadableError as error:
+        failures.append(str(error))
     spoilt = dict.fromkeys(finding.file for finding in snapshots.findings if finding.severity == "error")
     failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
     return Files(
@@ -189,7 +195,7 @@ def read_files(root: FilePath, today: date) -> Files:
         exemptions=exemptions,
         usages=usages,
         prices=prices,
-        findings=(*snapshots.findings, *usages.findings, *price_findings),
+        findings=(*snapshots.findings, *usages.findings, *price_findings, *owner_findings),
         failures=tuple(failures),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from training_platform.config.expansion import ExpandedPool, pools
+from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.declaration import Draft, declare, finding
 from training_platform.config.reading.finding import Path, Place, dotted
@@ -45,10 +46,10 @@ RESERVATION_EXCEEDED = declare(
 
 
 def reservation_findings(workspace: Workspace) -> Iterator[Draft]:
-    """Find reservations with fewer chips than their pools, with two sizes, or with several pools and no size.
+    """Find reservations with fewer chips than their pools, with two sizes or none, or with pools in two zones.
 
     A reservation is one of a project, a location and a name. Pools that GKE creates for compute classes have no maximum
-    of their own and are left out, as are Vertex AI jobs, which end.
+    of their own and are counted as not judged; Vertex AI jobs, which end, are left out.
     """
     consumers: dict[tuple[str, str, str], list[_Consumer]] = defaultdict(list)
     for stack, environment in workspace.environments():
@@ -57,14 +58,19 @@ def reservation_findings(workspace: Workspace) -> Iterator[Draft]:
             if reservation and not reservation.any:
                 key = (reservation.project or environment.project, pool.zone or pool.region, reservation.name)
                 consumers[key].append(_Consumer(stack, pool, reservation.chips))
-    for (_, location, name), members in consumers.items():
+        yield from _of_classes(stack, environment)
+    first_of: dict[tuple[str, str], _Consumer] = {}
+    for (project, location, name), members in consumers.items():
         sizes = {member.size for member in members if member.size is not None}
         if len(sizes) > 1:
             yield _two_sizes(name, members)
         elif sizes:
             yield from _exceeded(f"reservation {name} in {location}", members, *sizes)
-        elif len(members) > 1:
+        else:
             yield _unknown_size(f"reservation {name} in {location}", members)
+        first = first_of.setdefault((project, name), members[0])
+        if first is not members[0]:
+            yield _two_zones(name, members[0], first)
 
 
 def _two_sizes(name: str, members: Sequence[_Consumer]) -> Draft:
@@ -102,7 +108,7 @@ def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator
         holders=((row.stack.name, dotted((*row.pool.path, row.field))) for row in members),
         allowed=allowed,
         nearest=fits or None,
-        rests_on=_others(member, members),
+        rests_on=[row.stack.at(row.pool.path) for row in members],
     )
 
 
@@ -127,6 +133,45 @@ def _unknown_size(subject: str, members: Sequence[_Consumer]) -> Draft:
         allowed="the field chips of the reservation, in one of them",
         rests_on=_others(last, members),
     )
+
+
+def _two_zones(name: str, member: _Consumer, first: _Consumer) -> Draft:
+    zones = [row.pool.zone or row.pool.region for row in (member, first)]
+    message = (
+        f"{name} is in {zones[0]} here and in {zones[1]} for {first.label}: a reservation is in one zone, so there are "
+        "two of that name, or one pool is in the wrong zone"
+    )
+    return finding(
+        member.stack,
+        member.reservation,
+        message,
+        rule=RESERVATION_EXCEEDED,
+        severity="note",
+        unjudged="reservation by its zone",
+        allowed="a name for each reservation",
+        rests_on=_others(first, [member]),
+    )
+
+
+def _of_classes(stack: Stack, environment: Environment) -> Iterator[Draft]:
+    """Find reservations of compute classes, whose pools have no maximum."""
+    for cluster_name, cluster in environment.clusters.items():
+        for class_name, compute_class in cluster.compute_classes.items():
+            path = ("clusters", cluster_name, "compute_classes", class_name, "priorities")
+            for number, priority in enumerate(compute_class.priorities):
+                if priority.reservation and priority.names_reservation:
+                    message = (
+                        f"no rule judges whether reservation {priority.reservation.name} has room: the pools of a "
+                        "compute class have no maximum"
+                    )
+                    yield finding(
+                        stack,
+                        (*path, number, "reservation"),
+                        message,
+                        rule=RESERVATION_EXCEEDED,
+                        severity="note",
+                        unjudged="reservation of a compute class",
+                    )
 
 
 def _amounts(members: Sequence[_Consumer]) -> str:

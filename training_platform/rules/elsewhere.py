@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from training_platform.config.reading.declaration import Draft, finding, rule
+from training_platform.rules.network import network_of
 from training_platform.views.access import AccountView
 from training_platform.views.cluster import ClusterView, ComputeClassView, ReservationView, ResourcePolicyView
+from training_platform.views.inputs import as_name
 from training_platform.views.kueue import FlavorQuotaView, FlavorView
-from training_platform.views.network import AttachmentView, ExistingSubnetView, NetworkView, SubnetView
+from training_platform.views.network import (
+    AttachmentView,
+    ExistingSubnetView,
+    FirewallView,
+    NetworkView,
+    ServicesRangeView,
+    SubnetView,
+)
 from training_platform.views.node_pool import NodePoolView
-from training_platform.views.storage import FilestoreView, LustreView
+from training_platform.views.storage import FilestoreView, LustreView, SnapshotView
 from training_platform.views.view import View
 from training_platform.views.whole_stack import Program
 
 _ALLOWED: Final = "a resource of this program, or a look at both by hand"
 _UNJUDGED: Final = "reference to a resource of another program"
+_JUDGED: Final = {"service_account": "default"}  # by another rule
 # A view and its field; the view that it names and the field with that one's name in Google Cloud or Kubernetes.
 _REFERENCES: Final[tuple[tuple[type[View], str, type[View], str], ...]] = (
     (NodePoolView, "cluster", ClusterView, "cluster"),
@@ -26,7 +36,11 @@ _REFERENCES: Final[tuple[tuple[type[View], str, type[View], str], ...]] = (
     (ClusterView, "network", NetworkView, "network"),
     (ClusterView, "subnetwork", SubnetView, "subnetwork"),
     (SubnetView, "network", NetworkView, "network"),
+    (ServicesRangeView, "network", NetworkView, "network"),
+    (FirewallView, "network", NetworkView, "network"),
     (FilestoreView, "network", NetworkView, "network"),
+    (FilestoreView, "reserved_range", ServicesRangeView, "range_name"),
+    (SnapshotView, "instance", FilestoreView, "instance"),
     (LustreView, "network", NetworkView, "network"),
     (AttachmentView, "subnet", SubnetView, "subnetwork"),
     (FlavorQuotaView, "flavor", FlavorView, "flavor"),
@@ -46,17 +60,49 @@ def elsewhere(program: Program) -> Iterator[Draft]:
 
     What a stack file declares is left out: other rules judge it by the file, or say what is not known of it.
     """
+    yield from _references(program)
+    for pool in program.all(NodePoolView, "nics"):
+        if not pool.origin and pool.known("nics"):
+            yield from _interfaces(pool, program)
+    clusters = program.all(ClusterView)
+    for cluster in clusters:
+        if not cluster.origin and cluster.known("subnetwork") and not cluster.subnetwork:
+            message = f"names no subnet: no rule judges whether the ranges of Google Cloud's choice suit {cluster.name}"
+            yield finding(cluster, "subnetwork", message, allowed=_ALLOWED, unjudged=_UNJUDGED)
+    for view in program.all(ComputeClassView):
+        if not view.origin and len(clusters) != 1:
+            message = f"this program has {len(clusters)} clusters: rules on both together do not judge {view.name}"
+            yield finding(view, "", message, allowed=_ALLOWED, unjudged=_UNJUDGED)
+
+
+def _references(program: Program) -> Iterator[Draft]:
+    """Find names in fields that no resource of the program has."""
     for kind, field, target_kind, target_field in _REFERENCES:
         targets = program.all(target_kind)
         for view in program.all(kind):
             if view.origin or isinstance(view, ExistingSubnetView) or not view.known(field):
                 continue
-            name = getattr(view, field)
-            if name not in (None, "", "default") and not any(target.is_meant(name, target_field) for target in targets):
-                message = f"{name} is not in this program: rules on both together do not judge {view.name}"
-                yield finding(view, field, message, allowed=_ALLOWED, unjudged=_UNJUDGED)
-    clusters = program.all(ClusterView)
-    for view in program.all(ComputeClassView):
-        if not view.origin and len(clusters) != 1:
-            message = f"this program has {len(clusters)} clusters: rules on both together do not judge {view.name}"
-            yield finding(view, "", message, allowed=_ALLOWED, unjudged=_UNJUDGED)
+            name = as_name(getattr(view, field))
+            is_addresses = field == "reserved_range" and network_of(getattr(view, field)) is not None
+            if name and not is_addresses and name != _JUDGED.get(field) and not _is_in(name, targets, target_field):
+                yield _not_judged(view, field, name)
+
+
+def _interfaces(pool: NodePoolView, program: Program) -> Iterator[Draft]:
+    """Find the networks and subnets of a pool's additional interfaces in other programs, each once."""
+    names_of: dict[str, tuple[str, Sequence[View]]] = {}
+    for nic in pool.nics:
+        names_of.setdefault(str(nic.network), ("network", program.all(NetworkView)))
+        names_of.setdefault(str(nic.subnetwork), ("subnetwork", program.all(SubnetView)))
+    for name, (field, targets) in names_of.items():
+        if name != str(None) and not _is_in(name, targets, field):
+            yield _not_judged(pool, "nics", name)
+
+
+def _is_in(name: str, targets: Iterable[View], field: str) -> bool:
+    return any(target.is_meant(name, field) for target in targets)
+
+
+def _not_judged(view: View, field: str, name: str) -> Draft:
+    message = f"{name} is not in this program: rules on both together do not judge {view.name}"
+    return finding(view, field, message, allowed=_ALLOWED, unjudged=_UNJUDGED)

@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.declaration import RULES, Draft, declare, finding, located
-from training_platform.config.reading.finding import Anchor, Finding, Path, Position
+from training_platform.config.reading.finding import Anchor, Finding, Path, Position, Severity
 from training_platform.config.reading.rejection import validated
 from training_platform.config.reading.section import NOTHING, Email, OneOf, Section, unique
 from training_platform.config.reading.source import Source, UnreadableError, read_source
@@ -143,6 +143,11 @@ class Exemption(Section):
     def _names_holder(self, holder: tuple[str, str]) -> bool:
         stack, path = holder
         return stack == self.stack and bool(_pattern(self.path or "", below=True).fullmatch(path))
+
+    @property
+    def names_everything(self) -> bool:
+        """Whether it covers any section or resource of its stack, without a limit or a grant that it names."""
+        return not self.subject.strip("*") and self.up_to is None and self.grant is None
 
     @property
     def names_no_amount(self) -> bool:
@@ -269,6 +274,14 @@ EXEMPTION_UNUSED = declare(
 )
 
 
+EXEMPTION_WIDE = declare(
+    "exemption-wide",
+    "Find an exemption that covers a whole stack.",
+    ruleset="exemptions",
+    severity="warning",
+)
+
+
 EXEMPTION_UNTYPED = declare(
     "exemption-untyped",
     "Find an entry in the form of the version before: a limit without its amount, or losses without a list.",
@@ -363,6 +376,7 @@ class Exemptions:
     ) -> list[Finding]:  # fmt: skip
         """Return findings about the exemptions of ``checked`` stacks, and of stacks that are not in ``stacks``.
 
+        Of other stacks only those are found whose last day is over: that needs no plan.
         Only a ``decided`` stack, whose plan every rule has seen, can show that an exemption is unused.
         """
         return located(self._drafts(used, stacks, checked, decided))
@@ -380,15 +394,20 @@ class Exemptions:
             if isinstance(exemption, Acknowledgement):
                 yield from _of_acknowledgement(entry, exemption, days)
                 continue
-            if exemption.stack in stacks and exemption.stack not in checked:
-                continue
+            unchecked = exemption.stack in stacks and exemption.stack not in checked
             if days > 0:
                 message = f"{exemption.rule} of {exemption.subject}: expired {days} day{'' if days == 1 else 's'} ago"
                 allowed = f"fix what it covers and delete it, or have {exemption.owner} decide on a later day"
-                yield finding(entry, (), message, rule=EXEMPTION_EXPIRED, allowed=allowed)
+                severity: Severity | None = "warning" if unchecked else None
+                yield finding(entry, (), message, rule=EXEMPTION_EXPIRED, allowed=allowed, severity=severity)
+            elif unchecked:
+                continue
             elif exemption.stack not in stacks:
                 message = f"{exemption.rule}: stack {exemption.stack} does not exist"
                 yield finding(entry, (), message, rule=EXEMPTION_UNUSED, nearest=find_nearest(exemption.stack, stacks))
+            elif exemption.names_everything:
+                message = f"{exemption.rule} of {exemption.subject}: covers every section, and so the next mistake too"
+                yield finding(entry, (), message, rule=EXEMPTION_WIDE, allowed="the path or resource, as in a finding")
             elif exemption.names_no_amount:
                 message = (
                     f"{exemption.rule} of {exemption.subject}: names no amount, so it holds only for limits with no "

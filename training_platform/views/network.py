@@ -108,6 +108,7 @@ class ServicesRangeView(Settings):
 
     TYPES = (resource_types.GLOBAL_ADDRESS,)
 
+    range_name = fields.text("name")
     purpose = fields.text("purpose")
     prefix = fields.whole("prefixLength")
     network = fields.reference("network", resource_types.NETWORK)

@@ -105,7 +105,11 @@ def _loss(name: str, edit: Edit, *effects: str) -> SampleChange:
     return SampleChange(name, edit, frozenset(effects))
 
 
-H100 = "            zone: us-central1-a\n            capacity: reservation\n            reservation: h100-training\n"
+H100 = """\
+            zone: us-central1-a
+            capacity: reservation
+            reservation: {name: h100-training, chips: 64}
+"""
 CHECKPOINTS = "      checkpoints:\n        location: us-central1\n        delete_after_days: 90\n"
 VISION_HEAD = "    environment: prod\n    name: vision\n"
 PROD_HEAD = "    project: example-train-prod\n"
@@ -396,12 +400,12 @@ YEAR: tuple[SampleChange, ...] = (
         write("prod", "    network_attachments: {us-central1: 10.24.0.0/24}\n", ""),
         "jobs",
     ),
-    _loss("another reservation of H100", write("prod", "reservation: h100-training", "reservation: h100-next"), "jobs"),
+    _loss("another reservation of H100", write("prod", "name: h100-training", "name: h100-next"), "jobs"),
     _loss(
         "spot in place of reserved v5e",
         write(
             "prod",
-            "            capacity: reservation\n            reservation: v5e-training\n",
+            "            capacity: reservation\n            reservation: {name: v5e-training, chips: 128}\n",
             "            capacity: spot\n",
         ),
         "jobs",

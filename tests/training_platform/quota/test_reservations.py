@@ -56,11 +56,11 @@ def gpus(vms: int, reservation: str, zone: str = "us-central1-a") -> str:
     [
         (gpus(2, "name: one, chips: 40"), gpus(3, "name: one"), []),
         (gpus(2, "name: one, chips: 40"), gpus(4, "name: one"), ["prod max_nodes 3"]),
-        (gpus(5, "name: one, chips: 40"), gpus(5, "name: one", "us-central1-b"), []),
-        (gpus(5, "name: one, chips: 40"), gpus(5, "name: one, project: example-other"), []),
+        (gpus(5, "name: one, chips: 40"), gpus(5, "name: one, project: example-other, chips: 40", "us-central1-b"), []),
+        (gpus(5, "name: one, chips: 40"), gpus(5, "name: one, project: example-other, chips: 40"), []),
         (gpus(1, "name: one, chips: 40"), gpus(1, "name: one, chips: 48"), ["prod chips 40"]),
     ],
-    ids=["fits", "too many", "another zone", "another project", "two sizes"],
+    ids=["fits", "too many", "another project and zone", "another project", "two sizes"],
 )
 def test_environments_share_a_reservation_of_one_project_and_zone(
     build: Build, dev: str, prod: str, paths: list[str]
@@ -77,12 +77,33 @@ def test_pools_of_a_reservation_of_unknown_size_are_a_note(build: Build) -> None
     assert "has an unknown size, and its pools have 44 chips: large of dev 24, small of dev 20" in note.message
 
 
-def test_any_reservation_and_one_pool_without_a_size_are_no_finding(build: Build) -> None:
+def test_any_reservation_is_no_finding(build: Build) -> None:
     shared = """\
         node_pools:
           one: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: any}
           two: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: any}
-          three: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: h100}
         """
 
     assert located(reservation_findings(build(dev=shared))) == []
+
+
+def test_what_is_not_known_of_reservations_is_counted_as_not_judged(build: Build) -> None:
+    workspace = build(
+        dev=gpus(5, "name: one"),
+        prod=gpus(5, "name: two, chips: 40"),
+        next=gpus(5, "name: two, chips: 40", "us-central1-b"),
+        classes="""\
+        compute_classes:
+          any: {priorities: [{machine_type: a3-highgpu-8g, zones: [us-central1-a], capacity: reservation,
+                reservation: one}]}
+        """,
+    )
+
+    findings = located(reservation_findings(workspace))
+
+    assert [(row.stack, row.path.removeprefix("clusters.main."), row.unjudged) for row in findings] == [
+        ("classes", "compute_classes.any.priorities[0].reservation", "reservation of a compute class"),
+        ("dev", "node_pools.h100.reservation", "reservation of unknown size"),
+        ("next", "node_pools.h100.reservation", "reservation by its zone"),
+    ]
+    assert "two is in us-central1-b here and in us-central1-a for h100 of prod" in findings[-1].message

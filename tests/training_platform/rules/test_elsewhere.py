@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.training_platform.rules.foreign import found
+from tests.training_platform.rules.foreign import DROP, found
 
 RULE = "elsewhere-not-judged"
+INTERFACES = [{"network": "their-vpc", "subnetwork": "their-subnet"}]
 
 
 @pytest.mark.parametrize(
@@ -17,9 +20,14 @@ RULE = "elsewhere-not-judged"
         ({"cluster.network": "their-vpc"}, "their-vpc"),
         ({"cluster.subnetwork": "their-subnet"}, "their-subnet"),
         ({"files.networks.0.network": "their-vpc"}, "their-vpc"),
+        ({"files.networks.0.reservedIpRange": "projects/p/global/addresses/their-range"}, "their-range"),
+        ({"gpu.networkConfig.additionalNodeNetworkConfigs": INTERFACES}, "their-vpc"),
+        ({"gpu.networkConfig.additionalNodeNetworkConfigs": INTERFACES}, "their-subnet"),
+        ({"wall.network": "their-vpc"}, "their-vpc"),
+        ({"cluster.subnetwork": DROP}, "names no subnet"),
     ],
 )
-def test_what_is_not_in_the_program_is_a_note_that_names_it(spoiled: dict[str, str], name: str) -> None:
+def test_what_is_not_in_the_program_is_a_note_that_names_it(spoiled: dict[str, Any], name: str) -> None:
     before = {finding.message for finding in found(rule=RULE)}
 
     after = [finding for finding in found(spoiled, rule=RULE) if finding.message not in before]
@@ -31,3 +39,10 @@ def test_what_is_not_in_the_program_is_a_note_that_names_it(spoiled: dict[str, s
 
 def test_the_default_account_is_no_reference() -> None:
     assert found({"gpu.nodeConfig.serviceAccount": "default"}, rule=RULE) == found(rule=RULE)
+
+
+def test_addresses_are_no_reference_and_a_network_of_several_interfaces_is_one() -> None:
+    of_pool = {"gpu.networkConfig.additionalNodeNetworkConfigs": [*INTERFACES, *INTERFACES]}
+    (*_, first, second) = found({**of_pool, "files.networks.0.reservedIpRange": "10.2.0.64/26"}, rule=RULE)
+
+    assert [row.message.partition(" ")[0] for row in (first, second)] == ["their-vpc", "their-subnet"]

@@ -216,6 +216,25 @@ def test_an_expired_exemption_is_an_error_whether_or_not_something_needs_it() ->
     assert (finding.rule, finding.severity, finding.position) == ("exemption-expired", "error", Position(2, 5))
     assert "expired 2 days ago" in finding.message
     assert "ml@example.com" in (finding.allowed or "")
+    (warning,) = old.findings((), stacks={"dev", "prod"}, checked={"dev"}, decided={"dev"})
+    assert (warning.rule, warning.severity) == ("exemption-expired", "warning")
+
+
+@pytest.mark.parametrize(
+    ("fields", "rules"),
+    [
+        ({"path": '"*"'}, ["exemption-wide"]),
+        ({"path": None, "resource": '"**"'}, ["exemption-wide"]),
+        ({"path": "clusters.*"}, []),
+        ({"rule": "quota-exceeded", "quota": "X", "up_to": "48", "path": '"*"'}, []),
+    ],
+)
+def test_an_exemption_of_everything_is_a_warning(fields: dict[str, str | None], rules: list[str]) -> None:
+    exemptions = read(**fields)
+
+    findings = exemptions.findings(exemptions.entries, stacks={"prod"}, checked={"prod"}, decided={"prod"})
+
+    assert [(finding.rule, finding.severity) for finding in findings] == [(rule, "warning") for rule in rules]
 
 
 @pytest.mark.parametrize(
