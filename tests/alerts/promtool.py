@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from tests.promql import OF_HISTOGRAMS, metrics
+from tests.support.promql import OF_HISTOGRAMS, metrics
 from training_platform.resources.monitoring import EVALUATION, AlertRule, alert_rules
 
 PROGRAM = "TRAINING_PLATFORM_PROMTOOL"

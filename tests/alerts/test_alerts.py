@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.alerts.promtool import PROGRAM, digest, play, program, scenarios, verdicts, written
-from tests.promql import selectors
+from tests.support.promql import selectors
 from training_platform.resources.monitoring import AlertRule, alert_rules
 
 RULES = alert_rules()

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.fleet import TODAY, Fault, Shape, write_fleet
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.types import Json
 from training_platform.checks.run import run_check

@@ -12,8 +12,8 @@ from tests.containers.buckets import Buckets
 from tests.containers.test_ends import log
 from tests.kube.test_every_object import rendered
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, TEAM, Cluster, Command
-from tests.places import ROOT
-from tests.plans import planned_stack
+from tests.support.places import ROOT
+from tests.support.plans import planned_stack
 from training_platform.config.workspace import read_workspace
 
 pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(300)]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.containers.nodes import IMAGE, USER_IMAGE
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, until
-from tests.plans import planned_stack
+from tests.support.plans import planned_stack
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.volumes import JOB
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.engine.workspace import STACK, Json, Key, Preview, key_of
-from tests.plans import PlannedStack
+from tests.support.plans import PlannedStack
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 UNKNOWN_IN_PREVIEW = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"

@@ -9,8 +9,8 @@ import pytest
 
 from local_google_cloud.kubernetes import serve
 from tests.engine.workspace import MakeWorkspace, Workspace
-from tests.places import ORGANISATION, ROOT
-from tests.plans import PlannedStack, planned_stacks
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.stack_plan import plannable
 from training_platform.resources.stack_resource import UNKNOWN

@@ -15,7 +15,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto.language_pb2_grpc import LanguageRuntimeStub
 
 from tests.engine.workspace import Key, Preview, Workspace
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

@@ -13,8 +13,8 @@ import pytest
 from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_WIRE
 
 from tests.local_google_cloud.kubernetes.client import Client, connect
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 

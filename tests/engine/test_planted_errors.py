@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.engine.workspace import MakeWorkspace, Preview, Workspace
-from tests.places import PACK_ENVIRONMENT, ROOT
+from tests.support.places import PACK_ENVIRONMENT, ROOT
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions

@@ -11,10 +11,10 @@ import yaml
 
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import MakeWorkspace, Preview
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack
 from tests.stacks.every_machine import NODE_POOL, environment
 from tests.stacks.pools import EVERY_WAY
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack
 from training_platform.config.workspace import read_workspace
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]

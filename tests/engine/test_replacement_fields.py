@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.places import ORGANISATION
-from tests.plans import planned_stacks
+from tests.support.places import ORGANISATION
+from tests.support.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types
 

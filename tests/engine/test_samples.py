@@ -19,7 +19,7 @@ from local_google_cloud.api import Access, Missing, Policies
 from tests.engine.deployers import deployer_of, set_up
 from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, Ran, state, unchanged
 from tests.parts.sandbox.run.repositories import held, without_stacks
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.catalog.operations import principals
 from training_platform.catalog.permissions import permissions
 from training_platform.config.workspace import Workspace, read_workspace

@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 
 from tests.parts.sandbox.run.repositories import Sandbox, held, without_stacks
-from tests.places import ORGANISATION, ROOT
-from tests.plans import PlannedStack
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import PlannedStack
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.run.existing import existing_resources
 from training_platform.parts.sandbox.run.folder import SandboxFolder

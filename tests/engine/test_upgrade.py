@@ -19,8 +19,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
-from tests.places import ROOT
-from tests.releases import commit_of, releases
+from tests.support.places import ROOT
+from tests.support.releases import commit_of, releases
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

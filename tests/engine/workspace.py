@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.places import ORGANISATION, PACK_ENVIRONMENT, ROOT
+from tests.support.places import ORGANISATION, PACK_ENVIRONMENT, ROOT
 from training_platform.config.model.stack import PROJECT
 
 COPIED = ("Pulumi.yaml", "__main__.py", "policies")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.parts.jobs.render import render_job
 
 MACHINE = {"machineType": "a2-highgpu-1g", "acceleratorType": "NVIDIA_TESLA_A100", "acceleratorCount": 1}

@@ -15,7 +15,7 @@ from local_google_cloud.api import CloudSettings, serve
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.test_finetune_vit import MAKE
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.parts.jobs.job_model import Job
 
 PROGRAM = ROOT / "examples" / "data" / "prefetch.py"

@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 PROGRAM = ROOT / "examples" / "experiments" / "vit_storage" / "fetch.py"
 FILES = {"food-101/images/apple_pie/1.jpg": b"apple", "food-101/meta/train.json": b"{}"}

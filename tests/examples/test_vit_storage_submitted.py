@@ -18,8 +18,8 @@ from local_google_cloud.api import LocalCloud, Record, serve
 from tests.kube.offline import Offline, admission_objects, namespace_objects, refused_requests
 from tests.local_google_cloud.policies import cloud_of, grants_of
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
-from tests.places import ORGANISATION, ROOT
-from tests.plans import planned_stacks
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
 
 PROJECT = "example-train-prod"

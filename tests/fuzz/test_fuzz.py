@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from local_google_cloud.api import Clock, Store
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from tests.training_platform.rules.corpus import accepted, as_registered
 from tests.violations.draw import entries, valid
 from training_platform.checks.run import run_check

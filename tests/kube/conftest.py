@@ -20,8 +20,8 @@ from tests.kube.clusters import SCHEMAS
 from tests.kube.controller_programs import run_controllers
 from tests.kube.offline import Offline, admission_objects, namespace_objects
 from tests.kube.server import Json, Server
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack, planned_stacks
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import job_files
 from training_platform.parts.jobs.render import render_job

@@ -17,7 +17,7 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_optional, ext_strings
 
 from tests.kube.server import PLURALS, Json
-from tests.plans import PlannedStack
+from tests.support.plans import PlannedStack
 
 _VARIABLES: Final = ("object", "oldObject", "request", "namespaceObject", "variables")
 _NUMBER: Final = cel.Type.DOUBLE

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import httpx
 import yaml
 
-from tests.plans import composed
-from tests.stack_files import workspace_of
+from tests.support.plans import composed
+from tests.support.stack_files import workspace_of
 from training_platform.config.lent_quota import lending
 from training_platform.config.workspace import Workspace
 from training_platform.resources.kueue import priorities

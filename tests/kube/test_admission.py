@@ -12,7 +12,7 @@ import pytest
 from tests.kube.bodies import CONTROLLER, GPU_JOB, PODSET, TCPX, job, mega, plain, pod_of
 from tests.kube.conftest import JOBS_ON_GKE, administrator
 from tests.kube.server import JOB_CONTROLLER, JOBSET_CONTROLLER, KUEUE, MEMBER, Json, Server
-from tests.plans import PlannedStack
+from tests.support.plans import PlannedStack
 from training_platform.catalog import IMAGES
 from training_platform.resources.admission import claims
 from training_platform.resources.admission_policy import API_VERSION, Policy

@@ -16,7 +16,7 @@ from tests.kube.bodies import QUEUED, job, mega, plain
 from tests.kube.conftest import administrator
 from tests.kube.offline import Offline
 from tests.kube.server import JOB_CONTROLLER, MEMBER, Server
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.parts.verify.tenancy_probes import EVERY_DAY, ProbeCommand, commands, writes
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

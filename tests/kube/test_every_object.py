@@ -21,9 +21,9 @@ from benchmarks.fleet import Shape, write_fleet
 from tests.kube.api_store import NAMESPACES
 from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
-from tests.places import ORGANISATION, ROOT
-from tests.plans import PlannedStack, planned_stacks
 from tests.stacks import every_field
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import PlannedStack, planned_stacks
 from tests.training_platform.rules.documents.gateways import CASES, IDS, Case, inputs
 from training_platform.catalog import CHARTS
 from training_platform.config.workspace import read_workspace

@@ -24,7 +24,7 @@ from tests.kube.clusters import KueueCluster, kueue_cluster
 from tests.kube.queues import Json, Queues, planned, stacks, until
 from tests.kube.test_serving import ADAPTER_PATHS, adapter_objects, team
 from tests.kube.tied_process import TiedProcess
-from tests.promql import OF_HISTOGRAMS, metrics
+from tests.support.promql import OF_HISTOGRAMS, metrics
 from training_platform.quota.chip_hours import question
 from training_platform.resources.kueue import configuration
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, adapter_deployment

@@ -16,8 +16,8 @@ from tests.kube.api_servers import ControlPlanes
 from tests.kube.api_store import ApiStore
 from tests.kube.clusters import SCHEMAS
 from tests.local_google_cloud.kubernetes.client import CallRefused, Client, connect
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack, planned_stacks
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import job_files
 from training_platform.parts.jobs.render import render_job

@@ -12,7 +12,7 @@ import pytest
 
 from tests.kube.attempts import ACCEPTED, ATTEMPTS, POD_SECURITY, QUOTA, ROLES, Accepted, Attempt
 from tests.kube.offline import Offline
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 OFFLINE = [(gain, attempt) for gain, attempt in ATTEMPTS if attempt.stopped_by not in (QUOTA, POD_SECURITY)]
 

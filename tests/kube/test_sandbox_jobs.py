@@ -19,7 +19,7 @@ from tests.kube.queues import until
 from tests.kube.sandboxes import api_folder, serving_with_api_servers
 from tests.local_google_cloud.kubernetes import client as plugin
 from tests.parts.sandbox.run.repositories import without_stacks
-from tests.plans import planned_stacks
+from tests.support.plans import planned_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.run.folder import SandboxFolder

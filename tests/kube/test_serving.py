@@ -12,7 +12,7 @@ import pytest
 from tests.kube.clusters import KINDS, kueue_cluster
 from tests.kube.metrics_api import MetricsApi
 from tests.kube.queues import PATHS, Json, Queues, until
-from tests.plans import composed
+from tests.support.plans import composed
 from training_platform.resources.kueue import configuration
 from training_platform.resources.metrics_adapter import metrics_adapter
 from training_platform.resources.scope import Scope

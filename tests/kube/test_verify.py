@@ -29,7 +29,7 @@ from tests.kube.server import Server
 from tests.kube.test_every_object import ApiServer, rendered
 from tests.parts.adopt.stacks import write_stacks
 from tests.parts.verify.lab import HOME, TEAM, Lab, answers_of, lab_of, verdicts
-from tests.plans import PlannedStack
+from tests.support.plans import PlannedStack
 from training_platform.clients.kubernetes_api import ClusterApi
 from training_platform.parts.verify.probe_run import run_probes
 from training_platform.parts.verify.probe_table import PROBES

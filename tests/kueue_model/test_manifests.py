@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from kueue_model.cli import kueue_model
 from kueue_model.quotas import amount
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tools.kueue_kinds import TARGET, kinds
 
 FLAVORS = {"x": {"nvidia.com/gpu": 8, "cpu": 64, "memory": "256Gi"}}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kueue_model.recorded_plays import expand, is_played, kueue_version, read_record, record_path
 from tests.kueue_model.scenarios import Json
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 ROWS = read_record(record_path())
 

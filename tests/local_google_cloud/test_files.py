@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from local_google_cloud.files import BrokenFile, write_whole
 from local_google_cloud.kubernetes.object_store import ObjectStore
 from local_google_cloud.state.store import Store
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.cli.main import app
 
 BROKEN = (

@@ -18,7 +18,7 @@ from local_google_cloud.local_cloud import LocalCloud
 from local_google_cloud.state.authorization import Caller, resource_of
 from local_google_cloud.state.questions import Judge
 from tests.local_google_cloud.policies import cloud_of, grants_of
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.rights import PolicyGrant, Requirement, Rights, lacking, requirements

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.places import ROOT, gitlab_pipeline
+from tests.support.places import ROOT, gitlab_pipeline
 from training_platform.resources.pipeline_accounts import JOBS_ENVIRONMENT, Federation, deployer, github, gitlab
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="the package cel-expr-python is not installed")

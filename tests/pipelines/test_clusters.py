@@ -16,7 +16,7 @@ import pytest
 
 from tests.pipelines.test_each_stack import repository
 from tests.pipelines.test_retire import ended, run, stacks_of
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.catalog import CHARTS
 
 __all__ = ["ended", "repository"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.places import gitlab_pipeline
+from tests.support.places import gitlab_pipeline
 
 ROOT = Path(__file__).parents[2]
 PULUMI = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 
 GITHUB = Path(".github/CODEOWNERS")
 GITLAB = Path(".gitlab/CODEOWNERS")

@@ -18,7 +18,7 @@ import yaml
 from check_jsonschema import main as check_jsonschema  # type: ignore[import-untyped]
 from click.testing import CliRunner
 
-from tests.places import ROOT, gitlab_pipeline
+from tests.support.places import ROOT, gitlab_pipeline
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SCHEMAS = {

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.places import ORGANISATION, ROOT
-from tests.plans import planned_stacks
 from tests.stacks.every_field import changed, planned
 from tests.stacks.keyed import ENVIRONMENT, TEAM
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types
 from training_platform.resources.stack_plan import plannable

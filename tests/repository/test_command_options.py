@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.cli.main import app as training_platform
 from training_platform.parts.jobs.cli import inside, runs
 from training_platform.parts.sandbox import cli as sandbox

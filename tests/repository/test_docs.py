@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from docs.reference.components import component_pages
 from docs.reference.write import EXAMPLES, FOLDER, VERIFIED, pages, rule_pages, status
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source

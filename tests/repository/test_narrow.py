@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from rich.table import Table
 from rich.text import Text
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.checks.reports import terminal_tables
 from training_platform.cli.main import app
 from training_platform.cli.shared import say_beside

@@ -16,7 +16,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.releases import releases
+from tests.support.releases import releases
 
 ROOT = Path(__file__).parents[2]
 LOCKS = {

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from docs.picture import BEFORE, PICTURE, terminal_text, text_of
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 pytestmark = pytest.mark.timeout(300)  # the build takes 10 s of an idle core
 DOCS = ROOT / "docs"

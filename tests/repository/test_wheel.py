@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.policy.build import make_wheel
 
 PACKAGES = ("training_platform", "kueue_model", "local_google_cloud")

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from docs.reference.write import FOLDER
 from docs.reference.write import pages as reference
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 NOT_TYPED: Final = {
     "a Google Cloud project", "a cluster", "the network", "the Pulumi CLI", "a program of your own",

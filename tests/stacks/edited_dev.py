@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.places import ORGANISATION, ROOT
-from tests.plans import PlannedStack, planned_stacks
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 
 

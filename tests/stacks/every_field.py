@@ -11,8 +11,8 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel
 
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack, planned_stack
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack, planned_stack
 from training_platform.config.model.stack import PROJECT, Stack, parse_stack
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check

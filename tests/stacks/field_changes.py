@@ -17,9 +17,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tests.plans import planned_stack
-from tests.stack_files import text_of
 from tests.stacks import every_field as reach
+from tests.support.plans import planned_stack
+from tests.support.stack_files import text_of
 from training_platform.checks.comparison.changes import resource_changes
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.checks.stacks import CheckOptions, check_stacks

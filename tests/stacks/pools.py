@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.plans import PlannedStack, planned_stack
-from tests.stack_files import workspace_of
+from tests.support.plans import PlannedStack, planned_stack
+from tests.support.stack_files import workspace_of
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.stack_files import workspace_of
 from tests.stacks.every_field import changed, planned
 from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, TEAM, WEST, below
+from tests.support.stack_files import workspace_of
 from training_platform.resources import resource_types
 from training_platform.resources.resource_types import forces_replacement
 from training_platform.resources.stack_resource import UNKNOWN

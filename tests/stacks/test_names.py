@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.organisation.inventories.names import current_names, former_names, snapshot, with_earlier
-from tests.places import ORGANISATION
-from tests.stack_files import text_of
 from tests.stacks import every_field as reach
+from tests.support.places import ORGANISATION
+from tests.support.stack_files import text_of
 from training_platform.catalog.reading import read_file
 from training_platform.config.component_arguments import COMPONENTS
 from training_platform.config.workspace import read_workspace

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.plans import PlannedStack
 from tests.stacks.edited_dev import plans_of_dev
+from tests.support.plans import PlannedStack
 from training_platform.catalog import CHARTS, IMAGES
 
 RELEASE = "kubernetes:helm.sh/v3:Release"

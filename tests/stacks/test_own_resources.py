@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from local_google_cloud.kubernetes import plain_struct
-from tests.places import ORGANISATION, ROOT
-from tests.recording_monitor import run_program
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.recording_monitor import run_program
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import own_worker

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.places import ROOT
-from tests.plans import PlannedStack
-from tests.stack_files import workspace_of
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
+from tests.support.places import ROOT
+from tests.support.plans import PlannedStack
+from tests.support.stack_files import workspace_of
 from training_platform.checks.cost import stack_cost
 from training_platform.config.model.environment import Environment
 from training_platform.config.workspace import Workspace

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.places import ORGANISATION
-from tests.plans import planned_stack
 from tests.stacks.pools import (
     A100,
     CONFIDENTIAL,
@@ -25,6 +23,8 @@ from tests.stacks.pools import (
     stack_of,
     stack_of_pools,
 )
+from tests.support.places import ORGANISATION
+from tests.support.plans import planned_stack
 from training_platform.catalog import IMAGES
 from training_platform.config.expansion import flavors
 from training_platform.config.model.stack import Stack, parse_stack

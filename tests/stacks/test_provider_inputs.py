@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack, planned_stack
 from tests.stacks.every_field import (
     CLUSTER,
     ENVIRONMENT,
@@ -27,6 +25,8 @@ from tests.stacks.every_field import (
     planned,
     stacks_of,
 )
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack, planned_stack
 from training_platform.checks.outcome import rule_findings
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.model.stack import Stack, parse_stack

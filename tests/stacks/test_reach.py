@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.plans import planned_stack
 from tests.stacks.every_field import (
     BORROWED,
     BORROWED_CHANGES,
@@ -29,6 +28,7 @@ from tests.stacks.every_field import (
     stacks_of,
     steps,
 )
+from tests.support.plans import planned_stack
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import dotted

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.inventory import inventory
-from tests.places import ORGANISATION, ROOT
-from tests.plans import PlannedStack, planned_demand, planned_stacks
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
+from tests.support.inventory import inventory
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import PlannedStack, planned_demand, planned_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace

@@ -12,7 +12,7 @@ import pytest
 from pulumi import _types
 
 from tests.kube.api_servers import ControlPlanes
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tools.documents import __main__, google, kubernetes
 from tools.documents import __main__ as generator
 from tools.documents.google import prose_facts

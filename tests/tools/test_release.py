@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tools.release import UPGRADE_PAGE, add_upgrade_row, current_version, refusal, write_version
 
 FILES = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tests.violations.holdout import NOT_KNOWN, everything, in_turns, refuse_what_was_used
 from tests.violations.records import VALID
 

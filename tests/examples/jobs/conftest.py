@@ -14,7 +14,7 @@ from threading import Timer
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 EXAMPLES = ROOT / "examples" / "jobs"
 PYTHON = "TRAINING_PLATFORM_EXAMPLES_PYTHON"

@@ -20,7 +20,7 @@ from tests.examples.jobs.test_job_files import GKE, VERTEX
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from tests.parts.jobs.runs.test_runs_on_vertex import replica
 from tests.parts.jobs.runs.vertex_cloud import Cloud
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.scope import persistent_resource_id, team_scope

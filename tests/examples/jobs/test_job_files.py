@@ -10,7 +10,7 @@ import yaml
 
 from local_google_cloud.api import CloudSettings, LocalCloud, Record
 from tests.examples.jobs.conftest import EXAMPLES
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.config.reading.clock import today
 from training_platform.parts.jobs.render import render_job
 from training_platform.rules.documents.definitions import load_crds

@@ -12,7 +12,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from tests.examples.jobs.test_finetune_vit import MAKE
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.catalog import IMAGES
 
 EXPERIMENT = ROOT / "examples" / "experiments" / "vit_storage"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import yaml
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.resources.plan import Component, Node, Plan, is_read, parent_types
 
 FILE = ROOT / "tests" / "stacks" / "names.yaml"

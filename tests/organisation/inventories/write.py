@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.inventory import inventory
 from tests.organisation.inventories.names import FILE, current_names, snapshot, with_earlier
-from tests.plans import planned_stacks
+from tests.support.inventory import inventory
+from tests.support.plans import planned_stacks
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.resources.plan import Plan

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.parts.adopt.seeding import Seeded, served
-from tests.places import ROOT
-from tests.plans import planned_stacks
+from tests.support.places import ROOT
+from tests.support.plans import planned_stacks
 from training_platform.clients.project_contents import Contents, read_contents
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.adopt.adoption import AdoptedStack, Unplanned, compared, unplanned

@@ -9,7 +9,7 @@ import pytest
 
 from tests.parts.adopt.stacks import PROJECT, Repository, adopted, plans_of, standing
 from tests.parts.jobs.runs.api_stub import write_kubeconfig
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.clients.kubernetes_api import ClusterError
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import read_workspace

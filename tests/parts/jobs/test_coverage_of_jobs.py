@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
     (ROOT / "training_platform" / "rules" / "coverage.yaml").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.parts.jobs.lab import ENVIRONMENT, Lab, Take, write_lab
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Judge, Lab, Read
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.cli.stacks import schema_files
 from training_platform.config.reading.clock import today

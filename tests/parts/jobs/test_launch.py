@@ -23,7 +23,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Lab, Take
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source

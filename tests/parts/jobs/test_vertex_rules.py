@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.parts.jobs.lab import TODAY, Judge, Lab, Read, Take, with_team
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.config.model.team import ResourcePoolSpec
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError

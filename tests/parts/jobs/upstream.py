@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from tests.plans import planned_stack
-from tests.stack_files import workspace_of
+from tests.support.plans import planned_stack
+from tests.support.stack_files import workspace_of
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
 from training_platform.config.reading.source import parse_source

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from kueue_model import read_manifests
 from tests.parts.simulate.clusters import sections, shares
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
 from training_platform.parts.jobs.runs.waits import Waits

@@ -15,7 +15,7 @@ import yaml
 from local_google_cloud.api import CloudSettings, LocalCloud, Record
 from tests.local_google_cloud.policies import planned_grants
 from tests.parts.adopt.seeding import Seeded, served
-from tests.plans import planned_stacks
+from tests.support.plans import planned_stacks
 from training_platform.catalog.locations import is_zone
 from training_platform.clients.project_contents import read_contents
 from training_platform.config.workspace import read_workspace

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from tests.parts.adopt.seeding import served
 from tests.parts.verify.lab import Lab, MonitoredCloud
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.catalog import ACCELERATORS, CHARTS, IMAGES, MACHINE_TYPES, QUOTAS, ZONES, loader
 from training_platform.cli.main import app
 from training_platform.clients.failures import ApiError

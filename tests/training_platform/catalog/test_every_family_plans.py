@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.plans import PlannedStack, planned_demand, planned_stack
-from tests.stack_files import workspace_of
 from tests.stacks.every_machine import ATTACHED, FIRST, MACHINES, NODE_POOL, environment
+from tests.support.plans import PlannedStack, planned_demand, planned_stack
+from tests.support.stack_files import workspace_of
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.types import MachineType
 from training_platform.config.expansion import pools

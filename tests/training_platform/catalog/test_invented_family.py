@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 
 INVENTED = Path(__file__).parent / "invented"
 GPU_VMS = 2

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.catalog import fact_sheets
 from training_platform.catalog.fact_sheets import decision, undecided
 from training_platform.catalog.reading import table

@@ -6,7 +6,7 @@ import shutil
 from datetime import date
 from pathlib import Path
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.checks.report import Report
 from training_platform.checks.stacks import CheckOptions, check_stacks
 

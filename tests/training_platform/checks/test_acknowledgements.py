@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tests.training_platform.checks.repository import Repository, signed
 from tests.training_platform.checks.test_losses import BUCKET, TEAM_HEAD, committed, losses
 from training_platform.config.reading.finding import Finding

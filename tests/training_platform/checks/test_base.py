@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tests.training_platform.checks.repository import TODAY
 from training_platform.checks.change_report import Comparison, StackChange
 from training_platform.checks.comparison.base_files import base_tree

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from tests.training_platform.checks.changed_organisation import NLP, QUOTAS, VISION, report
 from training_platform.checks.causes import with_causes
 from training_platform.checks.output import render

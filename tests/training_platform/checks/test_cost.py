@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.loader import default
 from training_platform.catalog.prices import HOURS_OF_MONTH, LIST, Cost, PriceBook, machines_cost, service_cost

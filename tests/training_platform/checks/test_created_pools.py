@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.checks.outcome import rule_findings
 from training_platform.config.model.stack import PROJECT, parse_stack
 from training_platform.config.reading.source import parse_source

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.checks.comparison.effects import (
     effect_of_addition,
     effect_of_input,

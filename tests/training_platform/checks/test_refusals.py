@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from tests.kube.queues import ENVIRONMENT, stacks
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from tests.training_platform.checks.repository import Repository
 from tests.training_platform.quota.file_systems import workspace
 from training_platform.checks.change_report import (

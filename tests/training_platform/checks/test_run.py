@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.checks.outcome import Branch, branches
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.run import run_check

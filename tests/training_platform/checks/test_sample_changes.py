@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from tests.training_platform.checks.repository import signed
 from tests.training_platform.checks.sample_changes import HARMLESS, LOSSES, YEAR, SampleChange
 from training_platform.checks.change_report import Act

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 SIGNALS = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 
 EXTRAS = (
     "pulumi", "pulumi_gcp", "pulumi_kubernetes", "pulumi_policy", "grpc", "google", "googleapiclient", "kubernetes",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.config.reading.declaration import RULES, Draft, rule
 from training_platform.views.whole_stack import Program

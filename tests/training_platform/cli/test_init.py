@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.cli.main import app
 from training_platform.config.first_files import first_capacity, first_zone, machine_named

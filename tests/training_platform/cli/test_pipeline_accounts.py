@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from tests.places import ORGANISATION
-from tests.plans import planned_stack
+from tests.support.places import ORGANISATION
+from tests.support.plans import planned_stack
 from training_platform.catalog.operations import principals
 from training_platform.catalog.permissions import permissions as required
 from training_platform.catalog.permissions import permissions_of

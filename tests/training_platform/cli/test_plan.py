@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 from click.testing import CliRunner
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.cli.main import app
 
 

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.stacks import schema_files
 
 SNAPSHOTS = sorted((ORGANISATION / "stacks" / "quotas").glob("*.yaml"))

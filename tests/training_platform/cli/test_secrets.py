@@ -15,7 +15,7 @@ import pulumi_kubernetes
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.checks.outcome import flat_resource
 from training_platform.checks.output import FORMATS, render
 from training_platform.checks.run import run_check

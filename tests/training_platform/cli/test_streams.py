@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.cli import main
 
 COMMANDS = [

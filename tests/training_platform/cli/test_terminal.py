@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.cli.shared import folded
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.config.data_sets import far_data_sets
 from training_platform.config.expansion import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.model.cluster import ClusterSpec

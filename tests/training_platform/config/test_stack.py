@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.catalog import ACCELERATORS, CHARTS, DISK_TYPES, FILESTORE_TIERS, MACHINE_TYPES, REGIONS
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack, parse_stack, read_stack, stack_name

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.places import ORGANISATION, ROOT
-from tests.plans import planned_stack
-from tests.stack_files import text_of, workspace_of
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import planned_stack
+from tests.support.stack_files import text_of, workspace_of
 from training_platform.checks.comparison.against_base import affected
 from training_platform.checks.reports.json_report import json_report
 from training_platform.checks.reports.quota_tables import print_overview

@@ -16,7 +16,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.config.component_arguments import COMPONENTS
 from training_platform.modules import GkeCluster, Place, TeamPlace, components
 from training_platform.modules.components import PlatformComponent

@@ -14,7 +14,7 @@ import pytest
 from pulumi.errors import InputPropertiesError
 from pulumi.provider.experimental.analyzer import Analyzer
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tools.component_args import FILE, ArgsWriter
 from training_platform.config.component_arguments import COMPONENTS, flat_fields
 from training_platform.modules import args, components

@@ -10,8 +10,8 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from tests.places import ORGANISATION, ROOT
-from tests.recording_monitor import record
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.recording_monitor import record
 from training_platform.config.workspace import read_workspace
 
 NAME = "dev"

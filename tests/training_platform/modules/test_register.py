@@ -11,10 +11,10 @@ import pulumi
 import pytest
 
 from local_google_cloud.kubernetes import as_sent, plain_struct
-from tests.places import ORGANISATION, ROOT
-from tests.recording_monitor import STACK, RecordingMonitor, record, run_program
-from tests.stack_files import text_of
 from tests.stacks import every_field as reach
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.recording_monitor import STACK, RecordingMonitor, record, run_program
+from tests.support.stack_files import text_of
 from training_platform.config.workspace import read_workspace
 from training_platform.modules.register import class_of, register_plan
 from training_platform.resources.gke import kubeconfig

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from packaging.utils import canonicalize_name
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.policy.build import build
 
 PROGRAM = """

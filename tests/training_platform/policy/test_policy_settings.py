@@ -20,7 +20,7 @@ from pulumi_policy import (
     StackValidationPolicy,
 )
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from tests.training_platform.policy.pack_run import OPTIONS, SNAPSHOT, Run, pool, urn
 from training_platform.cli.main import app
 from training_platform.policy import evaluation, registered

@@ -20,7 +20,7 @@ from pulumi_policy import (
 from pulumi_policy.policy import PolicyCustomTimeouts
 from pulumi_policy.proxy import unknown_checking_proxy
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from tests.training_platform.policy.pack_run import marked, urn
 from training_platform.checks.report import Report
 from training_platform.checks.run import run_check

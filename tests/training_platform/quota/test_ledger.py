@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from tests.training_platform.quota.file_systems import workspace
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.charges import Charge, Holder, QuotaKey, shown

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from local_google_cloud.api import serve
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.checks.reports.quota_tables import GROUPINGS, By, print_overview
 from training_platform.cli import quota
 from training_platform.cli.main import app

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 
 PROD = "stacks/Pulumi.prod.yaml"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import Notebooks
 from training_platform.rules.documents.definitions import CrdSchema, load_crds

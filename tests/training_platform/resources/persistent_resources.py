@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.config.model import team
 from training_platform.resources.scope import Scope
 from training_platform.resources.vertex import persistent_resource

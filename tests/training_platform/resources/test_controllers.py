@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.places import ROOT
-from tests.plans import PlannedStack, composed
+from tests.support.places import ROOT
+from tests.support.plans import PlannedStack, composed
 from training_platform.catalog import CHARTS
 from training_platform.catalog.types import Chart
 from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TAINT

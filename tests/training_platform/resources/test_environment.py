@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plans import PlannedStack
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
+from tests.support.plans import PlannedStack
 from training_platform.resources.gke import NODE_ROLES
 from training_platform.resources.resource_types import CLUSTER, IAM_MEMBER, NODE_POOL, RELEASE
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, StackResource

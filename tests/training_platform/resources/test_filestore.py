@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pulumi_gcp.filestore import outputs
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.config.data_sets import reaches
 from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.storage import FilestoreSpec

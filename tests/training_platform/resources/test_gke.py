@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pulumi_gcp import container
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.config.expansion import CpuPool, cpu_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import CpuPoolSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec

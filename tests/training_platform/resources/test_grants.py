@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.places import ORGANISATION
-from tests.stack_files import workspace_of
+from tests.support.places import ORGANISATION
+from tests.support.stack_files import workspace_of
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.plan import Plan, Resource, awaited

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.plans import composed
+from tests.support.plans import composed
 from training_platform.resources.gke import kubeconfig
 from training_platform.resources.kubernetes_objects import cluster_provider
 from training_platform.resources.plan import Resource, referenced

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.catalog import CHARTS
 from training_platform.config.model.capacity import Capacity
 from training_platform.config.model.cluster import ClusterSpec

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack, composed
-from tests.team_queues import team_of
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack, composed
+from tests.support.team_queues import team_of
 from training_platform.config.expansion import flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.team_queues import cluster_queue, team_of
+from tests.support.team_queues import cluster_queue, team_of
 from training_platform.config.expansion import FLAVOR_LABEL, Flavor, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS

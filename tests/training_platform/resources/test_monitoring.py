@@ -10,9 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from local_google_cloud.api import CloudSettings, LocalCloud
-from tests.places import ORGANISATION, ROOT
-from tests.plans import PlannedStack, composed, planned_stacks
-from tests.promql import matchers, metrics, problems, selectors
+from tests.support.places import ORGANISATION, ROOT
+from tests.support.plans import PlannedStack, composed, planned_stacks
+from tests.support.promql import matchers, metrics, problems, selectors
 from training_platform.config.model import environment
 from training_platform.config.model.cluster import SoftwareSpec
 from training_platform.config.workspace import read_workspace

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.plans import PlannedStack, composed
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
+from tests.support.plans import PlannedStack, composed
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources, subnet_resources
 from training_platform.resources.resource_types import (

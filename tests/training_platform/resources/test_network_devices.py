@@ -8,8 +8,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from tests.plans import PlannedStack, planned_stack
-from tests.stack_files import workspace_of
+from tests.support.plans import PlannedStack, planned_stack
+from tests.support.stack_files import workspace_of
 from training_platform.config.expansion import cluster_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.workspace import Workspace

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.config.expansion import cluster_pools
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
 from training_platform.resources.compute_classes import compute_class

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack, composed
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack, composed
 from training_platform.config.model.environment import BudgetSpec, Environment
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.source import parse_source

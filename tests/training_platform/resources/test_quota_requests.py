@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.config.model.environment import QuotaRequest
 from training_platform.config.model.stack import Stack, parse_stack
 from training_platform.config.names import Locator

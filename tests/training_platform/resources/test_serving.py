@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.plans import PlannedStack, composed, planned_stack
-from tests.stack_files import workspace_of
+from tests.support.plans import PlannedStack, composed, planned_stack
+from tests.support.stack_files import workspace_of
 from training_platform.catalog import IMAGES
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.declaration import located

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plans import PlannedStack, composed
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
+from tests.support.plans import PlannedStack, composed
 from training_platform.config.model import environment, team
 from training_platform.resources.plan import Component
 from training_platform.resources.resource_types import CLUSTER, FIREWALL, LUSTRE, SERVICE, SERVICE_CONNECTION

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.resources.custom_roles import custom_permissions
 from training_platform.resources.plan import Component
 from training_platform.resources.scope import Scope

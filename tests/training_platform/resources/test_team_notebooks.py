@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.stack_files import workspace_of
+from tests.support.stack_files import workspace_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.names import CACHES, cache_variables

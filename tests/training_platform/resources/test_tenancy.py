@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from training_platform.resources.scope import Scope
 from training_platform.resources.stack_resource import StackResource
 from training_platform.resources.tenancy import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.plan import Computed, Plan, PlanError, Resource, in_order
 from training_platform.resources.stack_plan import stack_plan

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.plans import PlannedStack, composed
+from tests.support.plans import PlannedStack, composed
 from tests.training_platform.resources.persistent_resources import LABELS, RESOURCE, deploy, scope
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.resources import resource_types

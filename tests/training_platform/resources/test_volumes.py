@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.places import ORGANISATION
-from tests.plans import PlannedStack, composed, planned_stack
-from tests.stack_files import workspace_of
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
+from tests.support.places import ORGANISATION
+from tests.support.plans import PlannedStack, composed, planned_stack
+from tests.support.stack_files import workspace_of
 from training_platform.catalog import FILESTORE_TIERS
 from training_platform.catalog.prices import HOURS_OF_MONTH, PriceBook
 from training_platform.checks.cost import stack_cost

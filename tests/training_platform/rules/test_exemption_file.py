@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.source import parse_source
 from training_platform.rules import RULES

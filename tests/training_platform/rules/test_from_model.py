@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.rules import evaluate, program, views_of_model
 from training_platform.views.access import AccountView, AlertPolicyView, LabelledView, ReleaseView, RoleGrantView

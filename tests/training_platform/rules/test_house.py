@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stack_files import workspace_of
+from tests.support.stack_files import workspace_of
 from tests.training_platform.rules.builders import bucket, check, cluster, filestore, labelled
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from training_platform.catalog import CHARTS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.stack_files import workspace_of
+from tests.support.stack_files import workspace_of
 from tests.training_platform.rules.builders import check, flavor, flavor_quota, slice_pool
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from tests.training_platform.rules.objects import COHORT, JOB, JOB_SET, QUEUE, wrong

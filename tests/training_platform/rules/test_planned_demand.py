@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.plans import planned_demand
+from tests.support.plans import planned_demand
 from tests.training_platform.rules.builders import lustre
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stack_files import workspace_of
+from tests.support.stack_files import workspace_of
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import Grant, plan_grants

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.parts.jobs.runs.gke_cluster import TEAM, Cluster, Command, until
-from tests.team_queues import cluster_queue
+from tests.support.team_queues import cluster_queue
 from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.queues import Share

@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 from pulumi.automation import PulumiCommand
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.run import engine
 from training_platform.parts.sandbox.run.engine import with_remedy

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from local_google_cloud.api import LocalCloud
-from tests.stack_files import workspace_of
+from tests.support.stack_files import workspace_of
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.existing import create_existing

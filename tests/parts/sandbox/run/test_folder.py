@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.config.model.stack import read_stack
 from training_platform.parts.sandbox.run.folder import SECRET, CannotRun, SandboxFolder, salt_of, sandboxed
 

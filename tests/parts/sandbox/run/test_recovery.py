@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from pulumi.automation.events import EngineEvent
 
-from tests.places import ORGANISATION
-from tests.plans import planned_stacks
+from tests.support.places import ORGANISATION
+from tests.support.plans import planned_stacks
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.run.faults import FaultControl, fault_lines, injected

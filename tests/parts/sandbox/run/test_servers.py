@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from local_google_cloud.api import BrokenFile, endpoints
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.cli.main import app
 from training_platform.config.model.stack import PROJECT
 from training_platform.parts.sandbox.run.engine import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from local_google_cloud.api import LocalCloud, Store
-from tests.plans import planned_demand, planned_stacks
+from tests.support.plans import planned_demand, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.charges import Charge

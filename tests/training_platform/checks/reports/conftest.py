@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 from training_platform.checks.report import Report, StackReport
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.checks.report import Report, folded
 from training_platform.checks.reports.markdown import MARKER, MOST_CHARACTERS, markdown_report
 

@@ -17,7 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.checks.output import FORMATS, check_writable, print_report, render, write_files
 from training_platform.checks.report import Known, Report
 from training_platform.checks.reports import sections

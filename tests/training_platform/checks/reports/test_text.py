@@ -7,7 +7,7 @@ import re
 from click.testing import CliRunner
 from rich.text import Text
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from training_platform.checks.reports.terminal_tables import fitting_table
 from training_platform.cli.main import app
 

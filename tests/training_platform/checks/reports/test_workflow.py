@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.places import ORGANISATION, ROOT
+from tests.support.places import ORGANISATION, ROOT
 
 MAKE = """\
 #!/bin/sh

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from training_platform.rules import documents
 from training_platform.rules.documents.problems import BrokenConstraint
 from training_platform.rules.documents.shapes import check_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tests.training_platform.rules.corpus import load
 from training_platform.rules import documents
 from training_platform.rules.documents.constraints import Constraint, constraint

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 from tests.training_platform.rules.documents.whole_objects import found
 
 DATABASE = "gcp:firestore/database:Database"

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.plans import PlannedStack
+from tests.support.plans import PlannedStack
 from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.stack_resource import UNKNOWN
 

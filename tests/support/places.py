@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ORGANISATION = ROOT / "tests" / "organisation"
 PACK_ENVIRONMENT = ROOT / ".venv-policies"
 """The virtualenv of the policy pack, which ``make`` creates."""

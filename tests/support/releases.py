@@ -6,7 +6,7 @@ import re
 import subprocess
 from typing import NamedTuple
 
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 _CHANGELOG = "CHANGELOG.md"
 
