@@ -14,7 +14,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,9 +23,12 @@ import pytest
 import yaml
 
 from tests.kube.api_servers import ApiServer, free_port, run_program, write_private
+from tests.kube.deployed import TEAM
+from training_platform.resources.notebooks import HUB_NAMESPACE
 from training_platform.views.inputs import at
 
 Json = dict[str, Any]
+NODE: Final = "gke-a100-0"
 PROGRAMS: Final = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet")
 BRIDGE: Final = "tp-pods"
 ADDRESS: Final = "10.251.0.1"
@@ -254,3 +257,33 @@ def _until(holds: Any) -> None:
     while not holds():
         assert time.monotonic() < deadline, "a program of the node does not answer"
         time.sleep(0.2)
+
+
+def on_this_machine(folder: Path) -> Callable[[Json], Json]:
+    """Return a function that puts a folder in place of Filestore in a planned object."""
+
+    def path(volume: Json) -> Json:
+        return {"path": f"{folder}{volume['path']}"}
+
+    def changed(body: Json) -> Json:
+        spec = body.get("spec", {})
+        name = body["metadata"]["name"]
+        if body["kind"] == "PersistentVolume" and "nfs" in spec:
+            claim = spec["claimRef"]["name"]
+            namespace = HUB_NAMESPACE if claim == "homes" else TEAM
+            kept = {key: value for key, value in spec.items() if key not in ("nfs", "mountOptions")}
+            spec = {**kept, "hostPath": path(spec["nfs"]), "claimRef": {"namespace": namespace, "name": claim}}
+            name = claim
+        elif body["kind"] == "PersistentVolumeClaim":
+            spec = {**spec, "volumeName": name}
+        elif body["kind"] == "Job":
+            pod = spec["template"]["spec"]
+            (volume,) = pod["volumes"]
+            (container,) = pod["containers"]
+            volumes = [{"name": volume["name"], "hostPath": path(volume["nfs"])}]
+            spec = {"template": {"spec": {**pod, "volumes": volumes, "containers": [{**container, "image": IMAGE}]}}}
+        else:
+            return body
+        return {**body, "metadata": {**body["metadata"], "name": name}, "spec": spec}
+
+    return changed

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.containers.buckets import Buckets
 from tests.containers.conftest import Seen
-from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, SECONDS, TEAM, Cluster, Command, until
+from tests.containers.pods import WAIT, Json, begun
+from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, until
 
 pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(300)]
 
-Json = dict[str, Any]
 Submit = Callable[..., str]
 QUEUE = f"/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{TEAM}"
-WAIT = "import time; print('begun'); time.sleep(600)"
 POLITE = """\
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -26,24 +24,6 @@ print('begun')
 time.sleep(600)
 """
 FAILS = "import sys; sys.exit({code})"
-
-
-def begun(cluster: Cluster, run: str, attempt: int = 0, seconds: float = SECONDS) -> Json:
-    """Return the pod of a run's attempt once its program runs."""
-
-    def pods() -> list[Json]:
-        return [pod for pod in cluster.pods(run) if _attempt(pod) == attempt and "begun" in log(cluster, pod)]
-
-    return until(pods, bool, seconds)[0]
-
-
-def _attempt(pod: Json) -> int:
-    return int(pod["metadata"]["labels"]["jobset.sigs.k8s.io/restart-attempt"])
-
-
-def log(cluster: Cluster, pod: Json) -> str:
-    answer = cluster.client.get(f"{PODS}/{pod['metadata']['name']}/log")
-    return answer.text if answer.is_success else ""
 
 
 def evict(cluster: Cluster, pod: Json) -> None:

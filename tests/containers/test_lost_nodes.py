@@ -10,7 +10,7 @@ import pytest
 
 from tests.containers.conftest import GPUS, NODE, Seen
 from tests.containers.nodes import node, outfit, python_image
-from tests.containers.test_ends import WAIT, begun
+from tests.containers.pods import WAIT, begun
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, Cluster, until
 from training_platform.config.workspace import read_workspace
 

@@ -7,14 +7,14 @@ of Filestore.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.containers.nodes import IMAGE, bridge, node, outfit, python_image
+from tests.containers.nodes import IMAGE, NODE, bridge, node, on_this_machine, outfit, python_image
 from tests.kube.clusters import NEEDED
 from tests.kube.deployed import FLAVOR, GPU, GPU_TAINT, NOTEBOOKS, TEAM, without_nodes
 from tests.kube.queues import Json, Queues, until
@@ -22,7 +22,6 @@ from training_platform.resources.notebooks import HUB_ACCOUNT, HUB_NAMESPACE
 
 pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(400)]
 
-NODE = "gke-a100-0"
 HUB = {"Impersonate-User": f"system:serviceaccount:{HUB_NAMESPACE}:{HUB_ACCOUNT}"}
 PODS = f"/api/v1/namespaces/{TEAM}/pods"
 GATE = "kueue.x-k8s.io/admission"
@@ -111,36 +110,6 @@ def notebook(profile: Json, user: str) -> Json:
             "volumes": override["volumes"], "initContainers": starters, "containers": [container],
         },
     }  # fmt: skip
-
-
-def on_this_machine(folder: Path) -> Callable[[Json], Json]:
-    """Return a function that puts a folder in place of Filestore in a planned object."""
-
-    def path(volume: Json) -> Json:
-        return {"path": f"{folder}{volume['path']}"}
-
-    def changed(body: Json) -> Json:
-        spec = body.get("spec", {})
-        name = body["metadata"]["name"]
-        if body["kind"] == "PersistentVolume" and "nfs" in spec:
-            claim = spec["claimRef"]["name"]
-            namespace = HUB_NAMESPACE if claim == "homes" else TEAM
-            kept = {key: value for key, value in spec.items() if key not in ("nfs", "mountOptions")}
-            spec = {**kept, "hostPath": path(spec["nfs"]), "claimRef": {"namespace": namespace, "name": claim}}
-            name = claim
-        elif body["kind"] == "PersistentVolumeClaim":
-            spec = {**spec, "volumeName": name}
-        elif body["kind"] == "Job":
-            pod = spec["template"]["spec"]
-            (volume,) = pod["volumes"]
-            (container,) = pod["containers"]
-            volumes = [{"name": volume["name"], "hostPath": path(volume["nfs"])}]
-            spec = {"template": {"spec": {**pod, "volumes": volumes, "containers": [{**container, "image": IMAGE}]}}}
-        else:
-            return body
-        return {**body, "metadata": {**body["metadata"], "name": name}, "spec": spec}
-
-    return changed
 
 
 @pytest.fixture(scope="module")

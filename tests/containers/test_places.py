@@ -11,7 +11,7 @@ import pytest
 
 from tests.containers.conftest import GPUS, PLACED, Seen
 from tests.containers.nodes import node, outfit, python_image
-from tests.containers.test_ends import log
+from tests.containers.pods import log
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, Cluster, until
 from training_platform.config.workspace import read_workspace
 

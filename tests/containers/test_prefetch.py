@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.containers.buckets import Buckets
-from tests.containers.test_ends import log
-from tests.kube.test_every_object import rendered
+from tests.containers.pods import log
+from tests.kube.rendered_objects import rendered
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, TEAM, Cluster, Command
 from tests.support.places import ROOT
 from tests.support.plans import planned_stack

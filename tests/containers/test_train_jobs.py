@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.containers.nodes import IMAGE, bridge, node, outfit, python_image
-from tests.containers.test_notebooks import NODE, on_this_machine
+from tests.containers.nodes import IMAGE, NODE, bridge, node, on_this_machine, outfit, python_image
 from tests.kube.clusters import NEEDED
 from tests.kube.deployed import FLAVOR, GPU, GPU_TAINT, TEAM, without_nodes
+from tests.kube.operators import OPERATORS, RUNTIMES, TRAINJOBS, Operated, runtime, train_job, with_field
 from tests.kube.queues import Json, until
-from tests.kube.test_operators import OPERATORS, RUNTIMES, TRAINJOBS, Operated, runtime, train_job, with_field
 
 pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(400)]
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-from pulumi.automation import Deployment
-from pulumi.automation.events import EngineEvent
-from rich.console import Console
 
+from tests.engine.adoption import adopt, first_preview, throw_away_state
 from tests.parts.sandbox.run.repositories import Sandbox, small
-from training_platform.cli.main import app
-from training_platform.parts.adopt.import_file import settled
 from training_platform.parts.sandbox.run.servers import announced, serving
-from training_platform.parts.sandbox.run.session import RunOptions, read_stacks, session
+from training_platform.parts.sandbox.run.session import read_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -50,7 +43,6 @@ config:
           slices: {machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x4, slices: 2}
           shared: {machine_type: a2-highgpu-1g, zone: us-central1-a, sharing: {max_clients: 2}, taints: {a: {value: b}}}
 """
-PROJECT = "example-train-small"
 
 
 @dataclass
@@ -60,46 +52,6 @@ class Adopted:
     report: dict[str, Any]
     settled: list[str]
     steps: dict[str, list[str]]
-
-
-def adopt(sandbox: Sandbox, port: int, *args: str) -> Result:
-    where = ["--local-cloud", f"http://127.0.0.1:{port}", "--root", str(sandbox.folder.root)]
-    return CliRunner().invoke(app, ["adopt", PROJECT, "--stack", "small", *where, *args])
-
-
-def throw_away_state(sandbox: Sandbox, stack: str = "small") -> None:
-    folder = sandbox.folder
-    for path in (folder.state / ".pulumi" / "stacks").rglob(f"{stack}.json*"):
-        path.unlink()
-    shutil.rmtree(folder.path / "stacks" / stack)
-
-
-def rows_of(files: list[Path]) -> list[dict[str, Any]]:
-    return [row for file in files for row in json.loads(file.read_text())["resources"]]
-
-
-def first_preview(sandbox: Sandbox, files: list[Path], stack: str = "small") -> tuple[list[str], dict[str, list[str]]]:
-    """Import files and preview; returns what was put right in the state, and the names of resources by step."""
-    steps: dict[str, list[str]] = {}
-
-    def take(event: EngineEvent) -> None:
-        if event.resource_pre_event:
-            metadata = event.resource_pre_event.metadata
-            steps.setdefault(metadata.op.value, []).append(metadata.urn.split("::", 3)[-1])
-
-    with (
-        session(sandbox.folder, [stack], RunOptions(), console=Console(), ask=lambda _: False) as preview_session,
-        preview_session.engine(stack) as engine,
-    ):
-        for file in files:
-            how = ("--yes", "--generate-code=false", "--protect=false", "--skip-preview")
-            engine.run("import", "--file", str(file), *how)
-        exported = engine.stack.export_stack()
-        state = {"version": exported.version, "deployment": exported.deployment}
-        fixed, names = settled(state, {"resources": rows_of(files)})
-        engine.stack.import_stack(Deployment(version=exported.version, deployment=fixed["deployment"]))
-        engine.stack.preview(on_event=take, color="never")
-    return names, steps
 
 
 @pytest.fixture(scope="module")

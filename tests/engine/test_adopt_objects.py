@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.engine.test_adopt import adopt, first_preview, rows_of, throw_away_state
-from tests.engine.test_sandbox_life import SCHEMAS
+from tests.engine.adoption import adopt, first_preview, rows_of, throw_away_state
+from tests.engine.fleet import SCHEMAS
 from tests.kube.sandboxes import api_folder, serving_with_api_servers
 from tests.parts.sandbox.run.repositories import Sandbox, small
 from training_platform.parts.sandbox.run.servers import announced

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, repository, state, unchanged
+from tests.engine.fleet import KEPT, SCHEMAS, Fleet, repository, state, unchanged
 from tests.parts.sandbox.run.repositories import held
 from training_platform.parts.sandbox.run.engine import PASSPHRASE
 from training_platform.parts.sandbox.run.servers import announced, serving

@@ -10,9 +10,8 @@ import yaml
 
 from local_google_cloud.api import endpoints, serve
 from tests.engine.workspace import MakeWorkspace, Workspace
-from tests.repository.test_checkov import FULL, FULL_TEAM
 from tests.stacks.every_machine import environment
-from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, below
+from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, FULL, FULL_TEAM, below
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.engine import variable
 from training_platform.parts.sandbox.run.servers import provider_settings

@@ -17,7 +17,7 @@ import yaml
 
 from local_google_cloud.api import Access, Missing, Policies
 from tests.engine.deployers import deployer_of, set_up
-from tests.engine.test_sandbox_life import KEPT, SCHEMAS, Fleet, Ran, state, unchanged
+from tests.engine.fleet import KEPT, SCHEMAS, Fleet, Ran, state, unchanged
 from tests.parts.sandbox.run.repositories import held, without_stacks
 from tests.support.places import ROOT
 from training_platform.catalog.operations import principals

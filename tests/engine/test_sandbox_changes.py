@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine.fleet import done_to
 from tests.parts.sandbox.run.repositories import without_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
@@ -118,13 +119,6 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, set[str]]
     """What four runs did: one of the file before, one of the changed file, one more of it, and a refresh."""
     place = Changed(tmp_path_factory.mktemp("changes") / "repository")
     return [place.up(changed=False), place.up(changed=True), place.up(changed=True), place.run("refresh")]
-
-
-def done_to(steps: dict[str, set[str]], name: str) -> str:
-    ops = steps.get(name, set())
-    if any("replace" in op for op in ops):
-        return "replace"
-    return next((op for op in ("create", "update") if op in ops), "same")
 
 
 @pytest.mark.parametrize("pool", POOLS)

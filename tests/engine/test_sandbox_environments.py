@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from local_google_cloud.api import Store
-from tests.engine.test_sandbox_changes import done_to
-from tests.engine.test_sandbox_life import SCHEMAS, Fleet
+from tests.engine.fleet import SCHEMAS, Fleet, done_to
 from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.servers import announced, serving

@@ -13,7 +13,7 @@ import yaml
 
 from local_google_cloud.api import CloudSettings, serve
 from tests.examples.jobs.conftest import PYTHON
-from tests.examples.jobs.test_finetune_vit import MAKE
+from tests.examples.jobs.data_sets import MAKE_IMAGES
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from tests.support.places import ROOT
 from training_platform.parts.jobs.job_model import Job
@@ -279,7 +279,7 @@ def test_it_trains_on_a_small_set_of_images_from_two_folders(tmp_path: Path) -> 
         pytest.skip("only `make test-examples` installs and uses the examples' libraries, gigabytes")
     data = tmp_path / "data"
     other = tmp_path / "other"
-    subprocess.run([python, "-c", MAKE, str(data)], check=True, capture_output=True)
+    subprocess.run([python, "-c", MAKE_IMAGES, str(data)], check=True, capture_output=True)
     shutil.copytree(data / "food-101", other / "food-101")
     options: list[str | Path] = ["--model", data / "model", "--steps=4", "--batch=8", "--workers=1"]
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.examples.jobs.conftest import EXAMPLES
-from tests.examples.jobs.test_job_files import GKE
+from tests.examples.jobs.job_files import GKE
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.clusters import SCHEMAS
 from tests.kube.controller_programs import run_controllers

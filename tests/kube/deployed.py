@@ -11,7 +11,7 @@ import yaml
 
 from tests.kube.clusters import KINDS, KueueCluster, kueue_cluster
 from tests.kube.queues import PATHS, Json, Queues, until
-from tests.kube.test_every_object import GKES_OWN, ApiServer, rendered
+from tests.kube.rendered_objects import GKES_OWN, ApiServer, rendered
 from tests.stacks.edited_dev import plans_of_dev
 from tests.support.plans import PlannedStack
 from training_platform.catalog import CHARTS

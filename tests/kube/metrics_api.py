@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 from tests.kube.api_servers import ApiServer
 from tests.kube.server import Json
 from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, VERSIONS, api_service
+
+SAMPLE = re.compile(r"^((?:kueue|controller_runtime_webhook)_\w+)\{(.*)\} ", re.MULTILINE)
 
 
 class MetricsApi:

@@ -18,6 +18,37 @@ from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.servers import Servers, serving
 
+CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-gpus"
+ENVIRONMENT = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    production: false
+    clusters:
+      gpus:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        node_pools:
+          l4: {machine_type: g2-standard-8, min_nodes: 2, max_nodes: 4}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: lab
+    name: vision
+    members: ["group:vision@example.com"]
+    shares:
+      gpus:
+        l4: {nominal_quota: 2}
+"""
+JOB = """\
+environment: lab
+image: registry.example.com/train:1
+command: [python, -m, train]
+gke: {cluster: gpus, flavor: l4, nodes: 2}
+"""
+FILES = {"stacks/Pulumi.lab.yaml": ENVIRONMENT, "stacks/Pulumi.lab-vision.yaml": TEAM, "jobs/vision/train.yaml": JOB}
+
 
 @contextmanager
 def serving_with_api_servers(folder: SandboxFolder, workspace: Workspace, crds: Sequence[Path]) -> Iterator[Servers]:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.kube.clusters import NEEDED
 from tests.kube.deployed import GPU, TEAM, deployed
+from tests.kube.operators import JOBS, JOBSETS, MERGE, PODS, about, owned, pods_of, with_field
 from tests.kube.queues import KUEUE, Json, Queues, until
 from tests.kube.server import MEMBER
-from tests.kube.test_operators import JOBS, JOBSETS, MERGE, PODS, about, owned, pods_of, with_field
 from training_platform.resources.scope import TEAM_LABEL
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

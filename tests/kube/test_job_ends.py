@@ -10,10 +10,10 @@ import pytest
 
 from tests.kube.bodies import QUEUED, job
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
+from tests.kube.heads import JOBSETS, Heads
+from tests.kube.jobs_on_nodes import case, lab, left, node
 from tests.kube.queues import KUEUE, Json, planned, until
 from tests.kube.server import Server
-from tests.kube.test_jobs_admitted import case, lab, left, node
-from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.catalog import IMAGES
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -10,20 +9,19 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import pytest
 
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.conftest import JOBS_ON_GKE
-from tests.kube.queues import KUEUE, Json, Queues, planned, stacks, until
+from tests.kube.jobs_on_nodes import TEAM, case, lab, left, node
+from tests.kube.queues import KUEUE, Json, Queues, planned, until
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.topologies import hosts, legal_topologies
-from training_platform.catalog.types import MachineType
-from training_platform.config.expansion import QUEUED_LABEL
 from training_platform.config.model.capacity import Capacity
-from training_platform.config.reading.source import parse_source, read_source
-from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.config.reading.source import read_source
+from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.common_rules import job_findings
 from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
@@ -35,9 +33,7 @@ from training_platform.resources.network_devices import DEVICE_CLASSES
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-TEAM: Final = "vision"
 RUN: Final = "train-bcdfg"
-SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/14", "services": "10.1.0.0/20"}
 LARGEST = {machine.accelerator.name: machine for machine in MACHINE_TYPES.values() if machine.accelerator}
 
 
@@ -62,28 +58,6 @@ def queues(cluster: Queues) -> Iterator[Queues]:
     flavors = f"{KUEUE}/resourceflavors"  # of one name in two organisations; one that has a topology keeps it
     cluster.delete(flavors)
     until(lambda: cluster.get(flavors)["items"], lambda items: not items)
-
-
-def left(queues: Queues, namespace: str) -> list[Json]:
-    """Delete a namespace's pods at once, as no kubelet does here; return the pods and Jobs that remain."""
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    queues.delete(pods, gracePeriodSeconds=0)
-    jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    return [*queues.get(pods)["items"], *queues.get(jobs)["items"]]
-
-
-def case(machine: MachineType | str, job: Json, **pool: Any) -> tuple[Json, Json]:
-    """Return a pool for a job, and the job's target, with what follows from the machine filled in."""
-    machine = MACHINE_TYPES[machine] if isinstance(machine, str) else machine
-    capacity = pool.get("capacity") or ("on-demand" if "on-demand" in machine.capacities else machine.capacities[0])
-    reserved = {"reservation": "own"} if capacity == "reservation" else {}
-    return {
-        "machine_type": machine.name,
-        "zone": next(iter(machine.zones), "us-central1-a"),
-        "capacity": capacity,
-        **reserved,
-        **pool,
-    }, job
 
 
 def gpus() -> Iterator[tuple[str, tuple[Json, Json]]]:
@@ -275,24 +249,6 @@ def command(container: Json) -> list[str]:
     return [sys.executable if part == "python3" else part for part in parts]
 
 
-def lab(
-    pool: Json, target: Json, *other_pools: Json, cpu_pools: Json | None = None, **spec: Any
-) -> tuple[Workspace, ResolvedJob]:
-    """Return stacks with the pools, of whose flavors the team has all, and a job on the first."""
-    pools = {"pool": pool, **{f"other-{index}": other for index, other in enumerate(other_pools)}}
-    main = {"location": pool["zone"], "subnet": SUBNET, "node_pools": pools, "cpu_pools": cpu_pools or {}}
-    clusters = {"main": {**main, "accelerator_networks": "dranet"}}
-    flavors = stacks({"clusters": clusters}, {}).flavors("lab", "main")
-    (flavor,) = (name for name, candidate in flavors.items() if candidate.pools[0].name == "pool")
-    share = {"main": {name: {"nominal_quota": candidate.capacity_chips} for name, candidate in flavors.items()}}
-    workspace = stacks({"clusters": clusters}, {TEAM: {"shares": share, "host_network": True}})
-    gke = {"cluster": "main", "flavor": flavor, **target}
-    text = json.dumps({"environment": "lab", "image": "registry.example.com/train:1", "cpu": 1, **spec, "gke": gke})
-    job, findings = parse_job(parse_source(text, f"jobs/{TEAM}/train.yaml"), workspace)
-    assert job is not None, [str(finding) for finding in findings]
-    return workspace, job
-
-
 def runs(queues: Queues, job: ResolvedJob) -> None:
     """Submit a run of a job, give it the nodes that it would get, and wait until each of its pods has one."""
     gke_job = on_gke(job)
@@ -314,22 +270,6 @@ def runs(queues: Queues, job: ResolvedJob) -> None:
         lambda nodes: len(nodes) == count and all(nodes),
     )
     assert len(set(placed)) == count  # a VM each
-
-
-def node(queues: Queues, job: ResolvedJob, index: int, node_pool: str) -> None:
-    """Add a VM of a job's flavor as GKE labels and taints it; all are in one block and one subblock."""
-    flavor = on_gke(job).flavor
-    machine = flavor.pools[0].machine
-    labels = {**flavor.node_labels, "cloud.google.com/gke-nodepool": node_pool}
-    labels |= {level: level.rpartition("-")[2] for level in flavor.topology_levels[:-1] if level not in labels}
-    if "cloud.google.com/gce-topology-host" in labels:
-        labels["cloud.google.com/gce-topology-host"] = f"host-{index}"
-    if flavor.by_request:
-        labels |= {"autoscaling.gke.io/provisioning-request": "resize-1", QUEUED_LABEL: "true"}
-    taints = [{"key": key, "value": value, "effect": "NoSchedule"} for key, value in flavor.tolerated.items()]
-    queues.node(f"vm-{index}", labels, flavor.accelerator.resource, machine.chips, taints=taints)
-    if devices := flavor.pools[0].network_devices:
-        queues.devices(f"vm-{index}", devices.device_class, devices.count)
 
 
 @pytest.mark.parametrize("file", JOBS_ON_GKE)

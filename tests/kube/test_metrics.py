@@ -21,8 +21,9 @@ import pytest
 from tests.alerts.promtool import program
 from tests.kube.api_servers import ApiServer, ControlPlanes, free_port
 from tests.kube.clusters import KueueCluster, kueue_cluster
+from tests.kube.metrics_api import SAMPLE
+from tests.kube.model_servers import ADAPTER_PATHS, adapter_objects, team
 from tests.kube.queues import Json, Queues, planned, stacks, until
-from tests.kube.test_serving import ADAPTER_PATHS, adapter_objects, team
 from tests.kube.tied_process import TiedProcess
 from tests.support.promql import OF_HISTOGRAMS, metrics
 from training_platform.quota.chip_hours import question
@@ -32,7 +33,6 @@ from training_platform.resources.scope import Scope
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-SAMPLE = re.compile(r"^((?:kueue|controller_runtime_webhook)_\w+)\{(.*)\} ", re.MULTILINE)
 OF_SCRAPES = set(metrics()["kueue"]["labels"])  # which managed Prometheus adds
 
 

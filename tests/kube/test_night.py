@@ -33,11 +33,11 @@ from tests.kube.controller_programs import (
     launch_kueue,
     run_controllers,
 )
+from tests.kube.heads import Heads
+from tests.kube.jobs_on_nodes import node
+from tests.kube.metrics_api import SAMPLE
 from tests.kube.queues import Json, planned, until
-from tests.kube.test_jobs_admitted import node
-from tests.kube.test_metrics import SAMPLE
-from tests.kube.test_pathways import Heads
-from tests.kube.test_sandbox_jobs import CLUSTER, FILES
+from tests.kube.sandboxes import CLUSTER, FILES
 from tests.kube.tied_process import TiedProcess
 from training_platform.cli.main import app
 from training_platform.config.reading.source import read_source

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
-from tests.kube.queues import KUEUE, Json, Queues, planned, stacks, until
-from tests.kube.test_jobs_admitted import SUBNET, left
+from tests.kube.heads import JOBSETS, NODE_POOL, Heads
+from tests.kube.jobs_on_nodes import SUBNET, left
+from tests.kube.queues import KUEUE, planned, stacks, until
 from training_platform.config.expansion import HEADS_NAME, HEADS_TAINT
 from training_platform.config.reading.source import parse_source
 from training_platform.parts.jobs.common_rules import job_findings
@@ -20,52 +21,7 @@ from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
 SLICES = {"machine_type": "ct5lp-hightpu-4t", "topology": "2x4", "slices": 2, "min_slices": 2}
-NODE_POOL = "cloud.google.com/gke-nodepool"
-
-
-class Heads(Queues):
-    """A cluster with slices and VMs for heads; pods that have a node run, as a kubelet would say."""
-
-    def pods(self, run: str) -> list[Json]:
-        """Return the pods of a run, after those with a node became ready."""
-        path = f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}"
-        pods = [pod for pod in self.get(path)["items"] if not pod["metadata"].get("deletionTimestamp")]
-        for pod in pods:
-            if pod["spec"].get("nodeName") and pod["status"].get("phase") not in ("Running", "Failed"):
-                ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-                self.change(f"/api/v1/namespaces/vision/pods/{pod['metadata']['name']}/status", {"status": ready})
-        return pods
-
-    def nodes_of_roles(self, run: str) -> dict[str, set[str]]:
-        """Return by replicated job the node pools of a run's pods."""
-        pools = {node["metadata"]["name"]: node["metadata"]["labels"][NODE_POOL] for node in self.nodes()}
-        pools_of_jobs: dict[str, set[str]] = {}
-        for pod in self.pods(run):
-            job = pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"]
-            pools_of_jobs.setdefault(job, set()).add(pools.get(pod["spec"].get("nodeName", ""), ""))
-        return pools_of_jobs
-
-    def end(self, run: str) -> None:
-        """Take a run's pods away at once, as no kubelet does here."""
-        path = f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}"
-
-        def left() -> list[Json]:
-            self.delete(path, gracePeriodSeconds=0)
-            return list(self.get(path)["items"])
-
-        until(left, lambda pods: not pods)
-
-    def reap(self, team: str) -> None:
-        """Take away pods that are being deleted, as a kubelet does."""
-        path = f"/api/v1/namespaces/{team}/pods"
-        for pod in self.get(path)["items"]:
-            if pod["metadata"].get("deletionTimestamp"):
-                self.delete(f"{path}/{pod['metadata']['name']}", gracePeriodSeconds=0)
-
-    def nodes(self) -> list[Json]:
-        return list(self.get("/api/v1/nodes")["items"])
 
 
 @pytest.fixture(scope="module")

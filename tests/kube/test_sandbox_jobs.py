@@ -16,7 +16,7 @@ from local_google_cloud.api import Record, Store
 from tests.kube.api_servers import ApiServer
 from tests.kube.clusters import SCHEMAS, needed_binaries
 from tests.kube.queues import until
-from tests.kube.sandboxes import api_folder, serving_with_api_servers
+from tests.kube.sandboxes import CLUSTER, FILES, api_folder, serving_with_api_servers
 from tests.local_google_cloud.kubernetes import client as plugin
 from tests.parts.sandbox.run.repositories import without_stacks
 from tests.support.plans import planned_stacks
@@ -27,37 +27,7 @@ from training_platform.resources.stack_resource import UNKNOWN
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-gpus"
 CONTEXT = "gke_example-lab_us-central1-a_lab-gpus"
-ENVIRONMENT = """\
-config:
-  training-platform:environment:
-    project: example-lab
-    production: false
-    clusters:
-      gpus:
-        location: us-central1-a
-        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
-        node_pools:
-          l4: {machine_type: g2-standard-8, min_nodes: 2, max_nodes: 4}
-"""
-TEAM = """\
-config:
-  training-platform:team:
-    environment: lab
-    name: vision
-    members: ["group:vision@example.com"]
-    shares:
-      gpus:
-        l4: {nominal_quota: 2}
-"""
-JOB = """\
-environment: lab
-image: registry.example.com/train:1
-command: [python, -m, train]
-gke: {cluster: gpus, flavor: l4, nodes: 2}
-"""
-FILES = {"stacks/Pulumi.lab.yaml": ENVIRONMENT, "stacks/Pulumi.lab-vision.yaml": TEAM, "jobs/vision/train.yaml": JOB}
 # As the local cloud has the pool once it is up.
 POOL: dict[str, Any] = {
     "status": "RUNNING", "locations": ["us-central1-a"], "autoscaling": {"enabled": True, "minNodeCount": 2},

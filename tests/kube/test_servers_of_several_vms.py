@@ -12,8 +12,8 @@ import pytest
 
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.metrics_api import MetricsApi
+from tests.kube.model_servers import H100, SERVER, Servers
 from tests.kube.queues import KUEUE, PATHS, Json, until
-from tests.kube.test_serving import H100, SERVER, Servers
 from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]

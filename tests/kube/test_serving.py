@@ -2,67 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
-import httpx
 import pytest
 
 from tests.kube.clusters import KINDS, kueue_cluster
 from tests.kube.metrics_api import MetricsApi
-from tests.kube.queues import PATHS, Json, Queues, until
-from tests.support.plans import composed
+from tests.kube.model_servers import ADAPTER_PATHS, H100, SERVER, Servers, adapter_objects, team
+from tests.kube.queues import PATHS, until
 from training_platform.resources.kueue import configuration
-from training_platform.resources.metrics_adapter import metrics_adapter
 from training_platform.resources.scope import Scope
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
-H100 = {"training-platform/flavor": "h100-reservation", "cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
 MEGA = {
     "training-platform/flavor": "h100-mega-reservation", "cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb",
 }  # fmt: skip
-SERVER = {"flavor": "h100-reservation", "image": "registry.example.com/vllm:1"}
-
-
-class Servers(Queues):
-    """A cluster with model servers; pods that have a node run, as a kubelet would say."""
-
-    selector = "training-platform/server"
-
-    def __init__(self, client: httpx.Client) -> None:
-        super().__init__(client)
-        self._http = client
-
-    def pods(self, team: str, *, running: bool = False) -> list[Json]:
-        """Return the pods of servers that are not being deleted."""
-        every = self.get(f"/api/v1/namespaces/{team}/pods?labelSelector={self.selector}")["items"]
-        alive = [pod for pod in every if not pod["metadata"].get("deletionTimestamp")]
-        return [pod for pod in alive if not running or pod.get("status", {}).get("phase") == "Running"]
-
-    def run(self, team: str) -> int:
-        """Say of every pod with a node that it runs and is ready; return how many there are."""
-        for pod in self.pods(team):
-            if pod["spec"].get("nodeName") and pod["status"].get("phase") != "Running":
-                ready = {"type": "Ready", "status": "True"}
-                body = json.dumps({"status": {"phase": "Running", "conditions": [ready]}})
-                path = f"/api/v1/namespaces/{team}/pods/{pod['metadata']['name']}/status"
-                headers = {"Content-Type": "application/merge-patch+json"}
-                self._http.patch(path, content=body, headers=headers).raise_for_status()
-        return len(self.pods(team, running=True))
-
-    def clear(self) -> None:
-        for namespace in (namespace["metadata"]["name"] for namespace in self.get("/api/v1/namespaces")["items"]):
-            for kind in ("HorizontalPodAutoscaler", "Deployment"):
-                self.delete(PATHS[kind].format(namespace))
-            until(lambda namespace=namespace: self._pods_gone(namespace), bool)  # type: ignore[misc]
-        super().clear()
-
-    def _pods_gone(self, namespace: str) -> bool:
-        path = f"/api/v1/namespaces/{namespace}/pods"
-        self._http.request("DELETE", path, json={"gracePeriodSeconds": 0})  # there is no kubelet to end them
-        return not self.get(path)["items"]
 
 
 @pytest.fixture(scope="module")
@@ -93,25 +48,6 @@ def metrics(cluster: tuple[Servers, MetricsApi]) -> MetricsApi:
     return cluster[1]
 
 
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-ADAPTER_PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "ClusterRole": f"{RBAC}/clusterroles",
-    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
-    "RoleBinding": f"{RBAC}/namespaces/{{}}/rolebindings",
-    "Deployment": PATHS["Deployment"],
-    "Service": PATHS["Service"],
-    "APIService": "/apis/apiregistration.k8s.io/v1/apiservices",
-}
-
-
-def adapter_objects(scope: Scope) -> list[Json]:
-    """Return what a deployment of the adapter makes in a cluster."""
-    plan = composed(lambda into: metrics_adapter(into, scope, "a@example.com"), "main-adapter")
-    return [dict(resource.inputs) for resource in plan.resources if resource.inputs.get("kind") in ADAPTER_PATHS]
-
-
 def test_the_api_server_takes_what_the_adapter_is_made_of(cluster: tuple[Servers, MetricsApi], scope: Scope) -> None:
     servers, _ = cluster
     bodies = adapter_objects(scope)
@@ -119,13 +55,6 @@ def test_the_api_server_takes_what_the_adapter_is_made_of(cluster: tuple[Servers
     assert {body["kind"] for body in bodies} == ADAPTER_PATHS.keys()
     for body in bodies:
         servers.apply(body, ADAPTER_PATHS, dryRun="All")
-
-
-def team(gpus: int, max_replicas: int, **fields: Any) -> dict[str, Json]:
-    shares = {"main": {"h100-reservation": {"nominal_quota": gpus}}}
-    return {
-        "vision": {"shares": shares, "serving": {"main": {"chat": {**SERVER, "max_replicas": max_replicas}}}, **fields}
-    }
 
 
 def test_pods_follow_the_load_between_the_fewest_and_the_most(servers: Servers, metrics: MetricsApi) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.kube.clusters import kueue_cluster
+from tests.kube.jobs_on_nodes import SUBNET
 from tests.kube.queues import Json, Queues, planned, stacks, until
-from tests.kube.test_jobs_admitted import SUBNET
 from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_PRIORITY_VALUE, cpu_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.kueue import configuration, kueue_values

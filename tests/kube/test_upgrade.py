@@ -22,9 +22,9 @@ import pytest
 from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import NEEDED, folder_of, needed_binaries
 from tests.kube.controller_programs import run_controllers
+from tests.kube.heads import JOBSETS, Heads
+from tests.kube.jobs_on_nodes import case, lab, node
 from tests.kube.queues import KUEUE, Queues, planned, until
-from tests.kube.test_jobs_admitted import case, lab, node
-from tests.kube.test_pathways import JOBSETS, Heads
 from training_platform.catalog.types import Json
 from training_platform.parts.jobs.gke.jobset import jobset as rendered
 from training_platform.parts.jobs.naming import as_run

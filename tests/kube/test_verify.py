@@ -25,8 +25,8 @@ from tests.kube.api_servers import free_port
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.nodes import SimulatedPool, kubelets, node_objects
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
+from tests.kube.rendered_objects import ApiServer, rendered
 from tests.kube.server import Server
-from tests.kube.test_every_object import ApiServer, rendered
 from tests.parts.adopt.stacks import write_stacks
 from tests.parts.verify.lab import HOME, TEAM, Lab, answers_of, lab_of, verdicts
 from tests.support.plans import PlannedStack

@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.pipelines.test_each_stack import repository
-from tests.pipelines.test_retire import ended, run, stacks_of
+from tests.pipelines.conftest import run, stacks_of
 from tests.support.places import ROOT
 from training_platform.catalog import CHARTS
 
-__all__ = ["ended", "repository"]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 ROWS = [{"kind": "ClusterQueue", "name": "clusterqueues"}, {"kind": "LocalQueue", "name": "localqueues"}]
 QUEUE = {"type": "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue", "id": "ours", "urn": "urn:q", "custom": True}

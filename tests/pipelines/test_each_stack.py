@@ -5,65 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.support.places import gitlab_pipeline
-
-ROOT = Path(__file__).parents[2]
-PULUMI = """\
-#!/bin/sh
-echo "$@"
-case "$*" in *"--stack $FAILING "*) exit 1;; esac
-"""
-ENVIRONMENT = """\
-config:
-  training-platform:environment:
-    project: example-a
-    production: {production}
-    clusters:
-      a: {{location: us-central1, subnet: {{nodes: 10.0.0.0/20, pods: 10.64.0.0/16, services: 10.1.0.0/20}}}}
-"""
-TEAM = """\
-config:
-  training-platform:team: {{environment: {environment}, name: {name}, members: [group:{name}@example.com]}}
-"""
-STACKS = {
-    "dev": ENVIRONMENT.format(production="false"),
-    "dev-nlp": TEAM.format(environment="dev", name="nlp"),
-    "dev-vision": TEAM.format(environment="dev", name="vision"),
-    "prod": ENVIRONMENT.format(production="true"),
-    "prod-eu": ENVIRONMENT.format(production="true"),
-    "robotics": TEAM.format(environment="prod-eu", name="robotics"),
-}
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A repository with four stacks, and a ``pulumi`` that says its arguments and fails for one stack."""
-    (tmp_path / "pipelines").mkdir()
-    shutil.copy(ROOT / "pipelines" / "each-stack", tmp_path / "pipelines")
-    (tmp_path / "stacks").mkdir()
-    for stack, text in STACKS.items():
-        (tmp_path / "stacks" / f"Pulumi.{stack}.yaml").write_text(text)
-    (tmp_path / "Pulumi.yaml").touch()
-    command = tmp_path / ".venv" / "bin" / "training-platform"
-    command.parent.mkdir(parents=True)
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m training_platform.cli.main "$@"\n')
-    python = command.with_name("python")
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    for program in (command, python):
-        program.chmod(0o755)
-    (tmp_path / "policies" / "config").mkdir(parents=True)
-    (tmp_path / "policies" / "config" / "prod.json").touch()
-    pulumi = tmp_path / "bin" / "pulumi"
-    pulumi.parent.mkdir()
-    pulumi.write_text(PULUMI)
-    pulumi.chmod(0o755)
-    return tmp_path
+from tests.pipelines.conftest import ENVIRONMENT, TEAM
+from tests.support.places import ROOT, gitlab_pipeline
 
 
 def each_stack(repository: Path, environment: str = "dev", failing: str = "", base: str = "") -> tuple[int, list[str]]:

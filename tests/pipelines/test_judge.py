@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.pipelines.test_each_stack import repository
-from tests.pipelines.test_retire import run
-
-__all__ = ["repository"]
+from tests.pipelines.conftest import run
 
 
 def test_a_check_judges_the_preview_of_each_stack(repository: Path) -> None:

@@ -2,74 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.pipelines.test_each_stack import ENVIRONMENT, ROOT, TEAM, repository
-
-__all__ = ["repository"]
-ENDED = '    retired: {since: "2026-11-20", keeps: [buckets.data], paid_by: ml@example.com}\n'
-ENDED_TEAM = """\
-config:
-  training-platform:team:
-    environment: dev
-    name: nlp
-    members: [group:nlp@example.com]
-    buckets: {data: {location: us-central1}}
-"""
-
-
-PULUMI = """\
-#!/bin/sh
-if [ "$1" = stack ]; then
-    if [ -n "$PROVIDER" ]; then cat "$PROVIDER"; exit; fi
-    echo '{"deployment": {"resources": ['
-    [ "$4" = "$GONE" ] ||
-        printf '{"type": "t",\n "urn": "urn:pulumi:%s::p::t$u::left",\n "custom": true\n}\n' "$4"
-    echo ']}}'
-    exit 0
-fi
-echo "$@"
-case "$* " in *"--stack $FAILING "*) exit 1;; esac
-"""
-
-
-def run(
-    repository: Path, script: str, *arguments: str, failing: str = "", gone: str = "", **variables: str
-) -> tuple[int, list[str]]:
-    """Run a script; the variable PROVIDER names the file that Pulumi exports as the state of each stack."""
-    for name in (script, "clusters.py"):
-        shutil.copy(ROOT / "pipelines" / name, repository / "pipelines")
-    (repository / "stacks" / "clock.yaml").write_text('today: "2026-11-21"\n')
-    (repository / "bin" / "pulumi").write_text(PULUMI)
-    path = f"{repository / 'bin'}:/usr/bin:/bin"
-    ran = subprocess.run(
-        [str(repository / "pipelines" / script), *arguments],
-        env={"PATH": path, "FAILING": failing, "GONE": gone, **variables},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-    )  # fmt: skip
-    return ran.returncode, ran.stdout.splitlines()
-
-
-def stacks_of(command: str, lines: list[str]) -> list[str]:
-    """Return the stacks for which a command of Pulumi ran, in order."""
-    return [line.split(" --stack ")[1].split()[0] for line in lines if line.startswith(f"{command} ")]
-
-
-@pytest.fixture
-def ended(repository: Path) -> Path:
-    """Return a repository in which an environment ends with its teams; one of them keeps a bucket."""
-    stacks = repository / "stacks"
-    (stacks / "Pulumi.dev.yaml").write_text(
-        ENVIRONMENT.format(production="false") + '    retired: {since: "2026-11-21"}\n'
-    )
-    (stacks / "Pulumi.dev-nlp.yaml").write_text(ENDED_TEAM + ENDED)
-    team = TEAM.format(environment="dev", name="vision").replace("}\n", ', retired: {since: "2026-11-21"}}\n')
-    (stacks / "Pulumi.dev-vision.yaml").write_text(team)
-    return repository
+from tests.pipelines.conftest import ENDED, ENDED_TEAM, ENVIRONMENT, run, stacks_of
 
 
 def test_teams_are_destroyed_before_their_environment_and_what_stays_is_listed(ended: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.stacks.every_field import changed, planned
-from tests.stacks.keyed import ENVIRONMENT, TEAM
+from tests.stacks.every_field import planned
+from tests.stacks.keyed import FULL, FULL_TEAM
 from tests.support.places import ORGANISATION, ROOT
 from tests.support.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
@@ -22,15 +22,6 @@ ROWS: Mapping[str, Mapping[str, str]] = yaml.safe_load((ROOT / "docs/checkov.yam
 ]
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 AGENT_ROLES = ("roles/container.serviceAgent", "roles/aiplatform.serviceAgent")
-# Every option on: of all that are in the table.
-CLUSTER = {
-    **ENVIRONMENT["clusters"]["c"],
-    "provider_inputs": {"enable_intranode_visibility": True},
-    "binary_authorization": True,
-}
-BUCKET = {**TEAM["buckets"]["data"], "provider_inputs": {"logging": {"log_bucket": "example-logs"}}, "versioning": True}
-FULL = changed(ENVIRONMENT, ("clusters", "c"), CLUSTER)
-FULL_TEAM = changed(TEAM, ("buckets", "data"), BUCKET)
 Passes = Callable[[Any], bool]
 
 

@@ -7,15 +7,12 @@ from typing import Any
 
 import yaml
 
+from tests.stacks.every_field import changed
 from training_platform.resources import resource_types
 
 RING = "projects/example-keys/locations/{}/keyRings/training/cryptoKeys/data"
-
-
 CENTRAL = RING.format("us-central1")
 WEST = RING.format("us-west4")
-
-
 ENVIRONMENT: dict[str, Any] = yaml.safe_load(f"""
 project: example-keyed
 production: false
@@ -37,8 +34,6 @@ clusters:
     compute_classes:
       best: {{priorities: [{{machine_type: a3-highgpu-8g, capacity: spot}}]}}
 """)
-
-
 TEAM: dict[str, Any] = yaml.safe_load("""
 environment: env
 name: vision
@@ -50,8 +45,6 @@ vertex:
   persistent_resources:
     tuning: {region: us-west4, machine_type: a2-highgpu-1g}
 """)
-
-
 FIELDS: Mapping[str, tuple[str, ...]] = {
     resource_types.BUCKET: ("encryption", "defaultKmsKeyName"),
     resource_types.CLUSTER: ("databaseEncryption", "keyName"),
@@ -67,3 +60,14 @@ def below(value: Any, path: tuple[str, ...]) -> Any:
     for key in path:
         value = (value or {}).get(key)
     return value
+
+
+# Every option on: of all that are in the table.
+CLUSTER = {
+    **ENVIRONMENT["clusters"]["c"],
+    "provider_inputs": {"enable_intranode_visibility": True},
+    "binary_authorization": True,
+}
+BUCKET = {**TEAM["buckets"]["data"], "provider_inputs": {"logging": {"log_bucket": "example-logs"}}, "versioning": True}
+FULL = changed(ENVIRONMENT, ("clusters", "c"), CLUSTER)
+FULL_TEAM = changed(TEAM, ("buckets", "data"), BUCKET)

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from local_google_cloud.api import serve
+from tests.examples.conftest import PROJECT, REGION
 from tests.examples.jobs.conftest import PYTHON
-from tests.examples.jobs.test_first_run import PROJECT, REGION, cloud, root
-from tests.examples.jobs.test_job_files import VERTEX, rendered
+from tests.examples.jobs.job_files import VERTEX, rendered
 from tests.parts.jobs.runs.vertex_cloud import Cloud, write_repository
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 
-__all__ = ["cloud", "root"]  # fixtures
 PROGRAM = Path(__file__).with_name("drive_vertex.py")
 
 

@@ -8,21 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.examples.jobs.conftest import EXAMPLES, Program, Start, free_port, last
+from tests.examples.jobs.data_sets import MAKE_TENSORS
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(400)]
-
-MAKE = """\
-import sys, torch
-torch.manual_seed(1)
-inputs = torch.randn(512, 64)
-torch.save({"inputs": inputs, "labels": inputs[:, :10].argmax(1)}, sys.argv[1])
-"""
 
 
 @pytest.fixture
 def data(tmp_path: Path, python: str) -> Path:
     path = tmp_path / "data.pt"
-    subprocess.run([python, "-c", MAKE, str(path)], check=True, capture_output=True)
+    subprocess.run([python, "-c", MAKE_TENSORS, str(path)], check=True, capture_output=True)
     return path
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.jobs.conftest import EXAMPLES, free_port
-from tests.examples.jobs.test_fsdp_torch import MAKE
+from tests.examples.jobs.data_sets import MAKE_TENSORS
 from tests.parts.jobs.lab import ENVIRONMENT, write_lab
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
@@ -55,7 +55,7 @@ def ended(commands: list[list[str]], environments: list[dict[str, str]]) -> list
 
 def test_torchrun_trains_on_all_gpus_of_two_vms_without_an_option(python: str, tmp_path: Path) -> None:
     data = tmp_path / "data.pt"
-    subprocess.run([python, "-c", MAKE, str(data)], check=True, capture_output=True)
+    subprocess.run([python, "-c", MAKE_TENSORS, str(data)], check=True, capture_output=True)
     every = pods(tmp_path / "lab", "h100")
     assert {env["PET_NPROC_PER_NODE"] for env in every} == {"8"}
     torchrun = [python, "-m", "torch.distributed.run", str(EXAMPLES / "fsdp_torch" / "train.py")]

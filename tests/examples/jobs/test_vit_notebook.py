@@ -11,7 +11,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from tests.examples.jobs.test_finetune_vit import MAKE
+from tests.examples.jobs.data_sets import MAKE_IMAGES
 from tests.support.places import ROOT
 from training_platform.catalog import IMAGES
 
@@ -46,7 +46,7 @@ def test_the_jobs_and_the_image_of_the_notebook_have_the_same_libraries() -> Non
 @pytest.mark.examples
 @pytest.mark.timeout(400)
 def test_the_notebook_prints_the_seconds_of_both_sources(tmp_path: Path, python: str) -> None:
-    subprocess.run([python, "-c", MAKE, str(tmp_path)], check=True, capture_output=True)
+    subprocess.run([python, "-c", MAKE_IMAGES, str(tmp_path)], check=True, capture_output=True)
     variables = {
         "DATA_SET_FOOD101_BUCKET": str(tmp_path),
         "DATA_SET_FOOD101_FILES": str(tmp_path),

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.places import ROOT
+from tests.training_platform.checks.losses import BUCKET, TEAM_HEAD, committed, losses
 from tests.training_platform.checks.repository import Repository, signed
-from tests.training_platform.checks.test_losses import BUCKET, TEAM_HEAD, committed, losses
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import acknowledgement
 

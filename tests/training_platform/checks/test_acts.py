@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.training_platform.checks.losses import BUCKET, CAPACITY, SPOT, TEAM_HEAD, committed, losses
 from tests.training_platform.checks.repository import TODAY, Repository
-from tests.training_platform.checks.test_losses import BUCKET, CAPACITY, SPOT, TEAM_HEAD, committed, losses
 from training_platform.checks.report import Report, folded
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions

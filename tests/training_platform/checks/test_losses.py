@@ -8,38 +8,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.training_platform.checks.losses import BUCKET, CAPACITY, SPOT, TEAM_HEAD, committed, losses
 from tests.training_platform.checks.repository import Repository, signed
 from training_platform.checks.comparison import changed_fields
-from training_platform.checks.effect_kinds import EFFECT_OF_RULE
-from training_platform.checks.report import Report
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding, UserError
 from training_platform.rules.descriptions import acknowledgement
 
-CAPACITY = "            capacity: on-demand\n"
-SPOT = "            capacity: spot\n"
 LIFT = "            deletion_protection: false\n"
 HEAD = "    project: example-small\n"
-BUCKET = "    buckets:\n      data: {location: us-central1, delete_after_days: 90}\n"
-TEAM_HEAD = "    name: vision\n"
-
-
-def losses(report: Report) -> list[Finding]:
-    """Return the unacknowledged losses of a report."""
-    assert report.failures == ()
-    return [finding for finding in report.all_findings() if finding.rule in EFFECT_OF_RULE]
 
 
 def losses_of_change(repository: Repository, stack: str = "small") -> list[Finding]:
     return losses(repository.compare(selected=(stack,)))
-
-
-def committed(repository: Repository, stack: str, old: str, new: str) -> None:
-    """Commit the replacement of a text to the base."""
-    repository.git("switch", "--quiet", "main")
-    repository.edit(stack, old, new)
-    repository.commit()
-    repository.git("switch", "--quiet", "--create", "next")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.parts.jobs.runs.vertex_cloud import (
     Cloud,
     Command,
     job_command,
+    replica,
     submit,
     write_repository,
 )
@@ -438,10 +439,6 @@ def write(cloud: Cloud, log: str, resource: dict[str, Any], **entry: Any) -> Non
     """Write an entry as a program's VM would."""
     body = {"logName": f"projects/{PROJECT}/logs/{log}", "resource": resource, "entries": [entry]}
     assert cloud.cloud.handle("logging", "POST", "v2/entries:write", [], body) == (200, {})
-
-
-def replica(identity: str, task: str) -> dict[str, Any]:
-    return {"type": "ml_job", "labels": {"job_id": identity, "task_name": task, "project_id": PROJECT}}
 
 
 def identity(job: Command, run: str) -> str:

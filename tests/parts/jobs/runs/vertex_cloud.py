@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner, Result
 
@@ -62,3 +63,7 @@ def submit(job: Command, root: Path) -> str:
     result = job("submit", str(root / "jobs" / "vision" / "train.yaml"))
     assert result.exit_code == 0, result.output
     return result.stdout.strip()
+
+
+def replica(identity: str, task: str) -> dict[str, Any]:
+    return {"type": "ml_job", "labels": {"job_id": identity, "task_name": task, "project_id": PROJECT}}
