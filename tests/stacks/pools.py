@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.plans import PlannedStack, planned_stack
-from tests.support.stack_files import workspace_of
+from tests.support.stack_files import cluster, environment, workspace_of
 from training_platform.config.model.stack import Stack
 from training_platform.config.workspace import Workspace
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
 ALERTS = {"emails": ["ml-platform@example.com"]}
-RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/14", "services": "10.10.16.0/20"}
 T4 = {"machine_type": "n1-standard-16", "accelerator": "t4", "accelerator_count": 2, "zone": "us-central1-a"}
 A100 = {"machine_type": "a2-highgpu-8g", "zone": "us-central1-a", "max_nodes": 3}
 H100 = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 3}
@@ -34,8 +33,8 @@ def stack_of(pool: dict[str, Any], **fields: Any) -> Stack:
 
 
 def stack_of_pools(pools: dict[str, Any], **fields: Any) -> Stack:
-    cluster = {"location": "us-central1", "version": "1.35", "subnet": RANGES, "node_pools": pools, **fields}
-    return _stack(json.dumps({"project": "example-pools", "alerts": ALERTS, "clusters": {"west": cluster}}))
+    west = cluster("us-central1", **{"version": "1.35", "node_pools": pools, **fields})
+    return _stack(json.dumps(environment({"west": west}, alerts=ALERTS)))
 
 
 @cache

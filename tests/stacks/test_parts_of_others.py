@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
+from tests.support import stack_files
 from tests.support.places import ROOT
 from tests.support.plans import PlannedStack
-from tests.support.stack_files import workspace_of
+from tests.support.stack_files import RANGES, cluster, shares, team, workspace_of
 from training_platform.checks.cost import stack_cost
 from training_platform.config.model.environment import Environment
 from training_platform.config.workspace import Workspace
@@ -23,20 +24,14 @@ from training_platform.resources.project import HOST_ROLES
 from training_platform.resources.resource_types import RESOURCE_TYPES
 from training_platform.resources.stack_resource import StackResource
 
-RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 POOLS = {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}}
-OWN: dict[str, Any] = {"location": "us-central1", "subnet": RANGES, "node_pools": POOLS}
+OWN = cluster("us-central1", node_pools=POOLS)
 NAMED: dict[str, Any] = {**OWN, "subnet": {**RANGES, "name": "train", "pods_range": "a", "services_range": "b"}}
 OTHERS: dict[str, Any] = {"location": "us-central1", "existing": "shared", "node_pools": POOLS}
 HOST = {"name": "shared-vpc", "project": "example-host"}
 ATTACHMENTS = {"network_attachments": {"us-central1": "10.30.0.0/24"}}
 OWN_HOST = {**HOST, "project": "example-train"}
-WITH_SHARE = {
-    "environment": "env",
-    "name": "team",
-    "members": ["group:a@example.com"],
-    "shares": {"main": {"h100": {"nominal_quota": 8}}},
-}
+WITH_SHARE = team("env", "team", shares=shares(h100=8))
 NO_SHARES = {**WITH_SHARE, "shares": {}}
 NETWORK = "gcp:compute/network:Network"
 SUBNET = "gcp:compute/subnetwork:Subnetwork"
@@ -53,7 +48,7 @@ SCRAPE = "kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"
 
 
 def environment(cluster: Mapping[str, Any] = OWN, **fields: Any) -> dict[str, Any]:
-    return {"project": "example-train", "production": False, "clusters": {"main": copy.deepcopy(cluster)}, **fields}
+    return stack_files.environment({"main": copy.deepcopy(cluster)}, **fields)
 
 
 def plan_of(cluster: Mapping[str, Any] = OWN, **fields: Any) -> PlannedStack:

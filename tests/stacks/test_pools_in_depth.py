@@ -15,7 +15,6 @@ from tests.stacks.pools import (
     NATURES,
     NODE_POOL,
     PARAMETERS,
-    RANGES,
     T4,
     V5E,
     kernel,
@@ -25,6 +24,7 @@ from tests.stacks.pools import (
 )
 from tests.support.places import ORGANISATION
 from tests.support.plans import planned_stack
+from tests.support.stack_files import RANGES
 from training_platform.catalog import IMAGES
 from training_platform.config.expansion import flavors
 from training_platform.config.model.stack import Stack, parse_stack
@@ -151,7 +151,7 @@ def test_rdma_takes_no_firewall_rule_and_no_injector_and_its_devices_say_so() ->
     installers = [resource.name for resource in plan.of("kubernetes:apps/v1:DaemonSet")]
 
     profile = networks["west-gpu-networks-rdma-us-central1-b-vpc"]["networkProfile"]
-    assert profile == "projects/example-pools/global/networkProfiles/us-central1-b-vpc-roce"
+    assert profile == "projects/example-train/global/networkProfiles/us-central1-b-vpc-roce"
     assert firewalls == ["west-gpu-networks-rdma-us-central1-b-gvnic-internal"]
     assert sorted(modes) == ["NetDevice"] + ["RDMA"] * 8
     assert installers

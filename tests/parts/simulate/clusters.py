@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from kueue_model import Cluster
-from training_platform.config.model.stack import parse_stack
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
+from tests.support import stack_files
+from tests.support.stack_files import sound_workspace, team, text_of
 from training_platform.parts.simulate.from_stacks import clusters
 
 ENVIRONMENT = """
@@ -31,25 +29,20 @@ clusters:
 
 def sections(teams: dict[str, Any], **environment: Any) -> dict[str, str]:
     """Return the stack files of an environment ``lab`` and its teams, by the names of their stacks."""
-    files = {"lab": {"training-platform:environment": {**yaml.safe_load(ENVIRONMENT), **environment}}}
-    for name, fields in teams.items():
-        team_section = {"environment": "lab", "name": name, "members": ["group:a@example.com"], **fields}
-        files[f"lab-{name}"] = {"training-platform:team": team_section}
-    return {name: yaml.safe_dump({"config": section}) for name, section in files.items()}
+    return {name: text_of(file) for name, file in _files(teams, environment).items()}
+
+
+def _files(teams: dict[str, Any], environment: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    files = {"lab": {"environment": {**yaml.safe_load(ENVIRONMENT), **environment}}}
+    return files | {f"lab-{name}": {"team": team("lab", name, **fields)} for name, fields in teams.items()}
 
 
 def cluster(teams: dict[str, Any], **environment: Any) -> Cluster:
     """Return the cluster that stack files describe; the test fails if they have findings."""
-    parsed = {
-        name: parse_stack(name, parse_source(text, f"stacks/Pulumi.{name}.yaml"))
-        for name, text in sections(teams, **environment).items()
-    }
-    workspace = cross_check(Workspace(Path(), parsed))
-    assert not [str(finding) for stack in workspace.stacks.values() for finding in stack.findings]
-    (lab_cluster,) = clusters(workspace, "lab")
+    (lab_cluster,) = clusters(sound_workspace(_files(teams, environment)), "lab")
     return lab_cluster
 
 
 def shares(**quotas: int) -> dict[str, Any]:
     """Return shares of flavors in the cluster; ``h100_spot`` is the flavor ``h100-spot``."""
-    return {"shares": {"main": {name.replace("_", "-"): {"nominal_quota": quota} for name, quota in quotas.items()}}}
+    return {"shares": stack_files.shares(**quotas)}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support import stack_files
 from tests.support.places import ORGANISATION
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.loader import default
@@ -25,14 +27,10 @@ WITHOUT = replace(H100, price=None, accelerator=replace(H100.accelerator, price=
 DAY = date(2026, 11, 1)
 
 
-def environment(**fields: object) -> Environment:
-    cluster = {
-        "location": "us-central1-a",
-        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
-        "system_pool": {"machine_type": "e2-standard-8", "min_nodes": 1, "max_nodes": 3},
-    }
-    section = {"project": "example-cost", "clusters": {"c": cluster}, **fields}
-    return Environment.model_validate(section, strict=False)
+def environment(**fields: Any) -> Environment:
+    system = {"machine_type": "e2-standard-8", "min_nodes": 1, "max_nodes": 3}
+    clusters = {"c": stack_files.cluster(system_pool=system)}
+    return Environment.model_validate(stack_files.environment(**{"clusters": clusters, **fields}), strict=False)
 
 
 def test_the_environment_s_reserved_and_standing_machines_are_its_least_cost() -> None:
@@ -194,10 +192,9 @@ def test_hyperdisk_ml_pays_for_the_throughput_that_it_was_given() -> None:
 
 
 def test_a_bucket_is_priced_by_class_and_size_and_left_out_without() -> None:
-    def team(**fields: object) -> Team:
+    def team(**fields: Any) -> Team:
         bucket = {"location": "us-central1", "storage_class": "NEARLINE", **fields}
-        named = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"]}
-        return Team.model_validate({**named, "buckets": {"b": bucket}}, strict=False)
+        return Team.model_validate(stack_files.team("dev", buckets={"b": bucket}), strict=False)
 
     assert stack_cost(team(size_gib=5000)).minimum == pytest.approx(5000 * 0.01 / HOURS_OF_MONTH)
     assert stack_cost(team()) == Cost()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.stack_files import cluster, environment, sound_workspace
 from training_platform.checks.outcome import rule_findings
-from training_platform.config.model.stack import PROJECT, parse_stack
-from training_platform.config.reading.source import parse_source
-from training_platform.config.workspace import Workspace, cross_check
 from training_platform.views.adapters import views_of_model
 
 PRIORITY = "clusters.us-central1.compute_classes.any.priorities[1]"
@@ -19,17 +16,11 @@ PRIORITY = "clusters.us-central1.compute_classes.any.priorities[1]"
 
 def found(location: str = "us-central1", **priority: Any) -> dict[tuple[str, str], str | None]:
     """Return the nearest valid value of each finding about a class's second priority, by rule and field."""
-    cluster = {
-        "location": location,
-        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.0.16.0/20"},
-        "system_pool": {"machine_type": "e2-standard-4", "min_nodes": 1, "max_nodes": 3},
-        "compute_classes": {"any": {"priorities": [priority, priority]}},
-    }
-    section = {"project": "example-train", "clusters": {"us-central1": cluster}}
-    text = json.dumps({"config": {f"{PROJECT}:environment": section}})
-    stack = parse_stack("prod", parse_source(text, "stacks/Pulumi.prod.yaml"))
-    workspace = cross_check(Workspace(ROOT, {"prod": stack}))
-    assert not workspace.stacks["prod"].findings
+    system = {"machine_type": "e2-standard-4", "min_nodes": 1, "max_nodes": 3}
+    classes = {"any": {"priorities": [priority, priority]}}
+    clusters = {"us-central1": cluster(location, system_pool=system, compute_classes=classes)}
+    workspace = sound_workspace({"prod": {"environment": environment(clusters)}}, ROOT)
+    stack = workspace.stacks["prod"]
     findings = rule_findings(stack, views_of_model(stack, workspace))
     return {
         (row.rule, row.path.removeprefix(f"{PRIORITY}.")): row.nearest

@@ -12,7 +12,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import stack_files
 from tests.support.places import ORGANISATION
+from tests.support.stack_files import cluster, workspace_of
 from training_platform.catalog import ACCELERATORS, CHARTS, DISK_TYPES, FILESTORE_TIERS, MACHINE_TYPES, REGIONS
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack, parse_stack, read_stack, stack_name
@@ -235,16 +237,9 @@ def check_any_text(text: str, parse: Callable[[Any], Stack]) -> None:
 
 
 def pools_of(count: int, **fields: Any) -> Stack:
-    cluster = {
-        "location": "us-west4",
-        "subnet": {"nodes": "10.11.0.0/20", "pods": "10.65.0.0/16", "services": "10.11.16.0/20"},
-        "node_pools": {
-            f"p{index}": {"machine_type": "ct5lp-hightpu-4t", "zone": "us-west4-a", "topology": "4x8", **fields}
-            for index in range(count)
-        },
-    }
-    text = yaml.safe_dump({"config": {ENVIRONMENT: {"project": "example-train", "clusters": {"west": cluster}}}})
-    return parse_stack("dev", parse_source(text, "f.yaml"))
+    pool = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", **fields}
+    west = cluster("us-west4-a", node_pools={f"p{index}": pool for index in range(count)})
+    return workspace_of({"dev": {"environment": stack_files.environment({"west": west})}}).stacks["dev"]
 
 
 def test_a_pool_has_at_most_100_000_slices() -> None:
@@ -304,16 +299,13 @@ def test_the_schema_offers_every_field_of_a_section(model: type[Environment] | t
     assert SCHEMA["$defs"][model.__name__]["properties"].keys() == model.model_fields.keys()
 
 
-SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 GPU = {"machine_type": "a3-highgpu-8g"}
-TEAM = Team.model_validate({"environment": "dev", "name": "a", "members": ("user:a@example.com",)})
+TEAM = Team.model_validate(stack_files.team("dev"), strict=False)
 
 
 def environment(**clusters: object) -> Environment:
-    specs = {
-        name: {"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools} for name, pools in clusters.items()
-    }
-    return Environment.model_validate({"project": "example-train", "clusters": specs})
+    specs = {name: cluster(node_pools=pools) for name, pools in clusters.items()}
+    return Environment.model_validate(stack_files.environment(specs))
 
 
 def test_a_directory_s_volume_is_named_after_its_cluster_too() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tests.support import stack_files
 from tests.support.places import ORGANISATION, ROOT
 from tests.support.plans import planned_stack
 from tests.support.stack_files import text_of, workspace_of
@@ -492,17 +493,11 @@ POOLS: Json = {
 
 
 def files(teams: Json, **environment: Any) -> Json:
-    cluster = {
-        "location": "us-central1-a",
-        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
-        "node_pools": POOLS,
-    }
-    lab = {"project": "example-lab", "production": False, "clusters": {"c": cluster}, **environment}
-    sections: Json = {"lab": {"environment": lab}}
+    lab = {"clusters": {"c": stack_files.cluster(node_pools=POOLS)}, **environment}
+    sections: Json = {"lab": {"environment": stack_files.environment(**lab)}}
     for name, shares in teams.items():
         quotas = {flavor: {"nominal_quota": quota} for flavor, quota in shares.items()}
-        team = {"environment": "lab", "name": name, "members": ["group:a@example.com"], "shares": {"c": quotas}}
-        sections[f"lab-{name}"] = {"team": team}
+        sections[f"lab-{name}"] = {"team": stack_files.team("lab", name, shares={"c": quotas})}
     return sections
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.places import ORGANISATION
-from tests.support.stack_files import workspace_of
+from tests.support.stack_files import cluster, shares, workspace_of
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.grants import Grant, plan_grants
 from training_platform.resources.plan import Plan, Resource, awaited
@@ -231,12 +231,8 @@ def test_vertex_ai_of_a_teams_own_project_pulls_images_of_environment_and_team()
     }
 
 
-CLUSTER = {
-    "location": "us-central1",
-    "subnet": {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"},
-    "node_pools": {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}},
-}
-SHARES = {"shares": {"main": {"h100": {"nominal_quota": 8}}}}
+CLUSTER = cluster(node_pools={"h100": {"machine_type": "a3-highgpu-8g", "max_nodes": 4}})
+SHARES = {"shares": shares(h100=8)}
 VIEW = f"projects/{PROJECT}/locations/global/buckets/dev-vision/views/jobs"
 
 

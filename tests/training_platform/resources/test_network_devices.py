@@ -8,8 +8,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from tests.support import stack_files
 from tests.support.plans import PlannedStack, planned_stack
-from tests.support.stack_files import workspace_of
+from tests.support.stack_files import RANGES, environment, shares, team, workspace_of
 from training_platform.config.expansion import cluster_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.workspace import Workspace
@@ -21,7 +22,6 @@ TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 POLICY = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
 RELEASE = "kubernetes:helm.sh/v3:Release"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
-RANGES = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 RESERVED = {"capacity": "reservation", "reservation": "any"}
 H200 = {"machine_type": "a3-ultragpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4}
 B200 = {"machine_type": "a4-highgpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4}
@@ -31,9 +31,13 @@ MEGA = {"machine_type": "a3-megagpu-8g", "zone": "us-central1-b", "max_nodes": 4
 V6E = {"machine_type": "ct6e-standard-4t", "zone": "us-central1-b", "topology": "4x4", "slices": 2}
 
 
+def section(networks: str | None, pools: dict[str, Any]) -> dict[str, Any]:
+    fields = {"accelerator_networks": networks} if networks else {}
+    return stack_files.cluster("us-central1", node_pools=pools, **fields)
+
+
 def cluster(networks: str | None, **pools: dict[str, Any]) -> ClusterSpec:
-    word = {"accelerator_networks": networks} if networks else {}
-    return ClusterSpec.model_validate({"location": "us-central1", "subnet": RANGES, "node_pools": pools, **word})
+    return ClusterSpec.model_validate(section(networks, pools))
 
 
 def devices(networks: str | None, **pools: dict[str, Any]) -> dict[str, tuple[str, int] | None]:
@@ -46,14 +50,10 @@ def devices(networks: str | None, **pools: dict[str, Any]) -> dict[str, tuple[st
 
 def lab(networks: str | None, **pools: dict[str, Any]) -> Workspace:
     """Return the environment ``lab`` with its team ``lab-vision``, which has shares of all flavors."""
-    spec = {"location": "us-central1", "subnet": RANGES, "node_pools": pools}
-    if networks:
-        spec["accelerator_networks"] = networks
-    environment = {"project": "example-lab", "production": False, "clusters": {"main": spec}}
-    flavors = workspace_of({"lab": {"environment": environment}}).flavors("lab", "main")
-    shares = {"main": {name: {"nominal_quota": flavor.queue_chips} for name, flavor in flavors.items()}}
-    team = {"environment": "lab", "name": "vision", "members": ["group:vision@example.com"], "shares": shares}
-    return workspace_of({"lab": {"environment": environment}, "lab-vision": {"team": team}})
+    home = {"environment": environment({"main": section(networks, pools)})}
+    flavors = workspace_of({"lab": home}).flavors("lab", "main")
+    quotas = shares(**{name: flavor.queue_chips for name, flavor in flavors.items()})
+    return workspace_of({"lab": home, "lab-vision": {"team": team("lab", shares=quotas)}})
 
 
 def plan(stack: str, networks: str | None, **pools: dict[str, Any]) -> PlannedStack:

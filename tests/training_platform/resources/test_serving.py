@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import stack_files
 from tests.support.plans import PlannedStack, composed, planned_stack
 from tests.support.stack_files import workspace_of
 from training_platform.catalog import IMAGES
@@ -66,7 +67,7 @@ SERVER = {"flavor": "h100", "image": "example.com/vllm:1", "max_replicas": 2}
 
 
 def workspace(servers: Json, environment: Json | None = None, cluster: str = "main", **team: Any) -> Workspace:
-    section = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"], "shares": SHARES, **team}
+    section = stack_files.team("dev", **{"shares": SHARES, **team})
     return workspace_of(
         {
             "dev": {"environment": {**ENVIRONMENT, **(environment or {})}},

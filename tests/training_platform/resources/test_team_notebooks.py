@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import stack_files
 from tests.support.stack_files import workspace_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
@@ -64,10 +65,13 @@ PRIORITY = "kueue.x-k8s.io/priority-class"
 def workspace(notebooks: Json, shares: Json | None = None, **environment: Any) -> Workspace:
     home = {**ENVIRONMENT, **environment}
     home["clusters"] = {"main": {**home["clusters"]["main"], "notebooks": {**HUB, **notebooks}}}
-    section: Json = {"environment": "dev", "name": "vision", "members": ["group:a@example.com"]}
     quotas = {"h100": 16, "h100-queued-provisioning": 8, "tpu-v5e-4x4": 16} if shares is None else shares
-    section["shares"] = {"main": {name: {"nominal_quota": quota} for name, quota in quotas.items()}}
-    return workspace_of({"dev": {"environment": home}, "dev-vision": {"team": section}})
+    return workspace_of(
+        {
+            "dev": {"environment": home},
+            "dev-vision": {"team": stack_files.team("dev", shares=stack_files.shares(**quotas))},
+        }
+    )
 
 
 def home_of(loaded: Workspace) -> Environment:

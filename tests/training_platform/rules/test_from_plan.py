@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.stack_files import cluster, environment
 from tests.training_platform.rules.viewed import one, views
 from training_platform.config.model.environment import Environment
 from training_platform.config.names import Locator
@@ -223,12 +224,8 @@ def test_type_that_no_rule_reads_is_seen_as_a_whole_alone() -> None:
 
 
 def test_view_knows_its_section_of_the_stack_file() -> None:
-    cluster = {
-        "location": "us-central1",
-        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.0.16.0/20"},
-        "node_pools": {"v5e": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}},
-    }
-    section = Environment.model_validate({"project": "example-train", "clusters": {"main": cluster}})
+    main = cluster(node_pools={"v5e": {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}})
+    section = Environment.model_validate(environment({"main": main}))
     planned = StackResource(stack="dev", type=NODE_POOL, name="main-v5e-0-pool", inputs={})
 
     origins = {view.origin for view in views_of_plan([planned], Locator(section))}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.stack_files import workspace_of
+from tests.support.stack_files import environment, workspace_of
 from tests.training_platform.rules.builders import bucket, check, cluster, filestore, labelled
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from training_platform.catalog import CHARTS
@@ -113,12 +113,7 @@ RULE = "alerts-reach-nobody"
 
 
 def found(alerts: dict[str, Any], *, clusters: bool = True) -> list[Finding]:
-    cluster = {
-        "location": "us-central1-a",
-        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
-    }
-    section = {"project": "example-train", "production": True, "alerts": alerts}
-    section["clusters"] = {"c": cluster} if clusters else {}
+    section = environment(None if clusters else {}, production=True, alerts=alerts)
     workspace = workspace_of({"env": {"environment": section}})
     stack = workspace.stacks["env"]
     views = views_of_model(stack, workspace)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.stack_files import workspace_of
+from tests.support import stack_files
+from tests.support.stack_files import environment, workspace_of
 from tests.training_platform.rules.builders import check, flavor, flavor_quota, slice_pool
 from tests.training_platform.rules.cases import Case, Found, Rule, cases
 from tests.training_platform.rules.objects import COHORT, JOB, JOB_SET, QUEUE, wrong
@@ -336,12 +337,8 @@ def pool(capacity: str) -> dict[str, Any]:
 
 
 def found(capacities: list[str], **more: Any) -> list[Finding]:
-    cluster = {
-        "location": "us-central1-a",
-        "subnet": {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"},
-        "node_pools": {capacity: pool(capacity) for capacity in capacities},
-    }
-    section = {"project": "example-train", "production": True, **more, "clusters": {"c": cluster}}
+    pools = {capacity: pool(capacity) for capacity in capacities}
+    section = environment({"c": stack_files.cluster(node_pools=pools)}, production=True, **more)
     workspace = workspace_of({"env": {"environment": section}})
     stack = workspace.stacks["env"]
     views = views_of_model(stack, workspace)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.stack_files import workspace_of
+from tests.support.stack_files import cluster, shares, team, workspace_of
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
 from training_platform.resources.grants import Grant, plan_grants
@@ -24,19 +24,12 @@ ENVIRONMENT: dict[str, Any] = {
     "filestore": {"homes": {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}},
     "data_sets": {"images": {"bucket": {"name": "example-images", "location": "us-central1"}}},
     "clusters": {
-        "main": {
-            "location": "us-central1",
-            "subnet": {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"},
-            "node_pools": {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}},
-        }
+        "main": cluster("us-central1", node_pools={"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a"}}),
     },
 }
 RESOURCE = {"region": "us-central1", "machine_type": "a2-highgpu-1g", "network_attachment": "environment"}
 TEAM: dict[str, Any] = {
-    "environment": "dev",
-    "name": "vision",
-    "members": ["group:vision@example.com"],
-    "shares": {"main": {"h100": {"nominal_quota": 8}}},
+    **team("dev", shares=shares(h100=8)),
     "buckets": {"data": {"location": "us-central1"}, "open": {"location": "us-central1", "members_write": True}},
     "secrets": ["token"],
     "vertex": {"tensorboards": ["us-central1"], "persistent_resources": {"tuning": RESOURCE}},
