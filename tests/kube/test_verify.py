@@ -62,7 +62,6 @@ MESSAGES = {
     "lines": "attempt {attempt} of {run}\n",
     "record": "AllJobsCompleted",
 }
-NODE = "/api/v1/nodes/gke-lab-main-a100-0"
 
 
 class Site(NamedTuple):
@@ -373,6 +372,14 @@ NO_IMAGE: Json = {"name": "manager", "image": "", "imageID": "", "ready": False,
                   "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}  # fmt: skip
 
 
+def without_gpu(site: Site) -> Fault:
+    """Have a VM offer one GPU less than it has."""
+    gpu = "nvidia.com/gpu"
+    (node,) = (node for node in site.queues.get("/api/v1/nodes")["items"] if gpu in node["status"]["capacity"])
+    path = f"/api/v1/nodes/{node['metadata']['name']}/status"
+    return changed(site, path, status={"allocatable": {gpu: "7"}})
+
+
 def broken_queue(site: Site) -> Fault:
     """Have a queue of a flavor that is not there."""
     flavor = {"name": "none", "resources": [{"name": "cpu", "nominalQuota": "1"}]}
@@ -423,7 +430,7 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
     ),
     "a lost GPU": (
         "pools-nodes",
-        lambda site: changed(site, f"{NODE}/status", status={"allocatable": {"nvidia.com/gpu": "7"}}),
+        without_gpu,
         "offers 7 of 8 nvidia.com/gpu",
     ),
     "an open way out": (
