@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import ORGANISATION
+from tests.support.places import ORGANISATION
 from tests.training_platform.checks.repository import TODAY
 from training_platform.checks.stacks import read_files
 from training_platform.config.owners import FILE
