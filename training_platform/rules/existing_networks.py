@@ -53,7 +53,7 @@ RANGE_NAMES = declare(
     "existing-range-names",
     "Find a range of an existing subnet that two clusters describe differently, or that both have for Services.",
     ruleset="addresses",
-    refused_by="GKE; that it shares no range of Services is general knowledge",
+    refused_by="GKE. Whether it refuses two clusters with one range of Services no source says, so that is a note",
     excuse="exemption",
 )
 CLUSTER_TWICE = declare(
@@ -202,9 +202,15 @@ def _range_names(sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
                 )
                 yield finding(use.stack, path, message, rule=RANGE_NAMES, allowed=f"the addresses of the range {name}")
             elif field == "services":
-                message = f"is the range {name} of subnet {use.subnet[-1]}, which {first.label} has already"
+                message = (
+                    f"is the range {name} of subnet {use.subnet[-1]}, which {first.label} has already; no source says "
+                    "whether GKE refuses it"
+                )
                 allowed = "a range for the Services of each cluster, by services_range"
-                yield finding(use.stack, path, message, rule=RANGE_NAMES, severity="warning", allowed=allowed)
+                unjudged = "range of Services of two clusters"
+                yield finding(
+                    use.stack, path, message, rule=RANGE_NAMES, severity="note", allowed=allowed, unjudged=unjudged
+                )
 
 
 def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:

@@ -179,7 +179,7 @@ def test_clusters_agree_on_a_named_range_and_each_has_one_for_its_services(tmp_p
 
     assert (pods.severity, pods.path, pods.stack) == ("error", "clusters.main.subnet.pods", "lab")
     assert "main of exp says 10.64.0.0/14 of the range pods of the same subnet" in pods.message
-    assert (services.severity, services.path) == ("warning", "clusters.main.subnet.services")
+    assert (services.severity, services.unjudged) == ("note", "range of Services of two clusters")
 
 
 def test_an_existing_cluster_is_judged_by_the_location_and_the_pools_that_the_file_gives(tmp_path: Path) -> None:
