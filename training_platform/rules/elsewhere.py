@@ -1,4 +1,4 @@
-"""References to resources of other programs: what rules would compare with them is said once not to be judged."""
+"""References to resources of other programs, and resources that no ledger counts: each is said not to be judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from training_platform.views.network import (
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.storage import FilestoreView, LustreView, SnapshotView
 from training_platform.views.view import View
-from training_platform.views.whole_stack import Program
+from training_platform.views.whole_stack import ObjectView, Program
 
 _ALLOWED: Final = "a resource of this program, or a look at both by hand"
 _UNJUDGED: Final = "reference to a resource of another program"
@@ -45,6 +45,53 @@ _REFERENCES: Final[tuple[tuple[type[View], str, type[View], str], ...]] = (
     (AttachmentView, "subnet", SubnetView, "subnetwork"),
     (FlavorQuotaView, "flavor", FlavorView, "flavor"),
 )
+
+
+_UNCOUNTED: Final = frozenset({
+    "gcp:colab/runtime:Runtime",
+    "gcp:colab/schedule:Schedule",
+    "gcp:composer/environment:Environment",
+    "gcp:compute/disk:Disk",
+    "gcp:compute/futureReservation:FutureReservation",
+    "gcp:compute/instance:Instance",
+    "gcp:compute/instanceFromMachineImage:InstanceFromMachineImage",
+    "gcp:compute/instanceFromTemplate:InstanceFromTemplate",
+    "gcp:compute/instanceGroupManager:InstanceGroupManager",
+    "gcp:compute/nodeGroup:NodeGroup",
+    "gcp:compute/regionDisk:RegionDisk",
+    "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager",
+    "gcp:compute/regionResizeRequest:RegionResizeRequest",
+    "gcp:compute/reservation:Reservation",
+    "gcp:compute/resizeRequest:ResizeRequest",
+    "gcp:compute/storagePool:StoragePool",
+    "gcp:dataflow/flexTemplateJob:FlexTemplateJob",
+    "gcp:dataflow/job:Job",
+    "gcp:dataproc/batch:Batch",
+    "gcp:dataproc/cluster:Cluster",
+    "gcp:notebooks/instance:Instance",
+    "gcp:notebooks/runtime:Runtime",
+    "gcp:tpu/v2QueuedResource:V2QueuedResource",
+    "gcp:tpu/v2Vm:V2Vm",
+    "gcp:vertex/aiDeploymentResourcePool:AiDeploymentResourcePool",
+    "gcp:vertex/aiEndpointWithModelGardenDeployment:AiEndpointWithModelGardenDeployment",
+    "gcp:vertex/aiIndexEndpointDeployedIndex:AiIndexEndpointDeployedIndex",
+    "gcp:workbench/instance:Instance",
+})  # fmt: skip
+"""Types with VMs, accelerators or disks of their own, none of which a stack file plans."""
+
+
+@rule(
+    "quota-uncounted",
+    ruleset="together",
+    severity="note",
+    owner="catalogue",
+    source="the ledgers: they count node pools, persistent resources, Filestore, Lustre and parts of networks",
+)
+def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
+    """Find a resource with VMs, accelerators or disks of its own, whose demand for quotas no ledger counts."""
+    if resource.type in _UNCOUNTED:
+        message = f"{resource.name} has VMs, accelerators or disks of its own, which no quota and no cost counts"
+        yield finding(resource, "", message, unjudged="resource by its quota")
 
 
 @rule(

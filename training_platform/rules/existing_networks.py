@@ -31,6 +31,7 @@ from training_platform.views.network import ExistingSubnetView
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.view import View
 
+_SOFTWARE = ("kueue", "jobset")
 _MOST_NAMED = 4  # clusters that a message names
 _RULE_OF = {row.check: row for row in RULES.values()}
 NETWORK_NOT_JUDGED = declare(
@@ -46,6 +47,13 @@ CLUSTER_NOT_JUDGED = declare(
     ruleset="clusters",
     severity="note",
     unjudged="cluster by its version, settings and ranges",
+)
+SOFTWARE_NOT_JUDGED = declare(
+    "software-not-judged",
+    "Find Kueue or JobSet that somebody else installs in a cluster: its version and its settings are not known.",
+    ruleset="clusters",
+    severity="note",
+    unjudged="cluster by the software that somebody else installs",
 )
 
 
@@ -164,6 +172,10 @@ def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterat
             if cluster.existing is not None:
                 message = "exists already: its version, its settings and its ranges are not known here"
                 yield finding(stack, ("clusters", name, "existing"), message, rule=CLUSTER_NOT_JUDGED)
+            others = [software for software in _SOFTWARE if getattr(cluster.software, software) == "existing"]
+            if others:
+                message = f"{' and '.join(others)} of somebody else: versions and settings are not known here"
+                yield finding(stack, ("clusters", name, "software"), message, rule=SOFTWARE_NOT_JUDGED)
 
 
 def _nodes(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
@@ -221,7 +233,7 @@ def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:
             gke_name = cluster.existing or f"{stack.name}-{name}"
             section = f"{name} of {stack.name}"
             twice = []
-            for software in ("kueue", "jobset"):
+            for software in _SOFTWARE:
                 if getattr(cluster.software, software) == "installed":
                     first = installers.setdefault((environment.project, cluster.location, gke_name, software), section)
                     if first != section:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
 from typing import Any
 
 from training_platform.config.reading.declaration import Draft, finding, rule
@@ -25,7 +26,8 @@ _EVERYBODY = {
     "system:authenticated": "anybody with a Google account",  # which GKE authenticates: GKE docs, RBAC best practices
 }
 _IN_POLICY = re.compile(r'"(allUsers|allAuthenticatedUsers)"')  # of the JSON of a whole policy
-_EVERY_ADDRESS = ("0.0.0.0/0", "::/0")
+_LARGE_RANGE = re.compile(r"[0-9a-f.:]+/([0-9]|1[0-5])")
+_LONGEST_LARGE = {4: 8, 6: 16}  # prefixes by version of IP: a range this large or smaller may have one owner
 # Words in paths of ranges that let nobody in: where something may connect to, what is routed, mirrored or advertised.
 _OUTWARD = frozenset({
     "advertised", "dest", "destination", "egress", "except", "export", "filter", "filters", "nat", "nats", "route",
@@ -36,6 +38,11 @@ _PUBLIC_ACLS = ("publicRead", "publicReadWrite", "authenticatedRead")
 _SWITCHES: Mapping[tuple[str, str], str] = {
     ("cloudrunv2/service:Service", "invokerIamDisabled"): "is true, so anybody may call it without a role",
 }
+_FORWARDING_RULES = (
+    "gcp:compute/forwardingRule:ForwardingRule",
+    "gcp:compute/globalForwardingRule:GlobalForwardingRule",
+)
+_EXTERNAL = ("EXTERNAL", "EXTERNAL_MANAGED")
 _SERVICE = object_type("v1", "Service")
 _INTERNAL = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
 
@@ -60,8 +67,8 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
             role = inputs.get("role")
             message = f"{members[0]} is {_EVERYBODY[members[0]]}{f', who gets {role}' if isinstance(role, str) else ''}"
             yield finding(resource, path, message, allowed="the members that need it")
-        elif value in _EVERY_ADDRESS and inward and not _is_outward(path):
-            message = f"{value} lets every address in{_ports(resource.type, inputs)}"
+        elif inward and (addresses := _public_addresses(value)) and not _is_outward(path):
+            message = f"{value} lets {addresses} in{_ports(resource.type, inputs)}"
             yield finding(resource, path, message, allowed="the ranges that need it")
         elif value in _PUBLIC_ACLS and path.endswith("predefinedAcl"):
             yield finding(resource, path, f"{value} lets everybody read", allowed="no public list", nearest="private")
@@ -72,6 +79,24 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
         message = "a Service of type LoadBalancer has an address on the internet that every address reaches"
         allowed = f"the annotation {_INTERNAL[0]}: Internal, or loadBalancerSourceRanges"
         yield finding(resource, "spec.type", message, allowed=allowed)
+    if resource.type in _FORWARDING_RULES and inputs.get("loadBalancingScheme") in _EXTERNAL:
+        message = "an external load balancer has an address on the internet; who gets in is up to its backends"
+        yield finding(
+            resource, "loadBalancingScheme", message, allowed="an internal scheme, or an exemption", severity="warning"
+        )
+
+
+def _public_addresses(value: str) -> str:
+    """Return how many public addresses a very large range has, empty for any other value."""
+    if not _LARGE_RANGE.fullmatch(value):
+        return ""
+    try:
+        network = ip_network(value, strict=False)
+    except ValueError:
+        return ""
+    if network.prefixlen >= _LONGEST_LARGE[network.version] or not network.is_global or network.is_multicast:
+        return ""
+    return f"{network.num_addresses:,} addresses" if network.prefixlen else "every address"
 
 
 def _lets_nobody_in(token: str, inputs: Mapping[str, Any]) -> bool:

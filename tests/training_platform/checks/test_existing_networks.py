@@ -192,6 +192,15 @@ def test_an_existing_cluster_is_judged_by_the_location_and_the_pools_that_the_fi
     assert {row.rule for row in found(tmp_path, *rules)} == set(rules)
 
 
+def test_software_that_somebody_else_installs_is_counted_as_not_judged(tmp_path: Path) -> None:
+    existing(tmp_path, "lab", kueue="installed")
+
+    ((note,)) = found(tmp_path, "software-not-judged")
+
+    assert (note.severity, note.path) == ("note", "clusters.main.software")
+    assert note.message == "jobset of somebody else: versions and settings are not known here"
+
+
 def test_two_sections_do_not_both_install_software_in_one_cluster(tmp_path: Path) -> None:
     existing(tmp_path, "lab", kueue="installed")
     existing(tmp_path, "exp")

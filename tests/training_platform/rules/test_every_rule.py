@@ -14,14 +14,16 @@ from tests.violations.records import RECORDED
 from tests.violations.records import found as recorded
 from training_platform.rules import documents, view_rules
 
-WHOLE_OBJECTS = {  # rules of kubernetes/test_jobs.py and test_kueue.py
-    "elastic-job", "lws-rollout", "topology-group", "tpu-job-chips",
+WHOLE_OBJECTS = {  # rules of kubernetes/test_jobs.py, test_kueue.py, and the next test
+    "elastic-job", "lws-rollout", "quota-uncounted", "topology-group", "tpu-job-chips",
 }  # fmt: skip
 
 
-def test_a_program_that_is_not_ours_breaks_no_rule() -> None:
+def test_a_program_that_is_not_ours_breaks_no_rule_and_hears_what_is_not_judged() -> None:
     assert [f"{finding.rule}: {finding.message}" for finding in found()] == [
-        "elsewhere-not-judged: fast is not in this program: rules on both together do not judge gpu-subnet"
+        "quota-uncounted: reserved has VMs, accelerators or disks of its own, which no quota and no cost counts",
+        "quota-uncounted: vm has VMs, accelerators or disks of its own, which no quota and no cost counts",
+        "elsewhere-not-judged: fast is not in this program: rules on both together do not judge gpu-subnet",
     ]
 
 

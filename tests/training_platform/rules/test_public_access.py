@@ -35,6 +35,8 @@ def found(resource_type: str, inputs: dict[str, Any]) -> list[Finding]:
         ("gcp:bigquery/dataset:Dataset", {"accesses": [{"iamMember": "allUsers"}]}, "accesses[0].iamMember"),
         (FIREWALL, {"sourceRanges": ANY, **SSH}, "sourceRanges[0]"),
         (FIREWALL, {"sourceRanges": ["10.0.0.0/8", "::/0"], **SSH}, "sourceRanges[1]"),
+        (FIREWALL, {"sourceRanges": ["0.0.0.0/1"], **SSH}, "sourceRanges[0]"),
+        (FIREWALL, {"sourceRanges": ["2000::/3"], **SSH}, "sourceRanges[0]"),
         (
             "gcp:sql/databaseInstance:DatabaseInstance",
             {"settings": {"ipConfiguration": {"authorizedNetworks": [{"value": "0.0.0.0/0"}]}}},
@@ -66,7 +68,9 @@ def test_what_is_open_is_found_at_its_input(resource_type: str, inputs: dict[str
     [
         ("gcp:projects/iAMMember:IAMMember", {"member": "group:all@example.com"}),
         ("gcp:projects/iAMMember:IAMMember", {"member": UNKNOWN}),
-        (FIREWALL, {"sourceRanges": ["10.0.0.0/8"], **SSH}),
+        (FIREWALL, {"sourceRanges": ["10.0.0.0/8", "35.0.0.0/8", "240.0.0.0/4", "fc00::/7", "2600::/16"], **SSH}),
+        ("gcp:compute/forwardingRule:ForwardingRule", {"loadBalancingScheme": "INTERNAL_MANAGED"}),
+        ("gcp:compute/forwardingRule:ForwardingRule", {"target": "a service attachment"}),
         (FIREWALL, {"sourceRanges": ANY, "denies": [{"protocol": "all"}]}),
         (FIREWALL, {"sourceRanges": ANY, "disabled": True, **SSH}),
         (FIREWALL, {"direction": "EGRESS", "destinationRanges": ANY, **SSH}),
@@ -95,3 +99,9 @@ def test_the_ports_of_a_firewall_rule_and_the_role_of_a_grant_are_named() -> Non
 
     assert rule.message.endswith("lets every address in: tcp 22")
     assert grant.message.endswith("anybody on the internet, who gets roles/viewer")
+
+
+def test_an_external_load_balancer_is_a_warning() -> None:
+    ((warning,)) = found("gcp:compute/globalForwardingRule:GlobalForwardingRule", {"loadBalancingScheme": "EXTERNAL"})
+
+    assert (warning.severity, warning.path) == ("warning", "loadBalancingScheme")
