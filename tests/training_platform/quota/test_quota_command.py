@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from io import StringIO
 from pathlib import Path
@@ -15,12 +15,11 @@ import yaml
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from local_google_cloud.api import serve
+from local_google_cloud.api import Judge, LocalCloud, QuotaLimit, serve
 from tests.support.places import ORGANISATION, ROOT
 from training_platform.checks.reports.quota_tables import GROUPINGS, By, print_overview
 from training_platform.cli import quota
 from training_platform.cli.main import app
-from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.charges import (
     Usage,
     VmUsage,
@@ -30,7 +29,7 @@ from training_platform.quota.charges import (
     vm_usage,
 )
 from training_platform.quota.overview import read_overview
-from training_platform.quota.snapshot import read_snapshots
+from training_platform.quota.snapshot import Snapshot, read_snapshots
 
 TODAY = date(2026, 11, 21)
 PROD = "stacks/quotas/example-train-prod.yaml"
@@ -43,11 +42,24 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+class Limits(Judge):
+    """The limits of snapshots, as Cloud Quotas lists them."""
+
+    def __init__(self, snapshots: Mapping[str, Snapshot]) -> None:
+        self.snapshots = snapshots
+
+    def limits(self, project: str, service: str) -> Mapping[str, list[QuotaLimit]]:
+        rows = self.snapshots[project].limits.get(service, {})
+        return {
+            name: [QuotaLimit(row.place, row.dimensions, row.limit) for row in limits] for name, limits in rows.items()
+        }
+
+
 @pytest.fixture
 def google(repository: Path) -> Iterator[str]:
     """Serve the limits that the repository's snapshots have now; gives the address of Cloud Quotas."""
-    cloud = judged_cloud([], read_snapshots(repository, TODAY).by_project)
-    with serve(cloud) as port:
+    snapshots = read_snapshots(repository, TODAY).by_project
+    with serve(LocalCloud(snapshots, judge=Limits(snapshots))) as port:
         yield f"http://127.0.0.1:{port}/cloudquotas/"
 
 
