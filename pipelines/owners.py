@@ -2,7 +2,7 @@
 """Writes who reviews which files: .github/CODEOWNERS and .gitlab/CODEOWNERS, from stacks/owners.yaml.
 
 ``owners.py`` writes both, ``owners.py --check`` only compares. Exit codes: 0, 1 if a file is not up to date, 2 if
-stacks/owners.yaml cannot be used. Without that file there is nothing to do.
+stacks/owners.yaml cannot be used. Without that file nothing is written, and files that were written from it have to go.
 
 The platform owns everything but the teams' folders of jobs. A team's stack file holds its share, its members and what
 its pods reach, so the team alone may not approve it. On GitHub one owner of a line is enough, so that line names the
@@ -20,14 +20,19 @@ from training_platform.config.owners import FILE, OwnerMap, read_owners
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import Workspace, read_workspace
 
+PATHS = (".github/CODEOWNERS", ".gitlab/CODEOWNERS")
 _HEADER = f"# Written by pipelines/owners.py from {FILE}."
 
 
 def main(root: Path, *, check: bool) -> int:
     """Write or compare both files. Raises UserError if the map cannot be used."""
     if not (root / FILE).is_file():
-        return 0
-    stale = {path: text for path, text in files(root) if not _is(root / path, text)}
+        left = [path for path in PATHS if _HEADER in _read(root / path)]
+        for path in left:
+            sys.stderr.write(f"{path} was written from {FILE}, which does not exist: write {FILE}, or delete {path}\n")
+        return 1 if left else 0
+    texts = dict(zip(PATHS, files(root), strict=True))
+    stale = {path: text for path, text in texts.items() if _read(root / path) != text}
     for path, text in stale.items():
         if check:
             sys.stderr.write(f"{path} is not up to date with {FILE}: run .venv/bin/python pipelines/owners.py\n")
@@ -37,16 +42,16 @@ def main(root: Path, *, check: bool) -> int:
     return 1 if check and stale else 0
 
 
-def files(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield both files as they should be. Raises UserError for a map with errors."""
+def files(root: Path) -> Iterator[str]:
+    """Yield the texts of ``PATHS``. Raises UserError for a map with errors."""
     workspace = read_workspace(root)
     owner_map, findings = read_owners(root, workspace)
     if owner_map is None or findings:
         raise UserError("\n".join(map(str, findings)))
     jobs = [f"/jobs/{name}/ {owners}" for name, owners in sorted(owner_map.teams.items())]
-    yield ".github/CODEOWNERS", _text(f"* {owner_map.platform}", *jobs)
+    yield _text(f"* {owner_map.platform}", *jobs)
     stacks = [f"/stacks/Pulumi.{stack}.yaml {owners}" for stack, owners in _stacks(workspace, owner_map)]
-    yield ".gitlab/CODEOWNERS", _text("[Platform]", f"* {owner_map.platform}", *jobs, "[Stacks of teams]", *stacks)
+    yield _text("[Platform]", f"* {owner_map.platform}", *jobs, "[Stacks of teams]", *stacks)
 
 
 def _stacks(workspace: Workspace, owner_map: OwnerMap) -> Iterator[tuple[str, str]]:
@@ -59,8 +64,8 @@ def _text(*lines: str) -> str:
     return "\n".join([_HEADER, *lines, ""])
 
 
-def _is(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8") == text
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 if __name__ == "__main__":

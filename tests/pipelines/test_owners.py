@@ -87,6 +87,17 @@ def test_without_a_map_there_is_nothing_to_do(root: Path) -> None:
     assert not (root / GITHUB).exists()
 
 
+@pytest.mark.parametrize("arguments", [(), ("--check",)])
+def test_files_written_from_a_map_that_is_gone_are_named(root: Path, arguments: tuple[str, ...]) -> None:
+    owners(root)
+    (root / "stacks" / "owners.yaml").unlink()
+
+    code, output = owners(root, *arguments)
+
+    assert (code, output.count("\n")) == (1, 2)
+    assert ".gitlab/CODEOWNERS was written from stacks/owners.yaml, which does not exist" in output
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

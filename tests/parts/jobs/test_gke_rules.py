@@ -322,6 +322,9 @@ ONE_GPU = gpu("a100-40", "gpus: 1")
         ("command: [python train.py --lr 3e-4]", ("job-words", "error", "command[0]", None)),
         ("command: [python, train.py, --out=$OUTPUT_URI/x]", ("job-words", "warning", "command[2]", "$(OUTPUT_URI)")),
         ("args: [--rank, '${NODE_RANK}']", ("job-words", "warning", "args[1]", "$(NODE_RANK)")),
+        ("args: [--rank=$SLURM_PROCID]", ("job-words", "warning", "args[0]", None)),
+        ("command: [sh, -c, 'cd src && srun python train.py']", ("job-launcher", "warning", "command[0]", "torchrun")),
+        ("output: checkpoints\ncommand: [torchrun, a.py]", ("job-output", "note", "output", None)),
         ("mounts: [{name: a, source: {bucket: far}, path: /usr}]", ("job-mount", "warning", "mounts[0].path", None)),
         ("output: checkpoints\ntensorboard: true", ("job-tensorboard", "warning", "tensorboard", None)),
         ("sweep: {parameters: {lr: {values: [1, 2]}, b: {values: [1, 2]}}}", ("job-sweep", "note", "sweep", None)),
@@ -344,6 +347,8 @@ def test_settings_that_break_a_program_are_found(
         "command: [/opt/my tools/train]",
         "command: [python, train.py]\nargs: [--out=$(OUTPUT_URI), --price=$5, '$$HOME', 'lr=${model.lr}']",
         "mounts: [{name: a, source: {bucket: checkpoints}, path: /usr/data}]",
+        "output: checkpoints\nmounts: [{name: a, source: {bucket: checkpoints}}]\ncommand: [torchrun, a.py]",
+        "output: checkpoints\ncommand: [python, a.py]",
     ],
 )
 def test_variables_that_a_shell_or_kubernetes_expands_are_valid(verdict: Judge, text: str) -> None:

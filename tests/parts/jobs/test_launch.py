@@ -535,6 +535,20 @@ def test_a_folder_that_cannot_be_packed_is_refused(new_lab: Lab, spoil: Callable
     assert message in finding.message
 
 
+def test_a_script_that_the_folder_lacks_is_found_with_the_nearest(new_lab: Lab) -> None:
+    root = new_lab()
+    write_tree(root)
+    scripts = sorted(path.name for path in (root / "src").glob("*.py"))
+    for script, nearest in ((scripts[0], []), (f"/opt/{scripts[0]}x.py", []), (f"x{scripts[0]}", [scripts[0]])):
+        job = folder_job(root, f"command: [python, {script}]")
+        assert job is not None
+
+        findings = [row for row in judge(job, "gke", TODAY).findings if row.rule == "job-source"]
+
+        assert [row.nearest for row in findings] == nearest
+        assert [(row.severity, row.path) for row in findings] == [("warning", "command[1]")] * len(nearest)
+
+
 @pytest.mark.parametrize(
     ("source", "fields", "path"),
     [

@@ -287,6 +287,14 @@ def test_a_limit_that_an_unknown_stack_holds_no_part_of_is_compared(repository: 
     assert (line.capacity, line.promised) == ((2 * 8, 3 * 8), (8, None))
 
 
+def test_a_flavor_without_pools_is_still_promised_by_the_shares_that_name_it(repository: Any) -> None:
+    repository.edit("small", "capacity: on-demand", "capacity: spot")  # the pool's flavor becomes a100-40-spot
+
+    (line,) = [line for line in comparison(repository.compare(base="HEAD")).capacity if line.flavor == "a100-40"]
+
+    assert (line.capacity, line.promised) == ((2 * 8, 0), (8, 8))
+
+
 @pytest.mark.parametrize("broken_side", ["base", "head"])
 def test_a_broken_file_beside_a_new_one_is_no_rename(repository: Any, broken_side: str) -> None:
     text = repository.path("small").read_text(encoding="utf-8")

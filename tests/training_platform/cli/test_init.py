@@ -268,6 +268,15 @@ def test_a_pool_is_added_and_every_line_and_comment_stays(root: Path) -> None:
     assert (pool.machine_type, pool.topology, pool.slices) == ("ct6e-standard-4t", "4x4", 2)
 
 
+def test_a_pool_of_a_flavor_that_teams_share_needs_no_share(root: Path) -> None:
+    init(root, *ENVIRONMENT, "--machine-type", "h100")
+    shared = "No team has a share of h100-spot yet"
+
+    assert shared in init(root, "pool", "dev", "--machine-type", "h100", "--name", "second").stdout
+    init(root, *TEAM)
+    assert shared not in init(root, "pool", "dev", "--machine-type", "h100", "--name", "third").stdout
+
+
 def test_a_pool_in_another_region_gets_a_cluster_there(root: Path) -> None:
     init(root, *ENVIRONMENT)
 
@@ -395,7 +404,7 @@ def test_an_organisation_made_only_by_commands_is_clean(root: Path) -> None:
 
     assert (checked.exit_code, checked.stdout.splitlines()[-1]) == (
         0,
-        "5 stacks: 2 notes; not judged: 2 projects without known limits",
+        "5 stacks: 4 notes; not judged: 2 projects without known limits, 2 reservations of unknown size",
     ), checked.stdout
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
@@ -88,7 +89,7 @@ def side_of(check: CheckResult) -> Side:
             name: outcome.inputs for name, outcome in check.plans.outcomes.items() if outcome.inputs is not None
         },
         quotas=_quota_uses(check.ledgers.projects.values()),
-        capacity={_flavor_key(line): CapacityUse(line.capacity, line.promised) for line in check.ledgers.capacity},
+        capacity=_capacity_uses(check.ledgers.capacity, check.files.workspace),
         unknown=check.files.workspace.unknown_stacks | check.plans.unplanned,
         holders=_holders(check.ledgers),
     )
@@ -128,6 +129,19 @@ def _quota_uses(ledgers: Iterable[ProjectLedger]) -> dict[QuotaKey, QuotaUse]:
             limit = None if line.limit is None or math.isinf(line.limit) else line.limit
             uses[line.key] = QuotaUse(unit=line.unit, used=line.used, limit=limit)
     return uses
+
+
+def _capacity_uses(lines: Iterable[CapacityLine], workspace: Workspace) -> dict[FlavorKey, CapacityUse]:
+    """Return the use of flavors; a flavor that pools no longer have is still promised by the shares that name it."""
+    uses = {_flavor_key(line): CapacityUse(line.capacity, line.promised) for line in lines}
+    without_pool: Counter[FlavorKey] = Counter()
+    for stack, team, _ in workspace.teams():
+        for cluster, shares in team.shares.items():
+            for flavor, share in shares.items():
+                key = (stack.environment_name, cluster, flavor)
+                if key not in uses:
+                    without_pool[key] += share.nominal_quota
+    return uses | {key: CapacityUse(0, promised) for key, promised in without_pool.items()}
 
 
 def _flavor_key(line: CapacityLine) -> FlavorKey:
@@ -219,7 +233,9 @@ def _size(resource: FlatResource) -> str:
         max_vms = inputs.get("autoscaling.totalMaxNodeCount")
         if max_vms is None:
             max_vms = int(inputs.get("autoscaling.maxNodeCount") or inputs.get("nodeCount") or 0) * len(zones)
-        return f"{int(max_vms):,} VMs of {inputs.get('nodeConfig.machineType')} in {', '.join(map(str, zones))}"
+        noun = "VM" if int(max_vms) == 1 else "VMs"
+        machine_type = inputs.get("nodeConfig.machineType")
+        return f"{int(max_vms):,} {noun} of {machine_type} in {', '.join(map(str, zones))}"
     if resource.type == resource_types.PERSISTENT_RESOURCE:
         return f"VMs of {inputs.get('resourcePools[0].machineSpec.machineType')} in {inputs.get('location')}"
     return ""

@@ -10,6 +10,7 @@ from training_platform.config.reading.finding import Finding, Path
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.job_rules import gke_rule, job_rule
 from training_platform.parts.jobs.program_words import word_findings
+from training_platform.parts.jobs.rendezvous import starts_torch
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.source_rules import source_findings
 from training_platform.parts.jobs.storage_rules import mount_findings
@@ -79,6 +80,7 @@ def _without_output(job: ResolvedJob) -> Iterator[Draft]:
     """Find fields that write below output, in a job that has none."""
     spec = job.spec
     if spec.output:
+        yield from _unmounted_output(job)
         return
     yield from _nothing_to_resume_from(job)
     allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
@@ -88,6 +90,18 @@ def _without_output(job: ResolvedJob) -> Iterator[Draft]:
     for field, value in (("profiler", spec.profiler), ("tensorboard", spec.tensorboard)):
         if value:
             yield finding(job, (field,), "writes below output, and the job has none", rule=JOB_OUTPUT, allowed=allowed)
+
+
+def _unmounted_output(job: ResolvedJob) -> Iterator[Draft]:
+    """Find a program of PyTorch on GKE that has its output only as a URL: torch.save makes a local folder of it."""
+    spec = job.spec
+    if spec.gke is None or not starts_torch(job):
+        return
+    if any(mount.source.bucket == spec.output and not mount.read_only for mount in spec.mounts):
+        return
+    message = "is a URL in OUTPUT_URI, to which torch.save() cannot write, and on GKE the job does not mount it"
+    allowed = f"mounts: [{{name: output, source: {{bucket: {spec.output}}}}}], or a library that writes to gs://"
+    yield finding(job, ("output",), message, rule=JOB_OUTPUT, severity="note", allowed=allowed)
 
 
 def _nothing_to_resume_from(job: ResolvedJob) -> Iterator[Draft]:

@@ -11,6 +11,7 @@ from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.finding import Path
 from training_platform.parts.jobs.container import mount_path
 from training_platform.parts.jobs.job_rules import job_rule
+from training_platform.parts.jobs.rendezvous import SHELLS
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.resources.scope import bucket_id
 
@@ -18,7 +19,6 @@ JOB_WORDS = job_rule(
     "job-words",
     "Find words of a command or a variable that only a shell would understand, such as `&&` or `$NAME`.",
 )
-_SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh"})
 _OPERATORS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>", "&>"})
 _BUILT_IN = frozenset({"cd", "source", ".", "export", "set", "ulimit", "alias", "eval"})
 _SHELL_VARIABLE = re.compile(r"(?<!\$)\$(\{[A-Z_][A-Z0-9_]*\}|[A-Z_][A-Z0-9_]*)")
@@ -40,7 +40,7 @@ def word_findings(job: ResolvedJob) -> Iterator[Draft]:
     words: list[tuple[Path, str]] = [(("command", index), word) for index, word in enumerate(spec.command)]
     words += [(("args", index), word) for index, word in enumerate(spec.args)]
     yield from _bucket_paths(job, words)
-    if not any(PurePosixPath(word).name in _SHELLS for word in spec.command):
+    if not any(PurePosixPath(word).name in SHELLS for word in spec.command):
         yield from _needs_a_shell(job, words)
     yield from _variables(job, [(("env", name), value) for name, value in spec.env.items()])
 
@@ -87,8 +87,13 @@ def _variables(job: ResolvedJob, texts: list[tuple[Path, str]]) -> Iterator[Draf
         if variable is None:
             continue
         message = f"{variable[0]} reaches the program as it is: no shell replaces it"
+        name = variable[1].strip("{}")
         allowed = "the variable read by the program, [sh, -c, ...] as command, or on GKE $(NAME)"
-        nearest = f"$({variable[1].strip('{}')})" if job.spec.vertex is None else None
+        nearest = f"$({name})" if job.spec.vertex is None else None
+        if name.startswith("SLURM_"):
+            message = f"{variable[0]} is Slurm's, which does not run this job"
+            allowed = "NODE_RANK, NUM_NODES and MASTER_ADDR, read by the program, or torchrun, which sets RANK"
+            nearest = None
         yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed, nearest=nearest)
 
 

@@ -127,6 +127,7 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int, t
             )
 
 
+SHELLS: Final = frozenset({"sh", "ash", "bash", "dash", "zsh"})
 _OF_SCHEDULERS: Final = {"srun": "Slurm", "sbatch": "Slurm", "salloc": "Slurm", "qsub": "PBS", "bsub": "LSF"}
 _ON_ONE_VM: Final = {
     "mpirun": "--hostfile", "mpiexec": "--hostfile", "horovodrun": "--hosts", "deepspeed": "--hostfile",
@@ -140,6 +141,10 @@ def _program(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator
     """Find programs of other schedulers, and those that start processes for other machines than the job has."""
     words = (*job.spec.command, *job.spec.args)
     program = words[0].rpartition("/")[2]
+    if program in SHELLS and "-c" in words[1:-1]:
+        script = words[words.index("-c") + 1].split()
+        scheduler = next((word for word in script if word in _OF_SCHEDULERS), None)
+        program = scheduler or program
     options = {word.partition("=")[0].replace("_", "-") for word in words}
     severity: Severity = "warning"
     allowed: str = "torchrun, which reads the platform's variables"
@@ -166,11 +171,16 @@ def _program(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator
     yield finding(job, ("command", 0), message, rule=JOB_LAUNCHER, severity=severity, allowed=allowed, nearest=nearest)
 
 
+def starts_torch(job: ResolvedJob) -> bool:
+    """Whether a launcher of PyTorch starts the program."""
+    return any(_LAUNCHER.fullmatch(word) for word in (*job.spec.command, *job.spec.args))
+
+
 def _starts_processes(job: ResolvedJob) -> bool:
     """Whether a program has a launcher, or by its words a library that uses all GPUs without one."""
     words = (*job.spec.command, *job.spec.args)
     names = " ".join((*words, *job.spec.env)).casefold()
-    return any(_LAUNCHER.fullmatch(word) for word in words) or "jax" in names or "lightning" in names
+    return starts_torch(job) or "jax" in names or "lightning" in names
 
 
 def _variables(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator[Draft]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Collection, Iterator
 
+from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.declaration import Draft, finding
 from training_platform.config.reading.section import enumeration
 from training_platform.parts.jobs.job_model import PythonSource
@@ -87,9 +89,26 @@ def _folder(job: ResolvedJob, name: str) -> Iterator[Draft]:
         message = f"{name} is not a folder of this repository with files that git does not ignore"
         yield finding(job, path, message, rule=JOB_SOURCE, allowed="a folder with the program")
     sizes = {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
+    yield from _missing_script(job, name, sizes)
     total = sum(sizes.values()) / 2**20
     if total > LARGEST_SOURCE_MIB:
         largest = max(sizes, key=sizes.__getitem__)
         message = f"{name} has {total:,.0f} MiB; {largest} has {sizes[largest] / 2**20:,.0f}"
         allowed = f"at most {LARGEST_SOURCE_MIB} MiB: ignore data and checkpoints in .gitignore, and mount them"
         yield finding(job, path, message, rule=JOB_SOURCE, allowed=allowed)
+
+
+def _missing_script(job: ResolvedJob, folder: str, files: Collection[str]) -> Iterator[Draft]:
+    """Find the script of a command that the folder, in which the command starts, does not have."""
+    scripts = [(index, word) for index, word in enumerate(job.spec.command) if index and word.endswith(".py")]
+    for index, script in scripts[:1]:
+        if files and not script.startswith("/") and posixpath.normpath(script) not in files:
+            yield finding(
+                job,
+                ("command", index),
+                f"{script} is not in {folder}, where the command starts",
+                rule=JOB_SOURCE,
+                severity="warning",
+                allowed="a file that git does not ignore, or a path in the image",
+                nearest=find_nearest(script, files),
+            )
