@@ -89,7 +89,7 @@ def side_of(check: CheckResult) -> Side:
             name: outcome.inputs for name, outcome in check.plans.outcomes.items() if outcome.inputs is not None
         },
         quotas=_quota_uses(check.ledgers.projects.values()),
-        capacity=_capacity_uses(check.ledgers.capacity, check.files.workspace),
+        capacity={_flavor_key(line): CapacityUse(line.capacity, line.promised) for line in check.ledgers.capacity},
         unknown=check.files.workspace.unknown_stacks | check.plans.unplanned,
         holders=_holders(check.ledgers),
     )
@@ -129,19 +129,6 @@ def _quota_uses(ledgers: Iterable[ProjectLedger]) -> dict[QuotaKey, QuotaUse]:
             limit = None if line.limit is None or math.isinf(line.limit) else line.limit
             uses[line.key] = QuotaUse(unit=line.unit, used=line.used, limit=limit)
     return uses
-
-
-def _capacity_uses(lines: Iterable[CapacityLine], workspace: Workspace) -> dict[FlavorKey, CapacityUse]:
-    """Return the use of flavors; a flavor that pools no longer have is still promised by the shares that name it."""
-    uses = {_flavor_key(line): CapacityUse(line.capacity, line.promised) for line in lines}
-    without_pool: Counter[FlavorKey] = Counter()
-    for stack, team, _ in workspace.teams():
-        for cluster, shares in team.shares.items():
-            for flavor, share in shares.items():
-                key = (stack.environment_name, cluster, flavor)
-                if key not in uses:
-                    without_pool[key] += share.nominal_quota
-    return uses | {key: CapacityUse(0, promised) for key, promised in without_pool.items()}
 
 
 def _flavor_key(line: CapacityLine) -> FlavorKey:
@@ -303,9 +290,12 @@ def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:
 def capacity_changes(base: Side, head: Side) -> tuple[CapacityChange, ...]:
     """Return the flavors of clusters whose capacity or promised amount changes."""
     changes = []
+    base_shares = _named_by_shares(base.workspace)
+    head_shares = _named_by_shares(head.workspace)
     for key in sorted({*base.capacity, *head.capacity}):
-        old = base.capacity.get(key, CapacityUse())
-        new = head.capacity.get(key, CapacityUse())
+        # Shares that name a flavor still promise it when its last pool is gone, which is an error at each of them.
+        old = base.capacity.get(key) or CapacityUse(0, base_shares[key])
+        new = head.capacity.get(key) or CapacityUse(0, head_shares[key])
         if old != new:
             environment, cluster, flavor = key
             changes.append(
@@ -318,6 +308,16 @@ def capacity_changes(base: Side, head: Side) -> tuple[CapacityChange, ...]:
                 )
             )
     return tuple(changes)
+
+
+def _named_by_shares(workspace: Workspace) -> Counter[FlavorKey]:
+    """Return the nominal quotas of teams by flavor, also of flavors that do not exist."""
+    amounts: Counter[FlavorKey] = Counter()
+    for stack, team, _ in workspace.teams():
+        for cluster, shares in team.shares.items():
+            for flavor, share in shares.items():
+                amounts[stack.environment_name, cluster, flavor] += share.nominal_quota
+    return amounts
 
 
 def _change(old: FlatResource, new: FlatResource, replaced: Container[ResourceKey]) -> ResourceChange | None:

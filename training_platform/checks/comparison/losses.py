@@ -310,6 +310,8 @@ class LossFinder:
         stack = self.head.stacks.get(line.environment)
         if before is None or after is None or after >= before or after >= promised or stack is None:
             return
+        if after == 0:
+            return  # without a pool there is no such flavor, which is an error at each share
         says = f"its pools hold {after:,.0f} and held {before:,.0f}, and teams are promised {promised:,.0f}"
         effect = Effect("promises", says, "lower the shares first, or keep the machines")
         subject = LostSubject(name=f"{line.flavor} in {line.cluster}", stack=line.environment)
