@@ -238,6 +238,7 @@ def test_the_examples_of_the_reference_are_accepted() -> None:
         "job-quota-snapshot",
         "job-vertex-key",
         "network-not-judged",
+        "quota-uncounted",
     }
 
 

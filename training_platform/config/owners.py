@@ -50,9 +50,10 @@ def read_owners(root: Path, workspace: Workspace) -> tuple[OwnerMap | None, list
     source = read_source(path, FILE)
     owner_map, findings = validated(OwnerMap, {} if source.value is None else source.value, source, rule=OWNERS)
     teams = {team.name for _, team, _ in workspace.teams()}
-    if workspace.unreadable or any(stack.section is None for stack in workspace.stacks.values()):
+    is_whole = not workspace.unreadable and all(stack.section is not None for stack in workspace.stacks.values())
+    if owner_map is None or not is_whole:
         return owner_map, findings  # a file that is not read may be the team's
-    unknown = [name for name in (owner_map.teams if owner_map else ()) if name not in teams]
+    unknown = [name for name in owner_map.teams if name not in teams]
     findings += located(
         finding(
             source,

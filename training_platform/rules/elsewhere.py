@@ -77,7 +77,7 @@ _UNCOUNTED: Final = frozenset({
     "gcp:vertex/aiIndexEndpointDeployedIndex:AiIndexEndpointDeployedIndex",
     "gcp:workbench/instance:Instance",
 })  # fmt: skip
-"""Types with VMs, accelerators or disks of their own, none of which a stack file plans."""
+"""Types with VMs, accelerators or disks of their own; of these a stack file only plans disks of data sets."""
 
 
 @rule(
@@ -90,7 +90,7 @@ _UNCOUNTED: Final = frozenset({
 def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
     """Find a resource with VMs, accelerators or disks of its own, whose demand for quotas no ledger counts."""
     if resource.type in _UNCOUNTED:
-        message = f"{resource.name} has VMs, accelerators or disks of its own, which no quota and no cost counts"
+        message = f"{resource.name} has VMs, accelerators or disks of its own, which no ledger counts"
         yield finding(resource, "", message, unjudged="resource by its quota")
 
 

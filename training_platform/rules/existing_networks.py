@@ -161,6 +161,11 @@ def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterat
         for use in sharing:
             yield from _pods(use, sharing)
     yield from _clusters_twice(workspace)
+    yield from _not_judged(workspace)
+
+
+def _not_judged(workspace: Workspace) -> Iterator[Draft]:
+    """Say once of each existing network, cluster and installation what is not known of it."""
     for stack, environment in workspace.environments():
         if environment.network is not None:
             message = (
@@ -172,9 +177,9 @@ def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterat
             if cluster.existing is not None:
                 message = "exists already: its version, its settings and its ranges are not known here"
                 yield finding(stack, ("clusters", name, "existing"), message, rule=CLUSTER_NOT_JUDGED)
-            others = [software for software in _SOFTWARE if getattr(cluster.software, software) == "existing"]
-            if others:
-                message = f"{' and '.join(others)} of somebody else: versions and settings are not known here"
+            software = [name for name in _SOFTWARE if getattr(cluster.software, name) == "existing"]
+            if software:
+                message = f"{' and '.join(software)} of somebody else: versions and settings are not known here"
                 yield finding(stack, ("clusters", name, "software"), message, rule=SOFTWARE_NOT_JUDGED)
 
 

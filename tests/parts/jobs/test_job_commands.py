@@ -150,6 +150,16 @@ def test_a_rendering_with_impossible_options_gives_one_sentence(
     assert result.stderr.count("\n") == 1
 
 
+def test_what_is_not_judged_of_a_job_is_in_both_verdicts(root: Path) -> None:
+    write(root, "registry.example.com/train:1", "us-docker.pkg.dev/example-other/images/train:1")
+
+    verdict = job(root, "check", "jobs/vision/train.yaml").stdout.splitlines()[-1]
+    of_stacks = json.loads(CliRunner().invoke(app, ["check", "--format", "json", "--root", str(root)]).stdout)
+
+    assert verdict == "1 job: 2 notes; not judged: 1 image of another project"
+    assert of_stacks["verdict"]["not_judged"]["image of another project"] == 1
+
+
 def test_all_jobs_are_checked_for_all_targets(root: Path) -> None:
     write(root, "nodes: 2", "nodes: 6", "big")
     write(root, "flex-start}", "flex-start, replicas: 9}", "long")

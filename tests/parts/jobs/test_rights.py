@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
@@ -86,6 +88,17 @@ def test_an_image_that_vertex_ai_of_another_project_cannot_pull_is_found(take: T
 
     assert finding.path == "image"
     assert "service-{example-own}@gcp-sa-aiplatform" in finding.message
+
+
+def test_an_image_of_another_project_is_counted_as_not_judged(take: Take) -> None:
+    (finding,) = on_gke(take(HEAD + "image: us-docker.pkg.dev/example-other/images/a:1\ncommand: [a]\n" + GPU))
+
+    assert (finding.path, finding.severity, finding.unjudged) == ("image", "note", "image of another project")
+
+
+@pytest.mark.parametrize("image", ["us-docker.pkg.dev/vertex-ai/training/a:1", "pytorch/pytorch:2.9.0"])
+def test_an_image_for_everybody_is_no_finding(take: Take, image: str) -> None:
+    assert on_gke(take(f"{HEAD}image: {image}\ncommand: [a]\n{GPU}")) == []
 
 
 def test_an_attachment_that_vertex_ai_may_not_use_is_found(take: Take, new_lab: Lab) -> None:

@@ -41,6 +41,13 @@ def test_the_default_account_is_no_reference() -> None:
     assert found({"gpu.nodeConfig.serviceAccount": "default"}, rule=RULE) == found(rule=RULE)
 
 
+def test_a_vm_is_counted_as_not_judged_by_its_quota() -> None:
+    assert {row.unjudged for row in found(rule="quota-uncounted")} == {"resource by its quota"}
+    assert [row.resource for row in found({"reserved": DROP}, rule="quota-uncounted")] == [
+        "gcp:compute/instance:Instance vm"
+    ]
+
+
 def test_addresses_are_no_reference_and_a_network_of_several_interfaces_is_one() -> None:
     of_pool = {"gpu.networkConfig.additionalNodeNetworkConfigs": [*INTERFACES, *INTERFACES]}
     (*_, first, second) = found({**of_pool, "files.networks.0.reservedIpRange": "10.2.0.64/26"}, rule=RULE)

@@ -21,8 +21,8 @@ WHOLE_OBJECTS = {  # rules of kubernetes/test_jobs.py, test_kueue.py, and the ne
 
 def test_a_program_that_is_not_ours_breaks_no_rule_and_hears_what_is_not_judged() -> None:
     assert [f"{finding.rule}: {finding.message}" for finding in found()] == [
-        "quota-uncounted: reserved has VMs, accelerators or disks of its own, which no quota and no cost counts",
-        "quota-uncounted: vm has VMs, accelerators or disks of its own, which no quota and no cost counts",
+        "quota-uncounted: reserved has VMs, accelerators or disks of its own, which no ledger counts",
+        "quota-uncounted: vm has VMs, accelerators or disks of its own, which no ledger counts",
         "elsewhere-not-judged: fast is not in this program: rules on both together do not judge gpu-subnet",
     ]
 

@@ -44,10 +44,10 @@ class Judgement:
 def judge_folder(stacks: CheckedStacks) -> tuple[list[Finding], list[str]]:
     """Return the errors and warnings about a repository's job files, and sentences about unreadable ones.
 
-    Notes are for the owner of a file, who runs ``job check``.
+    Notes are for the owner of a file, who runs ``job check``, but for those about what could not be judged.
     """
     findings, unreadable = check_jobs(job_files(stacks.root), stacks.root, stacks.workspace, stacks.today, stacks)
-    return [finding for finding in findings if finding.severity != "note"], unreadable
+    return [finding for finding in findings if finding.severity != "note" or finding.unjudged], unreadable
 
 
 def check_jobs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from training_platform.config.model.environment import Environment
@@ -30,6 +31,8 @@ from training_platform.rules.rights import (
     stack_rights,
 )
 
+_OTHER_REPOSITORY = re.compile(r"projects/(?P<project>(?!vertex-ai)[^/]+)/locations/[^/]+/repositories/")
+
 
 def rights_findings(job: ResolvedJob, target: Target) -> list[Finding]:
     """Return a finding for each right that a job needs on a target and lacks, and if nobody may submit it."""
@@ -40,6 +43,13 @@ JOB_RIGHTS = job_rule(
     "job-rights",
     "Find a field of a job file that needs a role that the stacks do not grant.",
     refused_by="Google Cloud, with 403 at the first call; nobody, if the role is granted outside the stacks",
+)
+
+
+JOB_IMAGE_PROJECT = job_rule(
+    "job-image-project",
+    "Find an image in a repository of another project: its roles are not known.",
+    severity="note",
 )
 
 
@@ -56,6 +66,7 @@ def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
     if rights is None:
         return  # the stack has findings, or no plan
     yield from lacking(job, JOB_RIGHTS, _needed_rights(job, target), rights)
+    yield from _image_of_others(job)
     if target != "vertex" or job.team.vertex.members_submit:
         return
     if job.environment.vertex_submitters:
@@ -68,6 +79,18 @@ def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
             f"that is only team {job.team.name}'s"
         )
         yield finding(job, ("vertex",), message, rule=JOB_VERTEX_SUBMISSION, allowed=allowed)
+
+
+def _image_of_others(job: ResolvedJob) -> Iterator[Draft]:
+    """Find an image of Artifact Registry in a project of no stack, but for Vertex AI's own, which everybody may pull.
+
+    Of any other registry nobody knows more than its name.
+    """
+    match = _OTHER_REPOSITORY.match(resource_named(image(job), job.scope.project))
+    if match and match["project"] not in (job.scope.project, job.environment.project):
+        message = f"is in project {match['project']}: whether nodes and Vertex AI may pull it is not known here"
+        path: Path = ("source", "image") if job.spec.source else ("image",)
+        yield finding(job, path, message, rule=JOB_IMAGE_PROJECT, unjudged="image of another project")
 
 
 def members_may_not(team: Team, environment: Environment, project: str) -> str:

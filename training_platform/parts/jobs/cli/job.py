@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -104,7 +105,14 @@ def check(
 
     Exit code 0: clean. 1: errors. 2: a file could not be read.
     """
-    from training_platform.checks.reports.conclusion import Conclusion, VerdictState, counted, more_about, of_severities
+    from training_platform.checks.reports.conclusion import (
+        Conclusion,
+        VerdictState,
+        counted,
+        counted_kinds,
+        more_about,
+        of_severities,
+    )
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.jobs.job_checks import check_jobs, job_files
@@ -130,11 +138,14 @@ def check(
         if verbose:
             _say_notes(paths, folder, workspace, day)
         parts = of_severities(findings)
-        state: VerdictState = "findings" if errors else "clean"
+        unjudged = counted_kinds(Counter(finding.unjudged for finding in findings if finding.unjudged))
+        state: VerdictState = "partial" if unjudged else "clean"
+        if errors:
+            state = "findings"
         if unreadable:
             parts.append(f"{counted(len(unreadable), 'thing')} not checked")
             state = "unchecked"
-        say(str(Conclusion(state, counted(checked, "job"), ", ".join(parts))))
+        say(str(Conclusion(state, counted(checked, "job"), ", ".join(parts), unjudged=unjudged)))
         if errors or warnings:
             say(more_about(min(findings, key=lambda finding: finding.severity != "error")))
     sys.exit(2 if unreadable else int(errors > 0))
