@@ -315,11 +315,16 @@ class _ExistingRange(NamedTuple):
 def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
     """Find a range that overlaps another of its existing VPC: of its own subnet, or of another in any environment.
 
-    Rules compare what one stack makes; an existing subnet is no resource of any stack, and environments share a VPC.
-    Several clusters may use one subnet.
+    Rules compare what one stack makes; an existing subnet is no resource of any stack, and environments share a VPC,
+    which may be that of one of them. Several clusters may use one subnet.
     """
+    environments = [(other.name, environment) for other, environment in workspace.environments()]
+    existing = {_network(name, environment) for name, environment in environments if environment.network}
     ranges = [
-        row for other, environment in workspace.environments() for row in _existing_ranges(other.name, environment)
+        row
+        for name, environment in environments
+        if _network(name, environment) in existing
+        for row in _ranges_of_network(name, environment)
     ]
     for index, row in enumerate(ranges):
         if row.stack != stack.name:
@@ -327,7 +332,8 @@ def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[
         for earlier in ranges[:index]:
             same_section = (earlier.stack, earlier.path[:-1]) == (row.stack, row.path[:-1])
             comparable = earlier.network == row.network and (same_section or earlier.subnet != row.subnet)
-            if earlier.stack == row.stack and not (earlier.exists and row.exists):
+            planned = not (earlier.exists or row.exists) or "filestore" in (earlier.path[0], row.path[0])
+            if earlier.stack == row.stack and planned:
                 continue  # rules on the stack's plan compare these
             if comparable and earlier.addresses.overlaps(row.addresses):
                 owner = f"{dotted(earlier.path)} of {earlier.stack}"
@@ -337,24 +343,37 @@ def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[
                 break
 
 
-def _existing_ranges(stack: str, environment: Environment) -> Iterator[_ExistingRange]:
-    """Yield the ranges that an environment's file gives for subnets and Filestore instances in an existing VPC."""
+def _network(stack: str, environment: Environment) -> tuple[str, str]:
+    """Return the project and the name of an environment's VPC: an existing one, or its own."""
     if environment.network is None:
-        return
-    network = (environment.network.project or environment.project, environment.network.name)
+        return environment.project, f"{stack}-network"
+    return environment.network.project or environment.project, environment.network.name
+
+
+def _ranges_of_network(stack: str, environment: Environment) -> Iterator[_ExistingRange]:
+    """Yield the ranges that an environment's file gives in its VPC: of subnets, attachments, Filestore, services."""
+    network = _network(stack, environment)
+    for region, addresses in environment.network_attachments.items():
+        path: Path = ("network_attachments", region)
+        subnet = (region, f"{stack}/attachment")
+        yield _ExistingRange(stack, network, subnet, path, IPv4Network(addresses), exists=False)
+    if environment.private_services_range:
+        path = ("private_services_range",)
+        addresses_of_services = IPv4Network(environment.private_services_range)
+        yield _ExistingRange(stack, network, (stack, "services"), path, addresses_of_services, exists=False)
     for name, cluster in environment.clusters.items():
         if cluster.subnet is None:
             continue
         exists = cluster.subnet.name is not None
         subnet = (region_of(cluster.location), cluster.subnet.name or f"{stack}/{name}")
         for field_ in ("nodes", "pods", "services"):
-            path: Path = ("clusters", name, "subnet", field_)
+            path = ("clusters", name, "subnet", field_)
             yield _ExistingRange(stack, network, subnet, path, IPv4Network(getattr(cluster.subnet, field_)), exists)
     for name, instance in environment.filestore.items():
         if instance.reserved_range and instance.connection == "direct-peering":
             path = ("filestore", name, "reserved_range")
-            addresses = IPv4Network(instance.reserved_range)
-            yield _ExistingRange(stack, network, (stack, name), path, addresses, exists=False)
+            reserved = IPv4Network(instance.reserved_range)
+            yield _ExistingRange(stack, network, (stack, name), path, reserved, exists=False)
 
 
 def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspace) -> Iterator[Draft]:

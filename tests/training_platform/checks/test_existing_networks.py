@@ -182,6 +182,33 @@ def test_clusters_agree_on_a_named_range_and_each_has_one_for_its_services(tmp_p
     assert (services.severity, services.unjudged) == ("note", "range of Services of two clusters")
 
 
+def test_ranges_of_a_vpc_that_one_stack_creates_and_another_uses_are_compared(tmp_path: Path) -> None:
+    environment(tmp_path, "exp")
+    created = tmp_path / "stacks" / "Pulumi.exp.yaml"
+    text = created.read_text(encoding="utf-8").replace("name: train, ", "")
+    created.write_text(text.replace("    network: {name: shared-vpc, project: example-host}\n", ""), encoding="utf-8")
+    environment(tmp_path, "lab", host=", project: example-exp", **OTHER)
+    uses = tmp_path / "stacks" / "Pulumi.lab.yaml"
+    uses.write_text(uses.read_text(encoding="utf-8").replace("shared-vpc", "exp-network"), encoding="utf-8")
+
+    ((finding,)) = found(tmp_path, "existing-ranges-overlap")
+
+    assert (finding.stack, finding.path) == ("lab", "clusters.main.subnet.nodes")
+    assert finding.message == "10.2.0.0/20 overlaps 10.2.0.0/20, clusters.main.subnet.nodes of exp"
+
+
+def test_an_attachment_is_apart_from_the_existing_subnets_of_its_own_stack(tmp_path: Path) -> None:
+    environment(tmp_path, "lab", host="")
+    file = tmp_path / "stacks" / "Pulumi.lab.yaml"
+    text = file.read_text(encoding="utf-8")
+    attachments = "    network_attachments: {us-central1: 10.2.4.0/24}\n    clusters:\n"
+    file.write_text(text.replace("    clusters:\n", attachments), encoding="utf-8")
+
+    ((finding,)) = found(tmp_path, "existing-ranges-overlap")
+
+    assert finding.message == "10.2.0.0/20 overlaps 10.2.4.0/24, network_attachments.us-central1 of lab"
+
+
 def test_an_existing_cluster_is_judged_by_the_location_and_the_pools_that_the_file_gives(tmp_path: Path) -> None:
     rules = ("filestore-region", "images-streamed", "flex-start-beside-reserved")
     existing(tmp_path, "lab")

@@ -77,7 +77,7 @@ def test_a_tpu_pool_needs_a_topology() -> None:
 
 
 def test_a_reservation_without_the_capacity_is_found() -> None:
-    line = "            reservation: h100"
+    line = "            reservation: {name: h100"
     (finding,) = edited(f"            capacity: reservation\n{line}", line).findings
 
     assert finding.path is not None
