@@ -106,7 +106,7 @@ def offers(place: str) -> tuple[Offer, ...]:
         zones = [zone for zone in sorted(machine.zones) if place in (zone, region_of(zone))]
         for zone in zones:
             capacities = [capacity for capacity in machine.capacities if capacity not in machine.allowlisted]
-            rows.extend(Offer(machine, capacity, zone, topologies) for capacity in capacities)
+            rows.extend(Offer(machine, capacity, zone=zone, topologies=topologies) for capacity in capacities)
     return tuple(rows)
 
 

@@ -46,7 +46,7 @@ def run(
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in accept:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return Run(time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return Run(time.perf_counter() - start, used.ru_utime + used.ru_stime, peak_mib=used.ru_maxrss / 1024)
 
 
 def cells(runs: Sequence[Run]) -> tuple[str, str, str]:

@@ -44,7 +44,9 @@ def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, 
     capacities: list[ChargedCapacity] = ["reservation", "on-demand"]
     chips = TEAMS * SHARES * QUOTA // FLAVORS
     flavors = {
-        name: FlavorMachines(name, GPU, "h100", capacities[number % 2], chips, 1, 10.0)
+        name: FlavorMachines(
+            name, GPU, accelerator="h100", capacity=capacities[number % 2], chips=chips, per_slice=1, usd=10.0
+        )
         for number, name in enumerate(names)
     }
     policy = ("LowerPriority", "Any") if preempting else ("Never", "Never")
@@ -53,7 +55,7 @@ def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, 
         shares = [names[(team + place) % FLAVORS] for place in range(SHARES)]
         queues[f"team-{team}"] = queue_spec(dict.fromkeys(shares, QUOTA), policy)
     strategies = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
-    cluster = Cluster("main", queues, {}, flavors, {}, strategies)
+    cluster = Cluster("main", queues, cohorts={}, flavors=flavors, priorities={}, fair_sharing=strategies)
     draw = random.Random(1)  # noqa: S311 # the same every time
     gap = sum(SIZES) / len(SIZES) * MEDIAN_SECONDS * 1.65 / (TEAMS * SHARES * QUOTA * load)  # 1.65: mean by median
     now = 0.0
@@ -64,7 +66,9 @@ def organisation(jobs: int, *, preempting: bool, load: float) -> tuple[Cluster, 
         seconds = draw.lognormvariate(8.517, 1.0)
         queue = f"team-{draw.randrange(TEAMS)}"
         priority = draw.choice((0, 0, 100))
-        trace.append(TraceJob(f"j{number}", now, queue, "main", pods, seconds, priority))
+        trace.append(
+            TraceJob(f"j{number}", now, team=queue, cluster="main", pods=pods, seconds=seconds, priority=priority)
+        )
     return cluster, trace
 
 

@@ -88,7 +88,7 @@ def kueue_model(
     if machines is None:
         notes.append("All machines of the nominal quota are assumed to exist; --machines FILE takes your own figures.")
     base = figures[1] if against else []
-    result = Result(figures[0], base, str(against or ""), notes, has_resources=True)
+    result = Result(figures[0], base, ref=str(against or ""), notes=notes, has_resources=True)
     if plots:
         write_plots(result, plots)
     width = min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST)

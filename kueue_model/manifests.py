@@ -123,7 +123,9 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
         counting=_counting(configuration, objects["LocalQueue"]),
     )
     labels = {row.name: row.spec.get("nodeLabels") or {} for row in objects["ResourceFlavor"]}
-    read = Manifests(cluster, {QUOTA: CapacityTimes()}, tuple(_left_out(objects, configuration)), labels)
+    read = Manifests(
+        cluster, {QUOTA: CapacityTimes()}, left_out=tuple(_left_out(objects, configuration)), labels=labels
+    )
     return read if machines is None else with_machines([read], machines)[0]
 
 
@@ -201,7 +203,7 @@ def _documents(file: Path) -> Iterator[Object]:
             (nodes,) = (value.value for key, value in node.value if key.value == "items")
             for item, item_node in zip(items, nodes, strict=True):
                 if isinstance(item, Mapping):
-                    yield Object(f"{file}:{item_node.start_mark.line + 1}", item, item_node)
+                    yield Object(f"{file}:{item_node.start_mark.line + 1}", item, node=item_node)
         elif body.get("kind") == "ConfigMap":
             data = body.get("data")
             settings = data.get("controller_manager_config.yaml") if isinstance(data, Mapping) else None
@@ -211,7 +213,7 @@ def _documents(file: Path) -> Iterator[Object]:
                 if isinstance(inner, Mapping):
                     yield Object(f"{file}:{line}", inner)
         else:
-            yield Object(f"{file}:{line}", body, node)
+            yield Object(f"{file}:{line}", body, node=node)
 
 
 def _check_depth(text: str) -> None:

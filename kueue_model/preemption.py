@@ -314,9 +314,9 @@ def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
         for job in waiting.candidates(other):
             too_high = job.priority >= waiting.job.priority or job.priority > queue.policy.highest_taken_priority
             if claims[cohort]:
-                claimed.append(Target(job, "reclaim", cohort))
+                claimed.append(Target(job, "reclaim", shared_cohort=cohort))
             elif queue.policy.takes_while_borrowing and not too_high:
-                other_targets.append(Target(job, "borrowing", cohort))
+                other_targets.append(Target(job, "borrowing", shared_cohort=cohort))
             else:
-                other_targets.append(Target(job, "reclaim", cohort, if_not_borrowing=True))
+                other_targets.append(Target(job, "reclaim", shared_cohort=cohort, if_not_borrowing=True))
     return claimed, other_targets

@@ -241,7 +241,11 @@ def _rows(spec: Json) -> Iterator[tuple[str, str, Quota]]:
                 resource = row["name"]
                 limits = (row.get("borrowingLimit"), row.get("lendingLimit"))
                 borrowing, lending = (None if limit is None else amount(resource, limit) for limit in limits)
-                yield resource, flavor["name"], Quota(amount(resource, row.get("nominalQuota", 0)), borrowing, lending)
+                yield (
+                    resource,
+                    flavor["name"],
+                    Quota(amount(resource, row.get("nominalQuota", 0)), borrowing, lending=lending),
+                )
 
 
 def amount(resource: str, quantity: object) -> int:

@@ -146,8 +146,8 @@ class _Replay:
 
     def _prepare(self, jobs: Iterable[TraceJob], changes: Iterable[Change]) -> None:
         for trace_job in jobs:
-            job = Job(trace_job.name, trace_job.team, trace_job.pods, trace_job.priority)
-            run = Run(trace_job, job, trace_job.seconds)
+            job = Job(trace_job.name, trace_job.team, pods=trace_job.pods, priority=trace_job.priority)
+            run = Run(trace_job, job, remaining_seconds=trace_job.seconds)
             self.run_of[job] = run
             self.played.runs.append(run)
             self._schedule(trace_job.submitted, self._submit, run)
@@ -226,7 +226,9 @@ class _Replay:
         return not endless
 
     def _key(self, eviction: Eviction) -> EvictionKey:
-        return EvictionKey(eviction.by.queue, eviction.job.queue, self._flavor_names(eviction.cells), eviction.reason)
+        return EvictionKey(
+            eviction.by.queue, eviction.job.queue, flavors=self._flavor_names(eviction.cells), reason=eviction.reason
+        )
 
     def _flavor_names(self, cells: Iterable[int]) -> str:
         return "+".join(dict.fromkeys(self.labels[cell] for cell in cells))

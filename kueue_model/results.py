@@ -95,7 +95,7 @@ _whole: Final = "{:,.0f}".format
 TABLES: Final[Mapping[str, Table]] = {
     "waits": Table(
         "waits", TeamFlavor._fields,
-        {
+        figures={
             "jobs": ("jobs", _whole), "median_seconds": ("median wait", duration),
             "p90_seconds": ("90th percentile", duration), "longest_seconds": ("longest", duration),
             "slowdown": ("slowdown", "{:.2f}".format),
@@ -104,7 +104,7 @@ TABLES: Final[Mapping[str, Table]] = {
     ),
     "use": Table(
         "chip-hours", TeamFlavor._fields,
-        {
+        figures={
             "held_chip_hours": ("held", _whole), "borrowed_chip_hours": ("borrowed", _whole),
             "lent_chip_hours": ("lent", _whole), "lost_by_eviction_chip_hours": ("lost to evictions", _whole),
             "lost_by_interruption_chip_hours": ("lost to interruptions", _whole),
@@ -113,7 +113,7 @@ TABLES: Final[Mapping[str, Table]] = {
     ),
     "flavors": Table(
         "flavors", ClusterFlavor._fields,
-        {
+        figures={
             "chips": ("chips", _whole), "utilisation": ("in use", "{:.0%}".format),
             "idle_reserved_chip_hours": ("idle reserved chip-hours", _whole), "usd_a_day": ("USD a day", _whole),
         },
@@ -121,10 +121,10 @@ TABLES: Final[Mapping[str, Table]] = {
         "hours in which jobs have them; a day of the time from the first submission to the last end",
     ),
     "never": Table(
-        "jobs that never start or end", TeamReason._fields, {"jobs": ("jobs", _whole)}, state="over"
+        "jobs that never start or end", TeamReason._fields, figures={"jobs": ("jobs", _whole)}, state="over"
     ),
     "loops": Table(
-        "preemption loops", TeamEvictions._fields, {"evictions": ("evictions", _whole)}, state="over",
+        "preemption loops", TeamEvictions._fields, figures={"evictions": ("evictions", _whole)}, state="over",
         note="jobs that evict each other repeatedly at one moment; cut after a few rounds, endless in a cluster",
     ),
 }  # fmt: skip
@@ -181,7 +181,7 @@ class Figures:
 
     def wait(self, cluster: str, team: str) -> float | None:
         """Return the wait in seconds that nine of ten jobs of a cluster's team do not exceed."""
-        return self.waits.get(TeamFlavor(cluster, team, ALL), {}).get("p90_seconds")
+        return self.waits.get(TeamFlavor(cluster, team, flavor=ALL), {}).get("p90_seconds")
 
 
 def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, CapacityTimes], seed: int) -> Figures:
@@ -205,7 +205,7 @@ def figures(played: Sequence[Played], days: float) -> Figures:
         run_figures.courses.update(_courses(name, part.runs, days))
         for (team, flavor), use in part.use.items():
             chip_hour = HOUR * part.cluster.flavors[flavor].unit
-            run_figures.use[TeamFlavor(name, team, flavor)] = {
+            run_figures.use[TeamFlavor(name, team, flavor=flavor)] = {
                 "held_chip_hours": use.held / chip_hour,
                 "borrowed_chip_hours": use.borrowed / chip_hour,
                 "lent_chip_hours": use.lent / chip_hour,
@@ -218,7 +218,7 @@ def figures(played: Sequence[Played], days: float) -> Figures:
         run_figures.unpriced -= {
             machines.name for machines in part.cluster.flavors.values() if machines.usd is not None
         }
-        never = Counter(TeamReason(name, run.of.team, run.why) for run in part.runs if run.why)
+        never = Counter(TeamReason(name, run.of.team, why=run.why) for run in part.runs if run.why)
         run_figures.never.update({key: {"jobs": count} for key, count in never.items()})
         run_figures.loops.update(_evictions(part.cluster, part.loops))
         run_figures.evictions.update(_evictions(part.cluster, part.evictions))
@@ -230,7 +230,10 @@ def figures(played: Sequence[Played], days: float) -> Figures:
 def _evictions(cluster: Cluster, counts: Mapping[EvictionKey, int]) -> Iterator[tuple[TeamEvictions, Row]]:
     for key, count in counts.items():
         setting = cluster.settings[key.reason]
-        yield TeamEvictions(cluster.name, key.team, key.victim, key.flavors, setting), {"evictions": count}
+        yield (
+            TeamEvictions(cluster.name, key.team, evicts=key.victim, on=key.flavors, by_the_setting=setting),
+            {"evictions": count},
+        )
 
 
 def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[TeamFlavor, Row]]:
@@ -238,7 +241,7 @@ def _waits(cluster: str, runs: Iterable[Run]) -> Iterator[tuple[TeamFlavor, Row]
     for run in runs:
         if not run.why:
             for flavor in (ALL, run.flavors):
-                groups.setdefault(TeamFlavor(cluster, run.of.team, flavor), []).append(run)
+                groups.setdefault(TeamFlavor(cluster, run.of.team, flavor=flavor), []).append(run)
     for key, group in groups.items():
         waits = sorted(run.started - run.of.submitted for run in group)
         nine_of_ten = waits[-(-len(waits) * 9 // 10) - 1]  # the smallest that nine of ten do not exceed
@@ -274,7 +277,7 @@ def _add_flavor(run_figures: Figures, part: Played, flavor: str, span: float) ->
     ran = sum(use.ran for (_, name), use in part.use.items() if name == flavor) / machines.unit
     is_reserved = machines.capacity == "reservation"
     chip_hours_a_day = chips * 24 if is_reserved else ran / HOUR / (span / DAY)
-    key = ClusterFlavor(part.cluster.name, flavor, machines.capacity)
+    key = ClusterFlavor(part.cluster.name, flavor, provisioning_model=machines.capacity)
     run_figures.levels[key] = levels
     flavors = part.cluster.flavors.values()
     has_price = any(other.usd is not None for other in flavors if other.name == machines.name)

@@ -185,7 +185,7 @@ class Scheduler:
             for job in queue.running:
                 if not job.evicting:
                     job.evicting = True
-                    self._evicting.append(Eviction(job, job.cells, job, "hold"))
+                    self._evicting.append(Eviction(job, job.cells, by=job, reason="hold"))
         elif not queue.held:
             self._released.append(queue)
             self._try_again()
@@ -335,7 +335,7 @@ class Scheduler:
         return bool(entry.targets or entry.queue.policy.reclaim != "Any" or self.nested)
 
     def _note_tried(self, entry: Entry) -> None:
-        entry.job.attempt = Attempt(entry.tried, self._cycle, entry.queue.generation)
+        entry.job.attempt = Attempt(entry.tried, self._cycle, generation=entry.queue.generation)
 
     def _process(self, entries: list[Entry], moves: Moves) -> None:
         """Process the entries of a cycle: each is admitted, evicts others, or is left for the next cycle."""
@@ -375,7 +375,7 @@ class Scheduler:
         target.job.evicting = True
         for cell in target.job.usage:
             self._cached[cell].clear()
-        self._evicting.append(Eviction(target.job, target.job.cells, by, target.reason))
+        self._evicting.append(Eviction(target.job, target.job.cells, by=by, reason=target.reason))
 
     def _admit(self, entry: Entry, moves: Moves) -> None:
         job = entry.job
@@ -480,7 +480,7 @@ class Scheduler:
         queue = entry.queue
         policy = queue.policy
         rank = _by_borrowing if policy.prefers_preemption else _by_mode
-        best = Assignable(NO_FIT, 0, [])
+        best = Assignable(NO_FIT, 0, targets=[])
         best_cell = -1
         cells = queue.cells.get(pods.resource, [])
         last = start - 1
@@ -518,7 +518,7 @@ class Scheduler:
         cells = self._cells(entry.queue, pods, cell)
         assignments = [self._assignment(entry, cell, amount) for cell, amount in cells]
         rank = _by_borrowing if entry.queue.policy.prefers_preemption else _by_mode
-        return min(assignments, key=rank, default=Assignable(NO_FIT, 0, []))
+        return min(assignments, key=rank, default=Assignable(NO_FIT, 0, targets=[]))
 
     def _assignment(self, entry: Entry, cell: int, amount: int) -> Assignable:
         """Return how a cell can be assigned, from the cache unless an input has changed."""
@@ -538,22 +538,22 @@ class Scheduler:
         member = queue.member
         policy = queue.policy
         if amount > member.potential[cell]:
-            return Assignable(NO_FIT, 0, [])
+            return Assignable(NO_FIT, 0, targets=[])
         level, below_root = member.lowest_fit(cell, amount)
         if amount <= max(0, member.available(cell)):
-            return Assignable(FIT, level, [])
+            return Assignable(FIT, level, targets=[])
         may_borrow = policy.takes_while_borrowing or (self.strategies and policy.reclaim != "Never")
         if not (amount <= member.subtree[cell] or below_root or may_borrow):
-            return Assignable(NO_FIT, level, [])
+            return Assignable(NO_FIT, level, targets=[])
         evictable = self._targets(job, queue, {cell: amount}, frozenset((cell,)))
         if not evictable:
-            return Assignable(NO_CANDIDATES, level, [])
+            return Assignable(NO_CANDIDATES, level, targets=[])
         gone = [target.job for target in evictable]
         self._without(gone)
         level, _ = member.lowest_fit(cell, amount)
         self._with(gone)
         in_same_queue = any(job.queue == queue.name for job in gone)
-        return Assignable(PREEMPT if in_same_queue else RECLAIM, level, evictable)
+        return Assignable(PREEMPT if in_same_queue else RECLAIM, level, targets=evictable)
 
     def _has_truce(self, job: Job) -> bool:
         return self._truces.get((job.queue, job.shape), 0.0) > self._now
@@ -566,7 +566,11 @@ class Scheduler:
         if (root, needed) not in self._users:
             in_tree = [other for other in self.queues.values() if other.member.root is root]
             self._users[root, needed] = [other for other in in_tree if not needed.isdisjoint(other.member.cells)]
-        return targets(Waiting(job, queue, usage, needed, self._users[root, needed], self.strategies))
+        return targets(
+            Waiting(
+                job, queue, usage=usage, needed=needed, queues=self._users[root, needed], strategies=self.strategies
+            )
+        )
 
     def _borrows_below_root(self, job: Job) -> bool:
         """Whether a running job's queue, or a cohort above it but the root, borrows what the job uses."""

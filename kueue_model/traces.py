@@ -191,7 +191,9 @@ def _priority_changes(
         raise _CellError("job", f"{name!r} is the name of {len(jobs)} jobs of the trace", "the name of one job")
     (job,) = jobs
     priorities = {cluster.name: cluster.priorities for cluster in clusters}
-    yield Change(moment, job.cluster, job.team, None, name, _priority(priority, priorities[job.cluster]))
+    yield Change(
+        moment, job.cluster, team=job.team, hold=None, job=name, priority=_priority(priority, priorities[job.cluster])
+    )
 
 
 def _hold_changes(moment: float, team: str, cells: Mapping[str, str], clusters: Sequence[Cluster]) -> Iterator[Change]:
@@ -209,7 +211,7 @@ def _hold_changes(moment: float, team: str, cells: Mapping[str, str], clusters: 
         message = f"{team!r} is not a team with a share"
         raise _CellError("team", message, enumeration(teams), find_nearest(team, teams))
     for cluster in with_team:
-        yield Change(moment, cluster.name, team, hold, "", None)
+        yield Change(moment, cluster.name, team=team, hold=hold, job="", priority=None)
 
 
 class _Reader:
@@ -393,7 +395,7 @@ def _accelerator_pods(text: str, cluster: Cluster, team: str) -> Pods:
     resource = fitting[0].resource
     all_names = {flavor.name for flavor in team_flavors if flavor.resource == resource}
     fitting_names = frozenset(flavor.name for flavor in fitting if flavor.resource == resource)
-    return Pods(resource, chips, None if fitting_names == all_names else fitting_names)
+    return Pods(resource, chips, flavors=None if fitting_names == all_names else fitting_names)
 
 
 def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, queue: str) -> Iterator[Pods]:
@@ -424,7 +426,7 @@ def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, q
         if in_group:
             (resource, number), *more = in_group
             flavors_in_group = frozenset(requested_flavors & {flavor["name"] for flavor in group["flavors"]})
-            yield Pods(resource, number, flavors_in_group or None, tuple(more), is_same_kind)
+            yield Pods(resource, number, flavors=flavors_in_group or None, more=tuple(more), is_same_kind=is_same_kind)
             is_same_kind = True
 
 

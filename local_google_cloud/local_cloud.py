@@ -120,7 +120,7 @@ class LocalCloud(Cloud):
             caller=caller,
         )
         resource = resource_of(self, call.service, resolved_path, project)
-        authorize(self, caller, Access(call.service, method.id, resource, {**parameters, **body}))
+        authorize(self, caller, Access(call.service, method.id, resource=resource, request={**parameters, **body}))
         answer = self._dispatch(call)
         if parameters.get("validateOnly"):
             raise _ValidatedError(answer)

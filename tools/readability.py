@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, TypeGuard
 
@@ -31,6 +31,10 @@ ROOMS: Final = (
 )
 """Files and folders without a remark; others are added once theirs are dealt with."""
 EXEMPT: Final = "# readable: "
+
+MOST_BY_POSITION: Final = 2
+"""Fields of a named tuple or a dataclass that a reader knows without their names."""
+_BY_POSITION: Final = re.compile(r"\b(NamedTuple|dataclass)\b")
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef
 
@@ -62,8 +66,8 @@ class Remark(NamedTuple):
     message: str
 
 
-def remarks(source: str) -> Iterator[Remark]:
-    """Yield the remarks about a module, without those on exempt lines."""
+def remarks(source: str, by_position: Collection[str] = ()) -> Iterator[Remark]:
+    """Yield the remarks about a module, without those on exempt lines; ``by_position`` are names from ``tuples``."""
     lines = source.splitlines()
     nodes = list(ast.walk(ast.parse(source)))
     docstrings = [node.body[0] for node in nodes if _has_docstring(node)]
@@ -72,10 +76,10 @@ def remarks(source: str) -> Iterator[Remark]:
         checks = [_packed_assignment, _hidden_condition, _dense_expression, _vague_name, _docstring_phrase]
         if id(node) not in read_apart:
             checks.append(_text_phrase)
-        for check in checks:
-            for remark in check(node):
-                if EXEMPT not in lines[remark.line - 1]:
-                    yield remark
+        of_node = [remark for check in checks for remark in check(node)]
+        for remark in (*of_node, *_fields_by_position(node, by_position)):
+            if EXEMPT not in lines[remark.line - 1]:
+                yield remark
 
 
 def _has_docstring(node: ast.AST) -> TypeGuard[Documented]:
@@ -87,7 +91,7 @@ def _packed_assignment(node: ast.AST) -> Iterator[Remark]:
     match node:
         case ast.Assign(targets=[ast.Tuple() as targets], value=ast.Tuple() as values):
             if not _is_swap(targets, values):
-                yield Remark(node.lineno, "packed assignment", "one assignment for each value")
+                yield Remark(node.lineno, "packed assignment", message="one assignment for each value")
 
 
 def _is_swap(targets: ast.Tuple, values: ast.Tuple) -> bool:
@@ -108,26 +112,47 @@ def _hidden_condition(node: ast.AST) -> Iterator[Remark]:
             unpacked = [value for key, value in zip(keys, values, strict=True) if key is None]
             hidden.extend(value for value in unpacked if isinstance(value, ast.IfExp))
     for expression in hidden:
-        yield Remark(expression.lineno, "condition in an iterable", "an if statement")
+        yield Remark(expression.lineno, "condition in an iterable", message="an if statement")
 
 
 def _dense_expression(node: ast.AST) -> Iterator[Remark]:
     """Yield conditional expressions inside others or as a callee, and comprehensions that need a second reading."""
     match node:
         case ast.IfExp(body=ast.IfExp()) | ast.IfExp(orelse=ast.IfExp()):
-            yield Remark(node.lineno, "nested conditional expression", "if and elif")
+            yield Remark(node.lineno, "nested conditional expression", message="if and elif")
         case ast.Call(func=ast.IfExp()):
-            yield Remark(node.lineno, "callee chosen by a condition", "an if statement with two calls")
+            yield Remark(node.lineno, "callee chosen by a condition", message="an if statement with two calls")
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
             if len(node.generators) > 2 or any(isinstance(part, ast.NamedExpr) for part in ast.walk(node)):
-                yield Remark(node.lineno, "dense comprehension", "a loop")
+                yield Remark(node.lineno, "dense comprehension", message="a loop")
+
+
+def _fields_by_position(node: ast.AST, by_position: Collection[str]) -> Iterator[Remark]:
+    """Yield a construction whose third argument or a later one is not named, or that unpacks a sequence."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=arguments) if name in by_position:
+            if len(arguments) > MOST_BY_POSITION or any(isinstance(argument, ast.Starred) for argument in arguments):
+                message = f"{name}: name its fields from the third on, or use _make"
+                yield Remark(node.lineno, "fields by position", message=message)
+
+
+def tuples(source: str) -> Iterator[str]:
+    """Yield the classes of a module that can be constructed by position and have three or more fields."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.ClassDef(name=name, bases=bases, decorator_list=decorators, body=body):
+                marks = ", ".join(map(ast.unparse, [*bases, *decorators]))
+                annotations = [ast.unparse(part.annotation) for part in body if isinstance(part, ast.AnnAssign)]
+                fields = [annotation for annotation in annotations if "ClassVar" not in annotation]
+                if _BY_POSITION.search(marks) and "kw_only" not in marks and len(fields) > MOST_BY_POSITION:
+                    yield name
 
 
 def _vague_name(node: ast.AST) -> Iterator[Remark]:
     """Yield a local or a parameter whose name does not say what the value is."""
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in VAGUE_NAMES:
-            yield Remark(node.lineno, "vague name", f"{name}: say what the value is")
+            yield Remark(node.lineno, "vague name", message=f"{name}: say what the value is")
 
 
 def _docstring_phrase(node: ast.AST) -> Iterator[Remark]:
@@ -147,7 +172,7 @@ def _text_phrase(node: ast.AST) -> Iterator[Remark]:
 def _phrase_remarks(line: int, text: str, kind: str) -> Iterator[Remark]:
     for pattern, better in PHRASES.items():
         if match := re.search(pattern, text):
-            yield Remark(line, kind, f"'{match[0]}': write {better}")
+            yield Remark(line, kind, message=f"'{match[0]}': write {better}")
 
 
 def _files(names: list[str]) -> Iterator[Path]:
@@ -159,6 +184,11 @@ def _files(names: list[str]) -> Iterator[Path]:
             yield ROOT / name
 
 
+def _is_test(file: Path) -> bool:
+    """Whether a file is a test's, whose tables have rows by position."""
+    return file.is_relative_to(ROOT / "tests")
+
+
 def main() -> int:
     """Print remarks or totals. Exits 1 if there are remarks."""
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
@@ -167,8 +197,12 @@ def main() -> int:
     arguments = parser.parse_args()
 
     totals: Counter[str] = Counter()
+    by_position = {
+        name for file in _files(list(ROOMS)) if not _is_test(file) for name in tuples(file.read_text(encoding="utf-8"))
+    }
     for file in _files(arguments.files):
-        for remark in sorted(set(remarks(file.read_text(encoding="utf-8")))):
+        known_tuples = () if _is_test(file) else by_position
+        for remark in sorted(set(remarks(file.read_text(encoding="utf-8"), known_tuples))):
             totals[remark.kind] += 1
             if not arguments.count:
                 sys.stdout.write(f"{file.relative_to(ROOT)}:{remark.line}: {remark.kind}: {remark.message}\n")

@@ -61,7 +61,7 @@ class ObjectStore:
         if file is not None and file.exists():
             try:
                 for record in read_json(file):
-                    self._objects[record["cluster"], Key(*record["key"])] = record["object"]
+                    self._objects[record["cluster"], Key._make(record["key"])] = record["object"]
             except (TypeError, KeyError) as error:
                 raise BrokenFile(file, "it is not in the format of the stand-in") from error
 
@@ -157,7 +157,7 @@ class ObjectStore:
 
 
 def _namespace(name: str) -> Key:
-    return Key("", "Namespace", "", name)
+    return Key("", "Namespace", namespace="", name=name)
 
 
 PropertyPath = tuple[str | int, ...]

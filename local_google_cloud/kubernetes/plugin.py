@@ -224,7 +224,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
             settings = distinct.pop()
         if settings is None:
             raise ObjectRefused("the connection of this call was never configured, so its cluster is unknown")
-        return ResourceCall(kind, settings, request.urn)
+        return ResourceCall(kind, settings, urn=request.urn)
 
 
 def _some(changed: Sequence[object]) -> pb.DiffResponse.DiffChanges.ValueType:

@@ -176,7 +176,9 @@ class Objects:
         namespace = metadata.get("namespace") or call.settings.default_namespace
         if not name or name is UNKNOWN:
             raise ObjectRefused(f"{call.kind.kind}: name is required")
-        key = Key(call.kind.group, call.kind.kind, namespace if self._namespaced(call, inputs) else "", name)
+        key = Key(
+            call.kind.group, call.kind.kind, namespace=namespace if self._namespaced(call, inputs) else "", name=name
+        )
         if preview:
             self._store.rehearse(cluster, key, plain)
             return ResourceState("", _filled(inputs, {"metadata": _DRY_RUN}))
@@ -205,7 +207,7 @@ class Objects:
             if call.kind.namespaced is None:
                 named = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
                 set_fields = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": named}
-        return ResourceState(identity, with_secrets(live, inputs), with_secrets(set_fields, inputs))
+        return ResourceState(identity, with_secrets(live, inputs), inputs=with_secrets(set_fields, inputs))
 
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
         """Update in place; a preview is a dry run, unless a value is unknown."""
@@ -246,7 +248,7 @@ def _filled(inputs: Json, live: Json) -> Json:
 
 def _key(kind: ObjectKind, identity: str) -> Key:
     namespace, _, name = identity.rpartition("/")
-    return Key(kind.group, kind.kind, namespace, name)
+    return Key(kind.group, kind.kind, namespace=namespace, name=name)
 
 
 class Releases:
@@ -281,7 +283,7 @@ class Releases:
             return ResourceState("", {**inputs, **_UNKNOWN_OUTPUTS})
         plain = readable(inputs)
         cluster = call.settings.cluster
-        key = Key(HELM, "Release", plain["namespace"], plain["name"])
+        key = Key(HELM, "Release", namespace=plain["namespace"], name=plain["name"])
         if self._store.read(cluster, key) is not None:
             raise ObjectRefused(f'release "{key.name}": cannot re-use a name that is still in use, it already exists')
         if plain.get("createNamespace"):
@@ -302,7 +304,9 @@ class Releases:
             set_inputs = pruned(live, readable(inputs))
         else:
             set_inputs = {name: value for name, value in live.items() if name != "status"}
-        return ResourceState(identity, with_secrets(_outputs(live, live), inputs), with_secrets(set_inputs, inputs))
+        return ResourceState(
+            identity, with_secrets(_outputs(live, live), inputs), inputs=with_secrets(set_inputs, inputs)
+        )
 
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
         """Record the release's next revision."""
@@ -345,11 +349,14 @@ class Releases:
 
 
 def _release_key(identity: str) -> Key:
-    return Key(HELM, "Release", *identity.split("/", 1))
+    namespace, name = identity.split("/", 1)
+    return Key(HELM, "Release", namespace=namespace, name=name)
 
 
 def _secret(status: Json) -> Key:
-    return Key("", "Secret", status["namespace"], f"sh.helm.release.v1.{status['name']}.v{status['revision']}")
+    return Key(
+        "", "Secret", namespace=status["namespace"], name=f"sh.helm.release.v1.{status['name']}.v{status['revision']}"
+    )
 
 
 def _released(inputs: Json, revision: int) -> Json:

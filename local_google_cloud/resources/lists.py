@@ -80,7 +80,7 @@ def read_filter(text: str) -> list[Term]:
         raise Refusal(400, f"Invalid list filter expression: longer than {MOST_CHARACTERS} characters")
     tokens = [token for token in _TOKEN.findall(text) if token.strip() and token not in ("(", ")", "AND")]
     triples = zip(*[iter(tokens)] * 3, strict=False)
-    terms = [Term(path, operator, _unquoted(value)) for path, operator, value in triples]
+    terms = [Term(path, operator, value=_unquoted(value)) for path, operator, value in triples]
     unbalanced = text.count("(") != text.count(")")
     if unbalanced or len(tokens) % 3 or any(term.operator not in _OPERATORS for term in terms):
         raise Refusal(400, f"Invalid list filter expression: {text}")

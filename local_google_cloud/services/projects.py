@@ -222,7 +222,7 @@ def answer_cloud_quotas(
         action = {"GET": "list" if infos else "get", "POST": "create", "PATCH": "patch"}.get(verb, "")
         method = f"cloudquotas.projects.locations.{collection}.{action}"
         if infos or preferences:
-            authorize(cloud, caller, Access("cloudquotas", method, f"projects/{project}", {}))
+            authorize(cloud, caller, Access("cloudquotas", method, resource=f"projects/{project}", request={}))
         if infos and verb == "GET":
             return _quota_infos(cloud, project, infos[1], infos[2])
         if preferences and verb == "GET":

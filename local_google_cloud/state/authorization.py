@@ -94,7 +94,13 @@ def _policy_grants(cloud: Cloud) -> Iterator[Grant]:
             custom = role.body.get("includedPermissions", ()) if role else None
             condition = binding.get("condition", {}).get("expression", "")
             for member in binding["members"]:
-                yield Grant(member, binding["role"], _resource_of_record(record), condition, custom)
+                yield Grant(
+                    member,
+                    binding["role"],
+                    resource=_resource_of_record(record),
+                    condition=condition,
+                    permissions=custom,
+                )
 
 
 def _resource_of_record(record: Record) -> str:

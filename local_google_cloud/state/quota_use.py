@@ -48,7 +48,16 @@ class QuotaUse:
 def charges_of(rows: Iterable[Any]) -> Iterator[tuple[Quota, float]]:
     """Parse the charges in a resource's ``meta``."""
     for (project, service, quota_id, location, dimensions), amount in rows:
-        yield Quota(project, service, quota_id, location, tuple((name, value) for name, value in dimensions)), amount
+        yield (
+            Quota(
+                project,
+                service,
+                quota_id=quota_id,
+                location=location,
+                dimensions=tuple((name, value) for name, value in dimensions),
+            ),
+            amount,
+        )
 
 
 def _sums(charges: Iterable[tuple[Quota, float]]) -> dict[Quota, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.readability import main, remarks
+from tools.readability import main, remarks, tuples
 
 
 def kinds(source: str) -> list[str]:
@@ -52,6 +52,52 @@ def test_what_needs_a_second_reading_is_reported_once(source: str, kind: str) ->
 )
 def test_what_reads_straight_down_is_not_reported(source: str) -> None:
     assert kinds(source) == []
+
+
+CLASSES = """
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Range(NamedTuple):
+    first: int
+    last: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Pool:
+    NAMES: ClassVar[int]
+    name: str
+    zone: str
+
+
+@dataclass(kw_only=True)
+class Named:
+    a: int
+    b: int
+    c: int
+"""
+
+
+def test_classes_of_three_fields_by_position_are_listed() -> None:
+    assert list(tuples(CLASSES)) == ["Range"]
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("Range(1, 2, 3)", 1),
+        ("ranges.Range(*row)", 1),
+        ("Range(1, 2, step=3)", 0),
+        ("Range._make(row)", 0),
+        ("Point(1, 2)", 0),
+        ("Range(1, 2, 3)  # readable: a table", 0),
+    ],
+)
+def test_fields_by_position_are_a_remark(source: str, count: int) -> None:
+    assert [remark.kind for remark in remarks(source, {"Range"})] == ["fields by position"] * count
 
 
 def test_remarks_are_findings(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

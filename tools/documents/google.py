@@ -247,7 +247,9 @@ def block(args: type) -> Block:
     parameters = inspect.signature(args.__init__).parameters  # type: ignore[misc] # of the class, not of an instance
     required = [wire[name] for name, entry in parameters.items() if name in wire and entry.default is entry.empty]
     docs = {wire[name]: text for name, text in _PARAMETER.findall(inspect.getdoc(args.__init__) or "") if name in wire}  # type: ignore[misc]
-    return Block(args.__name__.removesuffix("Args"), _types.input_type_types(args), sorted(required), docs)
+    return Block(
+        args.__name__.removesuffix("Args"), _types.input_type_types(args), required=sorted(required), docs=docs
+    )
 
 
 @cache

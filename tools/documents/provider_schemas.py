@@ -53,7 +53,7 @@ class Provider:
             return {}
         rows: Rows = defaultdict(dict)
         source = _Package(file.parent)
-        _read(source.resource(file), Place(resource(token), "", ()), rows, source)
+        _read(source.resource(file), Place(resource(token), "", names=()), rows, source)
         return {path: row for path, row in sorted(rows.items()) if row}
 
     @cached_property
@@ -139,7 +139,12 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
             continue
         entry = f"{path}[]" if many else path
         if _types.is_input_type(inner):
-            _read(source.schema(element.get("Schema")), Place(block(inner), entry, (*place.names, name)), rows, source)
+            _read(
+                source.schema(element.get("Schema")),
+                Place(block(inner), entry, names=(*place.names, name)),
+                rows,
+                source,
+            )
         elif many:
             rows[entry] |= _as_listed(_facts(element.get("ValidateFunc"), source), docs) | _alike(element)
 

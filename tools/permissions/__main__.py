@@ -60,7 +60,7 @@ class Checkout(NamedTuple):
 def checkout(folder: Path, repository: str) -> Checkout:
     """Return a checkout, or its git directory."""
     commit, day = _git(folder, "log", "-1", "--format=%H %cs").decode().split()
-    return Checkout(folder, repository, commit, day)
+    return Checkout(folder, repository, commit=commit, day=day)
 
 
 def _git(folder: Path, *arguments: str) -> bytes:

@@ -145,9 +145,11 @@ def _of_machine(row: Any) -> Iterator[Fact]:
         first = [f"{shape} of {hosts(row, shape)}" for shape in shapes[:SHOWN]]
         unlisted_count = len(shapes) - SHOWN
         largest = f"{unlisted_count} more up to {shapes[-1]} of {hosts(row, shapes[-1])}"
-        yield Fact("slices", first + ([largest] if unlisted_count > 0 else []), "VMs")
+        yield Fact("slices", first + ([largest] if unlisted_count > 0 else []), unit="VMs")
     for way in further_ways(row):  # their quota is not counted separately
-        yield Fact(f"ways.{way.name}", way.offered, "(on request)" if way.on_request else "", way.unverified)
+        yield Fact(
+            f"ways.{way.name}", way.offered, unit="(on request)" if way.on_request else "", unverified=way.unverified
+        )
 
 
 class _Facts:
@@ -168,14 +170,14 @@ class _Facts:
             dimensions = "".join(f" {name}={part}" for name, part in value.dimensions)
             unverified = _marked(path, marks) or bool(quota and quota.unverified)
             text = f"{value.service} {value.quota_id}{dimensions}"
-            yield Fact(path, text, f"({value.unit} per {value.per})", unverified)
+            yield Fact(path, text, unit=f"({value.unit} per {value.per})", unverified=unverified)
         elif is_dataclass(value):
             yield from self.of(value, f"{path}.", marks)
         elif isinstance(value, dict) and value:
             for key, part in value.items():
                 yield from self._value(f"{path}.{key}", part, marks, row)
         else:
-            yield Fact(path, _plain(value), _unit(path, value, row), _marked(path, marks))
+            yield Fact(path, _plain(value), unit=_unit(path, value, row), unverified=_marked(path, marks))
             if isinstance(value, tuple):
                 marked_items = [item for item in value if f"{path}.{item}" in marks]
                 yield from (Fact(f"{path}.{item}", True, unverified=True) for item in marked_items)

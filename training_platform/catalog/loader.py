@@ -206,7 +206,7 @@ def load(folder: Path) -> Catalog:
 def _quota(name: str, row: object, place: DataPosition) -> Quota:
     written = build(_QuotaRow, row, place, {})
     dimensions = tuple(sorted(written.dimensions.items()))
-    key = QuotaId(written.service, written.quota_id, written.unit, written.per, dimensions)
+    key = QuotaId(written.service, written.quota_id, unit=written.unit, per=written.per, dimensions=dimensions)
     return Quota(name=name, id=key, source=written.source, unverified=written.unverified)
 
 

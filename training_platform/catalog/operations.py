@@ -36,8 +36,8 @@ def principals() -> Mapping[str, Principal]:
         name: Principal(
             row["title"],
             row["members"],
-            {title: _methods(collections) for title, collections in row["operations"].items()},
-            row.get("excess", {}),
+            operations={title: _methods(collections) for title, collections in row["operations"].items()},
+            excess=row.get("excess", {}),
         )
         for name, row in rows.items()
     }

@@ -67,7 +67,9 @@ def permissions() -> Permissions:
         methods={method: tuple(map(_need, needs)) for method, needs in (rows["methods"] | rows["unverified"]).items()},
         unverified=frozenset(rows["unverified"]),
         roles={name: Role(row["count"], frozenset(_held(row["holds"]))) for name, row in rows["roles"].items()},
-        agents={name: Agent(row["email"], row["of"], tuple(row["roles"])) for name, row in rows["agents"].items()},
+        agents={
+            name: Agent(row["email"], row["of"], roles=tuple(row["roles"])) for name, row in rows["agents"].items()
+        },
     )
 
 

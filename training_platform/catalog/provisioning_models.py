@@ -45,5 +45,5 @@ def further_ways(machine: MachineType) -> tuple[Way, ...]:
         Way("queued-provisioning", queued, unverified=queued and machine.kind == "tpu"),
         Way("reservation-block", blocks),
         Way("reservation-sub-block", blocks, unverified=bool(blocks)),
-        Way("calendar", offered, "calendar" in machine.unverified, on_request=calendar == "on-request"),
+        Way("calendar", offered, unverified="calendar" in machine.unverified, on_request=calendar == "on-request"),
     )

@@ -136,11 +136,11 @@ def _shape(cls: type) -> tuple[dict[str, _Kind], frozenset[str]]:
 @cache
 def _kind(hint: Any) -> _Kind:
     if hint in _PLAIN:
-        return _Kind(hint, (hint,), _plain)
+        return _Kind(hint, (hint,), convert=_plain)
     if get_origin(hint) in (UnionType, Union):  # the second is the origin of ``Literal[...] | None``
         (inner,) = (_kind(part) for part in get_args(hint) if part is not NoneType)
         return inner._replace(right=(*inner.right, NoneType))
-    return _Kind(hint, (), _CONTAINERS.get(get_origin(hint), _named))
+    return _Kind(hint, (), convert=_CONTAINERS.get(get_origin(hint), _named))
 
 
 def _convert(

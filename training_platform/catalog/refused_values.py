@@ -24,7 +24,7 @@ def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> RefusedValue | No
     if limits.min_gb <= size_gb <= limits.max_gb:
         return None
     nearest = min(max(size_gb, limits.min_gb), limits.max_gb)
-    return RefusedValue(f"is {size_gb:,} GB", f"{limits.min_gb:,} to {limits.max_gb:,} GB", nearest)
+    return RefusedValue(f"is {size_gb:,} GB", f"{limits.min_gb:,} to {limits.max_gb:,} GB", nearest=nearest)
 
 
 def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...]) -> RefusedValue | None:
@@ -32,7 +32,7 @@ def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...])
     if disk_type in types:
         return None
     nearest = next((name for name in (*_PREFERRED, *types) if name in types), None)
-    return RefusedValue(f"{machine_type} cannot boot from {disk_type}", ", ".join(types), nearest)
+    return RefusedValue(f"{machine_type} cannot boot from {disk_type}", ", ".join(types), nearest=nearest)
 
 
 def vertex_disk_types(machine: MachineType | None) -> tuple[str, ...]:
@@ -48,4 +48,4 @@ def unlisted_region(machine: MachineType | None, region: str) -> RefusedValue | 
     if not accelerator or not support or region in support.regions:
         return None
     message = f"{accelerator.title} is not listed for training in {region} ({support.source})"
-    return RefusedValue(message, ", ".join(support.regions), find_nearest(region, support.regions))
+    return RefusedValue(message, ", ".join(support.regions), nearest=find_nearest(region, support.regions))

@@ -410,7 +410,12 @@ class FilestoreTier(CatalogRow):
         for row in self.performance:
             if row.low_gib <= capacity_gib <= row.high_gib:
                 tib = capacity_gib / 1024 if row.per_tib else 1
-                return Throughput(*(round(amount * tib) for amount in row[2:6]))
+                return Throughput(
+                    read_iops=round(row.read_iops * tib),
+                    write_iops=round(row.write_iops * tib),
+                    read_mibps=round(row.read_mibps * tib),
+                    write_mibps=round(row.write_mibps * tib),
+                )
         return None
 
     def quota_for(self, capacity_gib: int) -> QuotaId:

@@ -245,7 +245,11 @@ def finding_groups(findings: Sequence[Finding]) -> list[FindingGroup]:
     """Return a group for each finding that follows from no other, in order of position."""
     findings = merged(findings)
     more = dict(folded(findings))
-    return [FindingGroup(finding, more[finding], mark) for finding, mark in fingerprinted(findings) if finding in more]
+    return [
+        FindingGroup(finding, more[finding], fingerprint=mark)
+        for finding, mark in fingerprinted(findings)
+        if finding in more
+    ]
 
 
 def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:

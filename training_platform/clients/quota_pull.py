@@ -128,7 +128,7 @@ def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
         if not _WHOLE.fullmatch(value) or int(value) < -1 or not isinstance(dimensions, dict):
             raise UserError(f"{path} says {value!r} of {quota_id}, which is not a limit.")
         rows.append(LimitRow({str(name): str(text) for name, text in dimensions.items()}, int(value)))
-    return QuotaInfo(quota_id, tuple(str(name) for name in info.get("dimensions") or ()), tuple(rows))
+    return QuotaInfo(quota_id, tuple(str(name) for name in info.get("dimensions") or ()), rows=tuple(rows))
 
 
 def _objects(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
@@ -199,9 +199,9 @@ def pull(
     return Pulled(
         project,
         f"{FOLDER}/{project}.yaml",
-        rewritten(project, text, after, today),
-        changes(before, after),
-        tuple(missing),
+        text=rewritten(project, text, after, today),
+        changes=changes(before, after),
+        missing=tuple(missing),
     )
 
 
@@ -230,7 +230,10 @@ def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
         for quota_id in sorted({*old_ids, *new_ids}):
             old = old_ids.get(quota_id, {})
             new = new_ids.get(quota_id, {})
-            rows = (Change(service, quota_id, row, old.get(row), new.get(row)) for row in sorted({*old, *new}))
+            rows = (
+                Change(service, quota_id, dimensions=row, old=old.get(row), new=new.get(row))
+                for row in sorted({*old, *new})
+            )
             changed.extend(change for change in rows if change.old != change.new)
     return tuple(changed)
 

@@ -56,8 +56,8 @@ def image_name(image: str) -> RegistryImage:
     base, _, tag = (tagged_name, "", digest) if digest else tagged_name.rpartition(":")
     first, _, name = base.partition("/")
     if name and (set(first) & {".", ":"} or first == "localhost"):
-        return RegistryImage("registry-1.docker.io" if first == "docker.io" else first, name, tag)
-    return RegistryImage("registry-1.docker.io", base if name else f"library/{base}", tag)
+        return RegistryImage("registry-1.docker.io" if first == "docker.io" else first, name, reference=tag)
+    return RegistryImage("registry-1.docker.io", base if name else f"library/{base}", reference=tag)
 
 
 def google_token(registry: str) -> str:

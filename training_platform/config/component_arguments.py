@@ -163,7 +163,7 @@ class GkeClusterArguments(Arguments):
     def conflicts(self) -> Iterator[Problem]:
         """Yield a new cluster without a network."""
         if self.spec.existing is None and self.network is None:
-            yield Problem(("network",), "is missing", "the id of a VPC, or the field existing")
+            yield Problem(("network",), "is missing", allowed="the id of a VPC, or the field existing")
 
 
 class NodePoolsArguments(Arguments):
@@ -257,7 +257,9 @@ class ResourceFlavorsArguments(Arguments):
             for cluster, shares in spec.shares.items():
                 path = ("cohorts", cohort, "shares", cluster)
                 if cluster != self.cluster:
-                    yield Problem(path, f"is not the cluster {self.cluster}", self.cluster, self.cluster)
+                    yield Problem(
+                        path, f"is not the cluster {self.cluster}", allowed=self.cluster, nearest=self.cluster
+                    )
                 else:
                     yield from _unknown_flavors(path, tuple(shares), tuple(names))
 
@@ -290,7 +292,7 @@ def _unknown_flavors(path: tuple[str, ...], shares: tuple[str, ...], names: tupl
         if share not in names:
             message = "is not a flavor of the cluster's node_pools"
             allowed = enumeration(names) or "none: the cluster has no node_pools"
-            yield Problem((*path, share), message, allowed, find_nearest(share, names))
+            yield Problem((*path, share), message, allowed=allowed, nearest=find_nearest(share, names))
 
 
 class TeamNamespaceArguments(Arguments):

@@ -163,11 +163,11 @@ def cpu_pools(cluster: ClusterSpec) -> Iterator[CpuPool]:
     for path, spec in cluster.pools_without_chips.items():
         if path[0] == "system_pool":
             name = SYSTEM_NAME if path == ("system_pool",) else f"{SYSTEM_NAME}-{spec.machine_type}"
-            yield CpuPool(path, spec, name, SYSTEM_TAINT if cluster.cpu_pools else None)
+            yield CpuPool(path, spec, name=name, taint=SYSTEM_TAINT if cluster.cpu_pools else None)
         elif path == ("pathways",):
-            yield CpuPool(path, spec, HEADS_NAME, HEADS_TAINT)
+            yield CpuPool(path, spec, name=HEADS_NAME, taint=HEADS_TAINT)
         else:
-            yield CpuPool(path, spec, str(path[-1]), None)
+            yield CpuPool(path, spec, name=str(path[-1]), taint=None)
 
 
 _NO_ACCELERATOR = Accelerator(
@@ -190,7 +190,7 @@ def cpu_flavor(cluster_name: str, cluster: ClusterSpec, name: str) -> Flavor:
         region=region_of(cluster.location),
         zone=zone,
         hosts=1,
-        gke_pools=(GkePool(name, spec.min_nodes, spec.max_nodes),),
+        gke_pools=(GkePool(name, spec.min_nodes, max_nodes=spec.max_nodes),),
     )
     return Flavor(name=name, accelerator=_NO_ACCELERATOR, topology=None, capacity="on-demand", pools=(pool,))
 
@@ -299,13 +299,13 @@ def flavor_name(pool: ExpandedPool) -> str:
 
 def _gke_pools(name: str, spec: NodePoolSpec, machine: MachineType, hosts: int, zones: int) -> Iterator[GkePool]:
     if machine.kind == "gpu":
-        yield GkePool(name, spec.min_nodes * zones, spec.max_nodes * zones)
+        yield GkePool(name, spec.min_nodes * zones, max_nodes=spec.max_nodes * zones)
     elif hosts == 1:  # single-host slices are alike and scale one by one, so one pool has all of them
-        yield GkePool(name, spec.min_slices * zones, spec.slices * zones)
+        yield GkePool(name, spec.min_slices * zones, max_nodes=spec.slices * zones)
     else:
         for index in range(spec.slices):
             min_hosts = hosts if index < spec.min_slices else 0
-            yield GkePool(f"{name}-{index}", min_hosts * zones, hosts * zones)
+            yield GkePool(f"{name}-{index}", min_hosts * zones, max_nodes=hosts * zones)
 
 
 _CAPACITY_ORDER: tuple[Capacity, ...] = ("reservation", "on-demand", "flex-start", "queued-provisioning", "spot")

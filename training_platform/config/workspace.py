@@ -188,7 +188,7 @@ def read_workspace(root: FilePath) -> Workspace:
         unreadable.update((file, sentence) for sentence in failures)
     unreadable.update(_files_in_folders(root))
     ordered = sorted(stacks, key=lambda stack: (stack.team is not None, stack.name))
-    return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, unreadable))
+    return cross_check(Workspace(root, {stack.name: stack for stack in ordered}, unreadable=unreadable))
 
 
 def _misnamed_file(path: FilePath, names: Collection[str]) -> dict[str, str]:
@@ -356,11 +356,13 @@ def _ranges_of_network(stack: str, environment: Environment) -> Iterator[_Existi
     for region, addresses in environment.network_attachments.items():
         path: Path = ("network_attachments", region)
         subnet = (region, f"{stack}/attachment")
-        yield _ExistingRange(stack, network, subnet, path, IPv4Network(addresses), exists=False)
+        yield _ExistingRange(stack, network, subnet=subnet, path=path, addresses=IPv4Network(addresses), exists=False)
     if environment.private_services_range:
         path = ("private_services_range",)
         addresses_of_services = IPv4Network(environment.private_services_range)
-        yield _ExistingRange(stack, network, (stack, "services"), path, addresses_of_services, exists=False)
+        yield _ExistingRange(
+            stack, network, subnet=(stack, "services"), path=path, addresses=addresses_of_services, exists=False
+        )
     for name, cluster in environment.clusters.items():
         if cluster.subnet is None:
             continue
@@ -368,12 +370,19 @@ def _ranges_of_network(stack: str, environment: Environment) -> Iterator[_Existi
         subnet = (region_of(cluster.location), cluster.subnet.name or f"{stack}/{name}")
         for field_ in ("nodes", "pods", "services"):
             path = ("clusters", name, "subnet", field_)
-            yield _ExistingRange(stack, network, subnet, path, IPv4Network(getattr(cluster.subnet, field_)), exists)
+            yield _ExistingRange(
+                stack,
+                network,
+                subnet=subnet,
+                path=path,
+                addresses=IPv4Network(getattr(cluster.subnet, field_)),
+                exists=exists,
+            )
     for name, instance in environment.filestore.items():
         if instance.reserved_range and instance.connection == "direct-peering":
             path = ("filestore", name, "reserved_range")
             reserved = IPv4Network(instance.reserved_range)
-            yield _ExistingRange(stack, network, (stack, name), path, reserved, exists=False)
+            yield _ExistingRange(stack, network, subnet=(stack, name), path=path, addresses=reserved, exists=False)
 
 
 def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspace) -> Iterator[Draft]:

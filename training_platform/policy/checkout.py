@@ -73,9 +73,9 @@ class Checkout:
     def facts(self, stack: str, settings: Mapping[str, Any]) -> CheckoutFacts:
         """Return a stack's facts for rules; without a stack file, from a policy's settings."""
         if file := self.stack_file(stack):
-            return CheckoutFacts(file.environment_name, _team_name(file), file.production)
+            return CheckoutFacts(file.environment_name, _team_name(file), production=file.production)
         setting = settings.get
-        return CheckoutFacts(setting("environment", UNKNOWN), setting("team"), setting(PRODUCTION, UNKNOWN))
+        return CheckoutFacts(setting("environment", UNKNOWN), setting("team"), production=setting(PRODUCTION, UNKNOWN))
 
     def views(self, stack: str, planned: Iterable[StackResource]) -> list[View]:
         """Return the views of planned resources, each with its section of the stack file, if any."""

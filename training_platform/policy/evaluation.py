@@ -184,7 +184,7 @@ class Evaluation:
         if last and last.facts == facts and _are_same(last.resources, resources):
             return last.program
         whole = program(home.views(place.stack, resources), stack=place.stack, **facts._asdict())
-        self._last_program = _KnownProgram(resources, facts, whole)
+        self._last_program = _KnownProgram(resources, facts, program=whole)
         return whole
 
     def _errors_and_advice(self, home: Checkout, findings: Iterable[Finding], config: Mapping[str, Any]) -> _Judged:
@@ -325,7 +325,7 @@ class Urn(NamedTuple):
 def parse_urn(urn: str) -> Urn:
     """Return the parts of a URN, without the types of its parents."""
     head, project, types, name = urn.split("::", 3)
-    return Urn(head.rpartition(":")[2], project, types.rpartition("$")[2], name)
+    return Urn(head.rpartition(":")[2], project, type=types.rpartition("$")[2], name=name)
 
 
 def planned(resource: ResourceValidationArgs | PolicyResource) -> StackResource:

@@ -175,13 +175,15 @@ def _wrong_values(
 def _wrong_level(path: Path, value: object) -> Iterator[SettingError]:
     if value not in LEVELS:
         message = f"{value!r} is not an enforcement level"
-        yield SettingError(path, message, ", ".join(LEVELS), find_nearest(str(value), LEVELS))
+        yield SettingError(path, message, allowed=", ".join(LEVELS), nearest=find_nearest(str(value), LEVELS))
 
 
 def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[SettingError]:
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     if not isinstance(value, tuple(_TYPES[name][0] for name in types)):
-        yield SettingError(path, f"{value!r} has the wrong type", " or ".join(_TYPES[name][1] for name in types))
+        yield SettingError(
+            path, f"{value!r} has the wrong type", allowed=" or ".join(_TYPES[name][1] for name in types)
+        )
     elif "enum" in schema and value not in schema["enum"]:
         yield _unknown_name(path, str(value), f"{value!r} is not a rule of {path[0]}", schema["enum"], max_names=40)
     elif isinstance(value, list):
@@ -192,7 +194,7 @@ def _wrong_type(path: Path, value: Any, schema: Mapping[str, Any]) -> Iterator[S
 def _unknown_name(path: Path, name: str, message: str, names: Collection[str], max_names: int = 12) -> SettingError:
     from training_platform.config.reading.section import enumeration  # noqa: PLC0415 # loads pydantic
 
-    return SettingError(path, message, enumeration(names, max_names), find_nearest(name, names))
+    return SettingError(path, message, allowed=enumeration(names, max_names), nearest=find_nearest(name, names))
 
 
 def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Iterator[SettingError]:
@@ -205,4 +207,4 @@ def _wrong_snapshot(setting: str | Mapping[str, Any], folder: FilePath) -> Itera
         snapshot_of(str(folder / setting) if isinstance(setting, str) else setting)
     except SnapshotError as error:
         message = f"{QUOTA}.{SNAPSHOT}: {error}"
-        yield SettingError((QUOTA, SNAPSHOT), message, "limits in the format of stacks/quotas/")
+        yield SettingError((QUOTA, SNAPSHOT), message, allowed="limits in the format of stacks/quotas/")

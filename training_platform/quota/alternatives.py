@@ -142,8 +142,8 @@ class Alternatives:
             if quota and usage.keys[0].quota_id == quota.quota_id:
                 headroom = room
             if room is not None and room < usage.amount:
-                short = short or Short(key, (self._limit(key) or 0) - room + usage.amount, usage.unit)
-        return Room(vms.location, headroom, short)
+                short = short or Short(key, (self._limit(key) or 0) - room + usage.amount, unit=usage.unit)
+        return Room(vms.location, headroom, short=short)
 
     def _left(self, key: QuotaKey, held_now: Mapping[QuotaKey, float]) -> float | None:
         limit = self._limit(key)

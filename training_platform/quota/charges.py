@@ -91,7 +91,7 @@ def short_quota_id(quota_id: str) -> str:
 def quota_key(project: str, quota: QuotaId, location: str) -> QuotaKey:
     """Return the key of a quota at a location: its region, its zone, or the whole project, as the quota is counted."""
     place = {"region": region_of(location), "zone": location, "project": ""}[quota.per]
-    return QuotaKey(project, quota.service, quota.quota_id, place, quota.dimensions)
+    return QuotaKey(project, quota.service, quota_id=quota.quota_id, location=place, dimensions=quota.dimensions)
 
 
 def shown(amount: float) -> str:
@@ -133,7 +133,7 @@ class Usage(NamedTuple):
 
     def by(self, holder: Holder) -> Charge:
         """Return the charge that a holder makes."""
-        return Charge(self.keys, self.amount, self.unit, holder)
+        return Charge(self.keys, self.amount, unit=self.unit, holder=holder)
 
 
 def vm_usage(vms: VmUsage) -> list[Usage]:
@@ -251,7 +251,7 @@ def upgrade_vms(max_vms: int, *, blue_green: bool, max_surge: int) -> int:
 
 
 def _usage(project: str, location: str, amount: float, *quotas: QuotaId) -> Usage:
-    return Usage(_keys(project, location, quotas), amount, quotas[0].unit)
+    return Usage(_keys(project, location, quotas), amount, unit=quotas[0].unit)
 
 
 @cache  # thousands of pools charge few different limits

@@ -91,7 +91,7 @@ def read_usages(root: FilePath) -> Usages:
                 findings += mistakes
         except UnreadableError as error:
             unreadable.append(str(error))
-    return Usages(files, tuple(findings), tuple(unreadable))
+    return Usages(files, tuple(findings), unreadable=tuple(unreadable))
 
 
 CHIP_HOURS_LEDGER = declare(
@@ -152,7 +152,7 @@ def question(environment: Environment, name: str, month: str, now: datetime) -> 
         samples = f"sum by (cluster, cluster_queue, flavor) (sum_over_time({chips}[{seconds}s:{STEP_MINUTES}m]))"
         return f"{samples} / {60 // STEP_MINUTES}"
 
-    return Question(summed(maximum), summed(f"({maximum} - {minimum})"), end)
+    return Question(summed(maximum), summed(f"({maximum} - {minimum})"), time=end)
 
 
 def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, name: str) -> Hours:

@@ -165,7 +165,7 @@ class _Stack:
             # Ports grow by load, of which no file tells; each VM has the minimum from its start.
             addresses = view.addresses or nat_addresses(vms_behind(view, self.views), view.least_ports)
             label = f"NAT of {view.region}"
-            holder = Holder(view.stack, self._gateway_origin(view), label, disputed=not view.addresses)
+            holder = Holder(view.stack, self._gateway_origin(view), label=label, disputed=not view.addresses)
             usages = nat_usage(view.project or self.project, view.region, addresses)
             yield from (usage.by(holder) for usage in usages)
 
@@ -232,7 +232,9 @@ class _Stack:
                 if pool.machine and pool.machine.accelerator and pool.machine.accelerator.gke_label == limit.resource
             )
             chips = max(0, (limit.maximum or 0) - in_pools)
-            holder = Holder(created.stack, created.path("limits"), label, created.path(limit.resource), 1)
+            holder = Holder(
+                created.stack, created.path("limits"), label=label, field=created.path(limit.resource), step=1
+            )
             usages = accelerator_usage(project, limit.resource, chips, location, vcpus) if chips else ()
             yield from (usage.by(holder) for usage in usages)
 
@@ -270,7 +272,7 @@ class _Stack:
             if part.type in (ADDRESS, ROUTER):
                 path = self._gateway_origin(part)
                 label = f"NAT of {part.region}"
-        return Holder(part.stack, path, label)
+        return Holder(part.stack, path, label=label)
 
     def _gateway_origin(self, part: CountedView | GatewayView) -> Path:
         """Return the first cluster of a region, since its only NAT gateway has no line of its own in the file."""
@@ -289,7 +291,7 @@ def _holder(view: View, field: str, step: float, base: int) -> Holder:
         label = view.name.removesuffix("-pool")
     if view.origin[-2:-1] == ("more_pools",):
         label = f"{view.origin[-3]}-{label}"
-    return Holder(view.stack, view.origin, label, view.path(field), step, base)
+    return Holder(view.stack, view.origin, label=label, field=view.path(field), step=step, base=base)
 
 
 def _without_chips(path: Path) -> bool:

@@ -258,7 +258,7 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
         for cluster, flavors in clusters.items():
             for flavor_name, share in flavors.items():
                 path = (*above, cluster, flavor_name)
-                holder = Holder(stack.name, path, label, (*path, "nominal_quota"), 1, 0)
+                holder = Holder(stack.name, path, label=label, field=(*path, "nominal_quota"), step=1, base=0)
                 shares[stack.environment_name, cluster, flavor_name].append(Held(holder, share.nominal_quota))
     lines: list[CapacityLine] = []
     for stack, environment in workspace.environments():
@@ -283,12 +283,14 @@ def file_ledger(workspace: Workspace) -> list[FileLine]:
         for cluster, spec in environment.clusters.items():
             if spec.notebooks:
                 path: Path = ("clusters", cluster, "notebooks")
-                holder = Holder(stack.name, path, f"homes of {cluster}", (*path, "home_gib"), 1, 1)
+                holder = Holder(
+                    stack.name, path, label=f"homes of {cluster}", field=(*path, "home_gib"), step=1, base=1
+                )
                 shares[stack.name, spec.notebooks.filestore].append(Held(holder, spec.notebooks.home_gib))
     for stack, team, _ in workspace.teams():
         for name, directory in team.directories.items():
             path = ("directories", name)
-            holder = Holder(stack.name, path, f"{team.name}/{name}", (*path, "size_gib"), 1, 1)
+            holder = Holder(stack.name, path, label=f"{team.name}/{name}", field=(*path, "size_gib"), step=1, base=1)
             shares[team.environment, directory.filestore].append(Held(holder, directory.size_gib))
     return [
         FileLine(environment=stack.name, instance=name, spec=spec, shares=_sorted(shares[stack.name, name]))
@@ -302,7 +304,10 @@ def _claims(stack: str, environment: Environment) -> Iterator[ClaimLine]:
     for cluster, spec in environment.clusters.items():
         for key, storage in spec.storage_classes.items():
             path: Path = ("clusters", cluster, "storage_classes", key)
-            teams = [(Holder(stack, path, team, (*path, "teams", team), 1), gib) for team, gib in storage.teams.items()]
+            teams = [
+                (Holder(stack, path, label=team, field=(*path, "teams", team), step=1), gib)
+                for team, gib in storage.teams.items()
+            ]
             yield ClaimLine(
                 environment=stack,
                 instance=f"claims of {kubernetes_class(key)} in {cluster}",

@@ -30,7 +30,7 @@ def known_quotas() -> Mapping[tuple[str, str], KnownQuota]:
         values = {name: {value} for name, value in quota.dimensions}
         before = quotas[key].dimensions if key in quotas else {}
         both = {name: frozenset(values.get(name, ())) | before.get(name, frozenset()) for name in {*values, *before}}
-        quotas[key] = KnownQuota(quota.unit, quota.per, both)
+        quotas[key] = KnownQuota(quota.unit, quota.per, dimensions=both)
     return quotas
 
 

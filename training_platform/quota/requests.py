@@ -52,8 +52,14 @@ def stack_requests(workspace: Workspace) -> Iterator[StackRequest]:
     for stack, environment in workspace.environments():
         for name, request in environment.quota_requests.items():
             dimensions = request.other_dimensions
-            key = QuotaKey(environment.project, request.service, request.quota_id, request.place, dimensions)
-            yield StackRequest(stack, name, request, key)
+            key = QuotaKey(
+                environment.project,
+                request.service,
+                quota_id=request.quota_id,
+                location=request.place,
+                dimensions=dimensions,
+            )
+            yield StackRequest(stack, name, request=request, key=key)
 
 
 def requested(workspace: Workspace) -> dict[QuotaKey, float]:

@@ -57,7 +57,7 @@ def reservation_findings(workspace: Workspace) -> Iterator[Draft]:
             reservation = pool.spec.reservation
             if reservation and not reservation.any:
                 key = (reservation.project or environment.project, pool.zone or pool.region, reservation.name)
-                consumers[key].append(_Consumer(stack, pool, reservation.chips))
+                consumers[key].append(_Consumer(stack, pool, size=reservation.chips))
         yield from _of_classes(stack, environment)
     first_of: dict[tuple[str, str], _Consumer] = {}
     for (project, location, name), members in consumers.items():

@@ -175,7 +175,7 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
         except UnreadableError as error:
             failures.append(str(error))
         unreadable.update((file, sentence) for sentence in failures)
-    return Snapshots(by_project, tuple(findings), unreadable)
+    return Snapshots(by_project, tuple(findings), unreadable=unreadable)
 
 
 def not_known(project: str) -> str:

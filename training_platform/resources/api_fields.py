@@ -194,14 +194,14 @@ def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -
         for index, entry in enumerate(value):
             yield from _entry(entry, index, field, f"{name}[{index}]", path)
     else:
-        yield Leaf(name, path, value)
+        yield Leaf(name, path, value=value)
 
 
 def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
     """Yield the leaves of a block, or the entries of a map with keys of users."""
     if "$ref" not in field.schema and map_values(field.schema):
         for key, entry in value.items():
-            yield Leaf(f"{name}.{key}", (*path, key), entry)
+            yield Leaf(f"{name}.{key}", (*path, key), value=entry)
     elif field.schema.get("type") == "array":  # the provider has one block instead of the list
         yield from _block(value, field, name, (*path, 0))
     else:

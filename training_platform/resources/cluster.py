@@ -96,7 +96,15 @@ def cluster_resources(
         "pool_names": [pool.output("name") for pool in (*without_chips, *with_chips)],
         "service_account": service_account,
     }
-    return ClusterResources(cluster, name, endpoint, provider, without_chips, with_chips, networks)
+    return ClusterResources(
+        cluster,
+        name,
+        endpoint=endpoint,
+        provider=provider,
+        cpu_pools=without_chips,
+        accelerator_pools=with_chips,
+        gpu_networks=networks,
+    )
 
 
 def _endpoint(cluster: Resource, *, existing: bool) -> Any:

@@ -148,7 +148,7 @@ def created_pools(cluster_name: str, cluster: ClusterSpec, environment_scope: Sc
             pool = pools[f"{class_name}-{index}"]
             without_fabric = pool.spec.model_copy(update={"gpu_direct": False})  # a class has no more networks
             zone_count = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
-            gke_pool = GkePool(f"{cluster_name}-{pool.name}", 0, pool.hosts * zone_count)
+            gke_pool = GkePool(f"{cluster_name}-{pool.name}", 0, max_nodes=pool.hosts * zone_count)
             resource = accelerator_pool(replace(pool, spec=without_fabric), gke_pool, place)
             zones = list(priority.zones) or ([pool.zone] if pool.zone else _likely_zones(pool))
             resource.inputs = {**resource.inputs, "node_locations": zones}

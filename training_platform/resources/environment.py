@@ -411,7 +411,7 @@ def _controllers(cluster: PlannedCluster, scope: Scope, system: Sequence[Node]) 
         cluster.add("training-platform:tenancy:Admission", f"{name}-admission"),
         scope,
         environment.node_images,
-        Bounds(environment.max_grace_seconds, priorities(environment), _exclusive_nodes(cluster)),
+        Bounds(environment.max_grace_seconds, priorities(environment), exclusive=_exclusive_nodes(cluster)),
         sources=environment.image_sources,
         kinds=job_kinds(spec),
         devices=claims_devices(name, spec),

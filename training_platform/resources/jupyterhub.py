@@ -256,18 +256,20 @@ def gateway_objects(gateway: GatewaySpec, host: str) -> Iterator[GatewayObject]:
     yield GatewayObject(
         _GATEWAY,
         "Gateway",
-        {"gatewayClassName": _CLASS, "listeners": [listener], "addresses": [address]},
-        {"networking.gke.io/certmap": gateway.certificate_map},
+        spec={"gatewayClassName": _CLASS, "listeners": [listener], "addresses": [address]},
+        annotations={"networking.gke.io/certmap": gateway.certificate_map},
     )
     rules = [{"backendRefs": [{"name": _SERVICE, "port": _PORT}]}]
-    yield GatewayObject(_GATEWAY, "HTTPRoute", {"parentRefs": [{"name": NAME}], "hostnames": [host], "rules": rules})
+    yield GatewayObject(
+        _GATEWAY, "HTTPRoute", spec={"parentRefs": [{"name": NAME}], "hostnames": [host], "rules": rules}
+    )
     target = {"targetRef": {"group": "", "kind": "Service", "name": _SERVICE}}
     # The default is explicit, since the CRD's checks refuse a policy without it (gke-gateway-api fc40d60).
     http = {"requestPath": "/hub/health", "portSpecification": "USE_SERVING_PORT"}
     check = {"type": "HTTP", "httpHealthCheck": http}
-    yield GatewayObject(_GKE, "HealthCheckPolicy", {"default": {"config": check}, **target})
+    yield GatewayObject(_GKE, "HealthCheckPolicy", spec={"default": {"config": check}, **target})
     guard = {"iap": {"enabled": True}, "timeoutSec": _DAY_SECONDS}
-    yield GatewayObject(_GKE, "GCPBackendPolicy", {"default": guard, **target})
+    yield GatewayObject(_GKE, "GCPBackendPolicy", spec={"default": guard, **target})
 
 
 def jupyterhub(

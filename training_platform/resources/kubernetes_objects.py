@@ -121,13 +121,13 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
     name = chart.chart.rpartition("/")[2] if override.repository else chart.chart
     reference = override.chart or name
     if reference.startswith(_PATHS):
-        return ChartRef(reference, None, None)
+        return ChartRef(reference, None, repository=None)
     version = override.version or chart.version
     if not reference.startswith("oci://"):
-        return ChartRef(reference, version, repository)
+        return ChartRef(reference, version, repository=repository)
     # Helm 3.18 and later compare both. Source: helm/helm #12690 and #13588, read 2026-11-23; that the provider's own
     # Helm is as new is (unverified).
-    return ChartRef(f"{reference}@{override.digest}" if override.digest else reference, version, None)
+    return ChartRef(f"{reference}@{override.digest}" if override.digest else reference, version, repository=None)
 
 
 def _content(reference: ChartRef) -> str | None:

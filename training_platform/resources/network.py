@@ -96,7 +96,9 @@ def network_resources(name: str, scope: Scope, parts: NetworkParts, into: Compon
         google_apis = once(parts.google_apis.range, *(record.output("id") for record in records))
     joined = range_name if services is None else once(range_name, services.output("id"))
     into.outputs = {"network_id": network_id, "network_name": network.output("name"), "services_range": joined}
-    return NetworkResources(network_id, network.output("name"), services, range_name, google_apis)
+    return NetworkResources(
+        network_id, network.output("name"), services=services, services_range=range_name, google_apis=google_apis
+    )
 
 
 def vpc(name: str, scope: Scope) -> Resource:
@@ -213,10 +215,12 @@ class Entrance(NamedTuple):
 
 ENTRANCES: Final[Mapping[str, Entrance]] = {
     "private": Entrance(
-        "private.googleapis.com.", "199.36.153.8/30", tuple(f"199.36.153.{number}" for number in range(8, 12))
+        "private.googleapis.com.", "199.36.153.8/30", addresses=tuple(f"199.36.153.{number}" for number in range(8, 12))
     ),
     "restricted": Entrance(
-        "restricted.googleapis.com.", "199.36.153.4/30", tuple(f"199.36.153.{number}" for number in range(4, 8))
+        "restricted.googleapis.com.",
+        "199.36.153.4/30",
+        addresses=tuple(f"199.36.153.{number}" for number in range(4, 8)),
     ),
 }
 APIS: Final = "googleapis.com."

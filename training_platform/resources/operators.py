@@ -78,22 +78,22 @@ OPERATORS: Final = {
             JobKind(
                 "ray.io",
                 "v1",
-                "rayclusters",
-                templates_in(lambda cluster: _ray_templates(f"{cluster}.spec")),
+                resource="rayclusters",
+                templates=templates_in(lambda cluster: _ray_templates(f"{cluster}.spec")),
                 sizes=("spec.headGroupSpec", "spec.?workerGroupSpecs"),
                 refuses=_ray_refuses("object.spec"),
             ),
             JobKind(
                 "ray.io",
                 "v1",
-                "rayjobs",
-                templates_in(_ray_job_templates),
+                resource="rayjobs",
+                templates=templates_in(_ray_job_templates),
                 sizes=("spec.?rayClusterSpec", "spec.?submitterPodTemplate"),
                 refuses=_ray_refuses("object.spec.?rayClusterSpec"),
             ),
         ),
         # The dashboard, which KubeRay asks for the state of a RayJob; a job that it cannot ask about fails.
-        ({"ray.io/node-type": "head"}, 8265),
+        connects_to=({"ray.io/node-type": "head"}, 8265),
     ),
     "trainer": OperatorChart(
         {
@@ -105,8 +105,8 @@ OPERATORS: Final = {
             JobKind(
                 "trainer.kubeflow.org",
                 "v1alpha1",
-                "trainjobs",
-                _has_patched,
+                resource="trainjobs",
+                templates=_has_patched,
                 sizes=("spec.?runtimePatches",),
                 refuses={
                     # Kueue 0.19.2 knows the fields of Trainer 2.2; JobSet refuses what is lost (seen 2026-11-22).
@@ -119,8 +119,8 @@ OPERATORS: Final = {
             JobKind(
                 "trainer.kubeflow.org",
                 "v1alpha1",
-                "trainingruntimes",
-                lambda runtime, condition: _has_replicated(f"{runtime}.spec", condition),
+                resource="trainingruntimes",
+                templates=lambda runtime, condition: _has_replicated(f"{runtime}.spec", condition),
                 queued=False,
                 refuses={
                     # Of a job that waits, Trainer keeps the pods of its first reading, and Kueue counts the new ones:
@@ -138,8 +138,8 @@ OPERATORS: Final = {
             JobKind(
                 "leaderworkerset.x-k8s.io",
                 "v1",
-                "leaderworkersets",
-                templates_in(_group_templates),
+                resource="leaderworkersets",
+                templates=templates_in(_group_templates),
                 suspends=False,
             ),
         ),

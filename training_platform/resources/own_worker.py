@@ -48,7 +48,7 @@ def plan_in_worker(stack: Stack, workspace: Workspace, organization: str) -> Pla
 
     Raises PlanError for what the code does wrong, and UserError if there is no plan within 20 s.
     """
-    key = _WorkerKey(workspace.root, (workspace.root / OWN_RESOURCES).read_bytes(), os.environ.get(TRACEBACK))
+    key = _WorkerKey(workspace.root, (workspace.root / OWN_RESOURCES).read_bytes(), traceback=os.environ.get(TRACEBACK))
     if key not in _workers:
         while len(_workers) >= _WORKERS:
             _workers.pop(next(iter(_workers))).end()

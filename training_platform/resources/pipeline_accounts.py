@@ -223,7 +223,7 @@ def environment_rights(environment: str, workspace: Workspace) -> EnvironmentRig
                 mirrors.update(_MIRROR.findall(resource.inputs["chart"]))
             elif resource.type.startswith("gcp:"):
                 _add(resource, projects.setdefault(_project(resource, home), ProjectRights()))
-    return EnvironmentRights(environment, projects, frozenset(budgets), frozenset(mirrors))
+    return EnvironmentRights(environment, projects, budgets=frozenset(budgets), mirrors=frozenset(mirrors))
 
 
 def _add(resource: Resource, rights: ProjectRights) -> None:

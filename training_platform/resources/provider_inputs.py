@@ -30,7 +30,7 @@ def add_provider_inputs(
     """
     if not further:
         return
-    addition = _Addition(map_inputs(resource.type), taken_over, defaults)
+    addition = _Addition(map_inputs(resource.type), taken_over, defaults=defaults)
     inputs = addition.block(resource.inputs, further, ())
     if addition.refused:
         paths = {(*section, PROVIDER_INPUTS, *path): reason for path, reason in addition.refused.items()}

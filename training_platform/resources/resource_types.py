@@ -157,7 +157,7 @@ def _facts() -> _Facts:
     content = read_file(_FILE)
     place = DataPosition(_FILE)
     types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
-    return _Facts(types, content["apis"], frozenset(content["object_replacing"]))
+    return _Facts(types, content["apis"], object_replacing=frozenset(content["object_replacing"]))
 
 
 def api_of(resource_type: str) -> str | None:

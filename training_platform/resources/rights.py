@@ -143,7 +143,7 @@ def requirements(method: str, resource: str, body: Json) -> Iterator[Requirement
     project = resource.split("/")[1] if resource.startswith("projects/") else ""
     for need in permissions().methods[method]:
         for name in _resources(need, resource, body, project):
-            yield Requirement(need.permission, name, need.agent)
+            yield Requirement(need.permission, name, agent=need.agent)
 
 
 def _resources(need: Need, resource: str, body: Json, project: str) -> Iterator[str]:

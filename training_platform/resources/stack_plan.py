@@ -86,7 +86,7 @@ def stack_plan(
         add_own_resources = _own_resources(workspace.root)
         token = IN_OWN_RESOURCES.set(True)
         try:
-            add_own_resources(OwnResources(plan, home, stack.team, scope, apis))
+            add_own_resources(OwnResources(plan, home, team=stack.team, scope=scope, apis=apis))
         except (Exception, SystemExit) as error:  # whatever the organisation's own code raises is about its file
             raise _failed(error, f"stops for stack {stack.name}") from error
         finally:

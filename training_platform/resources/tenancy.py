@@ -68,26 +68,26 @@ class RoleSubject(NamedTuple):
 
 # No right to create pods, or any objects that create pods but Jobs: Kueue lets those start without quota.
 MEMBER_RULES = (
-    RoleRule("batch", ("jobs",), _ALL),
-    RoleRule("jobset.x-k8s.io", ("jobsets",), _ALL),
-    RoleRule("jobset.x-k8s.io", ("jobsets/status",), _READ),
+    RoleRule("batch", ("jobs",), verbs=_ALL),
+    RoleRule("jobset.x-k8s.io", ("jobsets",), verbs=_ALL),
+    RoleRule("jobset.x-k8s.io", ("jobsets/status",), verbs=_READ),
     # No right to delete them either: Jobs and Ray clusters replace a deleted pod while it still holds its node.
-    RoleRule("", ("pods",), _READ),
-    RoleRule("", ("pods/log",), _READ),
+    RoleRule("", ("pods",), verbs=_READ),
+    RoleRule("", ("pods/log",), verbs=_READ),
     # kubectl speaks to these through a web socket, which starts with a GET.
-    RoleRule("", ("pods/exec", "pods/portforward"), ("get", "create")),
-    RoleRule("", ("persistentvolumeclaims", "configmaps", "secrets"), _ALL),
-    RoleRule("", ("events",), _READ),
-    RoleRule("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
+    RoleRule("", ("pods/exec", "pods/portforward"), verbs=("get", "create")),
+    RoleRule("", ("persistentvolumeclaims", "configmaps", "secrets"), verbs=_ALL),
+    RoleRule("", ("events",), verbs=_READ),
+    RoleRule("kueue.x-k8s.io", ("localqueues", "workloads"), verbs=_READ),
     # `job why` reads these: a run's place in its queue, and the request to GKE for its VMs.
-    RoleRule("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get", "list")),
-    RoleRule("autoscaling.x-k8s.io", ("provisioningrequests",), _READ),
+    RoleRule("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), verbs=("get", "list")),
+    RoleRule("autoscaling.x-k8s.io", ("provisioningrequests",), verbs=_READ),
 )
 
 
 def rules_of(kinds: Iterable[JobKind]) -> list[RoleRule]:
     """Return the rights to the kinds of jobs that a cluster's operators run."""
-    return [RoleRule(kind.group, (kind.resource,), _ALL) for kind in kinds]
+    return [RoleRule(kind.group, (kind.resource,), verbs=_ALL) for kind in kinds]
 
 
 def subjects(members: Iterable[str]) -> list[RoleSubject]:

@@ -122,7 +122,9 @@ def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | Non
         if not re.search(rf"\b{re.escape(view.name)}\b", draft.message):
             draft = replace(draft, message=f"{view.name}: {draft.message}")
     elif file is not None:
-        anchor = Anchor(view.stack, file.source.file, file.position(path), dotted(path), anchor.resource)
+        anchor = Anchor(
+            view.stack, file.source.file, position=file.position(path), path=dotted(path), resource=anchor.resource
+        )
         rests_on = (file.at(path), *(file.at(view_read.origin) for view_read in draft.views))
         if rule.spoils:
             spoils = (file.at(path), file.at(view.origin))

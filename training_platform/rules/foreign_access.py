@@ -226,7 +226,7 @@ def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[Forei
             roles.append((resource, claimed_by, "a volume", folder))
     for planned, principal, role, target in roles:
         if pair := teams.without_consent(principal, role, target, plan.name):
-            yield ForeignGrant(planned, principal, pair[0], role, target, pair[1])
+            yield ForeignGrant(planned, principal, team=pair[0], role=role, resource=target, owner=pair[1])
 
 
 def _principal(subject: Any, environment: str) -> str:

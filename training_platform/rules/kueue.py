@@ -550,9 +550,9 @@ def _pod_sets(inputs: Json) -> Iterator[_PodSet]:
         size = integer(group, "size") if "size" in group else 1
         path = "spec.leaderWorkerTemplate"
         if leader:
-            yield _PodSet(f"{path}.leaderTemplate", block(leader, "metadata", "annotations"), 1)
+            yield _PodSet(f"{path}.leaderTemplate", block(leader, "metadata", "annotations"), pods=1)
         workers = None if size is None else size - bool(leader)
-        yield _PodSet(f"{path}.workerTemplate", block(group, "workerTemplate", "metadata", "annotations"), workers)
+        yield _PodSet(f"{path}.workerTemplate", block(group, "workerTemplate", "metadata", "annotations"), pods=workers)
         return
     replicas: dict[str, int | None] = {}
     for index, replicated_job in entries(spec, "replicatedJobs"):
@@ -565,7 +565,7 @@ def _pod_sets(inputs: Json) -> Iterator[_PodSet]:
         pods = None
         if parallelism is not None and copies is not None and not is_unknown(job, "completions"):
             pods = copies * (parallelism if completions is None else min(parallelism, completions))
-        yield _PodSet(f"{job_path}.template", block(job, "template", "metadata", "annotations"), pods)
+        yield _PodSet(f"{job_path}.template", block(job, "template", "metadata", "annotations"), pods=pods)
 
 
 @object_rule("topology-request", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
@@ -574,7 +574,7 @@ def topology_request(view: ObjectView) -> Iterator[Draft]:
     inputs = view.inputs
     pod_sets = list(_pod_sets(inputs))
     if "containers" in block(inputs, "spec"):
-        pod_sets = [_PodSet("", block(inputs, "metadata", "annotations"), None)]
+        pod_sets = [_PodSet("", block(inputs, "metadata", "annotations"), pods=None)]
     for pod_set in pod_sets:
         annotations = pod_set.annotations
         path = f"{pod_set.path}.metadata.annotations".removeprefix(".")

@@ -206,12 +206,26 @@ class RightsOfTeam:
     def of_jobs(self, path: Path, does: str, permissions: tuple[str, ...], resource: str) -> NeededRight:
         """Return a promise to the team's jobs."""
         principal = f"serviceAccount:{self.email}"
-        return NeededRight(path, f"jobs of {self.team.name}", does, principal, permissions, resource)
+        return NeededRight(
+            path,
+            f"jobs of {self.team.name}",
+            does=does,
+            principal=principal,
+            permissions=permissions,
+            resource=resource,
+        )
 
     def of_members(self, path: Path, does: str, permissions: tuple[str, ...], resource: str) -> Iterator[NeededRight]:
         """Yield a promise to each of the team's members."""
         for member in self.team.members:
-            yield NeededRight(path, f"members of {self.team.name}", does, member, permissions, resource)
+            yield NeededRight(
+                path,
+                f"members of {self.team.name}",
+                does=does,
+                principal=member,
+                permissions=permissions,
+                resource=resource,
+            )
 
     def bucket(self, path: Path, key: str, *, members_write: bool) -> Iterator[NeededRight]:
         """Yield the promises about a bucket of the team to its jobs and members."""
@@ -238,7 +252,14 @@ class RightsOfTeam:
     def agent_pulls(self, path: Path, repository: str) -> Iterator[NeededRight]:
         """Yield the promise that Vertex AI pulls images, if its project is not that of the images."""
         if self.scope.project != self.environment.project:
-            yield NeededRight(path, "Vertex AI", "pull images", agent(self.scope.project), PULL_IMAGES, repository)
+            yield NeededRight(
+                path,
+                "Vertex AI",
+                does="pull images",
+                principal=agent(self.scope.project),
+                permissions=PULL_IMAGES,
+                resource=repository,
+            )
 
     def _of_jobs(self) -> Iterator[NeededRight]:
         yield self.of_jobs(("name",), "write logs", WRITE_LOGS, self.project)
@@ -247,7 +268,14 @@ class RightsOfTeam:
         if self.team.shares:
             pods = f"serviceAccount:{self.environment.project}.svc.id.goog[{self.team.name}/{SERVICE_ACCOUNT}]"
             does = "write logs as the team's account"  # which workload identity lets them act as
-            yield NeededRight(("shares",), f"pods of {self.team.name}", does, pods, WRITE_LOGS, self.project)
+            yield NeededRight(
+                ("shares",),
+                f"pods of {self.team.name}",
+                does=does,
+                principal=pods,
+                permissions=WRITE_LOGS,
+                resource=self.project,
+            )
 
     def _of_members(self) -> Iterator[NeededRight]:
         account = f"{self.project}/serviceAccounts/{self.email}"
@@ -281,7 +309,14 @@ class RightsOfTeam:
         for key, resource in vertex.persistent_resources.items():
             restarted: Path = ("vertex", "persistent_resources", key)
             for admin in self.environment.admins:
-                yield NeededRight(restarted, "administrators", f"restart {key}", admin, RESTART_MACHINES, self.project)
+                yield NeededRight(
+                    restarted,
+                    "administrators",
+                    does=f"restart {key}",
+                    principal=admin,
+                    permissions=RESTART_MACHINES,
+                    resource=self.project,
+                )
             name = attachment(resource.network_attachment, resource.region, self.scope)
             if name:
                 path: Path = ("vertex", "persistent_resources", key, "network_attachment")
@@ -297,21 +332,49 @@ class RightsOfTeam:
             yield from self.of_members(("environment",), "see runs on Vertex AI", SEE_JOBS, self.project)
         for member in self.environment.vertex_submitters:
             who = f"{member}, which submits jobs of {self.team.name},"
-            yield NeededRight(("environment",), who, "start jobs on Vertex AI", member, SUBMIT_JOBS, self.project)
-            yield NeededRight(("environment",), who, "read their logs", member, (READ_VIEW,), log_view)
+            yield NeededRight(
+                ("environment",),
+                who,
+                does="start jobs on Vertex AI",
+                principal=member,
+                permissions=SUBMIT_JOBS,
+                resource=self.project,
+            )
+            yield NeededRight(
+                ("environment",),
+                who,
+                does="read their logs",
+                principal=member,
+                permissions=(READ_VIEW,),
+                resource=log_view,
+            )
             yield from self._finds_addresses(("environment",), who, member)
 
     def _finds_addresses(self, path: Path, who: str, member: str) -> Iterator[NeededRight]:
         """Yield the promise that a member who submits to Vertex AI can look up what its jobs mount."""
         if self.environment.filestore or self.environment.lustre:
             project = f"projects/{self.environment.project}"
-            yield NeededRight(path, who, "look up addresses of file systems", member, FIND_FILE_SYSTEMS, project)
+            yield NeededRight(
+                path,
+                who,
+                does="look up addresses of file systems",
+                principal=member,
+                permissions=FIND_FILE_SYSTEMS,
+                resource=project,
+            )
 
 
 def attaching(path: Path, project: str, name: str) -> NeededRight:
     """Return the promise of a network attachment, ``projects/{project}/regions/...``, to VMs of a project."""
     above = "/".join(name.split("/")[:2])
-    return NeededRight(path, "Vertex AI", f"use {name.rpartition('/')[2]}", agent(project), CHANGE_ATTACHMENT, above)
+    return NeededRight(
+        path,
+        "Vertex AI",
+        does=f"use {name.rpartition('/')[2]}",
+        principal=agent(project),
+        permissions=CHANGE_ATTACHMENT,
+        resource=above,
+    )
 
 
 def _of_environment(name: str, environment: Environment) -> Iterator[NeededRight]:
@@ -321,15 +384,31 @@ def _of_environment(name: str, environment: Environment) -> Iterator[NeededRight
     nodes = f"serviceAccount:{account_id(scope.environment, 'gke-nodes')}@{scope.project}.iam.gserviceaccount.com"
     for cluster in environment.clusters:
         path: Path = ("clusters", cluster)
-        yield NeededRight(path, "nodes", "write logs and metrics", nodes, (*WRITE_LOGS, *WRITE_METRICS), project)
+        yield NeededRight(
+            path,
+            "nodes",
+            does="write logs and metrics",
+            principal=nodes,
+            permissions=(*WRITE_LOGS, *WRITE_METRICS),
+            resource=project,
+        )
         if environment.images:
-            yield NeededRight(path, "nodes", "pull images", nodes, PULL_IMAGES, project)
+            yield NeededRight(
+                path, "nodes", does="pull images", principal=nodes, permissions=PULL_IMAGES, resource=project
+            )
     for region in environment.network_attachments:
         yield attaching(("network_attachments", region), scope.project, project)
     for index, admin in enumerate(environment.admins):
         path = ("admins", index)
         permissions = (CONNECT_TO_CLUSTERS, "monitoring.timeSeries.list", USE_SERVICES)
-        yield NeededRight(path, "administrators", "look after the clusters", admin, permissions, project)
+        yield NeededRight(
+            path,
+            "administrators",
+            does="look after the clusters",
+            principal=admin,
+            permissions=permissions,
+            resource=project,
+        )
 
 
 _PEOPLE = ("user:", "group:", "domain:")

@@ -51,7 +51,7 @@ class Suggestions:
         if suggest is None or stack is None or not isinstance(view, View):
             return finding
         alternatives = self._alternatives.get(self._workspace.project_of(stack) or "")
-        pool = alternatives.pool(Holder(stack.name, view.origin[:_POOL], "")) if alternatives else None
+        pool = alternatives.pool(Holder(stack.name, view.origin[:_POOL], label="")) if alternatives else None
         if pool is None or alternatives is None:
             return finding
         return suggest(finding, pool, alternatives, self._workspace)
@@ -133,7 +133,7 @@ def _quota_of_slice(topology: str, pool: ExpandedPool, alternatives: Alternative
     if quota is None:
         return ""
     headroom = alternatives.headroom(
-        quota_key(alternatives.project, quota, pool.zone or pool.region), Holder(stack, pool.path, pool.name)
+        quota_key(alternatives.project, quota, pool.zone or pool.region), Holder(stack, pool.path, label=pool.name)
     )
     needed = (chips_in(topology) or 0) * pool.spec.slices
     if headroom is None or math.isinf(headroom) or needed <= headroom:

@@ -51,7 +51,7 @@ class Exclusion(NamedTuple):
 def _exclusion(row: Any) -> Exclusion:
     name, start, end = (inputs.as_text(at(row, (key,))) for key in ("exclusionName", "startTime", "endTime"))
     scope = inputs.as_text(at(row, ("exclusionOptions", "scope")))
-    return Exclusion(name, start, end, "NO_UPGRADES" if scope is None else scope)
+    return Exclusion(name, start, end=end, scope="NO_UPGRADES" if scope is None else scope)
 
 
 class ClusterView(View):
@@ -128,8 +128,12 @@ class ClusterView(View):
     def window(self) -> Window | None:
         """The maintenance window; None if GKE may upgrade at any time."""
         block = inputs.known(self.read(_WINDOW))
-        parts = (inputs.known(inputs.as_text(at(block, (name,)))) for name in ("startTime", "endTime", "recurrence"))
-        return None if block is None else Window(*(part or "" for part in parts))
+        if block is None:
+            return None
+        start, end, recurrence = (
+            inputs.known(inputs.as_text(at(block, (name,)))) or "" for name in ("startTime", "endTime", "recurrence")
+        )
+        return Window(start, end, recurrence=recurrence)
 
 
 _LIMITS = {"cpu": "cpu", "memory": "memory_gb"}

@@ -109,7 +109,7 @@ class FieldTrials:
                 return None
             stack = _with_old_value(owner, field)
             stacks = {**self._head.stacks, owner.name: stack}
-            workspace = cross_check(Workspace(self._head.root, stacks, self._head.unreadable))
+            workspace = cross_check(Workspace(self._head.root, stacks, unreadable=self._head.unreadable))
             self._workspaces[key] = None if workspace.stacks[owner.name].findings else workspace
         return self._workspaces[key]
 

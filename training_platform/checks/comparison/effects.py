@@ -76,7 +76,9 @@ def effect_of_loss(resource_type: str) -> Effect:
     """Return the effect of deleting a resource; if the table lacks its type, its contents are lost."""
     row = _type_effects(resource_type)
     if row is None:
-        return Effect("data", "what it holds is lost: the table of effects does not have its type", "look into it")
+        return Effect(
+            "data", "what it holds is lost: the table of effects does not have its type", first="look into it"
+        )
     return _effect(row.lost)
 
 
@@ -97,7 +99,7 @@ def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:
     if row is None or row.added is None:
         return Effect("none", "it is new")
     if any(_fits("public", None, value) for value in inputs.values()):
-        return Effect("opens", "everybody gets access", "name the members or the ranges that need it")
+        return Effect("opens", "everybody gets access", first="name the members or the ranges that need it")
     return _effect(row.added)
 
 
@@ -107,7 +109,7 @@ def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect
     for row in _input_rows(resource_type):
         if row.fits(plain, old, new):
             return _effect(row)
-    return Effect("unknown", "the table of effects has no row for it", "look into it")
+    return Effect("unknown", "the table of effects has no row for it", first="look into it")
 
 
 def effects_of_field(section: str, path: str, old: Any, new: Any) -> list[Effect]:

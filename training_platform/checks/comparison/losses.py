@@ -123,7 +123,7 @@ class LossFinder:
                 f"; or, if {enumeration(new)} is the same under a new name, write `renamed_from: {change.name}` there"
             )
         subject = LostSubject(name=f"{change.name} is still deployed")
-        effect = Effect("stack", says, first)
+        effect = Effect("stack", says, first=first)
         return Loss(stack=change.name, causes=(Cause(stack=change.name),), effect=effect, subject=subject)
 
     def _of_resource(self, change: StackChange, resource: ResourceChange) -> Iterator[Loss]:
@@ -277,7 +277,7 @@ class LossFinder:
         for grant in kept_foreign_grants(stack.name, self.head):
             if resource := new.get(grant.planned.key):
                 says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
-                effect = Effect("opens", says, f"agree on it with the people of {grant.owner}")
+                effect = Effect("opens", says, first=f"agree on it with the people of {grant.owner}")
                 yield Loss(
                     stack=self._stack_of_team(grant.owner, stack) or stack.name,
                     causes=(self.fields.cause(change, resource, None),),
@@ -299,7 +299,7 @@ class LossFinder:
             return
         file = f"{PRICES}, here or in {self.comparison.ref},"
         says = f"up to ${more:,.2f} per hour more, and {file} lets ${self.most_more:,.2f} through"
-        effect = Effect("cost", says, "agree on it with whoever pays")
+        effect = Effect("cost", says, first="agree on it with whoever pays")
         cause = Cause(stack=change.name, after=AcknowledgedValue(f"{more:.2f}"))
         yield Loss(stack=change.name, causes=(cause,), effect=effect, subject=LostSubject(name=change.name))
 
@@ -313,7 +313,7 @@ class LossFinder:
         if after == 0:
             return  # without a pool there is no such flavor, which is an error at each share
         says = f"its pools hold {after:,.0f} and held {before:,.0f}, and teams are promised {promised:,.0f}"
-        effect = Effect("promises", says, "lower the shares first, or keep the machines")
+        effect = Effect("promises", says, first="lower the shares first, or keep the machines")
         subject = LostSubject(name=f"{line.flavor} in {line.cluster}", stack=line.environment)
         cause = self._shrinking_field(line, stack, after)
         yield Loss(stack=stack.name, causes=(cause,), effect=effect, subject=subject)

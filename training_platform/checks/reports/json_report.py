@@ -263,5 +263,7 @@ def _stack_change(stack: StackChange) -> Json:
 
 
 def _amount(value: Amount, digits: int | None = None) -> dict[str, float | None]:
-    numbers = zip(("before", "after"), value[:2], strict=True)
-    return {side: number if number is None or digits is None else round(number, digits) for side, number in numbers}
+    numbers = {"before": value.before, "after": value.after}
+    if digits is None:
+        return numbers
+    return {side: None if number is None else round(number, digits) for side, number in numbers.items()}

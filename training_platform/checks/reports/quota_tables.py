@@ -82,7 +82,7 @@ def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
             for held in line.holders:
                 amounts[overview.team(held) if by == "team" else held.holder.stack] += held.amount
             for owner, amount in amounts.items():
-                groups[owner].append(GroupedLimit(f"{project} {place}", line, amount))
+                groups[owner].append(GroupedLimit(f"{project} {place}", line, part=amount))
     return {title: sorted(groups[title], key=lambda limit: (limit.where, limit.line.key)) for title in sorted(groups)}
 
 

@@ -232,7 +232,7 @@ def _priced(stack: StackChange) -> str:
 
 def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
     """Return a quantity before and after, and the difference: ``48 → 64 (+16)``."""
-    before, after = ("?" if number is None else show(number) for number in value[:2])
+    before, after = ("?" if number is None else show(number) for number in (value.before, value.after))
     if value.before == value.after:
         return after
     sign = "+" if (value.delta or 0) > 0 else "-"

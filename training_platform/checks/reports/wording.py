@@ -13,7 +13,7 @@ from training_platform.checks.effect_kinds import HEADLINES, LOSS_RULES, EffectK
 from training_platform.checks.report import Report, folded, following
 from training_platform.checks.reports.conclusion import Conclusion, VerdictState, counted, counted_kinds, of_severities
 from training_platform.config.model.stack import stack_name
-from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.finding import Finding, Position
 from training_platform.config.reading.section import listed
 from training_platform.config.workspace import stack_file
 
@@ -49,7 +49,7 @@ def conclusion(report: Report) -> Conclusion:
         state = "findings"
     elif unjudged:
         state = "partial"
-    return Conclusion(state, stacks, ", ".join(parts), losses, unjudged)
+    return Conclusion(state, stacks, counts=", ".join(parts), losses=losses, unjudged=unjudged)
 
 
 def losses_headline(report: Report) -> str:
@@ -89,7 +89,8 @@ class FindingPosition(NamedTuple):
 def place(finding: Finding) -> FindingPosition:
     """Return the position of a finding: its own, or its stack's file, or the folder of all stacks."""
     file = finding.file or (stack_file(finding.stack) if finding.stack else "stacks")
-    return FindingPosition(file, *(finding.position or (1, 1)))
+    position = finding.position or Position(1, 1)
+    return FindingPosition(file, line=position.line, column=position.column)
 
 
 def sentences(finding: Finding, more: Sequence[Finding]) -> list[str]:

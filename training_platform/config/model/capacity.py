@@ -87,12 +87,17 @@ class ReservationSpec(Consistent):
         of_one = sorted({"project", "block", "sub_block", "chips", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
             yield Problem(
-                ("name",), f"reservation any does not support {', '.join(of_one)}", "only any, or a name", "any"
+                ("name",),
+                f"reservation any does not support {', '.join(of_one)}",
+                allowed="only any, or a name",
+                nearest="any",
             )
         if self.sub_block and not self.block:
-            yield Problem(("sub_block",), "needs the block that it belongs to", "block and sub_block")
+            yield Problem(("sub_block",), "needs the block that it belongs to", allowed="block and sub_block")
         if self.starts and self.ends and self.ends < self.starts:
-            yield Problem(("ends",), f"{self.ends} is before starts", f"{self.starts} or later", self.starts)
+            yield Problem(
+                ("ends",), f"{self.ends} is before starts", allowed=f"{self.starts} or later", nearest=self.starts
+            )
 
     @property
     def any(self) -> bool:
@@ -149,9 +154,9 @@ def reservation_conflicts(capacity: Capacity, reservation: ReservationSpec | Non
     """Yield a reservation beside another provisioning model, and reserved VMs that name no reservation."""
     if capacity == "reservation" and reservation is None:
         yield Problem(
-            ("capacity",), "is reservation, and the field reservation is missing", "reservation: NAME beside it"
+            ("capacity",), "is reservation, and the field reservation is missing", allowed="reservation: NAME beside it"
         )
     if capacity != "reservation" and reservation is not None:
         message = f"capacity {capacity} does not use a reservation"
         allowed = "capacity: reservation, or no reservation"
-        yield Problem(("reservation",), message, allowed, "capacity: reservation")
+        yield Problem(("reservation",), message, allowed=allowed, nearest="capacity: reservation")

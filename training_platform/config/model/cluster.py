@@ -309,18 +309,20 @@ class ClusterSpec(Consistent):
             for field in OWNERS_FIELDS:
                 if field in self.model_fields_set:
                     message = f"does not go with existing: {self.existing} is as its owner has it"
-                    yield Problem((field,), message, "the field left out", "leave it out")
+                    yield Problem((field,), message, allowed="the field left out", nearest="leave it out")
         queued = {("serving",): self.serving, ("notebooks", "teams"): bool(self.notebooks and self.notebooks.teams)}
         for path, is_queued in queued.items():
             if is_queued and self.software.kueue == "none":
                 message = "needs Kueue to count its pods, and software.kueue is none"
-                yield Problem(path, message, "the field left out, or Kueue installed", "leave it out")
+                yield Problem(path, message, allowed="the field left out, or Kueue installed", nearest="leave it out")
         for name in self.cpu_pools:
             if name in self.node_pools or name in ("system", "cpu-np"):
                 other = f"{name} of node_pools" if name in self.node_pools else "a pool of the platform's own"
-                yield Problem(("cpu_pools", name), f"has the name of {other}", "another name", f"{name}-cpu")
+                yield Problem(
+                    ("cpu_pools", name), f"has the name of {other}", allowed="another name", nearest=f"{name}-cpu"
+                )
         if self.existing is None and self.subnet is None:
-            yield Problem(("subnet",), "is missing", "nodes, pods and services, or the field existing")
+            yield Problem(("subnet",), "is missing", allowed="nodes, pods and services, or the field existing")
         yield from self._conflicts_of_networks()
 
     def _conflicts_of_networks(self) -> Iterator[Problem]:
@@ -344,7 +346,9 @@ class ClusterSpec(Consistent):
                 f"is missing: {dranet} ({self.node_pools[dranet].machine_type}) has DRANET by default, "
                 f"{vpcs} ({self.node_pools[vpcs].machine_type}) has VPCs, and a cluster has one of both"
             )
-            yield Problem(("accelerator_networks",), message, "dranet or multi-network", "multi-network")
+            yield Problem(
+                ("accelerator_networks",), message, allowed="dranet or multi-network", nearest="multi-network"
+            )
 
     @model_validator(mode="after")
     def _classes_are_of_its_pools(self) -> Self:

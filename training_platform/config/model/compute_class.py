@@ -75,7 +75,7 @@ class Priority(Section):
                 if self.topology is None
                 else f"does not go with {self.machine_type}, which has GPUs"
             )
-            yield Problem(("topology",), message, "a topology for TPUs only")
+            yield Problem(("topology",), message, allowed="a topology for TPUs only")
         yield from reservation_conflicts(self.capacity, self.reservation)
 
     @property

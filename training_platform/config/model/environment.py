@@ -108,7 +108,7 @@ class Destination(Consistent):
         """Yield that both or neither of addresses and a host name are given."""
         if (self.cidr is None) == (self.host is None):
             message = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
-            yield Problem((), message, "one of cidr and host")
+            yield Problem((), message, allowed="one of cidr and host")
 
     def covers(self, host: str) -> bool:
         """Whether a host is the destination's: `*` stands for one label. Source: GKE docs, FQDN network policies."""
@@ -252,7 +252,7 @@ class ChartOverride(Consistent):
         """Yield a digest of a chart that no registry holds by digest."""
         if self.digest and (self.repository or not (self.chart or "oci://").startswith("oci://")):
             message = "goes only with an OCI reference: chart repositories and folders have no digest"
-            yield Problem(("digest",), message, "chart: oci://..., or no digest")
+            yield Problem(("digest",), message, allowed="chart: oci://..., or no digest")
 
 
 class ImageRepositorySpec(Consistent):
@@ -278,7 +278,7 @@ class ImageRepositorySpec(Consistent):
         """Yield a cache where the repository is."""
         if self.location in self.caches:
             path = ("caches", self.caches.index(self.location))
-            yield Problem(path, "is where the repository is", "a location beside it, or no cache")
+            yield Problem(path, "is where the repository is", allowed="a location beside it, or no cache")
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -486,23 +486,27 @@ class Environment(Consistent):
             yield from self._without_services_range()
         if self.google_apis == "public" and self.clusters and not self.open_egress:
             message = "is public: pods of teams would not reach Google's APIs, whose public addresses change"
-            yield Problem(("google_apis",), message, "private, restricted, or open_egress: true", "private")
+            yield Problem(
+                ("google_apis",), message, allowed="private, restricted, or open_egress: true", nearest="private"
+            )
         for number, row in enumerate(self.egress):
             for message, allowed in self.guarded_behind(row):
-                yield Problem(("egress", number), message, allowed)
+                yield Problem(("egress", number), message, allowed=allowed)
         without = [name for name, cluster in self.clusters.items() if not cluster.fqdn_policies]
         for number in (number for number, row in enumerate(self.egress) if row.host and without):
             message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)}"
-            yield Problem(("egress", number, "host"), message, "cidr, or clusters with fqdn_policies: true")
+            yield Problem(("egress", number, "host"), message, allowed="cidr, or clusters with fqdn_policies: true")
         yield from self._conflicts_of_network()
         yield from self._regions_without_key()
         if self.budget and self.billing_account is None:
-            yield Problem(("budget",), "needs billing_account, which is not set", "no budget, or a billing_account")
+            yield Problem(
+                ("budget",), "needs billing_account, which is not set", allowed="no budget, or a billing_account"
+            )
         yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()
         if slices > MOST_SLICES:
             message = f"has {slices:,} slices and node pools in all clusters together"
-            yield Problem(("clusters",), message, f"at most {MOST_SLICES:,}")
+            yield Problem(("clusters",), message, allowed=f"at most {MOST_SLICES:,}")
 
     def guarded_behind(self, destination: Destination) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with a destination and what is allowed, if it opens what all teams share to pods."""
@@ -539,9 +543,11 @@ class Environment(Consistent):
         message = "needs private_services_range of the environment, which is not set"
         for name, instance in self.filestore.items():
             if instance.connection == "private-service-access":
-                yield Problem(("filestore", name, "connection"), message, "direct-peering, or such a range")
+                yield Problem(("filestore", name, "connection"), message, allowed="direct-peering, or such a range")
         if self.lustre:
-            yield Problem(("lustre",), message, "such a range, a /23 or larger for each instance", "10.200.0.0/20")
+            yield Problem(
+                ("lustre",), message, allowed="such a range, a /23 or larger for each instance", nearest="10.200.0.0/20"
+            )
 
     def _conflicts_of_network(self) -> Iterator[Problem]:
         """Yield what an existing network's owner decides, and subnets that are nowhere to be found."""
@@ -549,21 +555,25 @@ class Environment(Consistent):
         if self.network:
             for field in sorted({"nat_addresses", "private_services_range"} & self.model_fields_set):
                 message = "does not go with network, whose owner has its gateways and peerings"
-                yield Problem((field,), message, "the field left out", "leave it out")
+                yield Problem((field,), message, allowed="the field left out", nearest="leave it out")
         if self.network and self.network.grant_roles and not shared:
             message = "is true, and the network is not of another project"
-            yield Problem(("network", "grant_roles"), message, "false, or project with the host project", "false")
+            yield Problem(
+                ("network", "grant_roles"), message, allowed="false, or project with the host project", nearest="false"
+            )
         if shared and self.network_attachments:
             message = f"need subnets of the network, which belong to its host project {self.host_project}"
-            yield Problem(("network_attachments",), message, "the field left out, or attachments of its owner")
+            yield Problem(("network_attachments",), message, allowed="the field left out, or attachments of its owner")
         for name, cluster in self.clusters.items():
             named = cluster.subnet.name if cluster.subnet else None
             if named and self.network is None:
                 message = f"is {named!r}, and the environment makes the network with its subnets"
-                yield Problem(("clusters", name, "subnet", "name"), message, "the field left out, or network")
+                yield Problem(("clusters", name, "subnet", "name"), message, allowed="the field left out, or network")
             if shared and cluster.subnet and not named:
                 message = f"is missing: the network is of project {self.host_project}, which has its subnets"
-                yield Problem(("clusters", name, "subnet", "name"), message, "name of a subnet with these ranges")
+                yield Problem(
+                    ("clusters", name, "subnet", "name"), message, allowed="name of a subnet with these ranges"
+                )
 
     @property
     def own_clusters(self) -> dict[str, ClusterSpec]:
@@ -588,15 +598,15 @@ class Environment(Consistent):
         if instance not in self.filestore:
             message = f"{instance!r} is not a Filestore instance of this environment"
             allowed = enumeration(self.filestore) or "none is declared under filestore"
-            yield Problem(path, message, allowed, find_nearest(instance, self.filestore))
+            yield Problem(path, message, allowed=allowed, nearest=find_nearest(instance, self.filestore))
         elif instance not in shared_instances:
             message = f"belongs to team {self.filestore[instance].team}, and homes are those of all users of notebooks"
             allowed = enumeration(shared_instances) or "an instance without team, to be declared under filestore"
-            yield Problem(path, message, allowed, min(shared_instances, default=None))
+            yield Problem(path, message, allowed=allowed, nearest=min(shared_instances, default=None))
         elif instance not in near:
             message = f"{instance!r} is in {self.filestore[instance].location}: notebooks in {region} cannot mount it"
             allowed = enumeration(near) or f"an instance in {region}, to be declared under filestore"
-            yield Problem(path, message, allowed, min(near, default=None))
+            yield Problem(path, message, allowed=allowed, nearest=min(near, default=None))
 
     def _regions_without_key(self) -> Iterator[Problem]:
         """Yield what would be left to Google's keys where the environment has its own."""
@@ -615,7 +625,7 @@ class Environment(Consistent):
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
                 message = f"is in {region_of(location)}, for which encryption.keys has no key"
-                yield Problem(path, message, f"a region of {enumeration(self.encryption.by_region)}")
+                yield Problem(path, message, allowed=f"a region of {enumeration(self.encryption.by_region)}")
 
     def _data_set_conflicts(self) -> Iterator[Problem]:
         """Yield data sets on missing instances, or instances that hold what their readers must not see."""
@@ -626,7 +636,7 @@ class Environment(Consistent):
                 message = f"{instance!r} is not a Managed Lustre instance of this environment"
                 allowed = f"{enumeration(self.lustre) or 'one under lustre'}, or location, address and filesystem of it"
                 path = ("data_sets", name, "lustre", "instance")
-                yield Problem(path, message, allowed, find_nearest(instance, self.lustre))
+                yield Problem(path, message, allowed=allowed, nearest=find_nearest(instance, self.lustre))
             if data.filestore is None:
                 continue
             path = ("data_sets", name, "filestore", "instance")
@@ -637,12 +647,16 @@ class Environment(Consistent):
             if instance not in self.filestore:
                 message = f"{instance!r} is not a Filestore instance of this environment"
                 allowed = enumeration(self.filestore) or other_instances
-                yield Problem(path, message, allowed, find_nearest(instance, self.filestore))
+                yield Problem(path, message, allowed=allowed, nearest=find_nearest(instance, self.filestore))
             elif instance in homes:
                 message = f"{instance!r} holds the homes of all users of notebooks"
-                yield Problem(path, message, other_instances, min(self.filestore.keys() - homes, default=None))
+                yield Problem(
+                    path, message, allowed=other_instances, nearest=min(self.filestore.keys() - homes, default=None)
+                )
             elif (team := self.filestore[instance].team) and (
                 not data.teams or {*data.teams, data.writer or team} != {team}
             ):
                 message = f"is read by teams other than {team}, which owns {instance!r}"
-                yield Problem(("data_sets", name, "teams"), message, f"[{team}], or another instance", f"[{team}]")
+                yield Problem(
+                    ("data_sets", name, "teams"), message, allowed=f"[{team}], or another instance", nearest=f"[{team}]"
+                )

@@ -47,7 +47,7 @@ def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Problem]:
         chips = "TPUs" if machine.kind == "tpu" else "GPUs"
         for field in sorted({"accelerator", "accelerator_count"} & written):
             message = f"does not go with {machine.name}, which includes {chips}"
-            yield Problem((field,), message, "the field left out", "leave it out")
+            yield Problem((field,), message, allowed="the field left out", nearest="leave it out")
 
 
 class VmSpec(Section):
@@ -230,12 +230,14 @@ AcceleratorMachineName = Annotated[
     OneOf(
         "machine type with TPUs or GPUs",
         _WITH_CHIPS,
-        MACHINE_TYPES,
+        names_elsewhere=MACHINE_TYPES,
         elsewhere="machine_type of the cluster's system_pool",
         called=_by_accelerator,
     ),
 ]
-CpuMachineName = Annotated[str, OneOf("CPU-only machine type", _CPU_ONLY, MACHINE_TYPES, _SYSTEM)]
+CpuMachineName = Annotated[
+    str, OneOf("CPU-only machine type", _CPU_ONLY, names_elsewhere=MACHINE_TYPES, instead=_SYSTEM)
+]
 
 
 def _topology(value: str) -> str:
@@ -302,7 +304,7 @@ class SystemPoolSpec(CpuPoolSpec):
         yield from super().conflicts()
         if self.machine_type in self.fallback_machine_types:
             message = f"has {self.machine_type}, which is machine_type already"
-            yield Problem(("fallback_machine_types",), message, "other machine types", "leave it out")
+            yield Problem(("fallback_machine_types",), message, allowed="other machine types", nearest="leave it out")
 
 
 class PathwaysPoolSpec(CpuPoolSpec):
@@ -419,17 +421,17 @@ class NodePoolSpec(NodeOptions):
             message = (
                 f"does not go with {machine.name}, whose nodes have no labels of blocks, nor slices over several VMs"
             )
-            yield Problem(("topology_aware",), message, _NO_FIELD, _LEAVE_OUT)
+            yield Problem(("topology_aware",), message, allowed=_NO_FIELD, nearest=_LEAVE_OUT)
         if not tpu and "gpu_direct" in self.model_fields_set and self.gpu_direct and machine.gpudirect is None:
             message = f"does not go with {machine.name}, whose VMs have no GPUDirect"
-            yield Problem(("gpu_direct",), message, _NO_FIELD, _LEAVE_OUT)
+            yield Problem(("gpu_direct",), message, allowed=_NO_FIELD, nearest=_LEAVE_OUT)
 
     def _conflicts_of_attachment(self, machine: MachineType) -> Iterator[Problem]:
         """Yield GPUs attached to a machine with built-in chips, and a machine without to which none are."""
         if machine.kind == "cpu" and self.accelerator is None:
             names = list(_ATTACHED)
             message = f"is missing: {machine.name} does not include GPUs"
-            yield Problem(("accelerator",), message, ", ".join(names), f"accelerator: {names[0]}")
+            yield Problem(("accelerator",), message, allowed=", ".join(names), nearest=f"accelerator: {names[0]}")
         yield from included_gpus(machine, self.model_fields_set)
 
     def _conflicts_of_counts(self, machine: MachineType) -> Iterator[Problem]:
@@ -446,15 +448,20 @@ class NodePoolSpec(NodeOptions):
             allowed = "min_nodes and max_nodes"
         for field, nearest in counts.items():
             if field in self.model_fields_set:
-                yield Problem((field,), f"does not go with {machine.name}, {message}", allowed, nearest)
+                yield Problem((field,), f"does not go with {machine.name}, {message}", allowed=allowed, nearest=nearest)
 
     def _conflicts_of_slices(self, machine: MachineType) -> Iterator[Problem]:
         """Yield the conflicts of a pool with TPUs: settings for GPUs, and a missing topology."""
         for field in sorted(GPU_ONLY & self.model_fields_set):
-            yield Problem((field,), f"does not go with {machine.name}, which has TPUs", _NO_FIELD, _LEAVE_OUT)
+            yield Problem(
+                (field,), f"does not go with {machine.name}, which has TPUs", allowed=_NO_FIELD, nearest=_LEAVE_OUT
+            )
         if self.topology is None:
             smallest = next(legal_topologies(machine), None)
             message = f"is missing: {machine.name} has TPUs, and a slice needs a topology"
             yield Problem(
-                ("topology",), message, topologies_text(machine), f"topology: {smallest}" if smallest else None
+                ("topology",),
+                message,
+                allowed=topologies_text(machine),
+                nearest=f"topology: {smallest}" if smallest else None,
             )

@@ -72,7 +72,7 @@ class Preemption(Consistent):
         if self.reclaim == "Never" and self.borrow_within_cohort != "Never":
             message = f"is Never together with borrow_within_cohort {self.borrow_within_cohort}"
             allowed = "LowerPriority, Any, or borrow_within_cohort: Never"
-            yield Problem(("reclaim",), message, allowed, "LowerPriority")
+            yield Problem(("reclaim",), message, allowed=allowed, nearest="LowerPriority")
 
 
 class Fallback(Section):
@@ -120,17 +120,21 @@ def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> No
 def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Problem]:
     """Yield parents that no cohort has the name of, and cohorts that are within themselves."""
     if ROOT_COHORT in cohorts and cohorts[ROOT_COHORT].parent:
-        yield Problem(("cohorts", ROOT_COHORT, "parent"), "is the cohort that all others are in", "the field left out")
+        yield Problem(
+            ("cohorts", ROOT_COHORT, "parent"), "is the cohort that all others are in", allowed="the field left out"
+        )
         return
     names = {*cohorts, ROOT_COHORT}
     for name, cohort in cohorts.items():
         path = ("cohorts", name, "parent")
         if cohort.parent and cohort.parent not in names:
             message = f"{cohort.parent!r} is not a cohort of this environment"
-            yield Problem(path, message, enumeration(names), find_nearest(cohort.parent, names))
+            yield Problem(path, message, allowed=enumeration(names), nearest=find_nearest(cohort.parent, names))
         elif name in (above := _above(name, cohorts)):
             message = f"makes {name} a cohort within itself: {' in '.join((name, *above))}"
-            yield Problem(path, message, "a cohort that is not within it, or the field left out", ROOT_COHORT)
+            yield Problem(
+                path, message, allowed="a cohort that is not within it, or the field left out", nearest=ROOT_COHORT
+            )
 
 
 def _above(name: str, cohorts: Mapping[str, CohortSpec]) -> list[str]:

@@ -91,7 +91,7 @@ class Stack:
 
     def locate(self, field: Path) -> Anchor:
         """Return the place of a path of the stack's section."""
-        return SourceSection(self.source, self.below, self.name).locate(field)
+        return SourceSection(self.source, self.below, stack=self.name).locate(field)
 
     def at(self, path: Path) -> Place:
         """Return a path of the stack's section as causes of findings name it."""

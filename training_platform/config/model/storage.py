@@ -86,13 +86,18 @@ class BackupScheduleSpec(Consistent):
     def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that do not go together."""
         if self.every_hours and self.weekdays:
-            yield Problem(("weekdays",), "has days together with every_hours", "one of the two")
+            yield Problem(("weekdays",), "has days together with every_hours", allowed="one of the two")
         if self.end_hour <= self.start_hour:
             message = f"is {self.end_hour}, not after start_hour {self.start_hour}"
-            yield Problem(("end_hour",), message, f"{self.start_hour + 1} to 24", str(min(24, self.start_hour + 6)))
+            yield Problem(
+                ("end_hour",),
+                message,
+                allowed=f"{self.start_hour + 1} to 24",
+                nearest=str(min(24, self.start_hour + 6)),
+            )
         if self.locked_days > self.keep_days:
             message = f"is {self.locked_days}, and backups are kept for {self.keep_days} days"
-            yield Problem(("locked_days",), message, f"at most {self.keep_days}", str(self.keep_days))
+            yield Problem(("locked_days",), message, allowed=f"at most {self.keep_days}", nearest=str(self.keep_days))
 
 
 class FilestoreSpec(Consistent):
@@ -304,7 +309,7 @@ class DataSetSpec(Consistent):
         places = [name for name in DATA_PLACES if getattr(self, name) is not None]
         if len(places) != 1:
             message = f"{' and '.join(places)} are both given" if places else "says nowhere that it is"
-            yield Problem((), message, f"one of {', '.join(DATA_PLACES)}")
+            yield Problem((), message, allowed=f"one of {', '.join(DATA_PLACES)}")
 
     def readable_by(self, team: str) -> bool:
         """Whether a team mounts it."""

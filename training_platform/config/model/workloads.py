@@ -111,7 +111,7 @@ class Notebooks(Section):
     def conflicts(self, pools: dict[str, object]) -> Iterator[Problem]:
         """Yield a gateway without host, pools that are not the cluster's, and those that are nobody's and a team's."""
         if self.gateway and self.host is None:
-            yield Problem(("notebooks", "host"), "is missing: a gateway is for one host name", "a host name")
+            yield Problem(("notebooks", "host"), "is missing: a gateway is for one host name", allowed="a host name")
         named: dict[tuple[str | int, ...], str] = {("pools", number): pool for number, pool in enumerate(self.pools)}
         for team, spec in self.teams.items():
             named |= {("teams", team, "pools", number): pool for number, pool in enumerate(spec.pools)}
@@ -119,10 +119,15 @@ class Notebooks(Section):
             field = ("notebooks", *path)
             if pool not in pools:
                 allowed = enumeration(pools) or "none is declared under node_pools"
-                yield Problem(field, f"{pool!r} is not a node pool of this cluster", allowed, find_nearest(pool, pools))
+                yield Problem(
+                    field,
+                    f"{pool!r} is not a node pool of this cluster",
+                    allowed=allowed,
+                    nearest=find_nearest(pool, pools),
+                )
             elif path[0] == "teams" and pool in self.pools:
                 message = f"{pool!r} is for notebooks that ask no queue, as notebooks.pools says"
-                yield Problem(field, message, "a pool that is not in notebooks.pools")
+                yield Problem(field, message, allowed="a pool that is not in notebooks.pools")
 
 
 SERVING_PRIORITY = "serving"
@@ -186,11 +191,11 @@ class ServerSpec(Consistent):
         yield from above("min_replicas", self.min_replicas, "max_replicas", self.max_replicas)
         if self.secrets and not self.command:
             message = "is missing: secrets are fetched before the program starts, and only the image knows its own"
-            yield Problem(("command",), message, "the program of the image", None)
+            yield Problem(("command",), message, allowed="the program of the image", nearest=None)
         for name in sorted(self.secrets.keys() & self.env.keys()):
-            yield Problem(("secrets", name), "is a variable of env too", "one of the two")
+            yield Problem(("secrets", name), "is a variable of env too", allowed="one of the two")
         if self.metric and not self.target:
-            yield Problem(("target",), f"is missing: {self.metric} has no default", "a mean over all replicas")
+            yield Problem(("target",), f"is missing: {self.metric} has no default", allowed="a mean over all replicas")
 
 
 AGENT_BEGINNING = "wandb-"  # of the namespaces of agents, and the team's name

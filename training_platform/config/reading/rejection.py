@@ -83,7 +83,7 @@ def validated(
     try:
         return model.model_validate_json(json.dumps(value)), []
     except ValidationError as error:
-        return None, located(rejections(error, model, SourceSection(source, below, stack), rule))
+        return None, located(rejections(error, model, SourceSection(source, below, stack=stack), rule))
 
 
 def rejections(
@@ -212,9 +212,10 @@ def _problems(detail: ErrorDetails, model: type[BaseModel], written: str | None)
             allowed += " (in quotes)"
         if expected == "a list":
             allowed += _LISTS.get(str(path[-1]), "")
-        yield Problem(path, f"{HIDDEN} is not {expected}", allowed, None)
+        yield Problem(path, f"{HIDDEN} is not {expected}", allowed=allowed, nearest=None)
     else:
-        yield Problem(path, *_explain(detail, context, model, path, written))
+        message, allowed_instead, nearest = _explain(detail, context, model, path, written)
+        yield Problem(path, message, allowed=allowed_instead, nearest=nearest)
     for problem in context.get("more", ()):
         yield problem._replace(path=section + problem.path)
 

@@ -305,7 +305,10 @@ def above(minimum_name: str, minimum: int, maximum_name: str, maximum: int) -> I
     if minimum > maximum:
         message = f"is {minimum}, which is more than {maximum_name} ({maximum})"
         yield Problem(
-            (minimum_name,), message, f"at most {maximum}, or {maximum_name} of at least {minimum}", str(maximum)
+            (minimum_name,),
+            message,
+            allowed=f"at most {maximum}, or {maximum_name} of at least {minimum}",
+            nearest=str(maximum),
         )
 
 

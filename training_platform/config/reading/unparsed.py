@@ -153,7 +153,15 @@ def _indentation(lines: Sequence[str], stop: int) -> _Why:
                 moved = (f"{' ' * (level - current)}{line}"[max(0, current - level) :] for line in lines[number:end])
                 odd_keys = _odd_keys("\n".join((*lines[:number], *moved, *lines[end:], "")))
                 if odd_keys is not None:
-                    fixes.append(_Reindent(odd_keys, end > number + 1, distance, abs(level - current), -level))
+                    fixes.append(
+                        _Reindent(
+                            odd_keys,
+                            end > number + 1,
+                            distance=distance,
+                            shift=abs(level - current),
+                            negative_level=-level,
+                        )
+                    )
     if not fixes:
         return None
     best = min(fixes)

@@ -106,7 +106,7 @@ def planned_regions(resources: Iterable[StackResource]) -> set[str]:
 def compared(name: str, resources: Sequence[StackResource], contents: Contents) -> AdoptedStack:
     """Return a stack with its planned resources that exist, and their differences."""
     in_cloud = matches(resources, contents)
-    stack = AdoptedStack(name, resources, in_cloud | object_matches(resources, in_cloud, contents))
+    stack = AdoptedStack(name, resources, matched=in_cloud | object_matches(resources, in_cloud, contents))
     for match in stack.matched.values():
         if match.body is None:
             continue

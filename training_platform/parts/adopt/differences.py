@@ -47,7 +47,10 @@ def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Differe
     """
     if planned.type == DASHBOARD:  # its only input is the whole body, as a string
         dashboard = json.loads(planned.inputs["dashboardJson"])
-        return [Difference(_text(change[0]), *change[1:], replaces=False) for change in _changes(dashboard, body, ())]
+        return [
+            Difference(_text(path), current, planned=value, replaces=False)
+            for path, current, value in _changes(dashboard, body, ())
+        ]
     ignored = planned.options.get("ignoreChanges", ())
     compared = [
         leaf
@@ -59,7 +62,11 @@ def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Differe
     updates = []
     for path, current, value in _changes(body_of(compared), body, ()):
         name = names.get(path) or next((leaf_name for p, leaf_name in names.items() if p[: len(path)] == path), "")
-        updates.append(Difference(_text(path), current, value, forces_replacement(planned.type, name, also=replacing)))
+        updates.append(
+            Difference(
+                _text(path), current, planned=value, replaces=forces_replacement(planned.type, name, also=replacing)
+            )
+        )
     return [*updates, *_unsaid(planned, body)]
 
 
@@ -123,7 +130,7 @@ def _unsaid(planned: StackResource, body: Mapping[str, Any]) -> Iterator[Differe
             fnmatchcase(text, pattern) or text.startswith((f"{pattern}.", f"{pattern}["))
             for pattern in ignored_patterns
         ):
-            yield Difference(text, value, None, replaces=False)
+            yield Difference(text, value, planned=None, replaces=False)
 
 
 def _extra(

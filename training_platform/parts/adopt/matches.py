@@ -102,7 +102,9 @@ def _candidates(planned: StackResource, contents: Contents) -> Iterator[Match]:
     if identity is not None:
         body = contents.of(planned.type).get(identity)
         if body is not None:
-            yield Match(planned, resource_types.imported_as(planned.type, identity, contents.project), identity, body)
+            yield Match(
+                planned, resource_types.imported_as(planned.type, identity, contents.project), path=identity, body=body
+            )
     elif planned.type in _TOLD_BY:
         # First the candidates with the resource's own name and the suffix that Pulumi adds.
         named = f"/{planned.name}"
@@ -127,7 +129,7 @@ def _alike(planned: StackResource, contents: Contents) -> Iterator[Match]:
     for path, body in contents.of(planned.type).items():
         here = place in (None, UNKNOWN) or f"/{place}/" in path
         if here and told and all(leaf.value is not UNKNOWN and same(leaf.value, _at(body, leaf.path)) for leaf in told):
-            yield Match(planned, path, path, body)
+            yield Match(planned, path, path=path, body=body)
 
 
 def _at(body: Any, path: Iterable[Any]) -> Any:
@@ -139,7 +141,7 @@ def _at(body: Any, path: Iterable[Any]) -> Any:
 def _service(planned: StackResource, contents: Contents) -> Iterator[Match]:
     api = planned.inputs["service"]
     if any(path.endswith(f"/{api}") for path in contents.of(ENABLED_APIS)):
-        yield Match(planned, f"{contents.project}/{api}", api, None)
+        yield Match(planned, f"{contents.project}/{api}", path=api, body=None)
 
 
 def _member(planned: StackResource, contents: Contents) -> Iterator[Match]:
@@ -151,7 +153,7 @@ def _member(planned: StackResource, contents: Contents) -> Iterator[Match]:
     bindings = (row for row in policy.get("bindings", ()) if not row.get("condition"))
     if any(row["role"] == role and member in row.get("members", ()) for row in bindings):
         identity = f"{contents.project} {role} {member}"
-        yield Match(planned, identity, identity, None)
+        yield Match(planned, identity, path=identity, body=None)
 
 
 def _nats(planned: StackResource, contents: Contents) -> Iterator[Match]:
@@ -160,14 +162,14 @@ def _nats(planned: StackResource, contents: Contents) -> Iterator[Match]:
         region = router.split("/")[3]
         name = router.rpartition("/")[2]
         identity = f"{contents.project}/{region}/{name}/{nat['name']}"
-        yield Match(planned, identity, identity, nat)
+        yield Match(planned, identity, path=identity, body=nat)
 
 
 def _dashboard(planned: StackResource, contents: Contents) -> Iterator[Match]:
     title = json.loads(planned.inputs["dashboardJson"])["displayName"]
     for path, body in contents.of(resource_types.DASHBOARD).items():
         if body.get("displayName") == title:
-            yield Match(planned, path, path, body)
+            yield Match(planned, path, path=path, body=body)
 
 
 def _connection(planned: StackResource, contents: Contents) -> Iterator[Match]:
@@ -175,7 +177,7 @@ def _connection(planned: StackResource, contents: Contents) -> Iterator[Match]:
     peerings = contents.of(resource_types.NETWORK).get(network, {}).get("peerings", ())
     if any(peering.get("name") == _SERVICES for peering in peerings):
         identity = f"{network}:{planned.inputs['service']}"
-        yield Match(planned, identity, identity, None)
+        yield Match(planned, identity, path=identity, body=None)
 
 
 _ENDPOINT = ("controlPlaneEndpointsConfig", "dnsEndpointConfig", "endpoint")
@@ -202,7 +204,7 @@ def object_matches(
         if (current := find(provider.path, inputs)) is not None:
             path = f"{provider.path}/{inputs.get('kind', 'Release')}/{current.id}"
             resolved = dataclasses.replace(planned, inputs=inputs)
-            matched[planned.key] = Match(resolved, current.id, path, current.body)
+            matched[planned.key] = Match(resolved, current.id, path=path, body=current.body)
             matched[provider.planned.key] = provider
     return matched
 
@@ -214,7 +216,7 @@ def _provider(planned: StackResource, contents: Contents) -> Match | None:
     if path not in contents.clusters or not endpoint:
         return None
     inputs = {**planned.inputs, "kubeconfig": kubeconfig(endpoint)}
-    return Match(dataclasses.replace(planned, inputs=inputs), "", path, None)
+    return Match(dataclasses.replace(planned, inputs=inputs), "", path=path, body=None)
 
 
 def _known(planned: StackResource, matched: Matches) -> dict[str, Any]:
@@ -268,11 +270,11 @@ def object_differences(planned: StackResource, body: Mapping[str, Any]) -> Itera
     """
     inputs = {key: planned.inputs.get(key) for key in body} if planned.type == RELEASE else planned.inputs
     for path, current, value in _changes(inputs, body):
-        yield Difference(path, current, value, replaces=False)
+        yield Difference(path, current, planned=value, replaces=False)
     if planned.type.startswith(_KUEUE):
         for path, current in _beside(inputs.get("spec", {}), body.get("spec", {}), "spec"):
             if TABLE["kueue"].get(path.rpartition(".")[2]) != str(current):
-                yield Difference(path, current, None, replaces=False)
+                yield Difference(path, current, planned=None, replaces=False)
 
 
 def _beside(planned: Any, current: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -51,7 +51,7 @@ def container(
 
     ``platform`` has further variables; the job's own win over them. The launcher fills in those of this run's nodes.
     """
-    launch = Launch(at_run_time(platform or {}), restarts, script, on_gke=image_key == ON_GKE)
+    launch = Launch(at_run_time(platform or {}), restarts, script=script, on_gke=image_key == ON_GKE)
     command, args = argv(job, launch)
     fixed = {name: value for name, value in (platform or {}).items() if name not in launch.nodes}
     body: dict[str, Any] = {image_key: image(job)}

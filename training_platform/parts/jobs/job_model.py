@@ -116,16 +116,18 @@ class PythonSource(Consistent):
         kinds = [name for name in ("file", "package", "folder") if getattr(self, name) is not None]
         if len(kinds) != 1:
             message = f"{' and '.join(kinds)} are given together" if kinds else "no file, package or folder is given"
-            yield Problem((), message, "file, package or folder")
+            yield Problem((), message, allowed="file, package or folder")
             return
         if self.package and not self.module:
-            yield Problem(("package",), "needs the module to run", "module beside it")
+            yield Problem(("package",), "needs the module to run", allowed="module beside it")
         if not self.package and self.module:
             runs = "the file itself" if self.file else "command"
-            yield Problem(("module",), f"is for a package: {runs} runs", "none")
+            yield Problem(("module",), f"is for a package: {runs} runs", allowed="none")
         if not self.file and self.requirements:
             yield Problem(
-                ("requirements",), "is for a file: a package declares its own, and an image has a folder's", "none"
+                ("requirements",),
+                "is for a file: a package declares its own, and an image has a folder's",
+                allowed="none",
             )
 
 
@@ -141,7 +143,7 @@ class MountSource(Consistent):
         kinds = [name for name, value in self if value is not None]
         if len(kinds) != 1:
             message = f"{' and '.join(kinds)} are both given" if kinds else "has no source"
-            yield Problem((), message, f"one of {' or '.join(type(self).model_fields)}")
+            yield Problem((), message, allowed=f"one of {' or '.join(type(self).model_fields)}")
 
 
 class Mount(Section):
@@ -204,15 +206,15 @@ class Range(Consistent):
         """Yield the fields that conflict."""
         bounds = [name for name in ("min", "max") if getattr(self, name) is not None]
         if self.values and bounds:
-            yield Problem((bounds[0],), "conflicts with values", "values, or min and max")
+            yield Problem((bounds[0],), "conflicts with values", allowed="values, or min and max")
         elif not self.values and len(bounds) < 2:
-            yield Problem((), "has no values", "values, or min and max")
+            yield Problem((), "has no values", allowed="values, or min and max")
         if len(set(self.values)) < len(self.values):
-            yield Problem(("values",), "has a value twice", "each once")
+            yield Problem(("values",), "has a value twice", allowed="each once")
         if self.min is not None and self.max is not None and self.min >= self.max:
-            yield Problem(("max",), f"is {self.max}, and min is {self.min}", f"more than {self.min}")
+            yield Problem(("max",), f"is {self.max}, and min is {self.min}", allowed=f"more than {self.min}")
         if self.scale == "log" and self.min is not None and self.min <= 0:
-            yield Problem(("min",), f"is {self.min}, and has no logarithm", "more than 0")
+            yield Problem(("min",), f"is {self.min}, and has no logarithm", allowed="more than 0")
 
 
 class Sweep(Consistent):
@@ -252,13 +254,15 @@ class Sweep(Consistent):
         if self.method == "grid":
             for name, values in self.parameters.items():
                 if not values.values:
-                    yield Problem(("parameters", name), "has bounds, and a grid tries values", "values")
+                    yield Problem(("parameters", name), "has bounds, and a grid tries values", allowed="values")
             if self.trials is not None:
-                yield Problem(("trials",), "is for a search: a grid tries every combination", "none")
+                yield Problem(("trials",), "is for a search: a grid tries every combination", allowed="none")
         elif self.trials is None:
-            yield Problem((), f"a {self.method} search needs a number of trials", "trials")
+            yield Problem((), f"a {self.method} search needs a number of trials", allowed="trials")
         if self.trials is not None and self.max_failed_trials > self.trials:
-            yield Problem(("max_failed_trials",), f"is {self.max_failed_trials}", f"at most {self.trials} (trials)")
+            yield Problem(
+                ("max_failed_trials",), f"is {self.max_failed_trials}", allowed=f"at most {self.trials} (trials)"
+            )
 
     @property
     def size(self) -> int:
@@ -362,15 +366,15 @@ class GkeTarget(Consistent):
         """Yield neither or both of flavor and pool, or of the counts, and fields that a pool of CPUs does not have."""
         if (self.flavor is None) == (self.pool is None):
             subject = "neither flavor nor pool is" if self.flavor is None else "flavor and pool are both"
-            yield Problem((), f"{subject} given", "flavor, or pool for VMs without TPUs or GPUs")
+            yield Problem((), f"{subject} given", allowed="flavor, or pool for VMs without TPUs or GPUs")
         for field in ("slices", "gpus", "placement", "pathways"):
             if self.pool and getattr(self, field):
-                yield Problem((field,), f"is for flavors: VMs of pool {self.pool} have no TPUs or GPUs", "none")
+                yield Problem((field,), f"is for flavors: VMs of pool {self.pool} have no TPUs or GPUs", allowed="none")
         if self.pool and self.nodes is None:
-            yield Problem((), "has no number of pods", "nodes", "nodes: 1")
+            yield Problem((), "has no number of pods", allowed="nodes", nearest="nodes: 1")
         elif not self.pool and (self.slices is None) == (self.nodes is None):
             subject = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
-            yield Problem((), f"{subject} given", "slices for a flavor of TPUs, nodes for one of GPUs")
+            yield Problem((), f"{subject} given", allowed="slices for a flavor of TPUs, nodes for one of GPUs")
 
 
 INT32 = 2**31 - 1
@@ -598,17 +602,17 @@ class Job(Consistent):
     def conflicts(self) -> Iterator[Problem]:
         """Yield the fields that conflict."""
         if self.gke is None and self.vertex is None:
-            yield Problem((), "the job has no target", "gke, vertex or both")
+            yield Problem((), "the job has no target", allowed="gke, vertex or both")
         if (self.image is None) == (self.source is None):
             subject = "neither image nor source is" if self.image is None else "image and source are both"
-            yield Problem(() if self.image is None else ("source",), f"{subject} given", "image or source")
+            yield Problem(() if self.image is None else ("source",), f"{subject} given", allowed="image or source")
         if self.source and self.source.folder and not self.command:
-            yield Problem(("source", "folder"), "needs the program to run", "command beside source")
+            yield Problem(("source", "folder"), "needs the program to run", allowed="command beside source")
         if self.source and not self.source.folder and self.command:
-            yield Problem(("command",), "conflicts with source, which has the program", "only args")
+            yield Problem(("command",), "conflicts with source, which has the program", allowed="only args")
         for name in self.secrets.keys() & self.env.keys():
-            yield Problem(("secrets", name), "is a variable of env too", "one of the two")
+            yield Problem(("secrets", name), "is a variable of env too", allowed="one of the two")
         names = [mount.name for mount in self.mounts]
         for index, name in enumerate(names):
             if name in names[:index]:
-                yield Problem(("mounts", index, "name"), f"{name!r} is the name of another mount", "each once")
+                yield Problem(("mounts", index, "name"), f"{name!r} is the name of another mount", allowed="each once")

@@ -31,27 +31,31 @@ class JobReference(NamedTuple):
 def team_references(job: Job, team: Team, environment: Environment) -> Iterator[JobReference]:
     """Yield a job's references to its team's resources."""
     if job.output:
-        yield JobReference(("output",), job.output, "a bucket", team.buckets)
+        yield JobReference(("output",), job.output, kind="a bucket", names=team.buckets)
     if job.source and job.source.bucket:
-        yield JobReference(("source", "bucket"), job.source.bucket, "a bucket", team.buckets)
+        yield JobReference(("source", "bucket"), job.source.bucket, kind="a bucket", names=team.buckets)
     for variable, secret in job.secrets.items():
-        yield JobReference(("secrets", variable), secret.partition(":")[0], "a secret", team.secrets)
+        yield JobReference(("secrets", variable), secret.partition(":")[0], kind="a secret", names=team.secrets)
     for index, mount in enumerate(job.mounts):
         below: Path = ("mounts", index, "source")
         if mount.source.directory:
-            yield JobReference((*below, "directory"), mount.source.directory, "a directory", team.directories)
+            yield JobReference(
+                (*below, "directory"), mount.source.directory, kind="a directory", names=team.directories
+            )
         if mount.source.bucket:
-            yield JobReference((*below, "bucket"), mount.source.bucket, "a bucket", team.buckets)
+            yield JobReference((*below, "bucket"), mount.source.bucket, kind="a bucket", names=team.buckets)
         if mount.source.data_set:
             readable = [name for name, spec in environment.data_sets.items() if spec.readable_by(team.name)]
-            yield JobReference((*below, "data_set"), mount.source.data_set, "a data set for members", readable)
+            yield JobReference(
+                (*below, "data_set"), mount.source.data_set, kind="a data set for members", names=readable
+            )
     if job.vertex and job.vertex.persistent_resource:
         path = ("vertex", "persistent_resource")
         resources = team.vertex.persistent_resources
-        yield JobReference(path, job.vertex.persistent_resource, "a persistent resource", resources)
+        yield JobReference(path, job.vertex.persistent_resource, kind="a persistent resource", names=resources)
     if job.vertex and job.tensorboard:
         kind = "a region with a TensorBoard (vertex.tensorboards)"
-        yield JobReference(("vertex", "region"), job.vertex.region, kind, team.vertex.tensorboards)
+        yield JobReference(("vertex", "region"), job.vertex.region, kind=kind, names=team.vertex.tensorboards)
 
 
 def dangling(job: Job, source: Source, stack: Stack, environment: Environment, workspace: Workspace) -> Iterator[Draft]:

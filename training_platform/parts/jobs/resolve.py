@@ -89,7 +89,7 @@ def parse_places(source: Source, workspace: Workspace) -> Iterator[PlacedJob]:
     numbers = {target: number_of_places(source.value, target) for target in TARGETS}
     for index in range(max(1, *numbers.values())):
         job, findings = parse_job(source, workspace, index)
-        yield PlacedJob(job, [target for target, number in numbers.items() if index < number], findings)
+        yield PlacedJob(job, [target for target, number in numbers.items() if index < number], findings=findings)
 
 
 def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJob | None, list[Draft]]:

@@ -101,20 +101,20 @@ class PlatformJudge(Judge):
 
     def _charged(self, charge: Charge | Usage) -> Quota:
         """Return the quota that an amount is charged to: the first with a limit, else the first."""
-        quotas = [Quota(*key) for key in charge.keys]
+        quotas = [Quota._make(key) for key in charge.keys]
         return next((quota for quota in quotas if self.limit(quota)), quotas[0])
 
     def limit(self, quota: Quota) -> float | None:
         """Return the limit of a quota, None if it is unknown."""
         snapshot = self._snapshots.get(quota.project)
-        return snapshot.limit(QuotaKey(*quota)) if snapshot else None
+        return snapshot.limit(QuotaKey._make(quota)) if snapshot else None
 
     def limits(self, project: str, service: str) -> Mapping[str, Sequence[QuotaLimit]]:
         """Return the limits of the project's snapshot."""
         snapshot = self._snapshots.get(project)
         rows = snapshot.limits.get(service, {}) if snapshot else {}
         return {
-            name: [QuotaLimit(limit.place, limit.dimensions, limit.limit) for limit in limits]
+            name: [QuotaLimit(limit.place, limit.dimensions, amount=limit.limit) for limit in limits]
             for name, limits in rows.items()
         }
 
@@ -144,7 +144,7 @@ class PlatformJudge(Judge):
             modified_roles=access.modified_roles,
         )
         for who, need in denied:
-            yield Missing(who, need.permission, need.resource, of_agent=bool(need.agent))
+            yield Missing(who, need.permission, resource=need.resource, of_agent=bool(need.agent))
 
     def held(self, member: str, permissions: Collection[str], resource: str, policies: Policies) -> list[str]:
         """Return which of some permissions a member has on a resource."""
@@ -197,14 +197,14 @@ def _with_current_nodes(view: View, nodes: int | None) -> View:
 
 def _rights(policies: Policies) -> Rights:
     """Return the rights that policies grant, and those that Google grants to its own accounts."""
-    grants = [PolicyGrant(*grant) for grant in policies.grants]
+    grants = [PolicyGrant._make(grant) for grant in policies.grants]
     public_repositories = {resource_named(image, "") for image in IMAGES.values()} - {""}  # such as Vertex AI's images
-    grants += (PolicyGrant("allUsers", _READER, repository) for repository in public_repositories)
+    grants += (PolicyGrant("allUsers", _READER, resource=repository) for repository in public_repositories)
     for name, agent in permissions().agents.items():
         for project in policies.numbers:
             if (project, agent.of) in policies.enabled:
                 member = _agent(policies, name, project)
-                grants += (PolicyGrant(member, role, f"projects/{project}") for role in agent.roles)
+                grants += (PolicyGrant(member, role, resource=f"projects/{project}") for role in agent.roles)
     return Rights(grants=grants, groups=policies.groups, project_of=lambda bucket: policies.buckets.get(bucket, ""))
 
 

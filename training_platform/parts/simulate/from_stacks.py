@@ -60,7 +60,7 @@ def manifests_of(cluster: Cluster, labels: Mapping[str, Mapping[str, str]]) -> M
     counting = Counting(excluded=UNCOUNTED, local_queues=local_queues)
     at_once = dict.fromkeys(DEFAULTS, CapacityTimes())
     left_out = ("Topologies, admission checks and waits for machines are not played.",)
-    return Manifests(cluster._replace(counting=counting), at_once, left_out, labels)
+    return Manifests(cluster._replace(counting=counting), at_once, left_out=left_out, labels=labels)
 
 
 def _machines(flavor: Flavor, book: PriceBook) -> FlavorMachines:

@@ -93,7 +93,7 @@ def _waiting_job(workload: Workload, starts: Iterable[float], why: str, moment: 
     never_starts = math.isinf(median)
     start = None
     if not never_starts:
-        start = Start(early, median, late if math.isfinite(late) else MOST_SECONDS)
+        start = Start(early, median, late=late if math.isfinite(late) else MOST_SECONDS)
     return WaitingJob(
         namespace=workload.namespace,
         job=workload.job,

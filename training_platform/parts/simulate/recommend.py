@@ -120,7 +120,7 @@ class ChangeSearch:
             if next_best is None:
                 break
             best = next_best
-        return Recommendation(current, best, played)
+        return Recommendation(current, best, played=played)
 
     def _begin(self) -> CurrentFiles:
         """Play the current files. Raises UserError if the trace decides nothing."""

@@ -72,7 +72,7 @@ def read_workloads(path: Path, manifests: Manifests) -> Workloads:
         else:
             running.append(workload)
     waiting.sort(key=lambda workload: workload.created)
-    return Workloads(running, waiting, lengths, tuple(left_out))
+    return Workloads(running, waiting, lengths=lengths, left_out=tuple(left_out))
 
 
 def _name_of(item: Any) -> str:

@@ -218,7 +218,7 @@ def compare(machines: Mapping[str, Listed], quotas: Mapping[str, set[str]], toda
             if listed_value == catalogue_value:
                 right.add((name, field))
             else:
-                wrong[name].append(_WrongValue(field, catalogue_value, listed_value))
+                wrong[name].append(_WrongValue(field, catalogue_value, listed=listed_value))
 
     differ: list[str] = []
     for name, values in wrong.items():
@@ -229,8 +229,8 @@ def compare(machines: Mapping[str, Listed], quotas: Mapping[str, set[str]], toda
     differ.extend(_missing_quotas(quotas))
     marked = set(_marked_fields())
     confirmed = [f"{name}: {field} is as the catalogue has it" for name, field in sorted(right & marked)]
-    patch = "".join(_patches(_Comparison(wrong, zones, right, today)))
-    return Facts(differ, confirmed, patch, compared)
+    patch = "".join(_patches(_Comparison(wrong, zones, right=right, today=today)))
+    return Facts(differ, confirmed, patch=patch, compared=compared)
 
 
 def _marked_fields() -> Iterator[tuple[str, str]]:
@@ -301,7 +301,7 @@ def _row_edits(name: str, row: yaml.Node, comparison: _Comparison, text: str) ->
     for value in comparison.wrong.get(name, ()):
         if value.field in fields:
             node = fields[value.field]
-            yield _Edit(node.start_mark.index, node.end_mark.index, f"{value.listed:g}")
+            yield _Edit(node.start_mark.index, node.end_mark.index, text=f"{value.listed:g}")
             yield _comment(row, text, f"{value.field} as a project lists it, {comparison.today}")
     if "zones" in fields:
         yield from _zone_edits(fields["zones"], comparison.zones.get(name, ()), comparison.today, text)
@@ -322,7 +322,7 @@ def _shared_edits(shared: Fields, rows: Mapping[str, Fields], comparison: _Compa
         if not rows.keys() <= confirmed:
             remaining.append(mark.value)
     if len(remaining) < len(marks.value):
-        yield _Edit(marks.start_mark.index, marks.end_mark.index, f"[{', '.join(remaining)}]")
+        yield _Edit(marks.start_mark.index, marks.end_mark.index, text=f"[{', '.join(remaining)}]")
         yield _comment(marks, text, f"decided by the list of a project, {comparison.today}")
 
 
@@ -330,7 +330,7 @@ def _zone_edits(zones: yaml.Node, further: Sequence[str], today: date, text: str
     is_empty = zones.end_mark.index - zones.start_mark.index <= len("[]")
     if further and not is_empty:
         end = zones.end_mark.index - 1
-        yield _Edit(end, end, f", {', '.join(further)}")
+        yield _Edit(end, end, text=f", {', '.join(further)}")
         yield _comment(zones, text, f"{', '.join(further)} as a project lists it, {today}")
 
 
@@ -340,7 +340,7 @@ def _comment(row: yaml.Node, text: str, comment: str) -> _Edit:
     if text[start : row.start_mark.index].strip() == "":  # the row's name is in the line above
         start = text.rindex("\n", 0, start - 1) + 1
     indent = len(text[start:]) - len(text[start:].lstrip(" "))
-    return _Edit(start, start, f"{' ' * indent}# {comment}\n")
+    return _Edit(start, start, text=f"{' ' * indent}# {comment}\n")
 
 
 def _fields(node: Any) -> dict[str, yaml.Node]:

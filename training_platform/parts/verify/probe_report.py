@@ -40,7 +40,7 @@ def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) 
     rows: list[Json] = []
     for name, entry in done.items():
         probe = PROBES.get(name)
-        answers = tuple(Answer(*row) for row in entry["answers"])
+        answers = tuple(map(Answer._make, entry["answers"]))
         row = {
             "probe": name,
             "stage": probe.stage if probe else "",

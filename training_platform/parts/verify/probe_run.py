@@ -145,7 +145,7 @@ def maker_of(object_record: ObjectRecord, contents: Contents, seconds: float, lo
     def google(api: str, region: str) -> GoogleApi:
         return project_api(api, contents.project, region, local_cloud, read_only=False)
 
-    return Maker(object_record, contents.clusters, seconds, google)
+    return Maker(object_record, contents.clusters, seconds=seconds, google=google)
 
 
 def with_clusters(resources: Sequence[StackResource], contents: Contents, kubeconfig: str | None) -> Contents:
@@ -205,7 +205,7 @@ def run_probes(
     """
     results: dict[str, ProbeResult] = {}
     for name, entry in object_record.done.items():
-        results[name] = ProbeResult(name, tuple(Answer(*row) for row in entry["answers"]))
+        results[name] = ProbeResult(name, tuple(map(Answer._make, entry["answers"])))
     for number, probe in enumerate(chosen):
         progress(probe.name, number, len(chosen))
         if probe.name in results:

@@ -55,17 +55,17 @@ class Answer(NamedTuple):
 
 def proven(says: str, evidence: str = "") -> Answer:
     """Return an answer that a promise holds."""
-    return Answer("proven", says, evidence)
+    return Answer("proven", says, evidence=evidence)
 
 
 def refuted(says: str, evidence: str = "") -> Answer:
     """Return an answer that a promise does not hold."""
-    return Answer("refuted", says, evidence)
+    return Answer("refuted", says, evidence=evidence)
 
 
 def undecided(says: str, evidence: str = "") -> Answer:
     """Return an answer that a promise could not be tested."""
-    return Answer("undecided", says, evidence)
+    return Answer("undecided", says, evidence=evidence)
 
 
 def is_stockout(text: str) -> bool:

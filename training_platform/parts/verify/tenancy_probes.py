@@ -85,7 +85,9 @@ def writes(namespace: str, queue: str) -> Iterator[Write]:
             labels = metadata.get("labels", {})
             metadata["labels"] = {key: queue if value == "QUEUE" else value for key, value in labels.items()}
             kind = ApiKind(*attempts["paths"][body["kind"]])
-            yield Write(gain, row["way"], kind, body, f"{MANAGED_BY}-{row['by']}", tuple(row["says"]))
+            yield Write(
+                gain, row["way"], kind=kind, body=body, policy=f"{MANAGED_BY}-{row['by']}", says=tuple(row["says"])
+            )
 
 
 class ProbeCommand(NamedTuple):
@@ -102,7 +104,7 @@ def commands() -> Iterator[ProbeCommand]:
     """Yield the commands of a member in a pod of the team."""
     for row in table(__file__, "attempts.yaml")["commands"]:
         policy = f"{MANAGED_BY}-{row['by']}"
-        yield ProbeCommand(row["gain"], row["way"], row["container"], policy, tuple(row["says"]))
+        yield ProbeCommand(row["gain"], row["way"], container=row["container"], policy=policy, says=tuple(row["says"]))
 
 
 def _merged(body: Any, change: Any) -> Any:
@@ -178,7 +180,7 @@ def _namespaces_of_group(platform: Platform, cluster: str, group: str) -> Iterat
 
 def _is_granted(member: _Member) -> bool:
     try:
-        member.may(Right("get", "pods", "own"))
+        member.may(Right("get", "pods", namespace="own"))
     except ClusterError as error:
         if error.status == 403:
             return False

@@ -167,7 +167,7 @@ def _expanded(rows: AdditionRows | str, *, careful: bool) -> Iterator[Addition]:
             for row in _expanded(extra, careful=is_careful):
                 yield row._replace(path=(*path, *row.path))
         else:
-            yield Addition(path, extra, is_careful)
+            yield Addition(path, extra, careful=is_careful)
 
 
 def _steps(path: str) -> tuple[str, ...]:

@@ -82,12 +82,16 @@ def _counted(value: Mapping[str, Any], group: _Group, where: Where, report: Repo
     written = [name for name in group.names if value.get(name) not in (None, [])]
     names = ", ".join(group.names)
     if group.needed and not written:
-        report(BrokenConstraint("required", (where, group.names[0]), f"none of {names} is written", f"one of {names}"))
+        report(
+            BrokenConstraint(
+                "required", (where, group.names[0]), message=f"none of {names} is written", allowed=f"one of {names}"
+            )
+        )
         return
     decided = [name for name in written if value[name] is not UNKNOWN]
     if len(decided) > 1 and not group.together:
         message = f"{' and '.join(decided)} are written together"
-        report(BrokenConstraint("required", (where, decided[-1]), message, f"one of {names}"))
+        report(BrokenConstraint("required", (where, decided[-1]), message=message, allowed=f"one of {names}"))
 
 
 def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Reporter) -> None:
@@ -97,15 +101,15 @@ def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Reporte
     for key in case.required:
         if not _input_at(value, key) and _input_at(value, key) != 0:
             message = f"{key} is not written{beside}"
-            report(BrokenConstraint("required", (where, key), message, f"a value for {key}"))
+            report(BrokenConstraint("required", (where, key), message=message, allowed=f"a value for {key}"))
     for key in case.forbidden:
         if _is_among(_input_at(value, key), ["<written>"]):
             message = f"{key} is written{beside}"
-            report(BrokenConstraint("required", (where, key), message, f"no {key}"))
+            report(BrokenConstraint("required", (where, key), message=message, allowed=f"no {key}"))
     names = case.at_least_one
     if names and not any(_input_at(value, name) for name in names):
         message = f"none of {', '.join(names)} is written{beside}"
-        report(BrokenConstraint("required", (where, names[0]), message, f"one of {', '.join(names)}"))
+        report(BrokenConstraint("required", (where, names[0]), message=message, allowed=f"one of {', '.join(names)}"))
     _listed(value, case, why, where, report)
     _valued(value, case, f"and {why}" if why else "which is refused", where, report)
 
@@ -146,7 +150,10 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
                 message = f"{item} is in {first_path} too"
                 report(
                     BrokenConstraint(
-                        "range", ((where, second_name), key), message, f"entries that are not in {first_path}"
+                        "range",
+                        ((where, second_name), key),
+                        message=message,
+                        allowed=f"entries that are not in {first_path}",
                     )
                 )
 
@@ -157,7 +164,7 @@ def _listed(value: Mapping[str, Any], case: Case, why: str, where: Where, report
         items = value.get(key)
         if isinstance(items, list) and len(items) > maximum:
             message = f"{key} has {len(items)} entries, and {why}"
-            report(BrokenConstraint("range", (where, key), message, f"at most {maximum} of {key}"))
+            report(BrokenConstraint("range", (where, key), message=message, allowed=f"at most {maximum} of {key}"))
     for key, form in case.format.items():
         is_right, example = FORMS[form]
         items = value.get(key)
@@ -213,14 +220,22 @@ def compared_entries(limits: Constraint) -> Callable[[Any, Where, Reporter], Non
         for names in keys:
             _repeated(value, names, where, report)
         if alone in value and len(value) > 1:
-            report(BrokenConstraint("range", where, f"has further entries with {alone}", f"only {alone}"))
+            report(
+                BrokenConstraint("range", where, message=f"has further entries with {alone}", allowed=f"only {alone}")
+            )
         for first, second in limits.exclusive:
             if first in value and second in value:
                 message = f"{first} and {second} exclude each other"
-                report(BrokenConstraint("range", (where, value.index(second)), message, f"{first} or {second}"))
+                report(
+                    BrokenConstraint(
+                        "range", (where, value.index(second)), message=message, allowed=f"{first} or {second}"
+                    )
+                )
         if required is not None and value and required not in value and UNKNOWN not in value:
             report(
-                BrokenConstraint("required", where, f"{required} is not among {', '.join(map(str, value))}", required)
+                BrokenConstraint(
+                    "required", where, message=f"{required} is not among {', '.join(map(str, value))}", allowed=required
+                )
             )
 
     return check
@@ -233,5 +248,7 @@ def _repeated(value: Any, keys: Names, where: Where, report: Reporter) -> None:
         identity = [_input_at(item, key) for key in keys] if keys and isinstance(item, Mapping) else [item]
         if identity in seen and UNKNOWN not in identity and identity not in ([None], [""]):
             name = ", ".join(str(part) for part in identity if part is not None)
-            report(BrokenConstraint("range", (where, index), f"{name} is listed twice", "each entry once"))
+            report(
+                BrokenConstraint("range", (where, index), message=f"{name} is listed twice", allowed="each entry once")
+            )
         seen.append(identity)

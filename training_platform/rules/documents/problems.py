@@ -60,7 +60,7 @@ def _input_name(where: Where) -> str:
 def refused(kind: ConstraintKind, where: Where, value: Any, why: str, allowed: str) -> BrokenConstraint:
     """Return the problem of a refused value; ``why`` ends the sentence that begins with the input and the value."""
     message = f"{_input_name(where)} is {shown(value, where)}, {why}"
-    return BrokenConstraint(kind, where, message, allowed)
+    return BrokenConstraint(kind, where, message=message, allowed=allowed)
 
 
 def shown(value: Any, where: Where) -> str:
@@ -85,7 +85,9 @@ def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Br
         message += " in the documents of this version: it is not checked"
         severity = "warning"
     listed = inputs if len(inputs) <= _LISTED else [*inputs[:_LISTED], f"and {len(inputs) - _LISTED} more"]
-    return BrokenConstraint("unknown", (where, key), message, ", ".join(listed), nearest, severity)
+    return BrokenConstraint(
+        "unknown", (where, key), message=message, allowed=", ".join(listed), nearest=nearest, severity=severity
+    )
 
 
 def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool | None) -> BrokenConstraint:
@@ -101,7 +103,14 @@ def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool 
     verb = "does not take" if error else "is not known to take"
     older = "" if error or closed is None else f": {OLDER_PROVIDER} refuses it, and the pinned version was not read"
     message = f"{_input_name(where)} {verb} {shown(value, where)}{older}"
-    return BrokenConstraint("enum", where, message, ", ".join(allowed), nearest, "error" if error else "warning")
+    return BrokenConstraint(
+        "enum",
+        where,
+        message=message,
+        allowed=", ".join(allowed),
+        nearest=nearest,
+        severity="error" if error else "warning",
+    )
 
 
 def _digits(text: str) -> list[str]:
@@ -110,4 +119,6 @@ def _digits(text: str) -> list[str]:
 
 def missing(where: Where, key: str) -> BrokenConstraint:
     """Return the problem of a required input that is missing."""
-    return BrokenConstraint("required", (where, key), f"{key} is required and missing", f"a value for {key}")
+    return BrokenConstraint(
+        "required", (where, key), message=f"{key} is required and missing", allowed=f"a value for {key}"
+    )

@@ -77,7 +77,7 @@ def _right_integers(shape: Shape) -> SoundValues:
 
 
 def _output(_value: Any, where: Where, report: Reporter) -> None:
-    report(BrokenConstraint("unknown", where, "only the API sets this field", "nothing"))
+    report(BrokenConstraint("unknown", where, message="only the API sets this field", allowed="nothing"))
 
 
 def _flag(*, strict: bool) -> InputCheck:

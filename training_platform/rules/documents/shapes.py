@@ -284,7 +284,7 @@ def _choice_problem(name: str, checks: list[InputCheck], value: Any, where: Wher
         return None
     message = " or ".join(dict.fromkeys(problem.message for problem in problems))
     quantity = "one" if name == "oneOf" else "any"
-    return BrokenConstraint("format", where, message, f"{quantity} of {len(checks)} forms")
+    return BrokenConstraint("format", where, message=message, allowed=f"{quantity} of {len(checks)} forms")
 
 
 def _is_right(right: SoundValues) -> Callable[[Any], bool]:
@@ -327,6 +327,6 @@ def _size_check(limits: Constraint) -> InputCheck | None:
     def check(value: Any, where: Where, report: Reporter) -> None:
         if len(value) < minimum or (maximum is not None and len(value) > maximum):
             bound = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
-            report(BrokenConstraint("range", where, f"has {len(value)} entries", f"{bound} entries"))
+            report(BrokenConstraint("range", where, message=f"has {len(value)} entries", allowed=f"{bound} entries"))
 
     return check

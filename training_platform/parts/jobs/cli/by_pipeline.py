@@ -137,7 +137,7 @@ def _github(folder: Path, inputs: dict[str, str]) -> _Started:
     def ended() -> bool:
         return bool(json.loads(_ask(folder, "gh", f"{api}/runs/{number}"))["status"] == "completed")
 
-    return _Started(runs[0]["html_url"], ended, log)
+    return _Started(runs[0]["html_url"], ended, log=log)
 
 
 def _gitlab(folder: Path, inputs: dict[str, str]) -> _Started:
@@ -153,7 +153,7 @@ def _gitlab(folder: Path, inputs: dict[str, str]) -> _Started:
     def ended() -> bool:
         return json.loads(_ask(folder, "glab", path))["status"] in ("success", "failed", "canceled", "skipped")
 
-    return _Started(pipeline["web_url"], ended, log)
+    return _Started(pipeline["web_url"], ended, log=log)
 
 
 def _ask(folder: Path, program: str, path: str, body: Any = None) -> str:

@@ -145,7 +145,7 @@ def check(
         if unreadable:
             parts.append(f"{counted(len(unreadable), 'thing')} not checked")
             state = "unchecked"
-        say(str(Conclusion(state, counted(checked, "job"), ", ".join(parts), unjudged=unjudged)))
+        say(str(Conclusion(state, counted(checked, "job"), counts=", ".join(parts), unjudged=unjudged)))
         if errors or warnings:
             say(more_about(min(findings, key=lambda finding: finding.severity != "error")))
     sys.exit(2 if unreadable else int(errors > 0))

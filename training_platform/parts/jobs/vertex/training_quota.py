@@ -82,7 +82,7 @@ def snapshot_findings(job: ResolvedJob, quotas: Quotas) -> list[Finding]:
 
 def job_charges(job: ResolvedJob, quotas: Quotas) -> list[JobCharge]:
     """Return the charges of a job with a Vertex target, accelerators first."""
-    holder = Holder(job.source.file, ("vertex",), job.name)
+    holder = Holder(job.source.file, ("vertex",), label=job.name)
     of_job = [usage.by(holder) for usage in charges(job)]
     keys = {key for charge in of_job for key in charge.keys}
     of_stacks = [charge for charge in quotas.held(job.scope.project) if not keys.isdisjoint(charge.keys)]

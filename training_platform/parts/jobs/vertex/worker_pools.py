@@ -282,24 +282,26 @@ class Deployed(NamedTuple):
 def instance_address(job: ResolvedJob, key: str) -> str:
     """Return the placeholder for the address of a Filestore instance of the environment."""
     name = instance_name(job.team.environment, key)
-    return str(Deployed("filestore", job.environment.project, job.environment.filestore[key].location, name))
+    return str(
+        Deployed("filestore", job.environment.project, location=job.environment.filestore[key].location, name=name)
+    )
 
 
 def lustre_address(job: ResolvedJob, key: str) -> str:
     """Return the placeholder for the address of a Managed Lustre instance of the environment."""
     name = instance_id(key, environment_scope(job.team.environment, job.environment))
-    return str(Deployed("lustre", job.environment.project, job.environment.lustre[key].location, name))
+    return str(Deployed("lustre", job.environment.project, location=job.environment.lustre[key].location, name=name))
 
 
 def tensorboard_reference(job: ResolvedJob, region: str) -> str:
     """Return the placeholder for the full name of the team's TensorBoard in a region."""
-    return str(Deployed("tensorboard", job.scope.project, region, tensorboard_name(region, job.scope)))
+    return str(Deployed("tensorboard", job.scope.project, location=region, name=tensorboard_name(region, job.scope)))
 
 
 def references(body: Any) -> set[Deployed]:
     """Return the placeholders in a body, which a submission fills in."""
     if isinstance(body, str):
-        return {Deployed(kind, *parts) for kind, *parts in _REFERENCE.findall(body)}
+        return {Deployed._make(parts) for parts in _REFERENCE.findall(body)}
     if isinstance(body, Mapping):
         body = list(body.values())
     if isinstance(body, (list, tuple)):

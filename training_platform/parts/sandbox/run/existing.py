@@ -108,13 +108,15 @@ def _networks(environment: Environment) -> Iterator[Existing]:
         }
         collection = subnet.rpartition("/")[0]
         title = f"subnet {ranges.name} with ranges {ranges.pods_range} and {ranges.services_range}"
-        yield Existing(title, f"compute/{subnet}", "compute", f"v1/{collection}", (), body)
+        yield Existing(title, f"compute/{subnet}", service="compute", path=f"v1/{collection}", query=(), body=body)
 
 
 def _network(path: str) -> Existing:
     collection, _, name = path.rpartition("/")
     body = {"name": name, "autoCreateSubnetworks": False}
-    return Existing(f"network {name}", f"compute/{path}", "compute", f"v1/{collection}", (), body)
+    return Existing(
+        f"network {name}", f"compute/{path}", service="compute", path=f"v1/{collection}", query=(), body=body
+    )
 
 
 def _role(name: str) -> Existing:
@@ -122,7 +124,9 @@ def _role(name: str) -> Existing:
     title, permissions = CUSTOM_ROLES[role_id]
     role = {"title": title, "includedPermissions": list(permissions), "stage": "GA"}
     line = f"custom role {role_id} of {name.split('/')[1]}"
-    return Existing(line, f"iam/{name}", "iam", f"v1/{collection}", (), {"roleId": role_id, "role": role})
+    return Existing(
+        line, f"iam/{name}", service="iam", path=f"v1/{collection}", query=(), body={"roleId": role_id, "role": role}
+    )
 
 
 def _cluster(path: str, workspace: Workspace) -> Iterator[Existing]:
@@ -145,7 +149,9 @@ def _cluster(path: str, workspace: Workspace) -> Iterator[Existing]:
             {"rangeName": "services", "ipCidrRange": f"172.17.{16 * number}.0/20"},
         ],
     }
-    yield Existing(f"subnet {name}", f"compute/{subnets}/{name}", "compute", f"v1/{subnets}", (), subnet)
+    yield Existing(
+        f"subnet {name}", f"compute/{subnets}/{name}", service="compute", path=f"v1/{subnets}", query=(), body=subnet
+    )
     cluster: dict[str, Any] = {
         "name": name,
         "initialNodeCount": 1,
@@ -155,7 +161,9 @@ def _cluster(path: str, workspace: Workspace) -> Iterator[Existing]:
         "workloadIdentityConfig": {"workloadPool": f"{project}.svc.id.goog"},
     }
     path_of = f"v1/{collection}"
-    yield Existing(f"cluster {name}", f"container/{path}", "container", path_of, (), {"cluster": cluster})
+    yield Existing(
+        f"cluster {name}", f"container/{path}", service="container", path=path_of, query=(), body={"cluster": cluster}
+    )
 
 
 def _reservations(pool: Resource, project: str) -> Iterator[Existing]:
@@ -170,7 +178,9 @@ def _reservations(pool: Resource, project: str) -> Iterator[Existing]:
             specific = {"count": "1", "instanceProperties": {"machineType": config["machine_type"]}}
             body = {"name": name, "specificReservationRequired": True, "specificReservation": specific}
             title = f"reservation {name} in {zone}"
-            yield Existing(title, f"compute/{parent}/{name}", "compute", f"v1/{parent}", (), body)
+            yield Existing(
+                title, f"compute/{parent}/{name}", service="compute", path=f"v1/{parent}", query=(), body=body
+            )
 
 
 def _buckets(resource: Resource) -> Iterator[str]:
@@ -191,4 +201,6 @@ def _bucket(name: str, project: str, workspace: Workspace) -> Existing:
     data_sets = [data_set.bucket for section in sections for data_set in section.data_sets.values()]
     locations = [bucket.location for bucket in data_sets if bucket and bucket.name == name]
     body = {"name": name, "location": (locations or ["US"])[0].upper()}
-    return Existing(f"bucket {name}", f"storage/b/{name}", "storage", "v1/b", (("project", project),), body)
+    return Existing(
+        f"bucket {name}", f"storage/b/{name}", service="storage", path="v1/b", query=(("project", project),), body=body
+    )

@@ -318,7 +318,8 @@ def _edits(text: str, root: yaml.MappingNode, lift: bool) -> Iterator[Edit]:
             yield _comment(text, config, key, value)
             continue
         for node in _secrets(value):
-            yield Edit(*_extent(text, node), SECRET)
+            start, end = _extent(text, node)
+            yield Edit(start, end, text=SECRET)
         if lift and key.value == ENVIRONMENT and isinstance(value, yaml.MappingNode) and value.value:
             yield _unprotected(value)
 
@@ -338,10 +339,10 @@ def _secrets(node: yaml.Node) -> Iterator[yaml.Node]:
 def _unprotected(section: yaml.MappingNode) -> Edit:
     for key, value in section.value:
         if key.value == "deletion_protection":
-            return Edit(value.start_mark.index, value.end_mark.index, "false")
+            return Edit(value.start_mark.index, value.end_mark.index, text="false")
     first = section.value[0][0].start_mark
     after = ", " if section.flow_style else "\n" + " " * first.column
-    return Edit(first.index, first.index, f"deletion_protection: false{after}")
+    return Edit(first.index, first.index, text=f"deletion_protection: false{after}")
 
 
 def _comment(text: str, parent: yaml.MappingNode, key: yaml.Node, value: yaml.Node) -> Edit:
@@ -351,7 +352,7 @@ def _comment(text: str, parent: yaml.MappingNode, key: yaml.Node, value: yaml.No
         )
     start = key.start_mark.index
     _, end = _extent(text, value)
-    return Edit(start, end, "\n".join(f"# {line}" for line in text[start:end].split("\n")))
+    return Edit(start, end, text="\n".join(f"# {line}" for line in text[start:end].split("\n")))
 
 
 def _extent(text: str, node: Any) -> tuple[int, int]:

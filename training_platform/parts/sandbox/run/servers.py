@@ -88,7 +88,7 @@ def serving(
             serve_cloud(cloud, port) as cloud_port,
             serve_kubernetes(crds=crds, store=ObjectStore(folder.kubernetes)) as plugin_port,
         ):
-            yield Servers(cloud_port, plugin_port, durations, existing)
+            yield Servers(cloud_port, plugin_port, durations=durations, existing=existing)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES) or error.filename:
             raise

@@ -373,7 +373,16 @@ def session(
         running(folder, workspace, durations=options.durations, crds=options.crds) as servers,
         injected(servers.cloud, options.faults),
     ):
-        yield Session(folder, workspace, servers, command, options, console, say, cluster)
+        yield Session(
+            folder,
+            workspace,
+            servers=servers,
+            command=command,
+            options=options,
+            console=console,
+            say=say,
+            cluster=cluster,
+        )
 
 
 def read_stacks(root: Path, names: Sequence[str]) -> Workspace:

@@ -67,7 +67,7 @@ def quota_rows(folder: SandboxFolder, workspace: Workspace, project: str | None 
         QuotaRow(
             project=charged,
             service=key.service,
-            quota=str(QuotaKey(*key)),
+            quota=str(QuotaKey._make(key)),
             used=used,
             limit=_finite(cloud.judge.limit(key)),
         )

@@ -93,7 +93,7 @@ def chosen_cluster(folder: SandboxFolder, kubeconfig: Path | None, context: str 
         file = kubeconfig.resolve()
         name = context
         mark = uuid4().hex
-    cluster = UserCluster(file, name, mark, read_context(file, name))
+    cluster = UserCluster(file, name, mark=mark, config=read_context(file, name))
     folder.prepare()
     _write_private(_config_file(folder), cluster.config)
     return cluster

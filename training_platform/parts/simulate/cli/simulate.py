@@ -110,7 +110,7 @@ def simulate(
     notes = [f"{unusable} rows of {trace} are unusable and left out."] if unusable else []
     if machines is None:
         notes.append(f"{_INVENTED_TIMES}; --machines FILE takes your own figures.")
-    result = Result(figures, base_figures[0] if base_figures else [], base or "", notes)
+    result = Result(figures, base_figures[0] if base_figures else [], ref=base or "", notes=notes)
     if plots:
         write_plots(result, plots)
     print_result(result, output_format, "training-platform simulate", min(line_width(), 120))

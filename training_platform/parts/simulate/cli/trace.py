@@ -37,7 +37,9 @@ def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
         parts = text.split(":")
         try:
             team, needs, per_week, hours = parts[:4]
-            kind = JobKind(team, needs, float(per_week), float(hours) * 3600, ":".join(parts[4:]))
+            kind = JobKind(
+                team, needs, per_week=float(per_week), seconds=float(hours) * 3600, priority=":".join(parts[4:])
+            )
         except ValueError:
             invalid.append(text)
             continue
