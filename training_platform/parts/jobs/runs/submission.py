@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from training_platform.catalog.nearest import find_nearest
+from training_platform.catalog.types import Json
 from training_platform.clients.failures import ApiError
 from training_platform.clients.google_api import GoogleError
 from training_platform.clients.google_services import CloudStorage, VertexJobs, filestore_address, lustre_address
@@ -196,39 +197,46 @@ def _of_image(job: ResolvedJob, registries: Registries) -> Iterator[Draft]:
 def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
     """Create the JobSets after the API server and all webhooks accepted them in a dry run; return the runs' names.
 
-    Where one of a grid's is refused after all, those before it are deleted again.
+    If one of a grid's is refused after all, those before it are deleted again.
 
-    Raises ClusterError: for a queue that is not there (Kueue would leave the job suspended without a word), a
-    namesake, and whatever the server refuses.
+    Raises ClusterError: for a missing queue (Kueue would leave the job suspended without a word), a namesake, and
+    whatever the server refuses.
     """
-    about = prepared.bodies[0]["metadata"]
-    namespace = about["namespace"]
-    queue = about["labels"][QUEUE_LABEL]
+    metadata = prepared.bodies[0]["metadata"]
+    namespace = metadata["namespace"]
+    queue = metadata["labels"][QUEUE_LABEL]
     if cluster.get(LOCAL_QUEUES, namespace, queue) is None:
         raise ClusterError(
             f"Cluster {cluster.name} has no LocalQueue {queue} in namespace {namespace}: the job would wait there for "
             f"ever. Deploy the team's stack first."
         )
-    created: list[str] = []
     user = cluster.user()
-    if user:
-        for body in prepared.bodies:
+    for body in prepared.bodies:
+        if user:
             body["metadata"].setdefault("annotations", {})[USER_ANNOTATION] = user
-    for body, dry_run in [(body, dry_run) for dry_run in (True, False) for body in prepared.bodies]:
-        name = str(body["metadata"]["name"])
+        _create_run(body, cluster, dry_run=True)
+    created_runs: list[str] = []
+    for body in prepared.bodies:
         try:
-            cluster.create(JOBSETS, namespace, body, dry_run=dry_run)
-        except ClusterError as error:
-            for other in created:
-                cluster.delete(JOBSETS, namespace, other)
-            if error.status == 409:
-                raise ClusterError(
-                    f"Cluster {cluster.name} has a run {name} already; leave --run out for a new name.", 409
-                ) from error
+            _create_run(body, cluster, dry_run=False)
+        except ClusterError:
+            for run in created_runs:
+                cluster.delete(JOBSETS, namespace, run)
             raise
-        if not dry_run:
-            created.append(name)
-    return created
+        created_runs.append(body["metadata"]["name"])
+    return created_runs
+
+
+def _create_run(body: Json, cluster: ClusterApi, *, dry_run: bool) -> None:
+    """Create a JobSet, or ask the server whether it would. Raises ClusterError."""
+    metadata = body["metadata"]
+    try:
+        cluster.create(JOBSETS, metadata["namespace"], body, dry_run=dry_run)
+    except ClusterError as error:
+        if error.status != 409:
+            raise
+        message = f"Cluster {cluster.name} has a run {metadata['name']} already; leave --run out for a new name."
+        raise ClusterError(message, error.status) from error
 
 
 def requeue(run: str, team: str, cluster: ClusterApi, pause: Callable[[float], None] = time.sleep) -> None:
