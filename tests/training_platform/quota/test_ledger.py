@@ -152,6 +152,14 @@ def test_directories_may_be_promised_all_of_an_instance_and_no_gib_more(tmp_path
     assert "or capacity_gib of data, up to 9,984" in (first.allowed or "")
 
 
+def test_beside_directories_that_each_fill_an_instance_nothing_fits(tmp_path: Path) -> None:
+    over = workspace(tmp_path, capacity=1024, one_gib=2000, other_gib=2000)
+
+    fitting = {(finding.allowed or "").partition(";")[0] for finding in file_findings(file_ledger(over), over)}
+
+    assert fitting == {"at most 0 besides the others"}
+
+
 def test_after_a_change_the_instance_that_shrank_is_at_fault_or_the_directory_that_grew(tmp_path: Path) -> None:
     before = workspace(tmp_path, capacity=2048, one_gib=1000, other_gib=500)
     shrunk = workspace(tmp_path, capacity=1024, one_gib=1000, other_gib=500)
@@ -165,11 +173,16 @@ def test_after_a_change_the_instance_that_shrank_is_at_fault_or_the_directory_th
     assert (at_directory.stack, at_directory.path) == ("env-other", "directories.sets.size_gib")
 
 
-def test_an_instance_that_cannot_grow_so_far_is_not_offered_as_the_way_out(tmp_path: Path) -> None:
-    over = workspace(tmp_path, capacity=9984, one_gib=9984, other_gib=1)
+@pytest.mark.parametrize(
+    ("other_gib", "allowed"), [(984, "; or capacity_gib of data, up to 9,984"), (985, "")], ids=["just", "not"]
+)
+def test_an_instance_that_can_grow_to_what_is_promised_is_offered_as_the_way_out(
+    tmp_path: Path, other_gib: int, allowed: str
+) -> None:
+    over = workspace(tmp_path, capacity=9728, one_gib=9000, other_gib=other_gib)
     first, _ = file_findings(file_ledger(over), over)
 
-    assert first.allowed == "at most 9,983 besides the others"
+    assert first.allowed == f"at most {9728 - other_gib:,} besides the others{allowed}"
 
 
 @pytest.mark.parametrize(

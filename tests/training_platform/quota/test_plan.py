@@ -248,6 +248,25 @@ def test_a_quota_id_that_nobody_knows_is_found_with_the_nearest(build: Build, li
     assert finding.nearest == H100
 
 
+def test_the_nearest_quota_id_is_one_of_the_same_service(build: Build, limits: Limits) -> None:
+    text = OTHER + "quota_id: EnterpriseStorageGibPerRegion, value: -1}"
+    (finding,) = found(build, limits(REQUEST_LIMITS % 64), more=text)
+
+    assert finding.nearest != "EnterpriseStorageGibPerRegion"  # of Filestore
+
+
+@pytest.mark.parametrize(
+    ("quota_id", "allowed"),
+    [(H100, "gpu_family, region"), ("GPUS-ALL-REGIONS-per-project", "none: it is counted for the whole project")],
+)
+def test_a_dimension_too_many_is_told_which_there_are(
+    build: Build, limits: Limits, quota_id: str, allowed: str
+) -> None:
+    text = OTHER + f"quota_id: {quota_id}, value: -1, dimensions: {{zone: us-central1-a}}}}"
+
+    assert found(build, limits(REQUEST_LIMITS % 64), more=text)[0].allowed == allowed
+
+
 def test_a_quota_id_that_the_snapshot_alone_knows_is_taken(build: Build, limits: Limits) -> None:
     assert found(build, limits(REQUEST_LIMITS % 64), more=OTHER + "quota_id: SNAPSHOTS-per-project, value: -1}") == []
 

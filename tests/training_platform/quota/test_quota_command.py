@@ -105,6 +105,18 @@ def test_a_teams_share_has_what_is_its_own_and_what_it_may_borrow_and_lend(repos
     ]
 
 
+def test_a_selection_shows_nothing_of_others(repository: Path) -> None:
+    of_team = shown(repository, "--team", "vision")
+    of_project = shown(repository, "--project", "example-train-dev")
+
+    holders = [[holder["team"] for holder in line["holders"]] for row in of_team["quotas"] for line in row["lines"]]
+    shares = [[share["team"] for share in line["shares"]] for line in of_team["capacity"]]
+    assert holders
+    assert shares
+    assert all("vision" in teams for teams in (*holders, *shares))
+    assert {line["environment"] for line in of_project["capacity"]} == {"dev"}
+
+
 @pytest.mark.parametrize("by", GROUPINGS)
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal_and_nothing_is_left_out(by: By, width: int) -> None:

@@ -58,9 +58,10 @@ def gpus(vms: int, reservation: str, zone: str = "us-central1-a") -> str:
         (gpus(2, "name: one, chips: 40"), gpus(4, "name: one"), ["prod max_nodes 3"]),
         (gpus(5, "name: one, chips: 40"), gpus(5, "name: one, project: example-other, chips: 40", "us-central1-b"), []),
         (gpus(5, "name: one, chips: 40"), gpus(5, "name: one, project: example-other, chips: 40"), []),
+        (gpus(5, "name: one, project: example-a, chips: 40"), gpus(5, "name: one, project: example-b, chips: 40"), []),
         (gpus(1, "name: one, chips: 40"), gpus(1, "name: one, chips: 48"), ["prod chips 40"]),
     ],
-    ids=["fits", "too many", "another project and zone", "another project", "two sizes"],
+    ids=["fits", "too many", "another project and zone", "another project", "two other projects", "two sizes"],
 )
 def test_environments_share_a_reservation_of_one_project_and_zone(
     build: Build, dev: str, prod: str, paths: list[str]

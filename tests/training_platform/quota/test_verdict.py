@@ -110,6 +110,17 @@ def test_a_disk_too_large_for_one_vm_is_named_and_not_the_number_of_vms(
     assert nearest_of_pool.startswith(nearest)
 
 
+def test_of_two_limits_that_a_pool_exceeds_the_one_on_gpus_leads(build: Build, limits: Limits) -> None:
+    local_ssd = "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region"
+    text = LISTED.replace(f"{local_ssd}: [{{limit: -1}}]", f"{local_ssd}: [{{limit: 0}}]")
+
+    findings = [
+        finding for finding in verdict(build(dev=POOLS), limits(text % 63)) if finding.path.endswith("h100.max_nodes")
+    ]
+
+    assert [finding.message.partition(" ")[0] for finding in findings if finding.follows is None] == [H100]
+
+
 def test_nearest_never_falls_below_the_fields_own_minimum(build: Build, limits: Limits) -> None:
     pools = "node_pools: {h100: {machine_type: a3-highgpu-8g, zone: us-central1-a, min_nodes: 2, max_nodes: 3}}"
 
@@ -219,7 +230,9 @@ def test_a_share_without_which_the_others_still_do_not_fit_is_not_said_to_be_too
     assert (finding.stack, finding.nearest) == ("dev-vision", str(3 * 32 - 32))
 
 
-@pytest.mark.parametrize(("share", "nearest"), [(33, "32"), (48, "64"), (63, "64"), (31, "32"), (16, "32"), (65, "64")])
+@pytest.mark.parametrize(
+    ("share", "nearest"), [(33, "32"), (48, "64"), (63, "64"), (31, "32"), (16, "32"), (15, "32"), (65, "64")]
+)
 def test_share_that_is_no_whole_number_of_slices_is_found(build: Build, share: int, nearest: str) -> None:
     (finding,) = capacity(build, share, 0)
 
@@ -586,8 +599,8 @@ def test_a_system_pool_has_one_vm_more_while_it_is_upgraded(build: Build) -> Non
 
 
 def test_a_share_that_a_change_adds_is_said_to_have_had_none_before(build: Build) -> None:
-    pools = "node_pools: {v5e: {machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x8, slices: 3}}"
-    share = "shares: {main: {tpu-v5e-4x8: {nominal_quota: 64}}}"
+    pools = "node_pools: {small: {machine_type: a2-highgpu-1g, zone: us-central1-a, max_nodes: 1}}"
+    share = "shares: {main: {a100-40: {nominal_quota: 1}}}"
     before = build(dev=pools, dev_vision=share)
     after = build(dev=pools, dev_vision=share, dev_nlp=share)
 
@@ -595,3 +608,15 @@ def test_a_share_that_a_change_adds_is_said_to_have_had_none_before(build: Build
 
     assert finding.stack == "dev-nlp"
     assert "; nlp had 0 before this change" in finding.message
+
+
+def test_shares_that_a_change_of_the_pools_leaves_alone_are_not_compared_with_those_before(build: Build) -> None:
+    def stacks(nodes: int) -> Workspace:
+        pools = f"node_pools: {{h100: {{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: {nodes}}}}}"
+        share = "shares: {main: {h100: {nominal_quota: 8}}}"
+        return build(dev=pools, dev_vision=share, dev_nlp=share)
+
+    findings = capacity_findings(capacity_ledger(stacks(1)), stacks(1), stacks(2))
+
+    assert {finding.stack for finding in findings} == {"dev-vision", "dev-nlp"}
+    assert not any("before this change" in finding.message for finding in findings)
