@@ -101,6 +101,17 @@ def test_a_region_is_named_where_the_largest_holder_would_fit_today(
     assert need.instead == ((expected,) if named else ())
 
 
+@pytest.mark.parametrize(("there", "named"), [(4 * 8, True), (4 * 8 - 1, False)])
+def test_a_pool_in_every_zone_fits_in_one_zone_elsewhere_with_a_third_of_its_vms(
+    build: Build, limits: Limits, there: int, named: bool
+) -> None:
+    pools = "node_pools: {h100: {machine_type: a3-highgpu-8g, max_nodes: 4}}"
+
+    needed = plan(build(dev=pools), limits, here=0, there=there, all=3 * 4 * 8).needed
+
+    assert any("us-east4" in way for need in needed for way in need.instead) is named
+
+
 def test_lines_to_paste_are_a_request_that_the_model_and_the_rules_take(build: Build, limits: Limits) -> None:
     workspace = build(dev=POOLS)
     snapshots = limits(LISTED % {"all": NEEDS, "here": 16, "there": 0})

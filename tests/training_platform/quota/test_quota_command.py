@@ -108,6 +108,7 @@ def test_a_teams_share_has_what_is_its_own_and_what_it_may_borrow_and_lend(repos
 def test_a_selection_shows_nothing_of_others(repository: Path) -> None:
     of_team = shown(repository, "--team", "vision")
     of_project = shown(repository, "--project", "example-train-dev")
+    of_region = shown(repository, "--region", "us-west4")
 
     holders = [[holder["team"] for holder in line["holders"]] for row in of_team["quotas"] for line in row["lines"]]
     shares = [[share["team"] for share in line["shares"]] for line in of_team["capacity"]]
@@ -115,6 +116,7 @@ def test_a_selection_shows_nothing_of_others(repository: Path) -> None:
     assert shares
     assert all("vision" in teams for teams in (*holders, *shares))
     assert {line["environment"] for line in of_project["capacity"]} == {"dev"}
+    assert {line["cluster"] for line in of_region["capacity"]} == {"us-west4"}
 
 
 @pytest.mark.parametrize("by", GROUPINGS)

@@ -110,6 +110,26 @@ def test_a_disk_too_large_for_one_vm_is_named_and_not_the_number_of_vms(
     assert nearest_of_pool.startswith(nearest)
 
 
+@pytest.mark.parametrize(("missing", "accused"), [(4, "h100"), (5, "a100")], ids=["enough", "one more"])
+def test_a_pool_that_exceeds_its_own_limit_is_also_at_fault_for_a_shared_one_if_lowering_it_is_enough(
+    build: Build, limits: Limits, missing: int, accused: str
+) -> None:
+    pools = """
+        node_pools:
+          a100: {machine_type: a2-highgpu-8g, zone: us-central1-a, max_nodes: 10}
+          h100: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 4, upgrades: {max_surge: 0}}
+    """
+    workspace = build(dev=pools)
+    instances = "INSTANCES-per-project-region"
+    lines = next(iter(project_ledgers(workspace_demand(workspace), limits(UNLIMITED)).values())).lines
+    (used,) = (line.used for line in lines if line.key.quota_id == instances)
+    text = (LISTED % 8).replace(f"{instances}: [{{limit: -1}}]", f"{instances}: [{{limit: {int(used) - missing}}}]")
+
+    findings = [finding for finding in verdict(workspace, limits(text)) if finding.message.startswith(instances)]
+
+    assert [finding.path.split(".")[3] for finding in findings] == [accused]
+
+
 def test_of_two_limits_that_a_pool_exceeds_the_one_on_gpus_leads(build: Build, limits: Limits) -> None:
     local_ssd = "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region"
     text = LISTED.replace(f"{local_ssd}: [{{limit: -1}}]", f"{local_ssd}: [{{limit: 0}}]")
@@ -216,6 +236,20 @@ def test_shares_over_capacity_are_found_at_every_team_that_could_lower_its(build
     assert findings[0].path == "shares.main.tpu-v5e-4x8.nominal_quota"
     assert findings[0].nearest == str(3 * 32 - 2 * 32)
     assert findings[0].position is not None
+
+
+@pytest.mark.parametrize(
+    ("vision", "nlp", "allowed"),
+    [
+        (64, 64, "nlp lowered by 32 to 32, or vision lowered by 32 to 32 (stacks/Pulumi.dev-vision.yaml:6)"),
+        (96, 96, "nlp lowered by 96 to 0, or vision lowered by 96 to 0 (stacks/Pulumi.dev-vision.yaml:6)"),
+        (128, 128, "shares lowered by 160 together"),
+    ],
+)
+def test_shares_over_capacity_are_told_which_to_lower_by_how_much(
+    build: Build, vision: int, nlp: int, allowed: str
+) -> None:
+    assert capacity(build, vision, nlp)[0].allowed == f"{allowed}, or larger pools of tpu-v5e-4x8 (v5e)"
 
 
 def test_what_fits_is_in_whole_slices(build: Build) -> None:
