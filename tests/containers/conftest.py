@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from tests.containers.buckets import DRIVER, Buckets
 from tests.containers.nodes import IMAGE, bridge, node, outfit, python_image
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
-from tests.parts.jobs.lab import ENVIRONMENT, VISION, write_lab
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, PODS, TEAM, Cluster, Command, create_queues, until
+from tests.support.lab import ENVIRONMENT, VISION, write_lab
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.kueue import configuration

@@ -24,8 +24,8 @@ from local_google_cloud.state.cloud import Cloud
 from local_google_cloud.state.questions import Access
 from tests.kube.offline import Offline, namespace_objects, refused_requests
 from tests.local_google_cloud.policies import cloud_of, planned_grants
-from tests.parts.jobs.lab import ENVIRONMENT, QUOTAS, TODAY, VISION, write_lab
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from tests.support.lab import ENVIRONMENT, QUOTAS, TODAY, VISION, write_lab
 from tests.support.plans import planned_stacks
 from training_platform.catalog.operations import principals
 from training_platform.catalog.permissions import permissions

@@ -10,7 +10,7 @@ import pytest
 
 from tests.examples.jobs.conftest import EXAMPLES, free_port
 from tests.examples.jobs.data_sets import MAKE_TENSORS
-from tests.parts.jobs.lab import ENVIRONMENT, write_lab
+from tests.support.lab import ENVIRONMENT, write_lab
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.gke.jobset import jobset

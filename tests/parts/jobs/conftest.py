@@ -8,14 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.parts.jobs.lab import (
-    TODAY,
-    Judge,
-    Lab,
-    Read,
-    Take,
-    write_lab,
-)
+from tests.parts.jobs.lab import Judge, Lab, Read, Take
+from tests.support.lab import TODAY, write_lab
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, read_workspace

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.jobs.lab import TODAY, Lab, Read
+from tests.parts.jobs.lab import Lab, Read
+from tests.support.lab import TODAY
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import check_job

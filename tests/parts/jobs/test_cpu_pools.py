@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.jobs.lab import ENVIRONMENT, TODAY, VISION, Read, Take, container, pod, write_lab
+from tests.parts.jobs.lab import Read, Take, container, pod
+from tests.support.lab import ENVIRONMENT, TODAY, VISION, write_lab
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace

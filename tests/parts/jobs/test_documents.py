@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.parts.jobs.field_changes import FIELDS
-from tests.parts.jobs.lab import Take, write_lab
+from tests.parts.jobs.lab import Take
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud
+from tests.support.lab import write_lab
 from training_platform.config.model.team import VertexBootDisk
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run, point_runs

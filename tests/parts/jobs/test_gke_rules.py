@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.parts.jobs.lab import ENVIRONMENT, NLP, VISION, Judge, Lab, Read, Take, container, pod, with_pool, with_team
+from tests.parts.jobs.lab import Judge, Lab, Read, Take, container, pod, with_pool, with_team
+from tests.support.lab import ENVIRONMENT, NLP, VISION
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.environment import Destination
 from training_platform.config.names import data_variable

@@ -13,7 +13,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.lab import ENVIRONMENT, Lab, Take, write_lab
+from tests.parts.jobs.lab import Lab, Take
+from tests.support.lab import ENVIRONMENT, write_lab
 from tests.support.places import ORGANISATION, ROOT
 from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost

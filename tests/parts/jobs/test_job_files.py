@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Judge, Lab, Read
+from tests.parts.jobs.lab import Judge, Lab, Read
+from tests.support.lab import ENVIRONMENT, TODAY
 from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.cli.stacks import schema_files

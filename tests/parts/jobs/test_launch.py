@@ -22,7 +22,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.lab import ENVIRONMENT, TODAY, Lab, Take
+from tests.parts.jobs.lab import Lab, Take
+from tests.support.lab import ENVIRONMENT, TODAY
 from tests.support.places import ROOT
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take, container, pod, template, without_nodes, write_lab
+from tests.parts.jobs.lab import Lab, Take, container, pod, template, without_nodes
+from tests.support.lab import ENVIRONMENT, VISION, write_lab
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.config.reading.declaration import located
 from training_platform.config.workspace import Workspace, read_workspace

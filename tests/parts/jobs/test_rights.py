@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts.jobs.lab import ENVIRONMENT, VISION, Lab, Take
+from tests.parts.jobs.lab import Lab, Take
+from tests.support.lab import ENVIRONMENT, VISION
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob

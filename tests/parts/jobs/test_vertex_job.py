@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.parts.jobs.lab import ENVIRONMENT, Lab, Take
+from tests.parts.jobs.lab import Lab, Take
+from tests.support.lab import ENVIRONMENT
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import charges, custom_job, job_spec, training_pipeline, vertex_body

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.parts.jobs.lab import TODAY, Judge, Lab, Read, Take, with_team
+from tests.parts.jobs.lab import Judge, Lab, Read, Take, with_team
+from tests.support.lab import TODAY
 from tests.support.places import ORGANISATION
 from training_platform.config.model.team import ResourcePoolSpec
 from training_platform.config.reading.finding import Finding

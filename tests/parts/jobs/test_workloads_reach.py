@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.parts.jobs.field_changes import FIELDS, MORE_POOLS, MORE_SHARES
-from tests.parts.jobs.lab import TODAY, Lab, Take
+from tests.parts.jobs.lab import Lab, Take
+from tests.support.lab import TODAY
 from training_platform.config.reading.section import Section
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.jobs.gke.jobset import jobset

@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.clusters import KINDS, NEEDED, folder_of, needed_binaries
 from tests.kube.controller_programs import run_controllers
-from tests.parts.jobs.lab import write_lab
 from tests.parts.jobs.runs.gke_cluster import (
     CLUSTER,
     JOB,
@@ -26,6 +25,7 @@ from tests.parts.jobs.runs.gke_cluster import (
     create_queues,
     until,
 )
+from tests.support.lab import write_lab
 from training_platform.cli.main import app
 from training_platform.resources.kueue import configuration
 from training_platform.rules.documents.definitions import read_definitions

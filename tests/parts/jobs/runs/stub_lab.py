@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner, Result
 
-from tests.parts.jobs.lab import write_lab
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from tests.support.lab import write_lab
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.gke.jobset import jobset

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from local_google_cloud.api import Refusal, serve
-from tests.parts.jobs.lab import write_lab
 from tests.parts.jobs.runs import vertex_cloud
 from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
 from tests.parts.jobs.runs.stub_lab import FOLLOWING, JOB, KUEUE, RUN, SETS, Lab, one_sentence, stub_lab
+from tests.support.lab import write_lab
 from training_platform.cli.main import app
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a Python version:FutureWarning")

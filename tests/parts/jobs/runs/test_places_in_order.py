@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.parts.jobs.lab import TODAY, Lab
+from tests.parts.jobs.lab import Lab
 from tests.parts.jobs.runs.gke_cluster import TEAM, Cluster, Command, until
+from tests.support.lab import TODAY
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import check_job, needs_of_jobs, notes_of_file
 from training_platform.parts.jobs.job_cost import cost_of_file

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from local_google_cloud.api import Clock, Store, serve
-from tests.parts.jobs.lab import TODAY
 from tests.parts.jobs.runs.vertex_cloud import (
     JOB,
     PROJECT,
@@ -24,6 +23,7 @@ from tests.parts.jobs.runs.vertex_cloud import (
     submit,
     write_repository,
 )
+from tests.support.lab import TODAY
 from training_platform.cli.main import app
 from training_platform.clients.google_services import CloudLogging, CloudStorage
 from training_platform.config.workspace import read_workspace

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from local_google_cloud.api import serve
-from tests.parts.jobs.lab import TODAY, Lab
+from tests.parts.jobs.lab import Lab
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, Command, job_command, write_repository
+from tests.support.lab import TODAY
 from training_platform.clients.stack_outputs import environment_outputs
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import read_workspace

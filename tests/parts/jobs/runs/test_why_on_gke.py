@@ -9,7 +9,8 @@ import pytest
 
 from local_google_cloud.api import serve
 from tests.local_google_cloud.client import PROJECT, Client
-from tests.parts.jobs.lab import TODAY, Lab, Take
+from tests.parts.jobs.lab import Lab, Take
+from tests.support.lab import TODAY
 from training_platform.clients.google_api import GoogleError, NoCredentialsError
 from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace

@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from local_google_cloud.api import Clock, CloudSettings, Store
-from tests.parts.jobs.lab import TODAY, write_lab
+from tests.support.lab import TODAY, write_lab
 from training_platform.cli.main import app
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.quota.snapshot import read_snapshots

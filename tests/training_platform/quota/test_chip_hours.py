@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from local_google_cloud.api import LocalCloud, serve
-from tests.parts.jobs.lab import TODAY, VISION, write_lab
+from tests.support.lab import TODAY, VISION, write_lab
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
 from training_platform.cli.main import app
