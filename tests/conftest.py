@@ -22,7 +22,8 @@ from training_platform.resources.scope import Scope
 # and pytest rewrites every test, 10 s.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ.setdefault("PYTEST_TIMEOUT", "60")  # seconds a test, by pytest-timeout
+# Seconds a test, by pytest-timeout. It ends what hangs; a test of 8 seconds takes a minute beside others' work.
+os.environ.setdefault("PYTEST_TIMEOUT", "300")
 # jsonschema judges a few formats by it, none of them in a schema here, and it makes 38 parsers as it is imported: 2 s.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 

@@ -89,7 +89,7 @@ def test_importing_all_of_a_plain_package_loads_no_pulumi(package: str) -> None:
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
-    assert {package, *done.stdout.split()} == {name for name, _ in _sources(package)}
+    assert {package, *done.stdout.split()} == {name for name, _ in _sources(package)}, done.stderr
 
 
 @pytest.mark.parametrize("room", ARROWS)

@@ -292,6 +292,13 @@ def test_a_pod_takes_a_vm_of_its_flavor_and_waits_in_the_teams_queue_above_train
     assert values["serving"] > max(value for name, value in values.items() if name != "serving")
 
 
+@pytest.mark.parametrize(("chips", "shared"), [(1, False), (2, True)])
+def test_a_pod_of_several_chips_has_memory_that_its_processes_share(chips: int, shared: bool) -> None:
+    pod = deployment("chat", *made({"chips": chips}))["template"]["spec"]
+
+    assert ("volumes" in pod, "volumeMounts" in pod["containers"][0]) == (shared, shared)
+
+
 def test_an_update_asks_for_no_pod_more_than_the_share_is_counted_for() -> None:
     assert deployment("chat", *made({}))["strategy"]["rollingUpdate"]["maxSurge"] == 0
 

@@ -108,19 +108,34 @@ def test_a_bucket_without_a_role_to_add_is_found_at_the_bucket_with_the_permissi
     assert finding.allowed == "a role with it on buckets/example-train-dev-vision-data or above"
 
 
-def test_a_role_that_became_narrower_is_found() -> None:
+@pytest.mark.parametrize(
+    ("role", "narrower", "paths", "lacking"),
+    [
+        (
+            "roles/storage.objectUser",
+            "roles/storage.objectViewer",
+            {"buckets.data", "buckets.open"},
+            "storage.objects.create, storage.objects.delete",
+        ),
+        (
+            "roles/artifactregistry.writer",
+            "roles/artifactregistry.reader",
+            {"members"},
+            "artifactregistry.repositories.uploadArtifacts",
+        ),
+    ],
+)
+def test_a_role_that_became_narrower_is_found(role: str, narrower: str, paths: set[str], lacking: str) -> None:
     stacks = workspace()
-    narrower = [
-        dataclasses.replace(grant, role="roles/storage.objectViewer")
-        if grant.role == "roles/storage.objectUser"
-        else grant
+    changed = [
+        dataclasses.replace(grant, role=narrower) if grant.role == role else grant
         for grant in grants(stacks, "dev-vision")
     ]
 
-    findings = findings_with(stacks, "dev-vision", narrower)
+    findings = findings_with(stacks, "dev-vision", changed)
 
-    assert {finding.path for finding in findings} == {"buckets.data", "buckets.open"}
-    assert all("storage.objects.create, storage.objects.delete" in finding.message for finding in findings)
+    assert {finding.path for finding in findings} == paths
+    assert all(lacking in finding.message for finding in findings)
 
 
 def test_a_condition_that_excludes_now_is_found() -> None:
