@@ -58,6 +58,7 @@ def test_a_sum_keeps_the_oldest_date_and_every_machine_without_a_price() -> None
     assert total.unpriced == ("x", "y")
     assert total.read == priced.read
     assert total.minimum == priced.minimum
+    assert ((priced + priced).minimum, (priced + priced).maximum) == (2 * priced.minimum, 2 * priced.maximum)
 
 
 def test_what_a_price_leaves_out_of_a_vm_is_said() -> None:

@@ -348,3 +348,12 @@ def test_keys_of_other_domains_and_empty_values_are_labels() -> None:
     labels = {"example.com/Team_1": "A.b-c", "t" * 63: ""}
 
     assert pool(labels=labels).labels == labels
+
+
+def test_a_gpu_is_as_many_places_as_it_has_partitions_and_each_of_them_has_clients() -> None:
+    a100 = {"machine_type": "a2-highgpu-1g", "zone": "us-central1-a", "partition": "1g.5gb"}
+    shared = {**a100, "sharing": {"strategy": "time-sharing", "max_clients": 2}}
+
+    pools = cluster_pools("c", cluster_of({"whole": {**a100, "partition": None}, "parts": a100, "shared": shared}))
+
+    assert {pool.name: pool.places_per_gpu for pool in pools} == {"whole": 1, "parts": 7, "shared": 7 * 2}

@@ -510,6 +510,32 @@ def root_quotas(environment: Environment) -> dict[str, int]:
     return {flavor: share.nominal_quota for flavor, share in shares.items()}
 
 
+def test_an_environment_does_not_end_before_its_own_teams() -> None:
+    def findings(home: str, **team: Any) -> list[str]:
+        end = {"retired": {"since": "2026-11-21"}}
+        stacks = {
+            "lab": {"environment": stack_files.environment(**end)},
+            "other": {"environment": stack_files.environment(project="example-other")},
+            "lab-vision": {"team": stack_files.team(home, **team)},
+        }
+        return [finding.message for finding in workspace_of(stacks).stacks["lab"].findings]
+
+    assert findings("lab") == ["ends while lab-vision in it go on"]
+    assert findings("lab", retired={"since": "2026-11-21"}) == []
+    assert findings("other") == []
+
+
+def test_two_names_that_read_alike_are_found_with_the_other_place() -> None:
+    gpu = {"machine_type": "a3-highgpu-8g"}
+    clusters = {"a": stack_files.cluster(node_pools={"b-c": gpu}), "a-b": stack_files.cluster(node_pools={"c": gpu})}
+    clusters["a-b"]["subnet"] = {"nodes": "10.11.0.0/20", "pods": "10.72.0.0/14", "services": "10.11.16.0/20"}
+
+    (finding,) = workspace_of({"lab": {"environment": stack_files.environment(clusters)}}).stacks["lab"].findings
+
+    assert finding.path == "clusters.a-b.node_pools.c"
+    assert finding.message == "and clusters.a.node_pools.b-c would both be called 'a-b-c'"
+
+
 def test_a_copy_with_other_stacks_derives_flavors_from_them() -> None:
     with_gpus = workspace({"vision": {GPU: 8}})
     assert GPU in with_gpus.flavors("lab", "c")
