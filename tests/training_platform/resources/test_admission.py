@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.kube.offline import OfflinePolicy
+from training_platform.catalog import IMAGES
 from training_platform.config.expansion import SYSTEM_TAINT
+from training_platform.resources.admission import queued_jobs
 from training_platform.resources.admission_policy import JOB_KEY, Bounds, ExclusiveNodes
 from training_platform.resources.pod_admission import accelerator_pods
 from training_platform.resources.scope import TEAM_LABEL
@@ -87,3 +89,33 @@ def test_other_teams_jobs_are_kept_away_only_from_slices_and_only_as_jobset_does
     bounds: Bounds, pod: dict[str, Any], refused: bool
 ) -> None:
     assert any("own namespace" in message for message in refusals(bounds, **pod)) is refused
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        ({"parallelism": 2}, {"parallelism": 2}, False),
+        ({"parallelism": 2}, {"parallelism": 4}, True),
+        ({"completions": 2}, {"completions": 4}, True),
+        ({"parallelism": 2}, {"parallelism": 4, "suspend": True}, False),
+        ({"parallelism": 2, "suspend": True}, {"parallelism": 4, "suspend": True}, False),
+    ],
+)
+def test_a_job_that_runs_keeps_its_size(before: dict[str, Any], after: dict[str, Any], refused: bool) -> None:
+    policy = queued_jobs(Bounds(), IMAGES)
+    judge = OfflinePolicy({"metadata": {"name": policy.name}, "spec": policy.spec})
+    jobs = {"group": "batch", "version": "v1", "resource": "jobs"}
+    request = {"operation": "UPDATE", "resource": jobs, "subResource": "", "userInfo": {"username": "ada@example.com"}}
+
+    def job(fields: dict[str, Any]) -> dict[str, Any]:
+        template = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
+        labels = {"kueue.x-k8s.io/queue-name": "vision"}
+        return {"metadata": {"labels": labels}, "spec": {"suspend": False, "template": template, **fields}}
+
+    data = {"object": job(after), "oldObject": job(before), "request": request}
+    data["namespaceObject"] = {"metadata": {"labels": {TEAM_LABEL: "vision"}}}
+
+    kept = [
+        message for message in judge.refusals(request, data) if message.startswith("a job that runs keeps its size")
+    ]
+    assert bool(kept) is refused
