@@ -53,3 +53,10 @@ def test_addresses_are_no_reference_and_a_network_of_several_interfaces_is_one()
     (*_, first, second) = found({**of_pool, "files.networks.0.reservedIpRange": "10.2.0.64/26"}, rule=RULE)
 
     assert [row.message.partition(" ")[0] for row in (first, second)] == ["their-vpc", "their-subnet"]
+
+
+def test_of_a_program_that_is_not_ours_vms_and_disks_of_their_own_are_counted_by_no_quota() -> None:
+    findings = found(rule="quota-uncounted")
+
+    assert {(finding.resource or "").rpartition(" ")[2] for finding in findings} == {"reserved", "vm"}
+    assert {(finding.severity, finding.unjudged) for finding in findings} == {("note", "resource by its quota")}
