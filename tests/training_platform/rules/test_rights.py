@@ -138,6 +138,16 @@ def test_a_role_that_became_narrower_is_found(role: str, narrower: str, paths: s
     assert all(lacking in finding.message for finding in findings)
 
 
+def test_a_data_set_that_jobs_cannot_read_is_found_at_the_environment_that_has_it() -> None:
+    stacks = workspace()
+    others = [grant for grant in grants(stacks, "dev-vision") if not grant.resource.endswith("/example-images")]
+
+    findings = findings_with(stacks, "dev-vision", others)
+
+    assert {finding.path for finding in findings} == {"environment"}
+    assert all("data set images" in finding.message for finding in findings)
+
+
 def test_a_condition_that_excludes_now_is_found() -> None:
     stacks = workspace()
     expired = [
