@@ -93,7 +93,7 @@ class Buckets:
         if group := mount.get(_GROUP):
             os.chown(source, 0, int(group[0]))
             source.chmod(0o775)
-        subprocess.run(["mount", "--bind", source, target], check=True)
+        subprocess.run(["mount", "--rbind", source, target], check=True)
         return {}
 
     def _unpublish(self, request: Message) -> Reply:

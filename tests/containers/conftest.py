@@ -23,6 +23,7 @@ from training_platform.resources.kueue import configuration
 
 NODE = "gke-h100-0"
 GPUS = "nvidia.com/gpu"
+ROOMS = {"gke-blocks-0": 8, "gke-blocks-1": 16}  # GPUs by node; each node is a sub-block
 # VMs that Kueue picks by their blocks; GPUDirect needs images and devices that no node here has.
 PLACED = "h100-reservation"
 BLOCKS = """\
@@ -65,6 +66,22 @@ def cluster(root: Path, buckets: Buckets, tmp_path_factory: pytest.TempPathFacto
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def blocks(cluster: Cluster, buckets: Buckets, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Two nodes that Kueue picks by their sub-blocks."""
+    image = python_image()
+    programs = Path(os.environ["TRAINING_PLATFORM_CONTAINERS"])
+    flavor = read_workspace(root).flavors("lab", CLUSTER)[PLACED]
+    with ExitStack() as stack:
+        for name, gpus in ROOMS.items():
+            logs = tmp_path_factory.mktemp("blocks") / name
+            kubelet = stack.enter_context(node(cluster.server, name, image, programs=programs, logs=logs))
+            stack.enter_context(Buckets(name, buckets.folder).served(kubelet))
+            places = {level: f"{name}-{index}" for index, level in enumerate(flavor.topology_levels[:-1])}
+            outfit(cluster.server, name, {**flavor.node_labels, **places}, {GPUS: gpus})
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _ended(cluster: Cluster) -> Iterator[None]:
     """Delete a test's runs, and wait for the end of their pods."""
@@ -76,10 +93,16 @@ def _ended(cluster: Cluster) -> Iterator[None]:
 
 
 @pytest.fixture
-def job(root: Path, cluster: Cluster, tmp_path: Path) -> Command:
+def cluster_name() -> str:
+    """The cluster's name in the organisation."""
+    return CLUSTER
+
+
+@pytest.fixture
+def job(root: Path, cluster: Cluster, cluster_name: str, tmp_path: Path) -> Command:
     """Return a function that runs ``training-platform job``."""
     config = json.loads(cluster.server.kubeconfig())
-    config["contexts"][0]["name"] = config["current-context"] = f"lab-{CLUSTER}"
+    config["contexts"][0]["name"] = config["current-context"] = f"lab-{cluster_name}"
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps(config))
 

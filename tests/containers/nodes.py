@@ -64,6 +64,27 @@ def python_image() -> Path:
     return Path(image)
 
 
+def examples_python() -> str:
+    """Return the Python that has the examples' libraries; skips the test where none is named."""
+    named = os.environ.get("TRAINING_PLATFORM_EXAMPLES_PYTHON")
+    if named is None:
+        pytest.skip("no Python with the examples' libraries is named by TRAINING_PLATFORM_EXAMPLES_PYTHON")
+    return named
+
+
+@contextmanager
+def libraries(folder: Path) -> Iterator[None]:
+    """Bind the examples' libraries to a folder while the block runs."""
+    show = [examples_python(), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = subprocess.run(show, check=True, capture_output=True, text=True).stdout.strip()
+    folder.mkdir(parents=True, exist_ok=True)
+    _run("mount", "--bind", "-o", "ro", packages, str(folder))
+    try:
+        yield
+    finally:
+        _run("umount", "--lazy", str(folder))
+
+
 class NodeFiles(NamedTuple):
     """Folders of a node: its programs, its data, and their logs."""
 

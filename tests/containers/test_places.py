@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from tests.containers.conftest import GPUS, PLACED, Seen
-from tests.containers.nodes import node, outfit, python_image
+from tests.containers.conftest import PLACED, Seen
 from tests.containers.pods import log
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, Cluster, until
-from training_platform.config.workspace import read_workspace
 
-pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(400), pytest.mark.usefixtures("_blocks")]
+pytestmark = [pytest.mark.kube, pytest.mark.containers, pytest.mark.timeout(400), pytest.mark.usefixtures("blocks")]
 
-ROOMS = {"gke-blocks-0": 8, "gke-blocks-1": 16}  # GPUs by node; each node is a sub-block
 SHOWS_RANK = "import os, time; print('begun', os.environ['NODE_RANK']); time.sleep(600)"
-
-
-@pytest.fixture(scope="module")
-def _blocks(cluster: Cluster, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    image = python_image()
-    programs = Path(os.environ["TRAINING_PLATFORM_CONTAINERS"])
-    flavor = read_workspace(root).flavors("lab", CLUSTER)[PLACED]
-    with ExitStack() as stack:
-        for name, gpus in ROOMS.items():
-            logs = tmp_path_factory.mktemp("blocks") / name
-            stack.enter_context(node(cluster.server, name, image, programs=programs, logs=logs))
-            places = {level: f"{name}-{index}" for index, level in enumerate(flavor.topology_levels[:-1])}
-            outfit(cluster.server, name, {**flavor.node_labels, **places}, {GPUS: gpus})
-        yield
-    for name in ROOMS:
-        cluster.client.delete(f"/api/v1/nodes/{name}")
 
 
 @pytest.fixture

@@ -100,23 +100,23 @@ def until(read: Callable[[], T], right: Callable[[T], bool], seconds: float = SE
     return latest
 
 
-def create_queues(cluster: Cluster, root: Path) -> None:
+def create_queues(cluster: Cluster, root: Path, name: str = CLUSTER) -> None:
     workspace = read_workspace(root)
-    flavors = workspace.flavors("lab", CLUSTER)
+    flavors = workspace.flavors("lab", name)
     (team,) = (team for _, team, _ in workspace.teams() if team.name == TEAM)
     cluster.post("/api/v1/namespaces", {"metadata": {"name": TEAM, "labels": {TEAM_LABEL: TEAM}}})
     api = "/apis/kueue.x-k8s.io/v1beta2"
     ((_, environment),) = workspace.environments()
-    for topology in topology_objects(CLUSTER, flavors, environment_scope("lab", environment)):
+    for topology in topology_objects(name, flavors, environment_scope("lab", environment)):
         cluster.post(f"{api}/topologies", dict(topology.inputs))
-    for name, flavor in flavors.items():
-        body = {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": kueue.resource_flavor(flavor)}
+    for flavor_name, flavor in flavors.items():
+        body = {"kind": "ResourceFlavor", "metadata": {"name": flavor_name}, "spec": kueue.resource_flavor(flavor)}
         cluster.post(f"{api}/resourceflavors", {"apiVersion": kueue.API_VERSION, **body})
-    spec = kueue.cluster_queue(team, CLUSTER, flavors)
+    spec = kueue.cluster_queue(team, name, flavors)
     queue = {"apiVersion": kueue.API_VERSION, "kind": "ClusterQueue", "metadata": {"name": TEAM}, "spec": spec}
     cluster.post(f"{api}/clusterqueues", queue)
-    for name in kueue.local_queue_names(TEAM):
-        body = {"kind": "LocalQueue", "metadata": {"name": name}, "spec": kueue.local_queue(TEAM)}
+    for queue_name in kueue.local_queue_names(TEAM):
+        body = {"kind": "LocalQueue", "metadata": {"name": queue_name}, "spec": kueue.local_queue(TEAM)}
         cluster.post(f"{api}/namespaces/{TEAM}/localqueues", {"apiVersion": kueue.API_VERSION, **body})
 
 
