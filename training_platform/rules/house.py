@@ -45,8 +45,12 @@ def chart_version_untested(release: ReleaseView) -> Iterator[Draft]:
         return
     if not any(release.of_minor(minor) for minor in chart.tested):
         tested = enumeration([f"{minor}.x" for minor in chart.tested])
-        message = f"{release.version} of {chart.name} is untested; tests were with {chart.tested_with}"
-        yield finding(release, "version", message, allowed=tested, nearest=chart.version)
+        message = (
+            f"{release.version} of {chart.name} is untested; tests were with {chart.tested_with}, and objects of "
+            "its kinds are checked by the definitions of a tested version"
+        )
+        unjudged = "chart by its own version's definitions"
+        yield finding(release, "version", message, allowed=tested, nearest=chart.version, unjudged=unjudged)
 
 
 MOST_LABELS = 64
