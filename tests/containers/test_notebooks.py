@@ -105,7 +105,7 @@ def notebook(profile: Json, user: str) -> Json:
         },
         "spec": {
             "serviceAccountName": override["service_account"],
-            "restartPolicy": "OnFailure", "securityContext": {"fsGroup": 100},
+            "restartPolicy": "OnFailure", "securityContext": {"fsGroup": 100, **override["pod_security_context"]},
             "nodeSelector": override["node_selector"], "tolerations": override["tolerations"],
             "volumes": override["volumes"], "initContainers": starters, "containers": [container],
         },

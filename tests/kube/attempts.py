@@ -38,6 +38,7 @@ from training_platform.config.expansion import SYSTEM_TAINT
 from training_platform.parts.verify.tenancy_probes import ProbeCommand, Write, commands, rights, writes
 from training_platform.resources.controllers import JOBSET, KUEUE
 from training_platform.resources.gpu_direct import NodeAccess
+from training_platform.resources.pod_admission import CONFINED
 
 ROLES = "roles"
 QUOTA = "quota"
@@ -79,6 +80,17 @@ ESCAPES: dict[str, Json] = {
     "other hosts": {"container": {"livenessProbe": {"httpGet": _METADATA_SERVER}}},
     "other hosts at the start": {"container": {"lifecycle": {"postStart": {"httpGet": _METADATA_SERVER}}}},
     "other hosts at the end": {"container": {"lifecycle": {"preStop": {"tcpSocket": _METADATA_SERVER}}}},
+}
+_FILTERED = {"seccompProfile": {"type": "RuntimeDefault"}}
+UNCONFINED: dict[str, Json] = {
+    "run without a filter of system calls in a confined team": {
+        "container": {"securityContext": {"allowPrivilegeEscalation": False}}
+    },
+    "gain rights by setuid programs in a confined team": {"securityContext": _FILTERED},
+    "run beside a container with a filter in a confined team": {
+        "container": {"securityContext": CONFINED},
+        "initContainers": [{"name": "own", "image": "example.com/a:1"}],
+    },
 }
 OF_POD_SECURITY = [way for way in ESCAPES if way != "unmasked /proc"]
 """Those that Pod Security `baseline` refuses; an unmasked /proc it allows to pods in a user namespace of their own."""
@@ -540,6 +552,13 @@ ESCAPING = [
     *(pod(way, "", BASELINE, **spec) for way, spec in ESCAPES.items()),
     *(pod(f"{way}, in nlp", POD_SECURITY, POD_SECURITY, namespace="nlp", **ESCAPES[way]) for way in OF_POD_SECURITY),
     pod("unmasked /proc, in nlp", "has to be Default", BASELINE, namespace="nlp", **ESCAPES["unmasked /proc"]),
+    *(pod(way, "this team", BASELINE, namespace="confined", **spec) for way, spec in UNCONFINED.items()),
+    Attempt(
+        "run a Job without a filter of system calls in a confined team",
+        JOBS,
+        lambda server: server.ask("Job", in_namespace(job(), "confined")),
+        "this team have the seccomp profile RuntimeDefault",
+    ),
     *(device(path) for path in ("/dev/sda", "/dev/kvm", "/dev/nvidia0")),
     *DAEMONS,
 ]
@@ -623,6 +642,17 @@ OF_A_CLASS = {"cloud.google.com/compute-class": "best"}
 CLAIMED: list[Json] = [{"name": "v", "persistentVolumeClaim": {"claimName": "datasets"}}]
 IN_FOLDER = plain("vision", container=mounted(subPath="datasets"), volumes=CLAIMED)
 ACCEPTED = [
+    Accepted(
+        "a pod of a confined team", "Pod", plain("confined", container={"securityContext": CONFINED}), JOB_CONTROLLER
+    ),
+    Accepted(
+        "a pod of a confined team whose filter is the pod's",
+        "Pod",
+        plain(
+            "confined", securityContext=_FILTERED, container={"securityContext": {"allowPrivilegeEscalation": False}}
+        ),
+        JOB_CONTROLLER,
+    ),
     *_ordinary(),
     Accepted("a pod with the daemon of TCPXO", "Pod", mega(), JOB_CONTROLLER),
     Accepted("a pod with the daemon of TCPX", "Pod", with_daemon(TCPX, "nvidia-h100-80gb"), JOB_CONTROLLER),

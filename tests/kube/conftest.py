@@ -25,6 +25,7 @@ from tests.support.plans import PlannedStack, planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import job_files
 from training_platform.parts.jobs.render import render_job
+from training_platform.resources.tenancy import namespace_labels
 from training_platform.rules.documents.definitions import read_definitions
 
 START_SECONDS = 30.0
@@ -78,6 +79,10 @@ def offline(plans: dict[str, PlannedStack]) -> Offline:
 def _planned(plans: dict[str, PlannedStack]) -> Iterator[Json]:
     for stack, parent in NAMESPACES.items():
         yield from namespace_objects(plans[stack], parent, stack.removeprefix("prod-"))
+    labels = namespace_labels("confined", (), confined=True)
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "confined", "labels": labels}}
+    about = {"name": "default", "namespace": "confined"}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about}
     yield from admission_objects(plans["prod"], "us-central1")
 
 

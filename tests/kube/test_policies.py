@@ -35,6 +35,7 @@ def test_what_is_done_every_day_is_let_through(offline: Offline, accepted: Accep
 
 PAGE = [
     ("a privileged pod,", "privileged|host network|host processes|root of the node|no seccomp|no AppArmor|SELinux"),
+    ("a pod or template without", ".* in a confined team"),
     (
         "a Job without a queue,",
         "start a Job past its queue|pose as a part .*|make a Job a part of an admitted one|change the labels of .*",

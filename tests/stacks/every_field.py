@@ -578,6 +578,7 @@ TEAM_CHANGES: dict[Path, Any] = {
     ("fallback", "when_can_preempt"): "MayStopSearch",
     ("fallback", "order"): {"c": ["a100-40-spot"]},
     ("host_network",): True,
+    ("confined",): True,
     ("max_run_hours",): 600,
     ("egress",): [],
     ("egress", 0, "host"): "example.com",

@@ -292,7 +292,7 @@ class TeamNamespace(PlatformComponent):
             team=team,
             members=arguments.members,
             google_service_account=arguments.google_service_account,
-            labels=namespace_labels(team, (), host_network=False),
+            labels=namespace_labels(team, ()),
             quota=arguments.quota,
             egress=arguments.egress or None,
         )

@@ -20,6 +20,7 @@ from training_platform.config.model.workloads import NOTEBOOK_PRIORITY, Notebook
 from training_platform.config.names import cache_variables, data_claim, data_variable
 from training_platform.resources.data_sets import NotebookDataSets
 from training_platform.resources.kueue import ANY_PLACE, PRIORITY_LABEL, QUEUE_LABEL, local_queue_names
+from training_platform.resources.pod_admission import CONFINED
 from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_GROUP
 
 Profile = dict[str, Any]  # an entry of KubeSpawner's profile_list
@@ -79,6 +80,7 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
         "namespace": team,
         "service_account": SERVICE_ACCOUNT,
         "extra_labels": {QUEUE_LABEL: queue, PRIORITY_LABEL: NOTEBOOK_PRIORITY},
+        "pod_security_context": {"seccompProfile": CONFINED["seccompProfile"]},  # KubeSpawner adds the rest itself
     }
     if any(data_set.bucket for data_set in data_sets.values()):
         settings["extra_annotations"] = dict(FUSE_ANNOTATION)

@@ -28,6 +28,10 @@ from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT
 # And tcpx, tcpxo, rdma or host-network: what a team's namespace may use beyond baseline.
 ALLOW_LABEL = f"{MANAGED_BY}/allow-"
 HOST_NETWORK = "host-network"
+# What the namespace of a team has whose pods need a filter of system calls.
+CONFINED_LABEL = f"{MANAGED_BY}/confined"
+CONFINED = {"seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
+"""The security context of a container that such a namespace admits; GKE gives it to all pods of Autopilot."""
 # Holds a pod back until Kueue has counted it and removes the gate; members of teams may not change pods.
 POD_GATE = "kueue.x-k8s.io/admission"
 # A ClusterPodMonitoring selects pods by labels in all namespaces, and its collector sends them the controller's token.
@@ -51,6 +55,7 @@ SYSCTLS = (
     "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
 )  # fmt: skip
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_CONFINED_ONLY = "pods of this team have the seccomp profile RuntimeDefault and allowPrivilegeEscalation: false"
 _ONLY_DEVICES_OF_DAEMONS = "only the platform's daemon of GPUDirect may use devices of the node"
 _POD = [("", "v1", ["pods"], ["CREATE"]), ("", "v1", ["pods/ephemeralcontainers"], ["UPDATE"])]
 _GPU_LABEL = "cloud.google.com/gke-accelerator"
@@ -237,6 +242,12 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
                 "c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))"
             ),
             **_profiles(),
+            _CONFINED_ONLY: (
+                f"!({literal(CONFINED_LABEL)} in namespaceObject.metadata.labels) || variables.others.all(c, "
+                f"{_SECURITY}.?seccompProfile.?type.orValue("
+                "object.spec.?securityContext.?seccompProfile.?type.orValue('')) in ['RuntimeDefault', 'Localhost'] && "
+                f"!{_SECURITY}.?allowPrivilegeEscalation.orValue(true))"
+            ),
         },
     )
 
@@ -266,9 +277,11 @@ def template_baseline(images: Mapping[str, str], sources: Sequence[str] = ()) ->
     variables = {**(baseline.variables or {}), "asks": f"({_IS_PATCH} || {_ASKS})"}
     validations = {**_placement(), **pod_volumes().validations, **baseline.validations}
     del validations[_ONLY_DEVICES_OF_DAEMONS]
+    of_whole_containers = {_CONFINED_ONLY: validations[_CONFINED_ONLY]}
     if sources:
-        for message, cel in pod_images(sources, images).validations.items():
-            validations[message] = cel.replace(".all(c, ", ".filter(c, has(c.image)).all(c, ")  # patches may have none
+        of_whole_containers |= pod_images(sources, images).validations
+    for message, cel in of_whole_containers.items():
+        validations[message] = cel.replace(".all(c, ", ".filter(c, has(c.image)).all(c, ")  # patches may have none
     # In this order: the daemons among the others are known by their volumes.
     of_template = {name: _on_template(variables.pop(name), {}) for name in ("asks", "containers", "others", "volumes")}
     return variables, {message: _on_template(cel, of_template) for message, cel in validations.items()}

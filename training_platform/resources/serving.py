@@ -33,6 +33,7 @@ from training_platform.resources.kueue import (
 )
 from training_platform.resources.launcher import PLAN_VARIABLE, launcher
 from training_platform.resources.plan import PLAIN, Component, Options
+from training_platform.resources.pod_admission import CONFINED
 from training_platform.resources.scope import MANAGED_BY, SERVICE_ACCOUNT, Scope, secret_id
 
 SERVER_LABEL = f"{MANAGED_BY}/server"
@@ -93,19 +94,26 @@ def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Coun
     return requested
 
 
-def deployment(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
-    """Return the spec of a Deployment; the autoscaler decides how many pods it has."""
+def deployment(
+    name: str, server: ServerSpec, flavor: Flavor, scope: Scope, *, confined: bool = False
+) -> dict[str, Any]:
+    """Return the spec of a Deployment; the autoscaler decides how many pods it has.
+
+    ``confined`` says that its namespace refuses pods without a filter of system calls.
+    """
     labels = {SERVER_LABEL: name}
     metadata = {"annotations": dict(ANY_PLACE)} if flavor.topology_levels else {}
     return {
         "selector": {"matchLabels": labels},
         # Never more pods than the share is counted for, not even during updates.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-        "template": {"metadata": {"labels": labels, **metadata}, "spec": pod(server, flavor, scope)},
+        "template": {"metadata": {"labels": labels, **metadata}, "spec": pod(server, flavor, scope, confined=confined)},
     }
 
 
-def pod(server: ServerSpec, flavor: Flavor, scope: Scope, *, answers: bool = True) -> dict[str, Any]:
+def pod(
+    server: ServerSpec, flavor: Flavor, scope: Scope, *, answers: bool = True, confined: bool = False
+) -> dict[str, Any]:
     """Return the spec of a pod that ``answers`` requests, or of another pod of its replica."""
     nodes = resource_flavor(flavor)
     spec: dict[str, Any] = {
@@ -114,6 +122,8 @@ def pod(server: ServerSpec, flavor: Flavor, scope: Scope, *, answers: bool = Tru
         "tolerations": nodes["tolerations"],
         "containers": [_container(server, flavor, scope, answers)],
     }
+    if confined:
+        spec["containers"][0]["securityContext"] = dict(CONFINED)
     if chips_of(server, flavor) > 1:  # its processes communicate through shared memory
         spec["volumes"] = [{"name": _SHARED_MEMORY["name"], "emptyDir": {"medium": "Memory"}}]
     return spec
@@ -229,7 +239,9 @@ _GROUP, _REQUIRED, _PREFERRED = (
 )
 
 
-def leader_worker_set(name: str, server: ServerSpec, flavor: Flavor, scope: Scope) -> dict[str, Any]:
+def leader_worker_set(
+    name: str, server: ServerSpec, flavor: Flavor, scope: Scope, *, confined: bool = False
+) -> dict[str, Any]:
     """Return the spec of a LeaderWorkerSet; the autoscaler decides how many groups it has."""
     rolling = {"maxSurge": 0, "maxUnavailable": 1}  # no group more than the most that the share is counted for
     metadata = {"annotations": placement} if (placement := _placement(flavor)) else {}
@@ -240,9 +252,9 @@ def leader_worker_set(name: str, server: ServerSpec, flavor: Flavor, scope: Scop
             "restartPolicy": "RecreateGroupOnPodRestart",  # a model on several VMs does not run without one of them
             "leaderTemplate": {
                 "metadata": {"labels": {SERVER_LABEL: name}, **metadata},
-                "spec": pod(server, flavor, scope),
+                "spec": pod(server, flavor, scope, confined=confined),
             },
-            "workerTemplate": {**worker, "spec": pod(server, flavor, scope, answers=False)},
+            "workerTemplate": {**worker, "spec": pod(server, flavor, scope, answers=False, confined=confined)},
         },
         "rolloutStrategy": {"type": "RollingUpdate", "rollingUpdateConfiguration": rolling},
         "startupPolicy": "LeaderCreated",
@@ -265,7 +277,15 @@ def _placement(flavor: Flavor) -> dict[str, str]:
 
 
 def model_server(
-    into: Component, scope: Scope, key: str, spec: ServerSpec, *, team: str, flavor: Flavor, namespace: Any
+    into: Component,
+    scope: Scope,
+    key: str,
+    spec: ServerSpec,
+    *,
+    team: str,
+    flavor: Flavor,
+    namespace: Any,
+    confined: bool,
 ) -> None:
     """Add pods of a model server behind one address, as many as their load needs and the team's queue admits.
 
@@ -274,12 +294,12 @@ def model_server(
     name = into.name
     if vms_of(spec, flavor) > 1:
         role = "groups"
-        pods = leader_worker_set(key, spec, flavor, scope)
+        pods = leader_worker_set(key, spec, flavor, scope, confined=confined)
         annotations = {**SKIP_AWAIT, **set_annotations(flavor)}
         options = Options(replace_on_changes=tuple(REPLACED), delete_before_replace=True)
     else:
         role = "deployment"
-        pods = deployment(key, spec, flavor, scope)
+        pods = deployment(key, spec, flavor, scope, confined=confined)
         annotations = SKIP_AWAIT
         options = PLAIN
     into.add(

@@ -351,7 +351,16 @@ class _ClusterShare:
             component_name = declared_name("serving", cluster.key, key)
             servers = cluster.add("training-platform:serving:ModelServer", component_name, [queues])
             flavor = cluster.flavors[server.flavor]
-            model_server(servers, self.scope, key, server, team=team.name, flavor=flavor, namespace=namespace)
+            model_server(
+                servers,
+                self.scope,
+                key,
+                server,
+                team=team.name,
+                flavor=flavor,
+                namespace=namespace,
+                confined=team.confined,
+            )
         self._add_directories(namespace, folders)
         self._add_data_sets(namespace)
 
@@ -431,7 +440,10 @@ class _ClusterShare:
             members=team.members,
             google_service_account=self.account.output("email"),
             labels=namespace_labels(
-                team.name, kinds_of(flavors[flavor] for flavor in shares), host_network=team.host_network
+                team.name,
+                kinds_of(flavors[flavor] for flavor in shares),
+                host_network=team.host_network,
+                confined=team.confined,
             ),
             annotations=run_limit(team, environment),
             quota={

@@ -40,7 +40,7 @@ from training_platform.resources.kueue import run_limit_hours
 from training_platform.resources.member_rights import shared_role
 from training_platform.resources.network import Entrance, entrance
 from training_platform.resources.plan import Component, Options, Resource
-from training_platform.resources.pod_admission import ACCELERATORS, ALLOW_LABEL, HOST_NETWORK
+from training_platform.resources.pod_admission import ACCELERATORS, ALLOW_LABEL, CONFINED_LABEL, HOST_NETWORK
 from training_platform.resources.resource_types import NAMESPACE
 from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_LABEL, Scope, slug
 
@@ -122,8 +122,10 @@ FINISHED_PODS = 1000
 FINISHED_PODS_OF_VM = 50
 
 
-def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> dict[str, str]:
-    """Return the labels of a team's namespace that admission reads: its team, and rights above Pod Security's baseline.
+def namespace_labels(
+    team: str, kinds: Iterable[str], *, host_network: bool = False, confined: bool = False
+) -> dict[str, str]:
+    """Return the labels of a team's namespace that admission reads: its team, and what differs from baseline.
 
     ``kinds`` are those of GPUDirect. Without rights beyond the baseline, Pod Security refuses pods beyond it; otherwise
     it warns, and the policies of the cluster refuse.
@@ -134,6 +136,7 @@ def namespace_labels(team: str, kinds: Iterable[str], *, host_network: bool) -> 
     modes = ("warn", "audit") if beyond else ("enforce", "warn")
     return {
         TEAM_LABEL: team,
+        **({CONFINED_LABEL: "true"} if confined else {}),
         **{f"{ALLOW_LABEL}{permission}": "true" for permission in beyond},
         **{f"{POD_SECURITY}{mode}": "baseline" for mode in modes},
     }

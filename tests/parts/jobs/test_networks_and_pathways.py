@@ -231,6 +231,15 @@ def test_the_training_gets_no_more_rights_than_it_needs(job: Job, flavor: str, a
 CONFINED = {"seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
 
 
+def test_every_container_of_a_pathways_job_is_confined(take: Take) -> None:
+    roles = jobset(take(JOB))["spec"]["replicatedJobs"]
+    pods = [role["template"]["spec"]["template"]["spec"] for role in roles]
+    containers = [container for pod in pods for container in (*pod["containers"], *pod.get("initContainers", ()))]
+
+    assert len(containers) == 4
+    assert all(CONFINED.items() <= container["securityContext"].items() for container in containers)
+
+
 def test_an_unconfined_program_keeps_its_system_calls_and_setuid_programs(take: Take) -> None:
     target = "gke: {cluster: gpus, flavor: h100, nodes: 1, unconfined: true}"
 
@@ -405,6 +414,17 @@ def test_the_network_of_the_vm_is_for_teams_whose_file_says_so(job: Job, flavor:
 
     assert (finding.rule, finding.severity, finding.path) == ("job-host-network", "error", "gke.host_network")
     assert "host_network: true in the team's stack" in str(finding.allowed)
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_an_unconfined_program_is_refused_in_a_confined_team(take: Take, root: Path, confined: bool) -> None:
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "    shares:", f"    confined: {str(confined).lower()}\n")
+    text = "gke: {cluster: gpus, flavor: a100-40, nodes: 1, unconfined: true}"
+    findings = gke_findings(take(text, workspace=read_workspace(root)))
+
+    assert [(finding.rule, finding.severity, finding.path, finding.nearest) for finding in findings] == (
+        [("job-unconfined", "error", "gke.unconfined", "false")] if confined else []
+    )
 
 
 TARGET = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2, pathways: true}"

@@ -22,6 +22,7 @@ from training_platform.quota.overview import of_servers
 from training_platform.resources.kueue import configuration, priorities
 from training_platform.resources.metrics_adapter import let_pods_act, metrics_account, metrics_adapter
 from training_platform.resources.plan import Component, Resource
+from training_platform.resources.pod_admission import CONFINED
 from training_platform.resources.scope import Scope, team_scope
 from training_platform.resources.serving import (
     OPERATOR,
@@ -297,6 +298,17 @@ def test_a_pod_of_several_chips_has_memory_that_its_processes_share(chips: int, 
     pod = deployment("chat", *made({"chips": chips}))["template"]["spec"]
 
     assert ("volumes" in pod, "volumeMounts" in pod["containers"][0]) == (shared, shared)
+
+
+@pytest.mark.parametrize(("confined", "context"), [(True, CONFINED), (False, None)])
+def test_each_pod_of_a_confined_teams_server_has_a_filter_of_system_calls(confined: bool, context: Json | None) -> None:
+    server, flavor, scope = made({})
+    group = leader_worker_set("chat", server, flavor, scope, confined=confined)["leaderWorkerTemplate"]
+    templates = [group["leaderTemplate"], group["workerTemplate"]]
+    templates.append(deployment("chat", server, flavor, scope, confined=confined)["template"])
+
+    contexts = [template["spec"]["containers"][0].get("securityContext") for template in templates]
+    assert contexts == [context] * 3
 
 
 def test_an_update_asks_for_no_pod_more_than_the_share_is_counted_for() -> None:

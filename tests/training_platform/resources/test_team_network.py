@@ -192,11 +192,17 @@ def test_a_team_has_the_exceptions_of_its_own_flavors(
 
 
 def test_a_namespace_that_needs_nothing_beyond_baseline_enforces_it() -> None:
-    assert namespace_labels("nlp", (), host_network=False) == {
+    assert namespace_labels("nlp", ()) == {
         "training-platform/team": "nlp",
         "pod-security.kubernetes.io/enforce": "baseline",
         "pod-security.kubernetes.io/warn": "baseline",
     }
+
+
+def test_a_confined_namespace_says_so() -> None:
+    before = namespace_labels("nlp", ())
+
+    assert namespace_labels("nlp", (), confined=True) == {**before, "training-platform/confined": "true"}
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,10 @@ class Team(Section):
         default=False,
         description="Lets the team's pods use the network of their VM, where they act as its service account.",
     )
+    confined: bool = Field(
+        default=False,
+        description="Refuses the team's pods without a filter of system calls, or with setuid programs that work.",
+    )
     writes_metrics: bool = Field(
         default=False,
         description="Lets the team's jobs write any metric of their project, including those that budgets count.",

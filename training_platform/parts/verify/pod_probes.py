@@ -20,6 +20,7 @@ from training_platform.parts.verify.probes import Answer, Platform, is_stockout,
 from training_platform.resources import resource_types
 from training_platform.resources.data_sets import FUSE, LUSTRE
 from training_platform.resources.notebooks import FUSE_ANNOTATION
+from training_platform.resources.pod_admission import CONFINED
 
 NAMESPACES: Final = ApiKind("api/v1", "namespaces")
 CLAIMS: Final = ApiKind("api/v1", "persistentvolumeclaims")
@@ -92,6 +93,7 @@ def pod_spec(
         "env": [{"name": key, "value": value} for key, value in (env or {}).items()],
         "resources": dict(resources),
         "volumeMounts": list(mounts),
+        "securityContext": dict(CONFINED),
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     return {

@@ -27,6 +27,7 @@ from training_platform.parts.verify.object_record import wait_for
 from training_platform.parts.verify.pod_probes import namespace_of_run, pod_spec, programs
 from training_platform.parts.verify.probes import Answer, Platform, proven, refuted, undecided
 from training_platform.resources.kueue import API_VERSION, PRIORITY_LABEL, QUEUE_LABEL
+from training_platform.resources.pod_admission import CONFINED
 from training_platform.resources.scope import TEAM_LABEL
 
 FLAVORS: Final = ApiKind("apis/kueue.x-k8s.io/v1beta2", "resourceflavors")
@@ -218,7 +219,8 @@ class _Cohort:
 
     def _create_job(self, name: str, queue: str, labels: Mapping[str, str] | None = None) -> None:
         pieces = {RESOURCE: "2"}
-        container = {"name": "a", "image": "verify.invalid/none", "resources": {"requests": pieces, "limits": pieces}}
+        container = {"name": "a", "image": "verify.invalid/none", "resources": {"requests": pieces, "limits": pieces},
+                     "securityContext": dict(CONFINED)}  # fmt: skip
         pod = {"restartPolicy": "Never", "containers": [container]}
         body = {
             "apiVersion": "batch/v1",

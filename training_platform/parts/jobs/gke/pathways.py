@@ -117,6 +117,8 @@ def _container(name: str, job: GkeJob) -> Json:
             "chips": pool.machine.chips,
         },
     )
+    if security := program_security(job):
+        filled["securityContext"] = security
     return filled
 
 

@@ -20,6 +20,7 @@ from training_platform.parts.jobs.gke.volumes import (
 )
 from training_platform.parts.jobs.rendezvous import RANK, rendezvous
 from training_platform.resources.kueue import ANY_PLACE, resource_flavor
+from training_platform.resources.pod_admission import CONFINED
 from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_GROUP, repository_id, repository_url
 
 
@@ -167,7 +168,7 @@ def program_security(job: GkeJob, capabilities: Sequence[str] = ()) -> dict[str,
     added = {"capabilities": {"add": list(capabilities)}} if capabilities else {}
     if job.gke.unconfined:
         return added
-    return {**added, "seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
+    return {**added, **CONFINED}
 
 
 def bare_pod(job: GkeJob, labels: Mapping[str, str], tolerations: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def _drafts(job: GkeJob) -> Iterator[Draft]:
             yield from launcher_findings(job, where="GKE", nodes=vms, chips=job.chips_per_pod, tpu=job.is_tpu)
         yield from pathways_findings(job)
     yield from vm_findings(job)
+    yield from _unconfined(job)
     yield from _tensorboard(job)
     yield from _grace(job)
     yield from _sweep(job)
@@ -113,6 +114,16 @@ JOB_TENSORBOARD = gke_rule(
     "Find `tensorboard`, which streams logs only on Vertex AI, in a job on GKE.",
     severity="warning",
 )
+
+
+JOB_UNCONFINED = gke_rule("job-unconfined", "Find a program without a filter of system calls in a confined team.")
+
+
+def _unconfined(job: GkeJob) -> Iterator[Draft]:
+    if job.gke.unconfined and job.team.confined:
+        message = f"team {job.team.name} is confined: the cluster would refuse its pods"
+        allowed = "false, or confined: false in the team's stack"
+        yield finding(job, ("gke", "unconfined"), message, rule=JOB_UNCONFINED, allowed=allowed, nearest="false")
 
 
 def _tensorboard(job: GkeJob) -> Iterator[Draft]:
