@@ -48,13 +48,13 @@ def _answer(query: bytes, client: httpx.Client) -> bytes:
         position += length + 1
     (kind,) = struct.unpack_from(">H", query, position + 1)
     question = query[_HEADER.size : position + 5]
-    found = addresses(labels, client)
+    pod_addresses = addresses(labels, client)
     records = b""
-    shown = found if kind == _IPV4 else []
+    shown = pod_addresses if kind == _IPV4 else []
     for address in shown:
         pointer = 0xC000 | _HEADER.size  # to the question's name
         records += struct.pack(">HHHIH", pointer, kind, 1, _SECONDS_KEPT, 4) + socket.inet_aton(address)
-    flags = _ANSWERS if found else _ANSWERS | _NO_SUCH_NAME
+    flags = _ANSWERS if pod_addresses else _ANSWERS | _NO_SUCH_NAME
     (number,) = struct.unpack_from(">H", query)
     return _HEADER.pack(number, flags, 1, len(shown), 0, 0) + question + records
 
@@ -66,8 +66,8 @@ def addresses(labels: list[str], client: httpx.Client) -> list[str]:
     *host, service, namespace = labels[:-3]
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
     slices = client.get(path, params={"labelSelector": f"kubernetes.io/service-name={service}"}).json()
-    found = []
+    matching = []
     for endpoint in (endpoint for item in slices.get("items", ()) for endpoint in item["endpoints"] or ()):
         if not host or endpoint.get("hostname") == host[0]:
-            found += endpoint["addresses"]
-    return found
+            matching += endpoint["addresses"]
+    return matching

@@ -47,8 +47,8 @@ def cluster_name() -> str:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    one = "          one: {"
-    lab = ENVIRONMENT.replace(one, POOL + one, 1)
+    next_pool = "          one: {"
+    lab = ENVIRONMENT.replace(next_pool, POOL + next_pool, 1)
     team = VISION.replace(FLEX_START, f"        {FLAVOR}: {{nominal_quota: 8}}\n")
     return write_lab(tmp_path_factory.mktemp("slices") / "lab", lab=lab, lab_vision=team)
 

@@ -134,9 +134,11 @@ def namespace_labels(
     if host_network:
         beyond.append(HOST_NETWORK)
     modes = ("warn", "audit") if beyond else ("enforce", "warn")
+    labels = {TEAM_LABEL: team}
+    if confined:
+        labels[CONFINED_LABEL] = "true"
     return {
-        TEAM_LABEL: team,
-        **({CONFINED_LABEL: "true"} if confined else {}),
+        **labels,
         **{f"{ALLOW_LABEL}{permission}": "true" for permission in beyond},
         **{f"{POD_SECURITY}{mode}": "baseline" for mode in modes},
     }
