@@ -63,11 +63,18 @@ class Client:
         answer = self.call("Check", request)
         return from_struct(answer.inputs), {failure.property: failure.reason for failure in answer.failures}
 
-    def diff(self, token: str, name: str, olds: Json, news: Json, ignore: tuple[str, ...] = ()) -> Diff:
-        """Compare old inputs with new ones."""
-        old = wire_struct(olds)
-        new = wire_struct(news)
-        request = pb.DiffRequest(**_named(token, name), old_inputs=old, olds=old, news=new, ignoreChanges=ignore)
+    def diff(
+        self, token: str, name: str, olds: Json, news: Json, ignore: tuple[str, ...] = (), outputs: Json | None = None
+    ) -> Diff:
+        """Compare old inputs, with the ``outputs`` that the released plugin reads, with new ones."""
+        state = wire_struct(outputs or olds)
+        request = pb.DiffRequest(
+            **_named(token, name),
+            old_inputs=wire_struct(olds),
+            olds=state,
+            news=wire_struct(news),
+            ignoreChanges=ignore,
+        )
         answer = self.call("Diff", request)
         paths = {path: pb.PropertyDiff.Kind.Name(difference.kind) for path, difference in answer.detailedDiff.items()}
         assert answer.hasDetailedDiff  # or the engine would not look at it
