@@ -31,6 +31,8 @@ _OPTIONS: Final = 2  # of the mount
 _GROUP: Final = 3
 _VOLUME: Final = 1
 _TAKES_GROUP: Final[Reply] = {1: b"\x0a\x02\x08\x06"}  # one capability: rpc {type: VOLUME_MOUNT_GROUP}
+BUCKET: Final = "example-lab-lab-vision-checkpoints"
+MOUNTS: Final = [{"name": "state", "source": {"bucket": "checkpoints"}}]
 DRIVER: Final = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "CSIDriver",

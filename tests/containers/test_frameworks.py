@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from tests.containers.buckets import Buckets
+from tests.containers.buckets import BUCKET, MOUNTS, Buckets
 from tests.containers.conftest import PLACED, Seen
 from tests.containers.names import names
 from tests.containers.nodes import examples_python, libraries
-from tests.containers.test_ends import log
+from tests.containers.pods import log
 from tests.parts.jobs.runs.gke_cluster import CLUSTER, Cluster, Command, until
-from tests.places import ROOT
+from tests.support.places import ROOT
 
 pytestmark = [
     pytest.mark.kube,
@@ -30,8 +30,6 @@ pytestmark = [
     pytest.mark.usefixtures("blocks", "_names"),
 ]
 
-BUCKET = "example-lab-lab-vision-checkpoints"
-MOUNTS = [{"name": "state", "source": {"bucket": "checkpoints"}}]
 TORCHRUN = ["python3", "-m", "torch.distributed.run", "--nproc-per-node=1"]
 EXAMPLES = """\
 import sys, torch

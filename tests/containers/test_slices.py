@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.containers.buckets import DRIVER, Buckets
+from tests.containers.buckets import BUCKET, DRIVER, MOUNTS, Buckets
 from tests.containers.names import names
 from tests.containers.nodes import bridge, libraries, node, outfit, python_image
-from tests.containers.test_ends import log
-from tests.containers.test_frameworks import BUCKET, MOUNTS
+from tests.containers.pods import log
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
-from tests.parts.jobs.lab import ENVIRONMENT, VISION, write_lab
 from tests.parts.jobs.runs.gke_cluster import Cluster, Command, create_queues
+from tests.support.lab import ENVIRONMENT, VISION, write_lab
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.kueue import configuration
 

@@ -14,6 +14,7 @@ from pulumi.runtime.proto import engine_pb2_grpc
 from typing_extensions import override
 
 PLUGIN: Final = "pulumi-resource-kubernetes"
+URN: Final = "urn:pulumi:dev::p::pulumi:providers:kubernetes::a"
 
 
 class ReleasedPlugin(NamedTuple):

@@ -20,7 +20,7 @@ from local_google_cloud.kubernetes import Key, ObjectStore, serve
 from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import SCHEMAS
 from tests.kube.controller_programs import run_controllers
-from tests.kube.released_plugin import PLUGIN, released_plugin
+from tests.kube.released_plugin import PLUGIN, URN, released_plugin
 from tests.local_google_cloud.kubernetes.client import CallRefused, Client, connect
 from training_platform.catalog.types import Json
 from training_platform.rules.documents.definitions import read_definitions
@@ -28,7 +28,6 @@ from training_platform.rules.documents.definitions import read_definitions
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
 DEVICE_CLASS = "kubernetes:resource.k8s.io/v1beta1:DeviceClass"
-URN = "urn:pulumi:dev::p::pulumi:providers:kubernetes::a"
 CLUSTER = "tests"
 KEY = Key("kueue.x-k8s.io", "ClusterQueue", "", "team")
 PATH = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/team"

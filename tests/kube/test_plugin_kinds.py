@@ -13,13 +13,12 @@ import pytest
 
 from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import folder_of
-from tests.kube.released_plugin import PLUGIN, released_plugin
-from tests.kube.test_every_object import ApiServer as Kinds
-from tests.kube.test_every_object import rendered
-from tests.kube.test_plugin_facts import URN
+from tests.kube.released_plugin import PLUGIN, URN, released_plugin
+from tests.kube.rendered_objects import ApiServer as Kinds
+from tests.kube.rendered_objects import rendered
 from tests.local_google_cloud.kubernetes.client import Client, connect
-from tests.places import ORGANISATION
-from tests.plans import planned_stacks
+from tests.support.places import ORGANISATION
+from tests.support.plans import planned_stacks
 from training_platform.catalog.types import Json
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.resource_types import KUBERNETES

@@ -64,7 +64,14 @@ class Client:
         return from_struct(answer.inputs), {failure.property: failure.reason for failure in answer.failures}
 
     def diff(
-        self, token: str, name: str, olds: Json, news: Json, ignore: tuple[str, ...] = (), outputs: Json | None = None
+        self,
+        token: str,
+        name: str,
+        olds: Json,
+        news: Json,
+        ignore: tuple[str, ...] = (),
+        *,
+        outputs: Json | None = None,
     ) -> Diff:
         """Compare old inputs, with the ``outputs`` that the released plugin reads, with new ones."""
         state = wire_struct(outputs or olds)
