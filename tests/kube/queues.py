@@ -107,7 +107,16 @@ def planned(workspace: Workspace, environment: str = "lab", cluster: str = "main
             for name, server in team.serving.get(cluster, {}).items():
                 servers = into.component("test:index:Server", f"{team.name}-{name}")
                 flavor = flavors[server.flavor]
-                model_server(servers, scope_of_team, name, server, team=team.name, flavor=flavor, namespace=team.name)
+                model_server(
+                    servers,
+                    scope_of_team,
+                    name,
+                    server,
+                    team=team.name,
+                    flavor=flavor,
+                    namespace=team.name,
+                    confined=team.confined,
+                )
 
     plan = composed(compose, "main-flavors")
     return [dict(resource.inputs) for resource in plan.resources if resource.inputs.get("kind") in PATHS]

@@ -140,9 +140,9 @@ def test_a_role_that_became_narrower_is_found(role: str, narrower: str, paths: s
 
 def test_a_data_set_that_jobs_cannot_read_is_found_at_the_environment_that_has_it() -> None:
     stacks = workspace()
-    others = [grant for grant in grants(stacks, "dev-vision") if not grant.resource.endswith("/example-images")]
+    kept_grants = [grant for grant in grants(stacks, "dev-vision") if not grant.resource.endswith("/example-images")]
 
-    findings = findings_with(stacks, "dev-vision", others)
+    findings = findings_with(stacks, "dev-vision", kept_grants)
 
     assert {finding.path for finding in findings} == {"environment"}
     assert all("data set images" in finding.message for finding in findings)
