@@ -7,11 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.fleet import Shape, write_fleet
-from benchmarks.measure import ORGANISATION, PROGRAM, Run, cells, run, table
+from benchmarks.fleet import FleetSize, write_fleet
+from benchmarks.measure import ORGANISATION, PROGRAM, MeasuredRun, cells, run, table
 
 RUNS = 5
-LARGE = Shape(environments=20, pools=50)
+LARGE = FleetSize(environments=20, pools=50)
 
 
 def measure() -> None:
@@ -24,7 +24,7 @@ def measure() -> None:
             "training-platform check": [PROGRAM, "check", "--root", str(ORGANISATION)],
             "training-platform check, 1,000 pools": [PROGRAM, "check", "--root", folder],
         }
-        runs: dict[str, list[Run]] = {name: [] for name in commands}
+        runs: dict[str, list[MeasuredRun]] = {name: [] for name in commands}
         for command in commands.values():
             run(command)  # a warm-up: byte code and the file cache
         for _ in range(RUNS):

@@ -53,7 +53,7 @@ class Offer(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class FleetSize:
     """How large an organisation is: environments, pools in each, and teams in each."""
 
     environments: int
@@ -66,7 +66,7 @@ class Shape:
         return self.environments * (1 + self.teams)
 
 
-def write_fleet(folder: Path, shape: Shape, fault: Fault | None = None) -> None:
+def write_fleet(folder: Path, shape: FleetSize, fault: Fault | None = None) -> None:
     """Write an organisation into an empty folder; with a fault, spoil one pool of every environment that takes it.
 
     The program is this repository's own. Quotas are of what is asked before anything is spoiled, and a tenth more.
@@ -110,7 +110,7 @@ def offers(place: str) -> tuple[Offer, ...]:
     return tuple(rows)
 
 
-def _environment(index: int, shape: Shape) -> Json:
+def _environment(index: int, shape: FleetSize) -> Json:
     rng = random.Random(index)  # noqa: S311 # sample data, the same every time
     clusters: Json = {}
     for number, first in enumerate(range(0, shape.pools, POOLS_PER_CLUSTER)):
@@ -159,7 +159,7 @@ def _pool(rng: random.Random, place: str, offer: Offer) -> Json:
     return pool | {"boot_disk": {"size_gb": rng.choice((100, 200, 500))}}
 
 
-def _team(environment: str, name: str, home: Environment, shape: Shape) -> Json:
+def _team(environment: str, name: str, home: Environment, shape: FleetSize) -> Json:
     """Return a team with an equal share of every flavor, in whole slices; where there are too few, it only borrows."""
     shares: Json = {}
     for cluster, spec in home.clusters.items():

@@ -18,7 +18,7 @@ ORGANISATION = ROOT / "tests" / "organisation"
 """Stacks that exist whatever a user keeps in ``stacks/``."""
 
 
-class Run(NamedTuple):
+class MeasuredRun(NamedTuple):
     """One run of a command and its children: seconds of wall clock and CPU, and the most memory of any one process."""
 
     wall: float
@@ -33,7 +33,7 @@ def run(
     env: Mapping[str, str] | None = None,
     accept: Collection[int] = (0,),
     out: Path = Path(os.devnull),
-) -> Run:
+) -> MeasuredRun:
     """Run a command and return what it took; ends the benchmark where its exit code is none that is accepted.
 
     Byte code is kept, as where people work: without it every run would compile the program again, a quarter of a start.
@@ -46,10 +46,10 @@ def run(
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in accept:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return Run(time.perf_counter() - start, used.ru_utime + used.ru_stime, peak_mib=used.ru_maxrss / 1024)
+    return MeasuredRun(time.perf_counter() - start, used.ru_utime + used.ru_stime, peak_mib=used.ru_maxrss / 1024)
 
 
-def cells(runs: Sequence[Run]) -> tuple[str, str, str]:
+def cells(runs: Sequence[MeasuredRun]) -> tuple[str, str, str]:
     """Return wall clock and CPU of several runs, the median with the least and the most, and the peak of memory."""
     peak = max(process.peak_mib for process in runs)
     walls = spread([process.wall for process in runs])

@@ -125,7 +125,7 @@ class _UnknownNeedError(_CellError):
 
 def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
     """Read a trace for clusters. Raises UserError for an unreadable file, or without the columns of a trace."""
-    reader = _Reader(path, tuple(clusters))
+    reader = _TraceReader(path, tuple(clusters))
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             return reader.read(file)
@@ -135,7 +135,7 @@ def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
 
 def read_rows(path: Path, rows: Iterable[Mapping[str, object]], clusters: Iterable[Cluster]) -> Trace:
     """Read rows that are not from a file; findings name ``path``."""
-    return _Reader(path, tuple(clusters)).read(trace_text(rows).splitlines(keepends=True))
+    return _TraceReader(path, tuple(clusters)).read(trace_text(rows).splitlines(keepends=True))
 
 
 def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple[Change, ...]:
@@ -214,7 +214,7 @@ def _hold_changes(moment: float, team: str, cells: Mapping[str, str], clusters: 
         yield Change(moment, cluster.name, team=team, hold=hold, job="", priority=None)
 
 
-class _Reader:
+class _TraceReader:
     """Reads one file; the column of a finding is the first character of its cell, counted from 1."""
 
     def __init__(self, path: Path, clusters: Sequence[Cluster]) -> None:

@@ -27,10 +27,10 @@ _HEADER = f"# Written by pipelines/owners.py from {FILE}."
 def main(root: Path, *, check: bool) -> int:
     """Write or compare both files. Raises UserError if the map cannot be used."""
     if not (root / FILE).is_file():
-        outdated = [path for path in PATHS if _HEADER in _read(root / path)]
-        for path in outdated:
+        orphans = [path for path in PATHS if _HEADER in _read(root / path)]
+        for path in orphans:
             sys.stderr.write(f"{path} was written from {FILE}, which does not exist: write {FILE}, or delete {path}\n")
-        return 1 if outdated else 0
+        return 1 if orphans else 0
     texts = dict(zip(PATHS, files(root), strict=True))
     stale = {path: text for path, text in texts.items() if _read(root / path) != text}
     for path, text in stale.items():

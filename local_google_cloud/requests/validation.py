@@ -47,7 +47,7 @@ def read_body(api: Api, method: Method, body: Any) -> Json:
         return {}
     if not isinstance(body, dict):
         raise bad_request([("", f"{_PAYLOAD}Root element must be a message.")])
-    reader = _Reader(api)
+    reader = _BodyReader(api)
     read: Json = reader.read({"$ref": method.request}, body, "", 0)
     if reader.violations:
         raise bad_request(reader.violations)
@@ -118,7 +118,7 @@ def _parse_parameter(spec: Json, text: str) -> tuple[Any, str]:
     return text, ""
 
 
-class _Reader:
+class _BodyReader:
     def __init__(self, api: Api) -> None:
         self._api = api
         self.violations: list[Violation] = []

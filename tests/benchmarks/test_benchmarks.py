@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
-from benchmarks.fleet import TODAY, Fault, Shape, write_fleet
+from benchmarks.fleet import TODAY, Fault, FleetSize, write_fleet
 from tests.support.places import ROOT
 from training_platform.catalog import ACCELERATORS
 from training_platform.catalog.types import Json
@@ -17,7 +17,7 @@ from training_platform.checks.stacks import CheckOptions
 from training_platform.config.expansion import pools
 from training_platform.config.workspace import read_workspace
 
-SHAPE = Shape(environments=3, pools=24, teams=2)
+SHAPE = FleetSize(environments=3, pools=24, teams=2)
 
 
 def oversized_disk(pool: Json) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fleet import Shape, write_fleet
+from benchmarks.fleet import FleetSize, write_fleet
 from tests.kube.api_store import NAMESPACES
 from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
@@ -66,7 +66,7 @@ def server(cluster: KueueCluster, objects: list[Rendered]) -> ApiServer:
 def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Rendered]:
     """All objects, each once for a cluster."""
     fleet = tmp_path_factory.mktemp("fleet")
-    write_fleet(fleet, Shape(environments=1, pools=20, teams=2))
+    write_fleet(fleet, FleetSize(environments=1, pools=20, teams=2))
     folders = {"samples": ROOT, "organisation": ORGANISATION, "fleet": fleet}
     every = [
         *(rendered_object for source, folder in folders.items() for rendered_object in _of_folder(source, folder)),

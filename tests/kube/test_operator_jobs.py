@@ -17,7 +17,7 @@ from tests.kube.bodies import GPU_JOB
 from tests.kube.bodies import job as admitted_job
 from tests.kube.server import PLURALS, RBAC, Json, Server, role_objects
 from training_platform.catalog import IMAGES
-from training_platform.resources.admission import JobKind, queued_operator_jobs
+from training_platform.resources.admission import OperatorJob, queued_operator_jobs
 from training_platform.resources.admission_policy import API_VERSION, PODSET_LABEL, Bounds
 from training_platform.resources.launch_agent import (
     AGENT_LABELS,
@@ -93,7 +93,7 @@ def members(server: Server) -> Server:
     raise AssertionError("the policies are not evaluated")
 
 
-def definition(kind: JobKind) -> Json:
+def definition(kind: OperatorJob) -> Json:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"plural": kind.resource, "kind": NAMES[kind.resource], "singular": NAMES[kind.resource].lower()}

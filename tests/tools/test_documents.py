@@ -27,22 +27,22 @@ from training_platform.rules.documents.shapes import check_of
 
 
 @pytest.fixture(scope="module", name="written")
-def _written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, google.Reader]:
+def _written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, google.TypeReader]:
     folder = tmp_path_factory.mktemp("documents")
     return folder / "google.json", generator.write_google(folder)
 
 
 @pytest.fixture(scope="module", name="planned")
-def _planned() -> google.Reader:
+def _planned() -> google.TypeReader:
     """Return a reader that has read the types of ``resource_types.yaml``, whose inputs are explained by hand."""
-    reader = google.Reader()
+    reader = google.TypeReader()
     for token in RESOURCE_TYPES:
         if token.startswith("gcp:"):
             reader.type(token)
     return reader
 
 
-def test_the_documents_are_those_of_the_installed_packages(written: tuple[Path, google.Reader]) -> None:
+def test_the_documents_are_those_of_the_installed_packages(written: tuple[Path, google.TypeReader]) -> None:
     committed = (generator.TARGET / "google.json").read_text(encoding="utf-8")
 
     assert written[0].read_text(encoding="utf-8") == committed, "run make documents"
@@ -62,7 +62,7 @@ def test_every_resource_type_of_google_cloud_has_a_document() -> None:
     assert [token for token in types if check_of(token) is None] == []
 
 
-def test_every_input_has_a_field_or_a_reason_to_have_none(planned: google.Reader) -> None:
+def test_every_input_has_a_field_or_a_reason_to_have_none(planned: google.TypeReader) -> None:
     without_field = {name for row in google.PATHS["left"] for name in row["inputs"]}
     missing = {
         input_path if input_path in without_field else input_path.rpartition(".")[2]
@@ -72,7 +72,7 @@ def test_every_input_has_a_field_or_a_reason_to_have_none(planned: google.Reader
     assert missing == without_field
 
 
-def test_every_renamed_input_is_one_that_the_provider_has(written: tuple[Path, google.Reader]) -> None:
+def test_every_renamed_input_is_one_that_the_provider_has(written: tuple[Path, google.TypeReader]) -> None:
     renamed = {f"{message}.{name}" for message, names in paths()["names"].items() for name in names}
 
     assert renamed == written[1].used
@@ -80,7 +80,7 @@ def test_every_renamed_input_is_one_that_the_provider_has(written: tuple[Path, g
 
 
 def test_every_field_that_only_the_api_writes_is_refused_or_known_to_be_taken(
-    written: tuple[Path, google.Reader], planned: google.Reader
+    written: tuple[Path, google.TypeReader], planned: google.TypeReader
 ) -> None:
     assert planned.output - _output() == set(google.PATHS["written"])
     assert _output() <= written[1].output | written[1].missing

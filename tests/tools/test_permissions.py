@@ -13,7 +13,7 @@ from tools.permissions import __main__ as tool
 HELD = ["compute.networks.create", "artifactregistry.dockerimages.list"]
 
 
-def checkout_of(folder: Path, files: Mapping[str, Any]) -> tool.Checkout:
+def checkout_of(folder: Path, files: Mapping[str, Any]) -> tool.RoleRepository:
     for path, content in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def checkout_of(folder: Path, files: Mapping[str, Any]) -> tool.Checkout:
     return tool.checkout(folder, "owner/name")
 
 
-def sources(folder: Path, row: list[Mapping[str, Any]]) -> tuple[tool.Checkout, tool.Checkout]:
+def sources(folder: Path, row: list[Mapping[str, Any]]) -> tuple[tool.RoleRepository, tool.RoleRepository]:
     role = {"includedPermissions": HELD}
     api = {"compute": {"methods": {"compute.networks.insert": {"permissions": row}}}}
     return (

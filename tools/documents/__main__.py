@@ -57,9 +57,9 @@ def main() -> None:
         write_kubernetes(TARGET / "kubernetes.json", folders.openapi, folders.crds)
 
 
-def write_google(target: Path) -> google.Reader:
+def write_google(target: Path) -> google.TypeReader:
     """Write the documents of Google's resources, and return their reader with the gaps that it met."""
-    reader = google.Reader()
+    reader = google.TypeReader()
     write_shapes(target / "google.json", google.source(), {token: reader.type(token) for token in paths()["types"]})
     return reader
 

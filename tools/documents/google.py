@@ -32,7 +32,7 @@ _WIDTHS: Mapping[str, tuple[ShapeKind, Mapping[str, int]]] = {
 }  # fmt: skip
 
 
-class Reader:
+class TypeReader:
     """Reads types into shapes.
 
     ``missing`` gathers inputs without a field, ``output`` those whose field only the API writes, by the document;

@@ -28,7 +28,7 @@ _RESOURCE = r"^func Resource\w+\(\) \*schema\.Resource \{.*?return &schema\.Reso
 _GRANTED = r"^var \w+ = (?=map\[string\]\*schema\.Schema)"  # of grants: of what the role is
 
 
-class Place(NamedTuple):
+class SchemaBlock(NamedTuple):
     """A block of a schema: its inputs for Pulumi, its path there, and its path as the schema names it."""
 
     inputs: Block
@@ -53,7 +53,7 @@ class Provider:
             return {}
         rows: Rows = defaultdict(dict)
         source = _Package(file.parent)
-        _read(source.resource(file), Place(resource(token), "", names=()), rows, source)
+        _read(source.resource(file), SchemaBlock(resource(token), "", names=()), rows, source)
         return {path: row for path, row in sorted(rows.items()) if row}
 
     @cached_property
@@ -91,7 +91,7 @@ class _Package:
     def schema(self, value: Any) -> Json:
         """Return a mapping of inputs, wherever it is written."""
         value = self.known(value)
-        if isinstance(value, Call) and value.name.endswith("MergeSchemas"):
+        if isinstance(value, GoCall) and value.name.endswith("MergeSchemas"):
             return {name: entry for part in value.arguments for name, entry in self.schema(part).items()}
         return dict(value) if isinstance(value, Mapping) else {}
 
@@ -99,7 +99,7 @@ class _Package:
         """Return the value of a name, or of a function of the package without conditions."""
         if isinstance(value, Name) and re.fullmatch(r"\w+", value.name):
             return self._literal(rf"^(?:var|\t)?\s*{value.name}\s*:?=\s*(?=[\[&m])") or value
-        if isinstance(value, Call) and re.fullmatch(r"\w+", value.name):
+        if isinstance(value, GoCall) and re.fullmatch(r"\w+", value.name):
             return self._literal(rf"^func {value.name}\([^)]*\)[^\n]*\{{\n(?:(?!^\}}).)*?return (?=[&m])") or value
         return value
 
@@ -108,7 +108,7 @@ class _Package:
         return Literal(self._text, start.end()).value() if start else None
 
 
-def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
+def _read(schema: Json, place: SchemaBlock, rows: Rows, source: _Package) -> None:
     for name, definition in schema.items():
         attributes = source.known(definition)
         wire = _wire(name, place.inputs)
@@ -141,7 +141,7 @@ def _read(schema: Json, place: Place, rows: Rows, source: _Package) -> None:
         if _types.is_input_type(inner):
             _read(
                 source.schema(element.get("Schema")),
-                Place(block(inner), entry, names=(*place.names, name)),
+                SchemaBlock(block(inner), entry, names=(*place.names, name)),
                 rows,
                 source,
             )
@@ -157,7 +157,7 @@ def _wire(name: str, inputs: Block) -> str | None:
 
 
 def _groups(
-    attributes: Mapping[str, Any], name: str, place: Place, source: _Package
+    attributes: Mapping[str, Any], name: str, place: SchemaBlock, source: _Package
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the inputs that an input excludes or requires, where all of them are inputs of its own block."""
     for attribute, word in _TABLE["groups"].items():
@@ -212,7 +212,7 @@ def close_alike(types: dict[str, Rows]) -> None:
 
 def _facts(check: Any, source: _Package) -> dict[str, Any]:
     """Return the facts that a check of a value requires; none for a check that is only Go code."""
-    if not isinstance(check, (Call, Name)):
+    if not isinstance(check, (GoCall, Name)):
         return {}
     word = check.name.rpartition(".")[2]
     if word in _TABLE["words"]:
@@ -233,7 +233,7 @@ def _facts(check: Any, source: _Package) -> dict[str, Any]:
         return {name: number for name, number in numbers if isinstance(number, (int, float))}
     if word in ("ValidateRegexp", "StringMatch", "MustCompile"):
         pattern = arguments[0]
-        if isinstance(pattern, Call):
+        if isinstance(pattern, GoCall):
             return _facts(pattern, source)
         whole = isinstance(pattern, str) and pattern.startswith("^") and pattern.endswith("$")
         return {"pattern": pattern} if whole and "[:" not in pattern and r"\p" not in pattern else {}
@@ -254,7 +254,7 @@ class Name(NamedTuple):
     name: str
 
 
-class Call(NamedTuple):
+class GoCall(NamedTuple):
     """A call of a function with its arguments."""
 
     name: str
@@ -312,7 +312,7 @@ class Literal:
             self._skip()
             return Name(name)
         if self._is("("):
-            return Call(name, self._entries(")", self.value))
+            return GoCall(name, self._entries(")", self.value))
         if self._is("{"):
             return self._block()
         return {"true": True, "false": False}.get(name, Name(name))

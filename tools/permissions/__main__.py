@@ -35,7 +35,7 @@ _HEAD = """\
 """
 
 
-class Checkout(NamedTuple):
+class RoleRepository(NamedTuple):
     """A repository with roles: its folder, ``owner/name``, its last commit, and that commit's day."""
 
     folder: Path
@@ -57,17 +57,17 @@ class Checkout(NamedTuple):
         return {"repository": self.repository, "commit": self.commit, "day": self.day}
 
 
-def checkout(folder: Path, repository: str) -> Checkout:
+def checkout(folder: Path, repository: str) -> RoleRepository:
     """Return a checkout, or its git directory."""
     commit, day = _git(folder, "log", "-1", "--format=%H %cs").decode().split()
-    return Checkout(folder, repository, commit=commit, day=day)
+    return RoleRepository(folder, repository, commit=commit, day=day)
 
 
 def _git(folder: Path, *arguments: str) -> bytes:
     return subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True).stdout  # noqa: S603, S607 # read only
 
 
-def document(methods: Checkout, roles: Checkout) -> dict[str, Any]:
+def document(methods: RoleRepository, roles: RoleRepository) -> dict[str, Any]:
     """Return the content of the file. Raises ValueError with every row that is wrong."""
     newest = max((methods, roles), key=lambda checkout: checkout.day)
     every_role = {

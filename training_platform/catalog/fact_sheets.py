@@ -88,7 +88,7 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
     """Return a sheet for every row of every kind, in the order of the data files."""
     whole = catalog or loader.default()
     quotas = {quota.id: quota for quota in whole.quotas.values()}
-    facts = _Facts(quotas)
+    facts = _FactWalk(quotas)
     return [
         Sheet(
             kind=kind,
@@ -152,7 +152,7 @@ def _of_machine(row: Any) -> Iterator[Fact]:
         )
 
 
-class _Facts:
+class _FactWalk:
     """Walks a row and the rows that it refers to; a mark on a part covers everything in it."""
 
     def __init__(self, quotas: Mapping[QuotaId, Quota]) -> None:

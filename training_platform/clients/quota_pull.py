@@ -138,7 +138,7 @@ def _objects(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return value
 
 
-class Change(NamedTuple):
+class LimitChange(NamedTuple):
     """A limit that differs from the file; ``old`` or ``new`` is None if a row is added or removed."""
 
     service: str
@@ -166,7 +166,7 @@ class Pulled(NamedTuple):
     project: str
     file: str
     text: str
-    changes: tuple[Change, ...]
+    changes: tuple[LimitChange, ...]
     missing: tuple[str, ...]
 
 
@@ -221,9 +221,9 @@ def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
     return rows
 
 
-def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
+def changes(before: Limits, after: Limits) -> tuple[LimitChange, ...]:
     """Return the changes, sorted by service, quota id and dimensions."""
-    changed: list[Change] = []
+    changed: list[LimitChange] = []
     for service in sorted({*before, *after}):
         old_ids = before.get(service, {})
         new_ids = after.get(service, {})
@@ -231,7 +231,7 @@ def changes(before: Limits, after: Limits) -> tuple[Change, ...]:
             old = old_ids.get(quota_id, {})
             new = new_ids.get(quota_id, {})
             rows = (
-                Change(service, quota_id, dimensions=row, old=old.get(row), new=new.get(row))
+                LimitChange(service, quota_id, dimensions=row, old=old.get(row), new=new.get(row))
                 for row in sorted({*old, *new})
             )
             changed.extend(change for change in rows if change.old != change.new)

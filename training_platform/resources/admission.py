@@ -45,7 +45,7 @@ Templates = Callable[[str, str], str]
 """Returns, for a job and a condition on a pod template ``t``, CEL that is true if one of its templates meets it."""
 
 
-class JobKind(NamedTuple):
+class OperatorJob(NamedTuple):
     """A kind of job that an operator runs, by its API.
 
     ``sizes`` are the fields by which Kueue counts pods, except those that nobody can change. A kind that is not
@@ -95,7 +95,7 @@ def queued_jobs(bounds: Bounds, images: Mapping[str, str], sources: Sequence[str
 
 
 def queued_operator_jobs(
-    kinds: Sequence[JobKind], bounds: Bounds, images: Mapping[str, str], sources: Sequence[str] = ()
+    kinds: Sequence[OperatorJob], bounds: Bounds, images: Mapping[str, str], sources: Sequence[str] = ()
 ) -> tuple[Policy, ...]:
     """Return a policy on each kind of job that an operator runs, for jobs that people create or change."""
     variables, of_pods = template_baseline(images, sources)
@@ -129,7 +129,7 @@ _TOO_LARGE = {
 
 
 def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[str, str]:
-    """Return the validations that hold a job in its queue; ``sizes`` are those of a JobKind.
+    """Return the validations that hold a job in its queue; ``sizes`` are those of an OperatorJob.
 
     If a kind cannot be suspended, Kueue gates its pods, one by one, while it has a queue. Kueue compares the job that
     it admitted and not the parts that controllers create for the job, so nobody else changes those: JobSet finds the
@@ -228,7 +228,7 @@ def _finalizers(job: str) -> str:
     return f"{job}.metadata.?finalizers.orValue([])"
 
 
-def objects(kinds: Sequence[JobKind]) -> Policy:
+def objects(kinds: Sequence[OperatorJob]) -> Policy:
     """Return the policy on objects that people create: no finalizers, which hold namespaces, and no lasting token."""
     before = f"{_CREATED} ? [] : {_finalizers('oldObject')}"
     # The API server adds it to each claim, before policies see the claim, and removes it from no other kind.
@@ -254,7 +254,7 @@ _NO_ACCOUNT_KEY = (
 )
 
 
-def deletions(kinds: Sequence[JobKind]) -> Policy:
+def deletions(kinds: Sequence[OperatorJob]) -> Policy:
     """Return the policy on deleting jobs: Kueue stops counting a job that is gone, whatever its pods do.
 
     A Job of batch/v1 leaves its pods behind unless the request says otherwise, as kubectl's does; other kinds do only
@@ -274,7 +274,7 @@ def deletions(kinds: Sequence[JobKind]) -> Policy:
     )
 
 
-def _job_resources(kinds: Sequence[JobKind]) -> list[tuple[str, str, list[str]]]:
+def _job_resources(kinds: Sequence[OperatorJob]) -> list[tuple[str, str, list[str]]]:
     return [
         ("batch", "v1", ["jobs"]),
         ("jobset.x-k8s.io", "v1alpha2", ["jobsets"]),
@@ -311,7 +311,7 @@ def policies(
     images: Mapping[str, str],
     bounds: Bounds,
     sources: Sequence[str] = (),
-    kinds: Sequence[JobKind] = (),
+    kinds: Sequence[OperatorJob] = (),
     *,
     devices: bool = False,
 ) -> tuple[Policy, ...]:

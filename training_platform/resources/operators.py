@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 from training_platform.catalog import CHARTS
 from training_platform.config.expansion import SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.resources.admission import JobKind, templates_in
+from training_platform.resources.admission import OperatorJob, templates_in
 
 
 class OperatorChart(NamedTuple):
     """The values of an operator's chart, the kinds of jobs that it runs, and the pods and port that it connects to."""
 
     values: dict[str, Any]
-    kinds: tuple[JobKind, ...]
+    kinds: tuple[OperatorJob, ...]
     connects_to: tuple[Mapping[str, str], int] | None = None
 
 
@@ -75,7 +75,7 @@ OPERATORS: Final = {
     "ray": OperatorChart(
         _ON_SYSTEM_POOL,
         (
-            JobKind(
+            OperatorJob(
                 "ray.io",
                 "v1",
                 resource="rayclusters",
@@ -83,7 +83,7 @@ OPERATORS: Final = {
                 sizes=("spec.headGroupSpec", "spec.?workerGroupSpecs"),
                 refuses=_ray_refuses("object.spec"),
             ),
-            JobKind(
+            OperatorJob(
                 "ray.io",
                 "v1",
                 resource="rayjobs",
@@ -102,7 +102,7 @@ OPERATORS: Final = {
             "runtimes": {"installer": {"tolerations": list(SYSTEM_TOLERATIONS)}},
         },
         (
-            JobKind(
+            OperatorJob(
                 "trainer.kubeflow.org",
                 "v1alpha1",
                 resource="trainjobs",
@@ -116,7 +116,7 @@ OPERATORS: Final = {
                     )
                 },
             ),
-            JobKind(
+            OperatorJob(
                 "trainer.kubeflow.org",
                 "v1alpha1",
                 resource="trainingruntimes",
@@ -135,7 +135,7 @@ OPERATORS: Final = {
     "leader-worker-set": OperatorChart(
         _ON_SYSTEM_POOL,
         (
-            JobKind(
+            OperatorJob(
                 "leaderworkerset.x-k8s.io",
                 "v1",
                 resource="leaderworkersets",
@@ -152,7 +152,7 @@ def charted(spec: ClusterSpec) -> Iterator[str]:
     yield from (name for name in spec.operators if name in OPERATORS)
 
 
-def job_kinds(spec: ClusterSpec) -> tuple[JobKind, ...]:
+def job_kinds(spec: ClusterSpec) -> tuple[OperatorJob, ...]:
     """Return the kinds of jobs that a cluster's operators run."""
     return tuple(kind for name in charted(spec) for kind in OPERATORS[name].kinds)
 

@@ -132,7 +132,7 @@ class ResourceType:
     sometimes_replacing: dict[str, tuple[str, ...]] | None = None
 
 
-class _Facts(NamedTuple):
+class _TypeFacts(NamedTuple):
     types: Mapping[str, ResourceType]
     apis: Mapping[str, str]
     object_replacing: frozenset[str]
@@ -152,12 +152,12 @@ if not TYPE_CHECKING:  # hidden from the type checker, which would take any name
 
 
 @cache
-def _facts() -> _Facts:
+def _facts() -> _TypeFacts:
     """Return the content of the file, read at the first call."""
     content = read_file(_FILE)
     place = DataPosition(_FILE)
     types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
-    return _Facts(types, content["apis"], object_replacing=frozenset(content["object_replacing"]))
+    return _TypeFacts(types, content["apis"], object_replacing=frozenset(content["object_replacing"]))
 
 
 def api_of(resource_type: str) -> str | None:

@@ -20,7 +20,7 @@ from training_platform.config.expansion import Flavor
 from training_platform.config.model.environment import Destination, Environment
 from training_platform.config.model.queues import Share
 from training_platform.config.model.team import Team
-from training_platform.resources.admission import MAX_RUN_SECONDS, JobKind, policies
+from training_platform.resources.admission import MAX_RUN_SECONDS, OperatorJob, policies
 from training_platform.resources.admission_policy import API_VERSION, Bounds
 from training_platform.resources.kubernetes_objects import (
     IDENTITY,
@@ -85,7 +85,7 @@ MEMBER_RULES = (
 )
 
 
-def rules_of(kinds: Iterable[JobKind]) -> list[RoleRule]:
+def rules_of(kinds: Iterable[OperatorJob]) -> list[RoleRule]:
     """Return the rights to the kinds of jobs that a cluster's operators run."""
     return [RoleRule(kind.group, (kind.resource,), verbs=_ALL) for kind in kinds]
 
@@ -288,7 +288,7 @@ class NamespaceParts:
     quota: Mapping[str, str] = field(default_factory=dict)
     egress: Mapping[str, Any] | None = None
     hosts: Mapping[str, Any] | None = None
-    kinds: Sequence[JobKind] = ()
+    kinds: Sequence[OperatorJob] = ()
     operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -398,7 +398,7 @@ def admission(
     bounds: Bounds,
     *,
     sources: Sequence[str] = (),
-    kinds: Sequence[JobKind] = (),
+    kinds: Sequence[OperatorJob] = (),
     devices: bool = False,
 ) -> None:
     """Add the ValidatingAdmissionPolicies of one cluster with their bindings: they hold in every team's namespace.

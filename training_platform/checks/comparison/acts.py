@@ -238,7 +238,7 @@ class ActTeller:
         return not any(protection(stack, cause.path[:length]) is False for length in range(1, len(cause.path) + 1))
 
 
-class _Group:
+class _LossGroup:
     """The losses that have causes in common."""
 
     def __init__(self) -> None:
@@ -248,9 +248,9 @@ class _Group:
 
 def _grouped(losses: Iterable[Loss]) -> list[list[Loss]]:
     """Return losses in groups, each with the losses that have causes in common, directly or by other losses."""
-    groups: dict[Cause, _Group] = {}
+    groups: dict[Cause, _LossGroup] = {}
     for loss in losses:
-        group = _Group()
+        group = _LossGroup()
         group.losses.append(loss)
         group.causes.update(dict.fromkeys(loss.causes))
         for cause in loss.causes:

@@ -43,7 +43,7 @@ REPLACED_SOURCE = "its replacement"
 """The new value of an input that comes from a replaced resource; the old value is that resource's name."""
 
 
-class QuotaUse(NamedTuple):
+class LimitUse(NamedTuple):
     """The use of one limit by all stacks, None if it is unknown; so is ``limit``, also if it is unlimited."""
 
     unit: str
@@ -74,7 +74,7 @@ class Side:
     workspace: Workspace
     stacks: Mapping[str, StackReport]
     resources: Mapping[str, tuple[FlatResource, ...]]
-    quotas: Mapping[QuotaKey, QuotaUse]
+    quotas: Mapping[QuotaKey, LimitUse]
     capacity: Mapping[FlavorKey, CapacityUse]
     unknown: frozenset[str]
     holders: Mapping[LineKey, frozenset[str]]
@@ -122,12 +122,12 @@ def with_unknown_lines(side: Side, other: Side) -> Side:
     return replace(side, quotas=quotas, capacity=capacity)
 
 
-def _quota_uses(ledgers: Iterable[ProjectLedger]) -> dict[QuotaKey, QuotaUse]:
+def _quota_uses(ledgers: Iterable[ProjectLedger]) -> dict[QuotaKey, LimitUse]:
     uses = {}
     for ledger in ledgers:
         for line in ledger.lines:
             limit = None if line.limit is None or math.isinf(line.limit) else line.limit
-            uses[line.key] = QuotaUse(unit=line.unit, used=line.used, limit=limit)
+            uses[line.key] = LimitUse(unit=line.unit, used=line.used, limit=limit)
     return uses
 
 

@@ -663,7 +663,7 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
     return fail(f"Run {run} does not exist in {names}; training-platform job list lists the runs.{failure}")
 
 
-class _Refusal(NamedTuple):
+class _UnseenPlace(NamedTuple):
     """Why a place did not show its runs; ``withheld`` says that members have no role there."""
 
     error: UserError
@@ -672,21 +672,21 @@ class _Refusal(NamedTuple):
 
 def _search(
     places: Sequence[RunPlace], run: str, options: RunsOptions
-) -> tuple[tuple[Run, RunPlace, Any] | None, list[_Refusal]]:
+) -> tuple[tuple[Run, RunPlace, Any] | None, list[_UnseenPlace]]:
     """Return a run at the first place that has it, with the place and its API, and the refusals of those before."""
     from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.watching import is_withheld, withheld
 
-    refusals: list[_Refusal] = []
+    refusals: list[_UnseenPlace] = []
     for place in places:
         try:
             api = options.api(place)
             record = _run_at(api, place, run)
         except UserError as error:
             if isinstance(error, GoogleError) and is_withheld(error, place):
-                refusals.append(_Refusal(withheld(error, place), withheld=True))
+                refusals.append(_UnseenPlace(withheld(error, place), withheld=True))
             else:
-                refusals.append(_Refusal(error, withheld=False))
+                refusals.append(_UnseenPlace(error, withheld=False))
             continue
         if record:
             return (record, place, api), refusals
