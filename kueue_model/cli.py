@@ -17,6 +17,7 @@ from kueue_model.output import FORMATS, checked_trace, exit_code, print_result, 
 from kueue_model.results import Result, play_trace
 from kueue_model.traces import Trace, read_rows, read_trace
 from training_platform.config.reading.finding import Finding, UserError, bug, printable
+from training_platform.config.reading.section import counted
 
 _PATH: Final = click.Path(path_type=Path)
 _WIDEST: Final = 120
@@ -83,8 +84,7 @@ def kueue_model(
     ]
     unusable = traces[0].unusable
     if unusable:
-        rows = "1 row" if unusable == 1 else f"{unusable:,} rows"
-        notes.append(f"Unusable and left out of {trace}: {rows}.")
+        notes.append(f"Unusable and left out of {trace}: {counted(unusable, 'row')}.")
     if machines is None:
         notes.append("All machines of the nominal quota are assumed to exist; --machines FILE takes your own figures.")
     base = figures[1] if against else []

@@ -240,8 +240,8 @@ def team(
 
 def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
     """Print an environment's node pools, or the last one with a name; return the flavor of the last one."""
-    from training_platform.checks.reports.conclusion import counted
     from training_platform.config.expansion import flavor_name, pools
+    from training_platform.config.reading.section import counted
 
     section = workspace.stacks[home].environment
     flavor = ""

@@ -10,6 +10,7 @@ import click
 
 from training_platform.cli.shared import Commands, example, fail, repository, root_option, say, today_option
 from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.section import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -235,7 +236,7 @@ def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
 
 def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
     changed = len(pulled.changes)
-    count = f"{changed:,} limit{'' if changed == 1 else 's'} changed" if changed else "no limit changed"
+    count = f"{counted(changed, 'limit')} changed" if changed else "no limit changed"
     say(f"{pulled.file}: {count}; {'not written' if dry_run else f'limits of {day}'}")
     service = ""
     for change in pulled.changes:
@@ -307,7 +308,7 @@ def _say_plan(plan: ProjectRequests, summary: str, *, dry_run: bool) -> None:
     if not plan.needed or plan.stack is None:
         say(f"{plan.ledger.project}: {summary}")
         return
-    count = f"{len(plan.needed):,} request{'' if len(plan.needed) == 1 else 's'}"
+    count = counted(len(plan.needed), "request")
     say(f"{plan.stack.source.file}: {count} {'not written' if dry_run else 'written'}")
     for need in plan.needed:
         line = need.line

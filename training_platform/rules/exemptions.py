@@ -25,7 +25,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.config.reading.declaration import RULES, Draft, declare, finding, located
 from training_platform.config.reading.finding import Anchor, Finding, Path, Position, Severity
 from training_platform.config.reading.rejection import validated
-from training_platform.config.reading.section import NOTHING, Email, OneOf, Section, unique
+from training_platform.config.reading.section import NOTHING, Email, OneOf, Section, counted, unique
 from training_platform.config.reading.source import Source, UnreadableError, read_source
 from training_platform.config.schema import file_schema
 from training_platform.quota import ledger_findings
@@ -396,7 +396,7 @@ class Exemptions:
                 continue
             unchecked = exemption.stack in stacks and exemption.stack not in checked
             if days > 0:
-                message = f"{exemption.rule} of {exemption.subject}: expired {days} day{'' if days == 1 else 's'} ago"
+                message = f"{exemption.rule} of {exemption.subject}: expired {counted(days, 'day')} ago"
                 allowed = f"fix what it covers and delete it, or have {exemption.owner} decide on a later day"
                 severity: Severity | None = "warning" if unchecked else None
                 yield finding(entry, (), message, rule=EXEMPTION_EXPIRED, allowed=allowed, severity=severity)

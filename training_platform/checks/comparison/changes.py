@@ -31,6 +31,7 @@ from training_platform.checks.outcome import LATER, OPTIONS, TRIGGER, FlatResour
 from training_platform.checks.report import StackReport
 from training_platform.checks.stacks import CheckResult, Ledgers
 from training_platform.config.reading.secrets import HIDDEN
+from training_platform.config.reading.section import counted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import QuotaKey
 from training_platform.quota.ledger import CapacityLine, ProjectLedger
@@ -220,9 +221,8 @@ def _size(resource: FlatResource) -> str:
         max_vms = inputs.get("autoscaling.totalMaxNodeCount")
         if max_vms is None:
             max_vms = int(inputs.get("autoscaling.maxNodeCount") or inputs.get("nodeCount") or 0) * len(zones)
-        noun = "VM" if int(max_vms) == 1 else "VMs"
         machine_type = inputs.get("nodeConfig.machineType")
-        return f"{int(max_vms):,} {noun} of {machine_type} in {', '.join(map(str, zones))}"
+        return f"{counted(int(max_vms), 'VM')} of {machine_type} in {', '.join(map(str, zones))}"
     if resource.type == resource_types.PERSISTENT_RESOURCE:
         return f"VMs of {inputs.get('resourcePools[0].machineSpec.machineType')} in {inputs.get('location')}"
     return ""

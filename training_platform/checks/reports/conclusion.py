@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple
 
 from training_platform.config.reading.finding import Finding, Severity
+from training_platform.config.reading.section import counted
 
 VerdictState = Literal["clean", "findings", "partial", "unchecked"]
 """``partial`` is without an error, and something was not judged."""
@@ -39,11 +40,6 @@ def of_severities(findings: Collection[Finding]) -> list[str]:
     counts = Counter(finding.severity for finding in findings)
     order: tuple[Severity, ...] = ("error", "warning", "note")
     return [counted(counts[severity], severity) for severity in order if counts[severity]]
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def counted_kinds(counts: Mapping[str, int]) -> str:

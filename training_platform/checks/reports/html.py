@@ -15,7 +15,7 @@ from markupsafe import Markup
 from training_platform.checks.change_report import Comparison, StackChange
 from training_platform.checks.outcome import ResourceTree
 from training_platform.checks.report import Report, StackReport, effect_rank, folded, ordered
-from training_platform.checks.reports.conclusion import counted, more_about
+from training_platform.checks.reports.conclusion import more_about
 from training_platform.checks.reports.markup import Child, el, joined, section_table, table, whole_page
 from training_platform.checks.reports.sections import (
     SECTIONS,
@@ -38,6 +38,7 @@ from training_platform.checks.reports.sections import (
 )
 from training_platform.checks.reports.wording import conclusion, place
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import counted
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 from training_platform.rules.descriptions import describe

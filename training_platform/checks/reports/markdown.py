@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from training_platform.checks.change_report import KINDS, Comparison
 from training_platform.checks.effect_kinds import EFFECT_OF_RULE
 from training_platform.checks.report import Report, effect_rank, folded, following
-from training_platform.checks.reports.conclusion import counted, more_about
+from training_platform.checks.reports.conclusion import more_about
 from training_platform.checks.reports.markdown_tables import escaped, section_table, table
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
@@ -27,6 +27,7 @@ from training_platform.checks.reports.sections import (
 from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.checks.reports.wording import conclusion, field_message, place
 from training_platform.config.reading.finding import Finding
+from training_platform.config.reading.section import counted
 from training_platform.rules.descriptions import rule_link
 
 MARKER = "<!-- training-platform check -->"

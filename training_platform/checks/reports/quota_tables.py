@@ -14,7 +14,6 @@ from rich.rule import Rule
 from rich.text import Text
 
 from training_platform.catalog.types import Json
-from training_platform.checks.reports.conclusion import counted
 from training_platform.checks.reports.json_report import (
     FORMAT_VERSION,
     file_document,
@@ -37,6 +36,7 @@ from training_platform.checks.reports.sections import (
 )
 from training_platform.checks.reports.tables import ReportRow, ReportSection
 from training_platform.checks.reports.terminal_tables import PrintableConsole, plain_width, section_text
+from training_platform.config.reading.section import counted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import shown
 from training_platform.quota.ledger import CapacityLine, Held, Line

@@ -27,10 +27,9 @@ from training_platform.checks.change_report import (
 from training_platform.checks.effect_kinds import EFFECT_KINDS, HEADLINES, LOSS_RULES
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport
-from training_platform.checks.reports.conclusion import counted
 from training_platform.checks.reports.tables import Fullness, ReportRow, ReportSection
 from training_platform.checks.reports.wording import place, price, price_note
-from training_platform.config.reading.section import enumeration, listed
+from training_platform.config.reading.section import counted, enumeration, listed
 from training_platform.quota.charges import QuotaKey, short_quota_id, shown
 from training_platform.quota.ledger import CapacityLine, FileLine, Line, ProjectLedger
 

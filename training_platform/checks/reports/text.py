@@ -16,7 +16,7 @@ from rich.tree import Tree
 from training_platform.checks.change_report import Comparison, StackChange
 from training_platform.checks.outcome import kind_of
 from training_platform.checks.report import Report, StackReport, folded, following, ordered
-from training_platform.checks.reports.conclusion import counted, more_about
+from training_platform.checks.reports.conclusion import more_about
 from training_platform.checks.reports.sections import (
     NEARLY_FULL,
     SECTIONS,
@@ -44,7 +44,7 @@ from training_platform.checks.reports.terminal_tables import (
 )
 from training_platform.checks.reports.wording import conclusion, price, price_note
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.section import listed
+from training_platform.config.reading.section import counted, listed
 from training_platform.quota.charges import shown
 
 _SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}

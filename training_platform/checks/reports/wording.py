@@ -11,10 +11,10 @@ from training_platform.catalog.prices import EXAMPLES, LEFT_OUT, Cost
 from training_platform.checks.change_report import Consequence
 from training_platform.checks.effect_kinds import HEADLINES, LOSS_RULES, EffectKind
 from training_platform.checks.report import Report, folded, following
-from training_platform.checks.reports.conclusion import Conclusion, VerdictState, counted, counted_kinds, of_severities
+from training_platform.checks.reports.conclusion import Conclusion, VerdictState, counted_kinds, of_severities
 from training_platform.config.model.stack import stack_name
 from training_platform.config.reading.finding import Finding, Position
-from training_platform.config.reading.section import listed
+from training_platform.config.reading.section import counted, listed
 from training_platform.config.workspace import stack_file
 
 _MOST_NAMES = 2  # of those who lose something

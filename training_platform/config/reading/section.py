@@ -139,6 +139,11 @@ def listed(ordered: Sequence[str], max_names: int = 12) -> str:
     return ", ".join(ordered[:max_names]) + (f" and {omitted_count} more" if omitted_count > 0 else "")
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 _Listed = TypeVar("_Listed", str, int)
 
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
-from training_platform.checks.reports.conclusion import counted
 from training_platform.config.reading.finding import Finding, UserError, others_go_on
+from training_platform.config.reading.section import counted
 from training_platform.config.reading.source import UnreadableError
 from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.common_rules import job_findings

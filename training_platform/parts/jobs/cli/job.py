@@ -108,12 +108,12 @@ def check(
     from training_platform.checks.reports.conclusion import (
         Conclusion,
         VerdictState,
-        counted,
         counted_kinds,
         more_about,
         of_severities,
     )
     from training_platform.config.reading.clock import today as clock
+    from training_platform.config.reading.section import counted
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.jobs.job_checks import check_jobs, job_files
 

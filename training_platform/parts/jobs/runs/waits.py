@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.section import counted
 
 FOLDER = Path("stacks") / "waits"
 
@@ -60,8 +61,8 @@ class Waits(BaseModel):
         rows = [row for row in self.jobs if row.namespace == namespace]
         if not rows:
             return f"By the table of {_moment(self.moment)}, no job of {namespace} waited."
-        waited = f"1 job of {namespace} waited" if len(rows) == 1 else f"{len(rows)} jobs of {namespace} waited"
-        return f"By the table of {_moment(self.moment)}, {waited}; {self._start(rows[-1])}"
+        jobs = counted(len(rows), "job")
+        return f"By the table of {_moment(self.moment)}, {jobs} of {namespace} waited; {self._start(rows[-1])}"
 
     def _start(self, row: WaitingJob) -> str:
         if row.start is None:

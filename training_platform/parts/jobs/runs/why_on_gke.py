@@ -17,6 +17,7 @@ from typing import Final
 from training_platform.catalog.types import Json
 from training_platform.clients.google_api import GoogleError, NoCredentialsError
 from training_platform.config.expansion import ExpandedPool
+from training_platform.config.reading.section import counted
 from training_platform.parts.jobs.gke.gke_job import GkeJob
 from training_platform.parts.jobs.gke.gpu_direct import usable_pools
 from training_platform.parts.jobs.gke.pods import REQUIRED
@@ -241,8 +242,7 @@ def _wait(pod: Json) -> str:
 
 
 def _failed(run: Run, seen: Seen) -> Iterator[str]:
-    restarts = "1 restart" if run.restarts == 1 else f"{run.restarts} restarts"
-    yield f"{run.name} has failed after {restarts}: {quoted(words(seen.jobset, 'Failed'))}."
+    yield f"{run.name} has failed after {counted(run.restarts, 'restart')}: {quoted(words(seen.jobset, 'Failed'))}."
     for pod in seen.pods:
         status = pod.get("status") or {}
         if status.get("reason"):  # it stays with the pod, where events are kept for an hour
@@ -346,9 +346,8 @@ def vm_sentences(job: GkeJob, states: Callable[[], Mapping[str, Json]], today: d
     snapshot = read_snapshots(job.workspace.root, today).get(project)
     for pool in pools:
         location = pool.zone or pool.region
-        unit = "VM" if pool.max_nodes == 1 else "VMs"
         yield (
-            f"Pool {pool.name} has at most {pool.max_nodes:,} {unit} of {pool.machine.name} in {location}, "
+            f"Pool {pool.name} has at most {counted(pool.max_nodes, 'VM')} of {pool.machine.name} in {location}, "
             f"{pool.spec.capacity}{_quota(project, pool, snapshot)}."
         )
     if job.flavor.by_request:

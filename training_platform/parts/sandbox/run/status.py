@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from local_google_cloud.kubernetes import ObjectStore
-from training_platform.checks.reports.conclusion import counted
+from training_platform.config.reading.section import counted
 from training_platform.config.workspace import Workspace
 from training_platform.parts.sandbox.run.folder import SandboxFolder
 from training_platform.parts.sandbox.run.recovery import clusters_of
