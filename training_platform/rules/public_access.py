@@ -1,4 +1,4 @@
-"""What is open to everybody: grants to all users, ranges of all addresses, switches that let callers in unknown.
+"""What is open to everybody, and grants of everything: all users, all addresses, unknown callers, owners, editors.
 
 Being open is a state: it is found in every check, and not only in the change that opens it.
 """
@@ -11,9 +11,11 @@ from ipaddress import ip_network
 from typing import Any
 
 from training_platform.config.reading.declaration import Draft, finding, rule
+from training_platform.config.reading.section import listed
 from training_platform.config.reading.unknown import is_list
 from training_platform.resources.kubernetes_objects import object_type
 from training_platform.resources.resource_types import FIREWALL
+from training_platform.rules.gke.clusters import BROAD_ROLES
 from training_platform.views.inputs import at, rows
 from training_platform.views.whole_stack import ObjectView
 
@@ -84,6 +86,28 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
         yield finding(
             resource, "loadBalancingScheme", message, allowed="an internal scheme, or an exemption", severity="warning"
         )
+
+
+@rule(
+    "broad-role",
+    ruleset="access",
+    severity="warning",
+    owner="house",
+    source="house rule: a role names what it is for; IAM docs, basic roles (general knowledge, not read)",
+)
+def broad_role(resource: ObjectView) -> Iterator[Draft]:
+    """Find the role of an owner or editor, which may change everything in a project, a folder or an organisation."""
+    role = resource.inputs.get("role")
+    if role in BROAD_ROLES:
+        member = resource.inputs.get("member") or resource.inputs.get("members")
+        message = f"{role} lets {_named(member)} change everything in it"
+        yield finding(resource, "role", message, allowed="roles for what they do")
+
+
+def _named(member: Any) -> str:
+    if isinstance(member, str):
+        return member
+    return listed([name for name in rows(member) if isinstance(name, str)], 2) or "its members"
 
 
 def _public_addresses(value: str) -> str:

@@ -104,6 +104,7 @@ ROWS = [
     Row("max-run-on-demand", "warning", {"gpu.nodeConfig.maxRunDuration": "3600s"}),
     Row("public-range", "warning", {"subnet.ipCidrRange": "172.160.0.0/20"}),
     Row("public-access", "error", {"wall.sourceRanges": ["0.0.0.0/0"]}),
+    Row("broad-role", "warning", {"node-role.role": "roles/editor"}),
     Row("webhook-firewall", "error", {"wall.allows.0.ports": ["8443"]}),
     Row("webhook-firewall", "warning", {"wall": DROP}, {"flavor": DROP, "queue": DROP}),
     Row("private-nodes-way-out", "warning", {"nat.region": "us-west4"}),

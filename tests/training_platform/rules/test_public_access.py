@@ -17,10 +17,10 @@ ANY = ["0.0.0.0/0"]
 POLICY = '{"bindings": [{"role": "roles/storage.objectViewer", "members": ["allUsers"]}]}'
 
 
-def found(resource_type: str, inputs: dict[str, Any]) -> list[Finding]:
+def found(resource_type: str, inputs: dict[str, Any], rule: str = "public-access") -> list[Finding]:
     views = views_of_plan([StackResource(stack="dev", type=resource_type, name="it", inputs=inputs)])
     whole = program(views, stack="dev", environment="dev", team=None, production=False)
-    return evaluate(whole, [RULES["public-access"]])
+    return evaluate(whole, [RULES[rule]])
 
 
 @pytest.mark.parametrize(
@@ -105,3 +105,19 @@ def test_an_external_load_balancer_is_a_warning() -> None:
     ((warning,)) = found("gcp:compute/globalForwardingRule:GlobalForwardingRule", {"loadBalancingScheme": "EXTERNAL"})
 
     assert (warning.severity, warning.path) == ("warning", "loadBalancingScheme")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"role": "roles/owner", "member": "user:a@example.com"},
+         "roles/owner lets user:a@example.com change everything in it"),
+        ({"role": "roles/editor", "members": UNKNOWN}, "roles/editor lets its members change everything in it"),
+        ({"role": "roles/viewer", "member": "user:a@example.com"}, None),
+        ({"role": UNKNOWN}, None),
+    ],
+)  # fmt: skip
+def test_a_role_for_everything_is_a_warning(inputs: dict[str, Any], message: str | None) -> None:
+    findings = found("gcp:projects/iAMMember:IAMMember", inputs, "broad-role")
+
+    assert [(row.severity, row.message) for row in findings] == [("warning", message)] * bool(message)
