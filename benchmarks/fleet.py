@@ -37,6 +37,7 @@ POOLS_PER_CLUSTER = 10
 MOST_HOSTS = 8  # VMs of the largest slice
 _ENVIRONMENT, _TEAM = SECTIONS
 _PLACES = ("us-central1", "us-east5", "europe-west4", "us-west4", "us-central2-b", "us-east1", "asia-northeast1")
+_RESERVED_CHIPS = 100_000  # more than all pools of a fleet in one zone
 _SYSTEM = {"us-central2-b": "n2-standard-8"}  # it has no e2 machines
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -149,7 +150,7 @@ def _pool(rng: random.Random, place: str, offer: Offer) -> Json:
     if not is_zone(place):
         pool["zone"] = offer.zone
     if offer.capacity == "reservation":
-        pool["reservation"] = f"{offer.machine.name}-training"
+        pool["reservation"] = {"name": f"{offer.machine.name}-{offer.zone}", "chips": _RESERVED_CHIPS}
     if offer.capacity == "flex-start":
         pool["max_run_hours"] = rng.randint(12, 168)
     if offer.topologies:
