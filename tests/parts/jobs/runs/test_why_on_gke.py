@@ -16,7 +16,7 @@ from training_platform.clients.google_services import node_pools
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.runs.on_gke import gke_run, with_wait
+from training_platform.parts.jobs.runs.on_gke import gke_run, with_wait, words
 from training_platform.parts.jobs.runs.state import Run
 from training_platform.parts.jobs.runs.why_on_gke import Seen, vm_sentences, why
 from training_platform.parts.sandbox.google_rules import judged_cloud
@@ -530,3 +530,14 @@ def test_the_accelerators_of_a_run_are_those_of_all_its_pods() -> None:
     jobset = {**JOBSET, "spec": {**JOBSET["spec"], "replicatedJobs": roles}}
 
     assert gke_run(jobset, None, "gpus").accelerators == 2 * 3 * 8 + 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [({"message": "no room", "reason": "Pending"}, "no room"), ({"reason": "Pending"}, "Pending"), ({}, "")],
+)
+def test_of_a_condition_its_message_is_said_and_without_one_its_reason(row: dict[str, str], text: str) -> None:
+    pod = {"status": {"conditions": [{"type": "Ready", **row}]}}
+
+    assert words(pod, "Ready") == text
+    assert words(pod, "Scheduled") == ""
