@@ -17,6 +17,7 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.stack_files import RANGES
 from training_platform.config.component_arguments import COMPONENTS
 from training_platform.modules import GkeCluster, Place, TeamPlace, components
 from training_platform.modules.components import PlatformComponent
@@ -209,12 +210,11 @@ POOLS: Any = {
     "location": "us-central1",
     "node_pools": {"h100": {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 4}},
 }
-SUBNET: Any = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 NOTEBOOKS: Any = {"filestore": "homes", "oauth_client_id": "id", "allowed_domain": "example.com"}
 VALUE = "told-by-a-deployment"
 CONSTRUCT: dict[str, Callable[[pulumi.Output[str]], dict[str, Any]]] = {
     "Network": lambda _: {"place": PLACE, "regions": ["us-central1"], "services_range": "10.90.0.0/20"},
-    "GkeCluster": lambda value: {"place": PLACE, **POOLS, "subnet": SUBNET, "network": value},
+    "GkeCluster": lambda value: {"place": PLACE, **POOLS, "subnet": RANGES, "network": value},
     "NodePools": lambda value: {"place": PLACE, **POOLS, "cluster": value, "service_account": value},
     "FilestoreInstance": lambda value: {
         "place": PLACE, "location": "us-central1-a", "capacity_gib": 1024, "network": value,

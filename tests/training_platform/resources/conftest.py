@@ -7,11 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.stack_files import RANGES
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.workloads import Notebooks
 from training_platform.rules.documents.definitions import CrdSchema, load_crds
-
-SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def cluster() -> Callable[..., ClusterSpec]:
     """Return a function that makes a cluster in one zone: ``cluster(gpus={"machine_type": ...})``."""
 
     def build(**pools: object) -> ClusterSpec:
-        return ClusterSpec.model_validate({"location": "us-central1-a", "subnet": SUBNET, "node_pools": pools})
+        return ClusterSpec.model_validate({"location": "us-central1-a", "subnet": RANGES, "node_pools": pools})
 
     return build
 

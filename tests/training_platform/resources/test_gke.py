@@ -11,6 +11,7 @@ import pytest
 from pulumi_gcp import container
 
 from tests.support.plans import PlannedStack, composed
+from tests.support.stack_files import RANGES
 from training_platform.config.expansion import CpuPool, cpu_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import CpuPoolSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
@@ -30,7 +31,6 @@ from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 CLUSTER = "gcp:container/cluster:Cluster"
 MEMBER = "gcp:projects/iAMMember:IAMMember"
-RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 
 
 def spec_of(**fields: Any) -> ClusterSpec:

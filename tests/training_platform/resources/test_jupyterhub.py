@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.plans import PlannedStack, composed
+from tests.support.stack_files import RANGES
 from training_platform.catalog import CHARTS, IMAGES
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
@@ -166,8 +167,7 @@ def test_the_image_is_the_catalogues_unless_the_stack_names_one(cluster: Build, 
 
 
 GATEWAY = {"address": "notebooks", "certificate_map": "hosts", "members": ("group:a@example.com",)}
-SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
-PLACE: dict[str, Any] = {"location": "us-central1-a", "subnet": SUBNET}
+PLACE: dict[str, Any] = {"location": "us-central1-a", "subnet": RANGES}
 HUB = {"filestore": "homes", "oauth_client_id": "id", "allowed_domain": "example.com"}
 
 

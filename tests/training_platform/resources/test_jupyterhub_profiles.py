@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.support.stack_files import RANGES
 from training_platform.catalog import IMAGES
 from training_platform.config.expansion import FLAVOR_LABEL
 from training_platform.config.model.cluster import ClusterSpec
@@ -14,7 +15,6 @@ from training_platform.resources.notebooks import Profile, profiles
 
 Build = Callable[..., ClusterSpec]
 Section = Callable[..., Notebooks]
-SUBNET = {"nodes": "10.0.0.0/20", "pods": "10.64.0.0/16", "services": "10.1.0.0/20"}
 HOST: dict[str, object] = {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"}
 SLICE: dict[str, object] = {"machine_type": "ct5lp-hightpu-4t", "topology": "4x8"}
 GPUS: dict[str, object] = {"machine_type": "a3-highgpu-8g"}
@@ -45,7 +45,7 @@ def test_a_pool_that_is_not_named_has_no_profile(cluster: Build, notebooks: Sect
 
 def test_a_pool_that_is_not_there_is_refused_with_the_nearest() -> None:
     hub = {"filestore": "homes", "host": "n.example.com", "oauth_client_id": "id", "allowed_domain": "example.com"}
-    place = {"location": "us-central1-a", "subnet": SUBNET, "node_pools": {"gpus": GPUS}}
+    place = {"location": "us-central1-a", "subnet": RANGES, "node_pools": {"gpus": GPUS}}
     with pytest.raises(ValidationError) as refused:
         ClusterSpec.model_validate({**place, "notebooks": {**hub, "pools": ("gpu",)}})
 

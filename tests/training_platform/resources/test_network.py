@@ -8,6 +8,7 @@ import pytest
 
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
 from tests.support.plans import PlannedStack, composed
+from tests.support.stack_files import RANGES
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.resources.network import ENTRANCES, NetworkParts, network_resources, subnet_resources
 from training_platform.resources.resource_types import (
@@ -156,7 +157,6 @@ def test_public_addresses_need_no_zone(scope: Scope) -> None:
 
 SUBNET = "gcp:compute/subnetwork:Subnetwork"
 FIREWALL = "gcp:compute/firewall:Firewall"
-RANGES = {"nodes": "10.10.0.0/20", "pods": "10.64.0.0/16", "services": "10.10.16.0/20"}
 
 
 def subnet(scope: Scope, location: str = "us-central2-b") -> PlannedStack:
