@@ -447,13 +447,13 @@ def test_a_field_of_a_target_at_the_top_level_is_led_there(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "path", "subject"),
+    ("fields", "path", "subject"),
     [
         ("", "", "neither image nor source is given"),
         ("image: registry.example.com/train:1\nsource: {file: a.py}\n", "source", "image and source are both given"),
     ],
 )
-def test_a_job_has_an_image_or_a_source(new_lab: Lab, given: str, path: str, subject: str) -> None:
-    findings = check(new_lab(), f"environment: lab\n{given}command: [a]\n{GPU}")
+def test_a_job_has_an_image_or_a_source(new_lab: Lab, fields: str, path: str, subject: str) -> None:
+    findings = check(new_lab(), f"environment: lab\n{fields}command: [a]\n{GPU}")
 
     assert (path, subject) in [(finding.path, finding.message) for finding in findings]
