@@ -9,9 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.support.places import ORGANISATION
-from training_platform.config.data_sets import far_data_sets
+from training_platform.config.data_sets import READ, WRITE, WRITE_ALONE, access_mode, far_data_sets
 from training_platform.config.expansion import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.model.cluster import ClusterSpec
+from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.names import Locator
 from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
@@ -210,3 +211,24 @@ def test_a_resource_is_traced_back_to_the_section_that_asked_for_it() -> None:
     assert locator.path("us-west4-system-pool") == ("clusters", "us-west4", "system_pool")
     assert locator.path("filestore-homes-instance") == ("filestore", "homes")
     assert locator.path("network-vpc") == ()
+
+
+BUCKET = {"bucket": {"name": "example-one", "location": "us-central1"}}
+DISK = {"zone": "us-central1-a", "size_gib": 100}
+
+
+@pytest.mark.parametrize(
+    ("data_set", "writers", "others"),
+    [
+        ({**BUCKET, "writer": "vision"}, WRITE, READ),
+        ({"hyperdisk_ml": DISK, "writer": "vision"}, WRITE_ALONE, None),
+        ({"hyperdisk_ml": {**DISK, "filled": True}, "writer": "vision"}, READ, READ),
+    ],
+    ids=["a bucket", "a disk that is filled now", "a filled disk"],
+)
+def test_a_data_set_is_written_by_its_writer_and_a_disk_until_it_is_filled(
+    data_set: Mapping[str, object], writers: str, others: str | None
+) -> None:
+    spec = DataSetSpec.model_validate(data_set)
+
+    assert (access_mode(spec, "vision"), access_mode(spec, "nlp")) == (writers, others)
