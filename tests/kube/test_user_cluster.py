@@ -144,3 +144,24 @@ def _an_object_without_the_mark_stops_a_destroy(lab: Lab, path: str) -> None:
     assert f"Namespace vision lacks the label {MARK}" in refused.stderr
     assert lab.server.call("GET", path)["status"]["phase"] == "Active"
     lab.server.merge(path, {"metadata": {"labels": {MARK: mark}}})
+
+
+def test_a_release_whose_installation_was_killed_is_installed_by_the_next_run(lab: Lab) -> None:
+    """A Deployment that no node takes keeps Helm waiting; then the chart wants no pod of it."""
+    templates = lab.sandbox.folder.root.parent / "kueue" / "templates"
+    labels = {"app": "slow"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "registry.example.com/a:1"}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": pod}
+    slow = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "slow"}, "spec": spec}
+    (templates / "slow.yaml").write_text(yaml.safe_dump(slow))
+    path = "/apis/apps/v1/namespaces/kueue-system/deployments/slow"
+
+    assert lab.sandbox.kill(lambda: lab.server.read(path) is not None, "up", "lab", *lab.options)
+    slow["spec"] = {**spec, "replicas": 0}
+    (templates / "slow.yaml").write_text(yaml.safe_dump(slow))
+    resumed = lab.sandbox("up", "lab", "--resume")
+
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "release kueue, whose installation was killed, will be installed again" in resumed.stdout
+    assert lab.server.call("GET", path)["spec"]["replicas"] == 0
+    assert set[str]().union(*lab.sandbox.steps("up", "lab").values()) <= {"same", "read"}

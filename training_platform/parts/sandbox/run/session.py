@@ -64,6 +64,7 @@ from training_platform.parts.sandbox.run.user_cluster import (
     chosen_cluster,
     claim,
     created_objects,
+    forget_killed_installations,
     program,
     refuse_objects_without_stack,
     release,
@@ -247,6 +248,11 @@ class Session:
             notes.append("Resumed: removed the lock of the killed run.")
         operations = self.folder.pending(name)
         notes += self._cleared(name, engine, operations)
+        if self.cluster is not None:
+            for release_name in forget_killed_installations(self.cluster, self.folder, operations):
+                notes.append(
+                    f"Resumed: release {release_name}, whose installation was killed, will be installed again."
+                )
         if operations:
             notes += self._imported(name, engine, operations)
         if self.folder.is_restored(name):

@@ -33,6 +33,7 @@ from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 MARKER: Final = "training-platform-sandbox"
 _CONFIG_MAPS: Final = ApiKind("api/v1", "configmaps")
 _NAMESPACES: Final = ApiKind("api/v1", "namespaces")
+_SECRETS: Final = ApiKind("api/v1", "secrets")
 _HOME: Final = "default"  # the namespace of the ConfigMap
 _KUEUE: Final = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
 # 0.0.0.0 is what k3d writes for this machine.
@@ -304,6 +305,27 @@ def created_objects(
         for type_, identity, live in _live(_connect(cluster, folder), ids):
             if _mark_of(live) == cluster.mark:
                 yield type_, identity
+    except ClusterError as error:
+        raise CannotRun(str(error)) from error
+
+
+def forget_killed_installations(
+    cluster: UserCluster, folder: SandboxFolder, creates: Iterable[Mapping[str, Any]]
+) -> Iterator[str]:
+    """Delete Helm's records of installations that a killed run left, and yield the releases' names.
+
+    Helm refuses the name of a release that it is installing. The next installation takes over the objects of the first,
+    since they have the release's annotations; seen with pulumi-kubernetes 9497796, 2026-11-29.
+    """
+    try:
+        api = _connect(cluster, folder)
+        for create in creates:
+            if create["resource"]["type"] == RELEASE:
+                inputs = create["resource"]["inputs"]
+                selector = f"owner=helm,status=pending-install,name={inputs['name']}"
+                for record in list(api.objects(_SECRETS, inputs["namespace"], selector)):
+                    api.delete(_SECRETS, inputs["namespace"], record["metadata"]["name"])
+                    yield inputs["name"]
     except ClusterError as error:
         raise CannotRun(str(error)) from error
 
