@@ -93,7 +93,7 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
     ruleset="access",
     severity="warning",
     owner="house",
-    source="house rule: a role names what it is for; IAM docs, basic roles (general knowledge, not read)",
+    source="house rule: roles fit their use; IAM docs, basic roles (general knowledge, not read)",
 )
 def broad_role(resource: ObjectView) -> Iterator[Draft]:
     """Find the role of an owner or editor, which may change everything in a project, a folder or an organisation."""

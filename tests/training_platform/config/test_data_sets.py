@@ -218,7 +218,7 @@ DISK = {"zone": "us-central1-a", "size_gib": 100}
 
 
 @pytest.mark.parametrize(
-    ("data_set", "writers", "others"),
+    ("data_set", "writers", "readers"),
     [
         ({**BUCKET, "writer": "vision"}, WRITE, READ),
         ({"hyperdisk_ml": DISK, "writer": "vision"}, WRITE_ALONE, None),
@@ -227,8 +227,8 @@ DISK = {"zone": "us-central1-a", "size_gib": 100}
     ids=["a bucket", "a disk that is filled now", "a filled disk"],
 )
 def test_a_data_set_is_written_by_its_writer_and_a_disk_until_it_is_filled(
-    data_set: Mapping[str, object], writers: str, others: str | None
+    data_set: Mapping[str, object], writers: str, readers: str | None
 ) -> None:
     spec = DataSetSpec.model_validate(data_set)
 
-    assert (access_mode(spec, "vision"), access_mode(spec, "nlp")) == (writers, others)
+    assert (access_mode(spec, "vision"), access_mode(spec, "nlp")) == (writers, readers)
