@@ -26,6 +26,7 @@ from training_platform.views.whole_stack import ObjectView, Program
 
 _ALLOWED: Final = "a resource of this program, or a look at both by hand"
 _UNJUDGED: Final = "reference to a resource of another program"
+_OTHER_PROJECT: Final = "project of no stack"
 _JUDGED: Final = {"service_account": "default"}  # by another rule
 # A view and its field; the view that it names and the field with that one's name in Google Cloud or Kubernetes.
 _REFERENCES: Final[tuple[tuple[type[View], str, type[View], str], ...]] = (
@@ -116,6 +117,7 @@ def elsewhere(program: Program) -> Iterator[Draft]:
         if not cluster.origin and cluster.known("subnetwork") and not cluster.subnetwork:
             message = f"names no subnet: no rule judges whether the ranges of Google Cloud's choice suit {cluster.name}"
             yield finding(cluster, "subnetwork", message, allowed=_ALLOWED, unjudged=_UNJUDGED)
+    yield from _other_projects(program)
     for view in program.all(ComputeClassView):
         if not view.origin and len(clusters) != 1:
             message = f"this program has {len(clusters)} clusters: rules on both together do not judge {view.name}"
@@ -133,6 +135,18 @@ def _references(program: Program) -> Iterator[Draft]:
             is_addresses = field == "reserved_range" and network_of(getattr(view, field)) is not None
             if name and not is_addresses and name != _JUDGED.get(field) and not _is_in(name, targets, target_field):
                 yield _not_judged(view, field, name)
+
+
+def _other_projects(program: Program) -> Iterator[Draft]:
+    """Find projects of own resources that no resource of the stack file is in, each once."""
+    resources = program.all(ObjectView)
+    projects = {str(resource.inputs.get("project")) for resource in resources if resource.origin}
+    for resource in resources:
+        project = resource.inputs.get("project")
+        if projects and not resource.origin and isinstance(project, str) and project not in projects:
+            projects.add(project)
+            message = f"is {project}, which no stack file names: its limits, grants and networks are unknown"
+            yield finding(resource, "project", message, allowed=_ALLOWED, unjudged=_OTHER_PROJECT)
 
 
 def _interfaces(pool: NodePoolView, program: Program) -> Iterator[Draft]:

@@ -184,6 +184,24 @@ def test_a_plan_that_cannot_be_registered_is_a_finding_of_only_its_stack(
     assert (report.failures, report.exit_code()) == ((), 1)
 
 
+OTHER_PROJECT = """
+        inputs = {"project": PROJECT, "role": "roles/storage.objectViewer", "member": "user:ada@example.com"}
+        own.plan.add(Resource(type="gcp:projects/iAMMember:IAMMember", name="viewer", inputs=inputs))
+"""
+
+
+@pytest.mark.parametrize(("project", "verdict"), [("example-train-dev", ""), ("example-other", "project of no stack")])
+def test_own_resources_in_a_project_of_no_stack_are_counted_as_not_judged(
+    copy: Path, project: str, verdict: str
+) -> None:
+    (copy / "own_resources.py").write_text(OWN + OTHER_PROJECT.replace("PROJECT", repr(project)), encoding="utf-8")
+
+    report = run_check(copy, CheckOptions(today=TODAY))
+
+    rows = [row.unjudged for row in report.all_findings() if row.rule == "elsewhere-not-judged"]
+    assert rows == [verdict] * bool(verdict)
+
+
 @pytest.mark.parametrize(
     ("program", "message"),
     [
