@@ -264,6 +264,7 @@ def test_a_file_that_is_not_known_is_neither_removed_nor_compared(
     }
     assert report.comparison.acts == ()
     amounts = [stack.most_usd for stack in report.comparison.stacks]
+    amounts += [stack.unpriced for stack in report.comparison.stacks]
     amounts += [row.maximum for stack in report.comparison.stacks for row in stack.accelerators]
     amounts += [quota.used for quota in report.comparison.quotas]
     amounts += [amount for line in report.comparison.capacity for amount in (line.capacity, line.promised)]

@@ -258,8 +258,10 @@ class StackAmounts(NamedTuple):
         return {(row.region, row.flavor, row.unit): row.maximum for row in rows}
 
     @property
-    def unpriced(self) -> int:
-        """The number of VMs without a price."""
+    def unpriced(self) -> int | None:
+        """The number of VMs without a price, None if the file is unknown."""
+        if self.unknown:
+            return None
         return self.report.cost.vms_without if self.report else 0
 
     @property

@@ -222,11 +222,11 @@ def _usd(value: Amount) -> str:
 
 def _priced(stack: StackChange) -> str:
     """Return a stack's name, with the number of VMs that its cost leaves out."""
-    before = int(stack.unpriced.before or 0)
-    after = int(stack.unpriced.after or 0)
+    before, after = ("?" if number is None else shown(number) for number in stack.unpriced)
     if before != after:
-        return f"{stack.name}, without VMs that have no price: {before:,} → {after:,}"
-    return f"{stack.name}, without {counted(after, 'VM')} that have no price" if after else stack.name
+        return f"{stack.name}, without VMs that have no price: {before} → {after}"
+    vms = int(stack.unpriced.after or 0)
+    return f"{stack.name}, without {counted(vms, 'VM')} that have no price" if vms else stack.name
 
 
 def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
